@@ -63,7 +63,7 @@ typedef struct uct_dcx_wqe {
     unsigned mask;   /* WQEBBs of the ring - 1 */
     uint16_t index;  /* of the first WQEBB */
     unsigned ds;     /* segments begun so far, ctrl included */
-    int      inside; /* segments that fit in the last one's WQEBB */
+    int      inside; /* segments that still fit in the last one's WQEBB */
 } uct_dcx_wqe_t;
 
 

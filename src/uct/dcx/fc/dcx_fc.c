@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Flow control, the sender's side: endpoints that ask for credits, wait for
- * them, and get them; see dcx_fc.h.
+ * Flow control, the sender's side: endpoints request credits, wait for them,
+ * and receive them; see dcx_fc.h.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/queue/dcx_signal.h"
@@ -12,12 +12,12 @@
 #include <ucs/sys/string.h>
 #include <ucs/time/time.h>
 
-/* A tick, and then each power of two, at which a request is sent again: it
- * takes a buffer of a receiver that may only be busy. */
+/* Ticks after which a request is sent again, and then at each power of two: it
+ * takes a receive buffer, and the receiver may only be busy. */
 #define UCT_DCX_FC_RESEND_TICK  8
 
 
-/* A request as it lies in its WQE: our address follows in other segments. */
+/* A request in its WQE; our address follows in other segments. */
 typedef struct uct_dcx_fc_request_head {
     __be32             byte_count;
     uct_dcx_am_hdr_t   hdr;
@@ -30,7 +30,8 @@ static_assert(sizeof(uct_dcx_fc_request_head_t) == UCT_DCX_WQE_SEG,
 
 /* --- requests ------------------------------------------------------------- */
 
-/* A loan is returned once, even if the request is sent again. */
+/* Posts a request. It returns the previous grant; if it is sent again, it
+ * returns 0 credits. */
 static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
                                     uct_dcx_fc_entry_t *entry)
 {
@@ -63,7 +64,7 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
 }
 
 
-/* The endpoint has no credits: it waits for the grant that it has requested. */
+/* Blocks an endpoint without credits until its requested grant arrives. */
 static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_set_t *set = &fc->queues->dci;
@@ -80,15 +81,15 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
     if (ep->dci != UCT_DCX_NO_DCI) {
         dci = &set->dci[ep->dci];
         uct_dcx_tx_settle(set, dci);
-        uct_dcx_signal_request(dci); /* it gives it back when that has come */
+        uct_dcx_signal_request(dci); /* released when that completes */
     }
 }
 
 
-/* The endpoint has no credits available: takes its reserve, and requests more.
- * The first time it has no reserve, and waits for a round trip; most peers in a
- * large job never get so many messages. If there is no entry for it, it requests
- * nothing and leaves the rest to the device. */
+/* Handles an endpoint without available credits: uses its reserve, and requests
+ * more. The first time it has no reserve, and waits for a round trip; most
+ * peers in a large job never get so many messages. Without an entry it requests
+ * nothing; RNR retries of the device then protect the receiver. */
 static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
                                uct_dcx_dci_t *dci)
 {
@@ -135,15 +136,15 @@ uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
     if (!uct_dcx_dci_may_post(dci, ep)) {
         return NULL;
     }
-    uct_dcx_tx_signal(set, dci); /* a request was posted before */
+    uct_dcx_tx_signal(set, dci); /* the request was posted before it */
     return dci;
 }
 
 
 /* --- grants --------------------------------------------------------------- */
 
-/* The entry that sent the request. NULL if it was answered before, or the entry
- * is another endpoint's now. */
+/* Returns the entry that sent the request. Returns NULL if it was answered
+ * before, or the entry belongs to another endpoint now. */
 static uct_dcx_fc_entry_t *
 uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
 {
@@ -177,7 +178,8 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
     entry->loan.credits = be16toh(grant->loan);
     entry->loan.epoch   = be16toh(grant->epoch);
     if (ucs_unlikely(ep == NULL)) {
-        return; /* destroyed: the next endpoint to there returns the loan */
+        return; /* destroyed: the next endpoint to that peer returns the
+                 * grant */
     }
 
     credits             = ep->credits + be16toh(grant->credits);
@@ -218,8 +220,8 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 
 /* --- the timer ------------------------------------------------------------ */
 
-/* An initiator for a reminder. It does not wait its turn, as those in the wait
- * queue may wait for the answer to it. It takes one WQE, now and then. */
+/* Returns an initiator for a reminder. It bypasses the wait queue, where
+ * endpoints may wait for the answer to it. It takes one WQE, rarely. */
 static uct_dcx_dci_t *
 uct_dcx_fc_reminder_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
@@ -240,11 +242,11 @@ uct_dcx_fc_reminder_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 }
 
 
-/* The request of a blocked endpoint was not answered yet. The receiver may be
+/* Reminds the receiver of a blocked endpoint's request. The receiver may be
  * busy, or had no memory for the answer; or it is dead, and then the device
- * says so when it is sent something. A probe takes no receive buffer of it.
- * Returns 0 if no initiator is idle: later one will be. If the endpoint has one
- * that is full, what is posted there finds out whether the peer is dead. */
+ * reports an error when anything is sent. A probe takes no receive buffer.
+ * Returns 0 if no initiator is idle: the caller retries later. If the
+ * endpoint's own is full, the WQEs on it find out whether the peer is dead. */
 static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
 {
     uct_dcx_ep_t *ep = entry->ep;
@@ -255,7 +257,7 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
     }
 
     if (uct_dcx_tx_is_lost(&fc->queues->dci, ep)) {
-        uct_dcx_ep_no_resource(ep); /* it fails */
+        uct_dcx_ep_no_resource(ep); /* makes the endpoint fail */
         return 1;
     }
 
@@ -275,8 +277,8 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
 }
 
 
-/* At a tick all who are blocked are due. Where initiators are missing, the next
- * call goes on. */
+/* At a tick all blocked endpoints are due. If initiators run out, the next call
+ * continues. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
 {
     ucs_time_t left;

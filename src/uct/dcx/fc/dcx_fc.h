@@ -1,17 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Flow control of active messages. A receiver has one queue of buffers for all
- * of its peers; a message that finds it empty is refused by the device and sent
- * again later (RNR). So each endpoint has credits, begins with a few, and
- * requests more of the receiver before they are used up; without any, active
- * messages wait. Requests and grants are messages of the transport's own.
- * Everything belongs to the thread that progresses the interface. Drawing and
- * guarantee: docs/dcx.md, "Flow control".
+ * of its peers; if it is empty, the device refuses a message and the sender's
+ * device retransmits it later (RNR). To avoid this, each endpoint has credits:
+ * it begins with a few, and requests more of the receiver before they run out;
+ * without credits, active messages wait. Requests and grants are messages of
+ * the transport itself. Everything belongs to the thread that progresses the
+ * interface. Diagram and guarantee: docs/dcx.md, "Flow control".
  *
- * fc/ is the room of that: dcx_fc.c is the sender's side, dcx_fc_grant.c the
- * receiver's. Called by active messages (ep/), by the delivery of messages and
- * by progress (iface/). It must not know what a message of the user is, nor how
- * an endpoint fails or goes.
+ * dcx_fc.c is the sender's side, dcx_fc_grant.c the receiver's. Called by
+ * active messages (ep/), by the delivery of messages and by progress (iface/).
+ * This room must not know the content of the user's messages, nor how an
+ * endpoint fails or is destroyed.
  */
 #ifndef UCT_DCX_FC_H
 #define UCT_DCX_FC_H
@@ -25,31 +25,32 @@
 #include <ucs/time/time_def.h>
 
 
-/* Ids of the transport's own messages, beyond those of UCT */
+/* Ids of the transport's own messages, above those of UCT */
 enum {
     UCT_DCX_FC_ID_REQUEST = 0x40, /* uct_dcx_fc_request_t */
     UCT_DCX_FC_ID_GRANT   = 0x41  /* uct_dcx_fc_grant_t */
 };
 
 
-/* A grant, and what a request says of its endpoint */
+/* A grant, or the state of an endpoint in a request */
 typedef struct uct_dcx_fc_grant {
     __be16 entry;   /* of the sender */
-    __be16 seq;     /* number of its request, which may be answered already */
-    __be16 credits; /* request: those left; grant: those granted */
-    __be16 loan;    /* request: what is returned; grant: what of them is lent */
-    __be16 epoch;   /* ... and in which it was */
+    __be16 seq;     /* of the request; it may be answered already */
+    __be16 credits; /* request: credits left; grant: credits granted */
+    __be16 loan;    /* credits beyond the base: returned, or granted */
+    __be16 epoch;   /* epoch in which these were granted */
 } UCS_S_PACKED uct_dcx_fc_grant_t;
 
 
-/* With the address of the sender, which a receive completion does not have. */
+/* A request; it contains the address of the sender, which a receive completion
+ * does not have. */
 typedef struct uct_dcx_fc_request {
     uct_dcx_fc_grant_t state;
     uct_dcx_target_t   origin;
 } UCS_S_PACKED uct_dcx_fc_request_t;
 
 
-/* The origin in whole segments of a WQE */
+/* The origin, padded to whole segments of a WQE */
 typedef union uct_dcx_fc_origin {
     uct_dcx_target_t fields;
     uint8_t          segs[48];
@@ -59,67 +60,68 @@ static_assert(sizeof(uct_dcx_fc_origin_t) - sizeof(uct_dcx_target_t) <
               UCT_DCX_WQE_SEG, "and no more of them than it takes");
 
 
-/* Endpoints of answers are created by the room above, as all others. */
+/* Callbacks for endpoints of answers: the room above creates all endpoints. */
 typedef struct uct_dcx_fc_ep_ops {
     ucs_status_t (*init)(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues);
     void         (*cleanup)(uct_dcx_ep_t *ep);
 } uct_dcx_fc_ep_ops_t;
 
 
-/* Flow control of an interface. */
+/* Flow control of an interface */
 struct uct_dcx_fc {
     uct_dcx_queues_t          *queues;
     int                       enabled;
 
     /* sender */
     uct_dcx_fc_table_t        table;
-    double                    thresh;    /* part of a loan that is reserve */
+    double                    thresh;    /* fraction of a grant that is
+                                          * reserve */
     ucs_time_t                interval;
     ucs_time_t                next_tick;
-    unsigned                  num_due;   /* entries that the last tick has not
-                                          * looked at yet */
-    unsigned                  next_due;  /* ... and the first of them */
-    uct_dcx_fc_origin_t       origin;    /* of our own requests */
+    unsigned                  num_due;   /* entries not checked since the last
+                                          * tick */
+    unsigned                  next_due;  /* first of these entries */
+    uct_dcx_fc_origin_t       origin;    /* address in our own requests */
 
     /* receiver */
     uct_dcx_credit_bank_t     bank;
     const uct_dcx_fc_ep_ops_t *ep_ops;
     ucs_mpool_t               answers;   /* uct_dcx_fc_answer_t */
-    ucs_list_link_t           waiting;   /* ... that wait for an initiator */
+    ucs_list_link_t           waiting;   /* answers that wait for an
+                                          * initiator */
 };
 
 
-/* 'queues' are open. Errors are logged. */
+/* Opens flow control; @queues are open. Logs errors. */
 ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
                              const uct_dcx_fc_ep_ops_t *ep_ops,
                              const uct_dcx_iface_config_t *config);
 
-/* No more of it is posted: before the initiators are destroyed. */
+/* Stops posting; called before the initiators are destroyed. */
 void uct_dcx_fc_stop(uct_dcx_fc_t *fc);
 
-/* Frees the rest: after the initiators are destroyed. */
+/* Frees everything; called after the initiators are destroyed. */
 void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc);
 
-/* Reminds receivers of requests that are due: UCT_DCX_TODO_FC. */
+/* Reminds receivers of due requests: UCT_DCX_TODO_FC. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc);
 
-/* Returns non-zero if any endpoint is blocked, and stores the time until the
- * next reminder. */
+/* Returns 1 if any endpoint is blocked; stores the time of the next reminder in
+ * @left. */
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
-/* Returns non-zero if an endpoint that waits for a grant has pending
- * requests. */
+/* Returns non-zero if a blocked endpoint has pending requests. */
 int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc);
 
-/* A message that has no id of UCT, or is too short for one. */
+/* Handles a message that has no id of UCT, or is too short for one. */
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length);
 
-/* uct_dcx_fc_get() of an endpoint without credits. */
+/* uct_dcx_fc_get() for an endpoint without credits */
 uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep);
 
 
-/* A new endpoint may send so many active messages. */
+/* Sets the initial credits of a new endpoint. */
 static inline void uct_dcx_fc_init_ep(uct_dcx_ep_t *ep, uint16_t credits)
 {
     ep->credits  = credits;
@@ -127,8 +129,9 @@ static inline void uct_dcx_fc_init_ep(uct_dcx_ep_t *ep, uint16_t credits)
 }
 
 
-/* The initiator on which 'ep' may post an active message, see uct_dcx_tx_get().
- * NULL: it can have none, or has no credit. */
+/* Returns the initiator on which @ep may post an active message, see
+ * uct_dcx_tx_get(). Returns NULL if none is available, or the endpoint has no
+ * credits. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_fc_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 {
@@ -137,7 +140,7 @@ uct_dcx_fc_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 }
 
 
-/* uct_dcx_post_end() of an active message: takes a credit. */
+/* Ends the post of an active message: takes a credit. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_fc_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
                 const uct_dcx_post_t *tx)
@@ -147,7 +150,7 @@ uct_dcx_fc_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
 }
 
 
-/* Returns the properties that the address of a peer is compared with. */
+/* Returns the properties to compare a peer's address with. */
 static inline uct_dcx_addr_own_t uct_dcx_fc_addr_own(const uct_dcx_fc_t *fc)
 {
     const uct_dcx_addr_own_t own = {

@@ -1,11 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Flow control, the receiver's side: a request is answered with a grant at
- * once; see dcx_fc.h. It is met where messages are delivered, so all that its
- * sender sent before it has been delivered by then. A grant goes out as the one
- * message of an endpoint of its own: it waits for an initiator as
- * others do and needs no credits. If the peer has died meanwhile, no other
- * endpoint is held up.
+ * once; see dcx_fc.h. It is handled where messages are delivered, after all
+ * earlier messages of its sender. A grant is sent on an endpoint of its own: it
+ * waits for an initiator as others do, and needs no credits. If the peer has
+ * died meanwhile, no other endpoint is held up.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -13,19 +12,19 @@
 
 #include <ucs/debug/log.h>
 
-/* Answers that are allocated at a time, and at most. If more endpoints to here
- * ask at the same time, some of them ask twice. */
+/* Answers allocated at a time, and their maximum. If more endpoints send
+ * requests at the same time, some have to repeat them. */
 #define UCT_DCX_FC_CHUNK        16
 #define UCT_DCX_FC_MAX_ANSWERS  65536
 
 
-/* A grant, and the endpoint to the peer that sent the request. Both are kept
+/* A grant, and the endpoint to the peer that sent the request. Both are reused
  * for the next request of any peer. */
 typedef struct uct_dcx_fc_answer {
     uct_dcx_grh_ep_t   ep;
     int                has_ep;
     uct_pending_req_t  req;    /* waits for an initiator */
-    ucs_list_link_t    list;   /* ... in fc->waiting */
+    ucs_list_link_t    list;   /* entry of fc->waiting */
     uct_dcx_fc_grant_t grant;
 } uct_dcx_fc_answer_t;
 
@@ -36,7 +35,7 @@ static void uct_dcx_fc_answer_init(ucs_mpool_t *mp, void *obj, void *chunk)
 }
 
 
-/* There are no initiators any more that the endpoint could leave. */
+/* Destroys the endpoint of an answer. The initiators are gone by then. */
 static void uct_dcx_fc_answer_cleanup(ucs_mpool_t *mp, void *obj)
 {
     const uct_dcx_fc_t *fc      = ucs_container_of(mp, uct_dcx_fc_t, answers);
@@ -57,8 +56,8 @@ static ucs_mpool_ops_t uct_dcx_fc_answer_ops = {
 };
 
 
-/* Has the endpoint of an answer lead there. It is created the first time, and
- * created again if it has failed since. */
+/* Connects the endpoint of an answer to @target. Creates it the first time, and
+ * again if it has failed since. */
 static ucs_status_t
 uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
                       const uct_dcx_target_t *target)
@@ -83,7 +82,7 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
         }
         answer->has_ep = 1;
 
-        /* the user never hears of it */
+        /* errors are not reported to the user */
         ep->flags |= UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT;
     }
 
@@ -99,8 +98,8 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
 }
 
 
-/* The grant has arrived, or is lost: then its endpoint sends the request again.
- * On RoCE the MAC of the peer may have changed: the next answer looks it up. */
+/* Ends a grant. If it was lost, its endpoint sends the request again. On RoCE
+ * the MAC of the peer may have changed: the next answer looks it up. */
 static void uct_dcx_fc_done_grant(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                   ucs_status_t status)
 {
@@ -115,8 +114,9 @@ static void uct_dcx_fc_done_grant(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 }
 
 
-/* Called again if it has to wait for an initiator. When there will never be one
- * the answer is dropped: whoever requested it is as good as dead to us. */
+/* Posts a grant. Returns UCS_ERR_NO_RESOURCE if it has to wait for an
+ * initiator: call it again. Drops the answer if there will never be one: the
+ * peer cannot be reached. */
 static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
 {
     uct_dcx_ep_t *ep       = &answer->ep.super;
@@ -167,7 +167,8 @@ static ucs_status_t uct_dcx_fc_resume_grant(uct_pending_req_t *req)
 }
 
 
-/* It waits for an initiator, or there is one by now. */
+/* Queues the answer until there is an initiator, or posts it if there is one by
+ * now. */
 static void uct_dcx_fc_wait_grant(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
 {
     answer->req.func = uct_dcx_fc_resume_grant;
@@ -179,8 +180,8 @@ static void uct_dcx_fc_wait_grant(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
 }
 
 
-/* Returns the credits that may be lent: buffers that are posted. None while
- * memory is short. */
+/* Returns the credits available for a grant, all backed by posted buffers. 0
+ * while memory is short. */
 static unsigned uct_dcx_fc_offer(uct_dcx_fc_t *fc)
 {
     uct_dcx_rx_t *rx = &fc->queues->rx;
