@@ -106,8 +106,8 @@ void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc);
 /* Reminds receivers of due requests: UCT_DCX_TODO_FC. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc);
 
-/* Returns 1 if any endpoint is blocked; stores the time of the next reminder in
- * @left. */
+/* Returns 1 if any endpoint is blocked; stores the time until the next reminder
+ * in @left. */
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
 /* Returns non-zero if a blocked endpoint has pending requests. */
