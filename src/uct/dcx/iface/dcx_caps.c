@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Limits and attributes of an interface: the sizes of its operations, worked
- * out once from the size of a WQE, its flags, and figures of speed. Called by
- * UCT.
+ * Limits and attributes of an interface: the sizes of its operations,
+ * calculated once from the size of a WQE, its flags, and performance figures.
+ * Called by UCT.
  */
 #include "dcx_caps.h"
 #include "uct/dcx/base/dcx_sizes.h"
@@ -19,22 +19,24 @@
 #include <ucs/sys/sys.h>
 
 
-/* Pieces that am_zcopy takes apart from its header */
+/* Pieces of am_zcopy, apart from its header */
 #define UCT_DCX_AM_IOV         3
 
-/* Bytes that every WQE begins with, in the longer form of the address */
+/* First bytes of each WQE, with the long form of the address */
 #define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
                                 sizeof(struct mlx5_wqe_av))
 
-/* The longest WQE of a read that the device takes (MLX5_MAX_SGE_RD in Linux,
+/* Bytes of the longest read WQE on any device (MLX5_MAX_SGE_RD in Linux,
  * include/linux/mlx5/device.h) */
 #define UCT_DCX_MAX_READ_WQE   512
 
-/* Length field of a data segment, and messages that all mlx5 devices take */
+/* Limit of a data segment's length field, and of messages on all mlx5
+ * devices */
 #define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
 
 
-/* How long the list is, of a device that takes 'max' */
+/* Calculates the length of the list, on a device that supports @max tagged
+ * buffers. */
 static ucs_status_t
 uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
                        const uct_dcx_device_t *dev, unsigned max,
@@ -120,8 +122,8 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->am_short  = ucs_min(room - am_hdr,
                                 limits->seg_size - sizeof(uct_dcx_am_hdr_t));
     limits->am_iov    = UCT_DCX_AM_IOV;
-    /* UCP's headers are multiples of 8 bytes, and MPICH unpacks no part of a
-     * message that ends within a number */
+    /* UCP's headers are multiples of 8 bytes, and MPICH cannot unpack a part of
+     * a message that ends within a number. */
     limits->am_bcopy  = ucs_align_down_pow2(limits->seg_size -
                                             sizeof(uct_dcx_am_hdr_t),
                                             sizeof(uint64_t));
@@ -154,9 +156,9 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
 }
 
 
-/* UCP's own header of a rendezvous needs the longest request that we send, and
- * UCP aborts if it may not be that long: a device that takes less is told to
- * fetch nothing. */
+/* Limits rendezvous requests. UCP's own rendezvous header needs the longest
+ * request that we send, and UCP aborts if it may not be that long: a device
+ * that supports less is not asked to fetch data. */
 void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request)
 {
     const size_t inl_hdr = UCT_DCX_WQE_INLINE_HDR + sizeof(struct ibv_tmh);
@@ -216,8 +218,8 @@ uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,
         unsigned long max;
     } limits[] = {
         {"NUM_DCI", config->tx.num_dci, attr->max_qp},
-        /* in WQEBBs: the kernel's mlx5_ib holds a send queue's length in them
-         * against the number that it announces (calc_sq_size()) */
+        /* in WQEBBs: the kernel's mlx5_ib compares a send queue's length in
+         * WQEBBs with the number that it announces (calc_sq_size()) */
         {"TX_QUEUE_LEN", config->tx.queue_len, attr->max_qp_wr / max_bb},
         {"RX_QUEUE_LEN", config->rx.queue_len, attr->max_srq_wr}
     };
@@ -249,7 +251,7 @@ static void uct_dcx_caps_query_am(const uct_dcx_queues_t *queues,
 }
 
 
-/* Entries of an operation that is not copied if it is long */
+/* Returns the entries of an operation that is not copied if it is long. */
 static size_t uct_dcx_caps_max_iov(const uct_dcx_limits_t *limits, size_t plain)
 {
     return ucs_max(ucs_min(limits->strided.max_klm, UCT_DCX_IOV_MAX), plain);
@@ -311,7 +313,7 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
 
-    uct_base_iface_query(&queues->super, attr); /* what is not named is 0 */
+    uct_base_iface_query(&queues->super, attr); /* sets all other fields to 0 */
     attr->cap.flags       = UCT_IFACE_FLAG_AM_SHORT          |
                             UCT_IFACE_FLAG_AM_BCOPY          |
                             UCT_IFACE_FLAG_AM_ZCOPY          |
@@ -342,7 +344,7 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->latency          = ucs_linear_func_make(
             uct_dcx_port_latency(&queues->port), 0);
     attr->bandwidth.shared = uct_dcx_port_bandwidth(&queues->port);
-    attr->overhead         = 40e-9; /* of a post, as UCX has it for mlx5 */
+    attr->overhead         = 40e-9; /* of a post, UCX's figure for mlx5 */
     return UCS_OK;
 }
 

@@ -40,9 +40,10 @@ uct_dcx_dct_modify(uct_dcx_queues_t *queues,
 }
 
 
-/* Without the flag libmlx5 requests data in the completion, and the device
- * puts up to 64 bytes there if the completion has 128 (create_dct in libmlx5
- * and in the kernel's mlx5_ib); it refuses the flag that forces it. */
+/* Creates the target by verbs. Without the flag libmlx5 requests data in the
+ * completion, and the device puts up to 64 bytes there if the completion has
+ * 128 (create_dct in libmlx5 and in the kernel's mlx5_ib); it refuses the flag
+ * that forces it. */
 static ucs_status_t
 uct_dcx_dct_create_verbs(uct_dcx_queues_t *queues,
                          const uct_dcx_iface_config_t *config)
@@ -87,8 +88,8 @@ uct_dcx_dct_create_verbs(uct_dcx_queues_t *queues,
 
 /* --- by DEVX ------------------------------------------------------------- */
 
-/* As get_atomic_mode() of mlx5_ib has it: extended atomics, or standard ones
- * (UCX: uct_ib_mlx5_get_atomic_mode()). */
+/* Returns the rights of peers; atomics like get_atomic_mode() of mlx5_ib:
+ * extended ones, or standard ones (UCX: uct_ib_mlx5_get_atomic_mode()). */
 static __be32 uct_dcx_dct_rights(const uct_dcx_atomic_caps_t *atomic)
 {
     unsigned mode = atomic->ext ? PRM_ATOMIC_MODE_8B :
@@ -101,9 +102,9 @@ static __be32 uct_dcx_dct_rights(const uct_dcx_atomic_caps_t *atomic)
 }
 
 
-/* Fills in the path as modifying a DCT of verbs does, with the values that the
- * kernel's mlx5_ib sets (mlx5_ib_modify_dct()). The code point of RoCE v2 is
- * that of the traffic class (UCX: dc_mlx5_devx.c). */
+/* Fills the path as for a DCT of verbs, with the values of the kernel's mlx5_ib
+ * (mlx5_ib_modify_dct()). The code point of RoCE v2 is that of the traffic
+ * class (UCX: dc_mlx5_devx.c). */
 static void uct_dcx_dct_fill_path(const uct_dcx_port_t *port,
                                   struct prm_dctc *dctc)
 {

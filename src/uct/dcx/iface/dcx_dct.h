@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC target that all peers address: by verbs, or by DEVX if the device
- * matches tags, as verbs attach none to an XRQ. Called when an interface opens
- * and closes.
+ * The DC target that all peers address. Created by verbs, or by DEVX if the
+ * device matches tags, as verbs cannot attach a DCT to an XRQ. Called when an
+ * interface opens and closes.
  */
 #ifndef UCT_DCX_DCT_H
 #define UCT_DCX_DCT_H
@@ -10,7 +10,8 @@
 #include "uct/dcx/queue/dcx_queues.h"
 
 
-/* Lets messages into the receive queue, which is there. Errors are logged. */
+/* Creates the target: messages arrive in the receive queue from now on, so that
+ * has to exist. Logs errors. */
 ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
                               const uct_dcx_iface_config_t *config);
 

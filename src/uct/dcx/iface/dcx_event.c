@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Waiting without polling: one completion channel for all queues of an
- * interface, and with flow control a timer, as an endpoint that waits for
- * credits has to request them again. The user gets one descriptor for both.
+ * interface, and a timer for flow control, as an endpoint that waits for
+ * credits has to repeat its request. The user gets one descriptor for both.
  * Called by UCT in the interface's thread; the contract is that of
  * uct_iface_event_arm() in uct/api/uct.h.
  */
@@ -30,7 +30,7 @@ ucs_status_t uct_dcx_event_fd_get(uct_iface_h tl_iface, int *fd_p)
 }
 
 
-/* Reads the events that have come. Returns their number, negative on error. */
+/* Reads all pending events. Returns their number, negative on error. */
 static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
 {
     struct ibv_cq *cq;
@@ -51,7 +51,7 @@ static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
 }
 
 
-/* Returns UCS_ERR_BUSY if a completion is there already. */
+/* Arms a queue. Returns UCS_ERR_BUSY if it has a completion already. */
 static ucs_status_t uct_dcx_event_arm_cq(uct_dcx_cq_t *cq, int solicited)
 {
     uct_dcx_cq_arm(cq, solicited);
@@ -74,8 +74,8 @@ static ucs_status_t uct_dcx_event_arm_tx(uct_dcx_dci_set_t *set)
 }
 
 
-/* Has the descriptor wake its reader when blocked endpoints are to be reminded,
- * or not any more. Setting a timer clears that it has gone off. */
+/* Starts the timer if blocked endpoints need a reminder, otherwise stops it.
+ * Setting a timer clears its expiry. */
 static ucs_status_t uct_dcx_event_arm_timer(uct_dcx_iface_t *iface)
 {
     uct_dcx_event_t *event   = &iface->event;
@@ -112,8 +112,8 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
     int count              = uct_dcx_event_drain(iface);
     ucs_status_t status;
 
-    /* unsignaled WQEs, and messages that find no buffer, would not wake the
-     * process */
+    /* Unsignaled WQEs, and messages that find no buffer, would not wake the
+     * process. */
     uct_dcx_signal_request_all(set);
     if (set->todo & UCT_DCX_TODO_REFILL) {
         uct_dcx_queues_refill(&iface->super);
@@ -123,7 +123,7 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
         return UCS_ERR_IO_ERROR;
     }
 
-    /* what can be done right now would not wake the process */
+    /* Requests that are ready now would not wake the process. */
     if ((count > 0) || uct_dcx_pending_is_ready(set)) {
         return UCS_ERR_BUSY;
     }
@@ -140,7 +140,7 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
         }
     }
 
-    /* no completion of a list of tags is solicited */
+    /* No completion of a list of tags is solicited. */
     if (events & UCT_EVENT_RECV) {
         return uct_dcx_event_arm_cq(&iface->super.rx.cq,
                                     iface->super.tm == NULL);
@@ -169,7 +169,7 @@ ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
     event->timer_fd      = timerfd_create(CLOCK_MONOTONIC,
                                           TFD_CLOEXEC | TFD_NONBLOCK);
 
-    /* arming reads the channel until there is no more */
+    /* arming reads the channel until it is empty */
     if ((channel == NULL) || (event->fd < 0) || (event->timer_fd < 0) ||
         (ucs_sys_fcntl_modfl(channel->fd, O_NONBLOCK, 0) != UCS_OK) ||
         (uct_dcx_event_add(event, channel->fd) != 0) ||
@@ -183,7 +183,7 @@ ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
 }
 
 
-/* Of an interface that could not be opened, too, which may lack some. */
+/* Destroys what exists: an interface that could not be opened may lack some. */
 void uct_dcx_event_cleanup(uct_dcx_iface_t *iface)
 {
     if (iface->event.timer_fd >= 0) {

@@ -8,7 +8,8 @@
 #include "dcx_iface.h"
 
 
-/* The channel, which goes after its queues, and iface->event */
+/* Create and destroy the channel and iface->event. The channel is destroyed
+ * after its queues. */
 ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface);
 void uct_dcx_event_cleanup(uct_dcx_iface_t *iface);
 

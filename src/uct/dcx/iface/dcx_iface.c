@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The interface: opened and closed by UCT on a worker, addressed, progressed
- * and flushed. Its parts have files of their own (dcx_dci_set.c, dcx_rx.c,
- * dcx_cq.c, dcx_port.c); here they are put together, and here is the
- * transport's entry in UCT's list. Contract: uct/api/uct.h, uct/api/tl.h.
+ * and flushed. Its parts have their own files (dcx_dci_set.c, dcx_rx.c,
+ * dcx_cq.c, dcx_port.c); this one connects them, and has the transport's entry
+ * in UCT's list. Contract: uct/api/uct.h, uct/api/tl.h.
  */
 #include "dcx_iface.h"
 #include "dcx_caps.h"
@@ -57,7 +57,8 @@ uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
 }
 
 
-/* The peer may be this process: a DCI reaches the DCT next to it. */
+/* Returns non-zero if the peer is reachable. It may be this process: a DCI
+ * reaches the DCT next to it. */
 static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
                                       const uct_device_addr_t *tl_dev_addr,
                                       const uct_iface_addr_t *tl_iface_addr)
@@ -79,9 +80,9 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
 }
 
 
-/* Returns non-zero if operations of the user have not ended. A grant is none:
- * if it is alone on an exclusive initiator, a flush does not wait for it, as
- * its peer may not exist any more. */
+/* Returns non-zero if operations of the user have not ended. A grant does not
+ * count: if it is alone on an exclusive initiator, a flush does not wait for
+ * it, as its peer may not exist any more. */
 static int uct_dcx_iface_waits_for(uct_dcx_dci_t *dci)
 {
     return !uct_dcx_txq_has_ended(&dci->txq) &&
@@ -116,7 +117,8 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
 }
 
 
-/* See uct_dcx_ep_fence(). An idle initiator has nothing to wait for. */
+/* Fences all initiators, see uct_dcx_ep_fence(). An idle one has nothing to
+ * wait for. */
 static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
@@ -183,7 +185,7 @@ static void uct_dcx_iface_cleanup_tx(uct_dcx_queues_t *queues)
 }
 
 
-/* The receiving half, with what the device matches */
+/* Opens the receiving half, with tag matching if the device does it. */
 static ucs_status_t
 uct_dcx_iface_init_rx(uct_dcx_iface_t *iface,
                       const uct_dcx_iface_config_t *config,
@@ -210,7 +212,7 @@ uct_dcx_iface_init_rx(uct_dcx_iface_t *iface,
 }
 
 
-/* The XRQ goes last. */
+/* Closes the receiving half; the XRQ goes last. */
 static void uct_dcx_iface_cleanup_rx(uct_dcx_queues_t *queues)
 {
     if (queues->tm != NULL) {
@@ -277,7 +279,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     }
 
     if (uct_dcx_mem_places_type() != UCS_MEMORY_TYPE_UNKNOWN) {
-        /* the user of places knows no interface; it can do without keys */
+        /* The user of places knows no interface. A failure is ignored: it can
+         * do without keys. */
         (void)uct_dcx_queues_keys(queues);
     }
 
@@ -301,7 +304,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_rx;
     }
 
-    /* nothing fails behind them, as they would need a cleanup */
+    /* Last, as nothing after them may fail: they would need a cleanup. */
     uct_dcx_slab_init(&queues->eps.plain, sizeof(uct_dcx_ep_t));
     uct_dcx_slab_init(&queues->eps.grh, sizeof(uct_dcx_grh_ep_t));
     uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));

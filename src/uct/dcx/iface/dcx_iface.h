@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The interface: the parts it is made of, each declared in the room that it
+ * The interface and its parts, each of which is declared in the room that it
  * belongs to. One thread at a time may use an interface (UCT's rule for thread
  * modes single and serialized).
  *
- * iface/ is the room on top: it opens and closes an interface, puts the parts
- * together, answers UCT's questions about it, and progresses it: messages and
- * completions come in here. Called by UCT alone. It must not know how a WQE is
- * written, nor who gets an initiator; no other room includes its headers.
+ * iface/ is the room on top: it opens and closes an interface, connects the
+ * parts, answers UCT's queries, and progresses it: it takes messages and
+ * completions. Called by UCT alone. It must not know how a WQE is written, nor
+ * which endpoint gets an initiator; no other room includes its headers.
  */
 #ifndef UCT_DCX_IFACE_H
 #define UCT_DCX_IFACE_H
@@ -16,11 +16,11 @@
 #include "uct/dcx/tm/dcx_tm.h"
 
 
-/* Descriptors that the user waits on, see dcx_event.c */
+/* Descriptors for waiting, see dcx_event.c */
 typedef struct uct_dcx_event {
-    int fd;         /* ready when one of the channel and the timer is */
+    int fd;         /* ready when the channel or the timer is */
     int timer_fd;
-    int timer_runs; /* or has gone off */
+    int timer_runs; /* or has expired */
 } uct_dcx_event_t;
 
 

@@ -15,8 +15,8 @@
 #define UCT_DCX_RX_TM_KEY 0x6463782d74616773ul
 
 
-/* One byte has the opcode, and says where the message is. Returns whether an
- * entry of the queue is free. */
+/* Handles a completion; one byte has the opcode and the place of the message.
+ * Returns 1 if it released an entry of the queue. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
@@ -30,7 +30,7 @@ uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
     } else if (what == send) {
         uct_dcx_rx_deliver_buffer(iface, length, cqe);
     } else if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_64))) {
-        /* first half of 128 bytes */
+        /* in the first half of the 128 bytes */
         uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)(cqe - 1), length, 0);
     } else {
         return uct_dcx_rx_failed(&iface->super, cqe);
@@ -39,7 +39,7 @@ uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-/* One completion was taken, and there are more. */
+/* Takes more completions, after the first one was taken. */
 static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
 {
     uct_dcx_cq_t *cq = &iface->super.rx.cq;
@@ -63,7 +63,7 @@ static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
 }
 
 
-/* Most calls find one. */
+/* Takes completions; most calls find one. */
 static UCS_F_NOINLINE unsigned
 uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
@@ -74,7 +74,7 @@ uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
     if (ucs_likely(uct_dcx_rx_handle(iface, cqe))) {
         index = cqe->wqe_counter;
 
-        /* entries are posted only when as many completions have room */
+        /* An entry is posted only when its completion has room. */
         uct_dcx_cq_update(cq);
         if (uct_dcx_rx_free(&iface->super.rx, index)) {
             uct_dcx_queues_refill(&iface->super);
@@ -86,8 +86,8 @@ uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-/* Most calls find nothing. Until one finds something, no function is called
- * and no register has to be saved. */
+/* Most calls find nothing. In this case no function is called, and no register
+ * has to be saved. */
 unsigned uct_dcx_rx_progress(uct_iface_h tl_iface)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
@@ -98,8 +98,9 @@ unsigned uct_dcx_rx_progress(uct_iface_h tl_iface)
 }
 
 
-/* Buffers are posted again while a batch of messages is being delivered
- * (dcx_fc_grant.c), and its completions are given back only at its end. */
+/* Creates the completion queue. Buffers are posted again while a batch of
+ * messages is being delivered (dcx_fc_grant.c), and the completions are given
+ * back only at its end. */
 static ucs_status_t
 uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
                    const uct_dcx_iface_config_t *config)
@@ -133,9 +134,10 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
 }
 
 
-/* A key that no other process has, unless the device matches tags: it fetches the
- * data of a rendezvous from the sender's target by one key, and no public text
- * says whether that is the sender's or its own. UCX has one for all, too. */
+/* Sets the DC access key: one that no other process has, unless the device
+ * matches tags. Such a device fetches the data of a rendezvous from the
+ * sender's target by one key, and no public text says whether that is the
+ * sender's or its own. UCX has one key for all, too. */
 static ucs_status_t
 uct_dcx_rx_init_key(uct_dcx_rx_t *rx, int has_common_key)
 {

@@ -11,19 +11,19 @@
 
 
 /* Creates target, queue and buffers; needs iface->port and iface->channel.
- * 'params' gives headroom and alignment. Errors are logged. */
+ * @params gives headroom and alignment. Logs errors. */
 ucs_status_t
 uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
                 const uct_iface_params_t *params);
 
-/* Takes the target off the network first, then frees what it wrote to. */
+/* Destroys the target first, then the memory that it wrote to. */
 void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues);
 
 /* UCT's progress: delivers messages and posts fresh buffers, then takes send
  * completions. Returns the number of completions taken. */
 unsigned uct_dcx_rx_progress(uct_iface_h tl_iface);
 
-/* UCT's progress of an interface whose device matches tags, dcx_rx_tm.c */
+/* UCT's progress of an interface whose device matches tags; see dcx_rx_tm.c */
 unsigned uct_dcx_rx_tm_progress(uct_iface_h tl_iface);
 
 #endif

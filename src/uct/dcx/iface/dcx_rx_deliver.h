@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A message that has come, from its completion to the user and to the free
- * entry of the queue: inlined into what takes completions (dcx_rx.c).
+ * A received message, from its completion to the user, and the release of its
+ * queue entry. Inlined into the functions that take completions (dcx_rx.c).
  */
 #ifndef UCT_DCX_RX_DELIVER_H
 #define UCT_DCX_RX_DELIVER_H
@@ -11,8 +11,8 @@
 #include <ucs/debug/log.h>
 
 
-/* The device is done with the entry that a completion has named. Returns
- * whether enough of them are free to be posted. */
+/* Releases the entry that a completion has named. Returns 1 if enough of them
+ * are free to be posted. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
 {
     rx->wqes[rx->tail].next.next_wqe_index = index;
@@ -21,8 +21,8 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
 }
 
 
-/* A message of 'length' bytes at 'hdr'. Returns UCS_INPROGRESS if the user
- * keeps the buffer, as 'flags' allow. */
+/* Delivers a message of @length bytes at @hdr. Returns UCS_INPROGRESS if the
+ * user keeps the buffer, as @flags allow. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
                    size_t length, unsigned flags)
@@ -49,8 +49,8 @@ uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* The user owns the buffer, from the headroom before 'payload' on, until he
- * releases it. */
+/* Passes the buffer to the user, from the headroom before @payload on, until
+ * the user releases it. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_rx_give(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe, void *payload,
                 uct_recv_desc_t *release)
@@ -63,7 +63,7 @@ uct_dcx_rx_give(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe, void *payload,
 }
 
 
-/* Gives the user the buffer of an active message. Not extern: the compiler
+/* Passes the buffer of an active message to the user. Not extern: the compiler
  * makes better code for callers in the same file. */
 static UCS_F_NOINLINE void
 uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
@@ -72,7 +72,8 @@ uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* Returns whether the completion took an entry of the queue. */
+/* Logs a failed receive. Returns 1 if the completion took an entry of the
+ * queue. */
 static UCS_F_NOINLINE int
 uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Receiving, where the device matches tags: the completions of an XRQ. Those
- * of its list go to tm/; what has matched nothing, and what has no tag, lies
- * where an active message does; see dcx_rx.h.
+ * Receiving if the device matches tags: the completions of an XRQ. Those of its
+ * list go to tm/. Unexpected messages, and messages without tag, lie where an
+ * active message does; see dcx_rx.h.
  */
 #include "dcx_rx_deliver.h"
 #include "dcx_tx_poll.h"
@@ -11,7 +11,8 @@
 #include <ucs/debug/log.h>
 
 
-/* Where the message is, and what the user may do with that */
+/* Returns the place of a message; stores in @flags whether the user may keep
+ * it. */
 static UCS_F_ALWAYS_INLINE void *
 uct_dcx_rx_tm_data(const uct_dcx_rx_t *rx, struct mlx5_cqe64 *cqe,
                    unsigned *flags)
@@ -22,7 +23,7 @@ uct_dcx_rx_tm_data(const uct_dcx_rx_t *rx, struct mlx5_cqe64 *cqe,
     }
 
     if (cqe->op_own & MLX5_INLINE_SCATTER_64) {
-        return cqe - 1; /* first half of 128 bytes */
+        return cqe - 1; /* in the first half of the 128 bytes */
     }
 
     *flags = UCT_CB_PARAM_FLAG_DESC;
@@ -47,7 +48,7 @@ static void uct_dcx_rx_tm_unexpected(uct_dcx_iface_t *iface,
 }
 
 
-/* An active message, or the end of a rendezvous of ours. */
+/* Handles an active message, or the end of our own rendezvous. */
 static void uct_dcx_rx_tm_no_tag(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
     uct_dcx_rx_t *rx = &iface->super.rx;
@@ -70,7 +71,7 @@ static void uct_dcx_rx_tm_no_tag(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-/* Returns whether an entry of the queue is free. */
+/* Returns 1 if an entry of the queue is free. */
 static int
 uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
@@ -126,7 +127,7 @@ uct_dcx_rx_tm_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-/* As uct_dcx_rx_progress(): most calls find nothing, and save no register. */
+/* UCT's progress. Most calls find nothing, and save no register. */
 unsigned uct_dcx_rx_tm_progress(uct_iface_h tl_iface)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);

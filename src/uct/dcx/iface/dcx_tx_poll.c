@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Send completions; see dcx_tx_poll.h. Which WQEs request one is in
- * queue/dcx_signal.h.
+ * Send completions; see dcx_tx_poll.h. queue/dcx_signal.h says which WQEs
+ * request one.
  */
 #include "dcx_tx_poll.h"
 #include "uct/dcx/fc/dcx_fc.h"
@@ -14,9 +14,10 @@
 #include <ucs/debug/log.h>
 
 
-/* Operations have ended. Called after their callbacks, so that an endpoint that
- * goes on sending keeps its initiator, and none overtakes those who wait. On
- * a shared initiator there is nothing to settle, and no WQE is unsignaled. */
+/* Serves an initiator whose operations have ended. Called after their
+ * callbacks, so that an endpoint that continues to send keeps its initiator,
+ * and does not overtake endpoints that wait. A shared initiator is not
+ * released, and has no unsignaled WQE. */
 static void uct_dcx_tx_ended(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_pending_dci_available(set, dci);
@@ -27,7 +28,7 @@ static void uct_dcx_tx_ended(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* The WQE at 'index' and all before it have completed. */
+/* Completes the WQE at @index and all before it. */
 static void uct_dcx_tx_completed(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                                  uint16_t index)
 {
@@ -44,7 +45,7 @@ static void uct_dcx_tx_completed(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-/* Any completion */
+/* Handles any completion. */
 static UCS_F_NOINLINE void
 uct_dcx_tx_handle_any(uct_dcx_dci_set_t *set, const struct mlx5_cqe64 *cqe)
 {
@@ -65,9 +66,9 @@ uct_dcx_tx_handle_any(uct_dcx_dci_set_t *set, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* What most completions are: that of all that was outstanding on an exclusive
- * initiator, with one operation to end or none, and nothing waits for it.
- * Returns 0 if it is another. */
+/* Returns non-zero for the usual completion: of all that was outstanding on an
+ * exclusive initiator, with at most one operation to end, and without waiting
+ * endpoints. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_tx_is_plain(const uct_dcx_dci_t *dci, const struct mlx5_cqe64 *cqe)
 {
@@ -87,8 +88,8 @@ uct_dcx_tx_handle_plain(uct_dcx_queues_t *queues, uct_dcx_dci_t *dci)
     uct_dcx_ep_t *ep = dci->ep;
     uct_dcx_slot_t *op;
 
-    /* in the callback the user finds everything ended; the slot of the
-     * operation is not taken again so soon */
+    /* The user's callback finds everything ended; the slot of the operation is
+     * not reused that soon. */
     sq->ci = sq->pi;
     uct_dcx_sq_idle(sq);
     if (dci->txq.head != dci->txq.tail) {
@@ -99,7 +100,7 @@ uct_dcx_tx_handle_plain(uct_dcx_queues_t *queues, uct_dcx_dci_t *dci)
         } else {
             op->done(&dci->txq, op, UCS_OK);
             if (ucs_unlikely(dci->ep != ep)) {
-                return; /* it was destroyed in the callback */
+                return; /* the callback destroyed it */
             }
 
             if (ucs_unlikely((dci->state != UCT_DCX_DCI_HELD) ||
@@ -127,9 +128,8 @@ uct_dcx_tx_handle(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* The same in a row of completions, where most are of WQEs that others are
- * outstanding behind: there is nothing to settle, and the wait queue is
- * empty. */
+/* Handles one of several completions. Most are of WQEs with others outstanding
+ * after them: the initiator is not released, and the wait queue is empty. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_handle_row(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
 {
@@ -147,7 +147,7 @@ uct_dcx_tx_handle_row(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* One completion was taken. */
+/* Takes more completions of a queue, after the first one was taken. */
 static unsigned uct_dcx_tx_poll_cq(uct_dcx_queues_t *queues, uct_dcx_cq_t *cq)
 {
     unsigned count = 1;
@@ -212,7 +212,7 @@ UCS_F_NOINLINE unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count)
 }
 
 
-/* One completion was taken, and there are more. */
+/* Takes more completions of all queues, after the first one was taken. */
 static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
 {
     uct_dcx_queues_t *queues = &iface->super;
@@ -223,13 +223,13 @@ static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
 }
 
 
-/* Most calls find one. */
+/* Takes completions; most calls find one. */
 unsigned
 uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uct_dcx_queues_t *queues = &iface->super;
 
-    /* before the callbacks: a reset looks at what is unread from here */
+    /* Before the callbacks: a reset reads the unread completions from here. */
     uct_dcx_cq_advance(&queues->dci.group[0].cq, sizeof(*cqe));
     uct_dcx_tx_handle(queues, cqe);
     if (uct_dcx_cq_next(&queues->dci.group[0].cq) != NULL) {

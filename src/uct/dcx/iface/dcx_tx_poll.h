@@ -8,17 +8,16 @@
 #include "dcx_iface.h"
 
 
-/* Takes send completions of the first queue, 'cqe' first, which is the next of
- * them, and does after that what there is to do (todo). Returns how many. */
+/* Takes send completions of the first queue, beginning with @cqe, the next one.
+ * Runs deferred work (todo) afterwards. Returns the number of completions. */
 unsigned
 uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
 
-/* Does all that is put down in 'todo', after 'count' completions were taken.
- * Returns how many there are then. */
+/* Runs deferred work (todo). Returns @count plus the CQEs polled. */
 unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count);
 
 
-/* What a call of progress does when there is no message, or none any more. */
+/* Progresses the send side, when there are no messages. */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_dcx_tx_progress(uct_dcx_iface_t *iface)
 {
