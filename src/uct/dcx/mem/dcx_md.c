@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The component "dcx" and its memory domains. UCT calls in here to list, open,
- * query and close them; see uct/base/uct_component.h and uct_md.h for the
- * contract. Registration itself is in dcx_mem.c.
+ * The component "dcx" and its memory domains. UCT calls these functions to
+ * list, open, query and close them; see uct/base/uct_component.h and uct_md.h
+ * for the contract. Registration itself is in dcx_mem.c.
  */
 #include "dcx_md.h"
 #include "dcx_mem_place.h"
@@ -16,7 +16,7 @@
 #include <uct/base/uct_iface.h>
 
 
-/* Measured by UCX for its own registration of host memory (ib_md.c). */
+/* Measured by UCX for its own registration of host memory (ib_md.c) */
 #define UCT_DCX_MD_REG_COST_BASE     16e-6
 #define UCT_DCX_MD_REG_COST_PER_BYTE 0.06e-9
 
@@ -97,7 +97,7 @@ void uct_dcx_md_set_watch(void (*watch)(uct_md_h md, int is_open))
 }
 
 
-/* Returns the type of places, if the device can make keys for them. */
+/* Returns the type of places, or 0 if the device cannot make keys for them. */
 static uint64_t uct_dcx_md_place_types(const uct_dcx_md_t *md)
 {
     ucs_memory_type_t type = uct_dcx_mem_places_type();
@@ -181,7 +181,8 @@ static ucs_status_t uct_dcx_md_mem_reg(uct_md_h tl_md, void *address,
 }
 
 
-/* To invoke when the invalidation is complete; NULL: no invalidation */
+/* Returns the completion to invoke when the invalidation is complete; NULL: no
+ * invalidation is requested. */
 static uct_completion_t *
 uct_dcx_md_invalidation(const uct_md_mem_dereg_params_t *params)
 {
@@ -224,7 +225,7 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
 }
 
 
-/* Pointers that UCT calls only if a capability is announced are left out. */
+/* Omits functions that UCT calls only if a capability is announced. */
 static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
     .super         = {
         UCT_DCX_UCX_MD_OPS
@@ -274,7 +275,8 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 
 static ucs_status_t uct_dcx_md_init_fork(const uct_dcx_md_config_t *config)
 {
-    /* before rdma-core 52 ibv_fork_init() does not look whether it is needed */
+    /* Before rdma-core 52 ibv_fork_init() does not check whether it is
+     * needed. */
     if ((config->site.fork_init == UCS_NO) ||
         (ibv_is_fork_initialized() == IBV_FORK_UNNEEDED) ||
         (ibv_fork_init() == 0)) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The memory domain of dcx: one for each mlx5 device. Opened and closed by
- * UCT; interfaces of the device refer to it and are gone before it.
+ * The memory domain of dcx: one for each mlx5 device. Opened and closed by UCT;
+ * interfaces of the device refer to it and are closed before it.
  *
  * mem/ is the room of registered memory: the domain, registrations and their
  * cache, keys. Called by UCT, from any thread, and for the keys of buffers. It
@@ -22,59 +22,62 @@ struct uct_dcx_md {
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
-    struct uct_dcx_keys *keys;   /* that get layouts: of the hook */
+    struct uct_dcx_keys *keys;   /* strided mkeys, owned by the hook */
     const struct uct_dcx_md_hook *hook;
     ucs_spinlock_t    mems_lock;
-    uct_dcx_mem_t     *mems;     /* handles to be used again, oldest first */
-    uct_dcx_mem_t     *last_mem; /* ... if there are any */
-    uct_dcx_mem_t     **places;  /* handles by number, NULL: there are none */
+    uct_dcx_mem_t     *mems;     /* free handles, the oldest first */
+    uct_dcx_mem_t     *last_mem; /* the newest of them, if there is any */
+    uct_dcx_mem_t     **places;  /* handles by number, NULL: no places */
     uct_dcx_async_t   async;     /* events of the device */
-    uint64_t          subnet;    /* of the ports to use, 0: all */
+    uint64_t          subnet;    /* prefix of usable ports, 0: all */
 };
 
 
 typedef struct uct_dcx_md_config {
     uct_md_config_t             super;
     int                         rcache;      /* ucs_ternary_auto_value_t */
-    int                         ext_atomics; /* the same */
+    int                         ext_atomics; /* ucs_ternary_auto_value_t */
     uct_dcx_site_md_config_t    site;
     char                        *profile;
-    unsigned                    umr_slots;       /* of each size */
+    unsigned                    umr_slots;       /* strided mkeys of each
+                                                  * size */
     unsigned                    umr_layouts;     /* handles, of each size */
-    unsigned                    umr_max_entries; /* of a layout */
+    unsigned                    umr_max_entries; /* of a strided mkey */
     uct_dcx_ucx_rcache_config_t rcache_config;
 } uct_dcx_md_config_t;
 
 
-/* The room above, which has keys with layouts in a domain, and hears what is
- * deregistered */
+/* Hooks of the room above, which has the strided mkeys of a domain, and is
+ * notified of deregistrations */
 typedef struct uct_dcx_md_hook {
-    /* Makes md->keys. Errors are logged. */
+    /* Creates md->keys. Logs errors. */
     ucs_status_t (*open)(uct_dcx_md_t *md, const uct_dcx_md_config_t *config);
 
-    /* All memory was deregistered. */
+    /* Destroys md->keys. All memory was deregistered. */
     void         (*close)(uct_dcx_md_t *md);
 
-    /* Memory of this key is about to go: takes what names the key from use.
-     * Returns 1 if the device has none of it any more. @is_waiting: waits for
-     * that. */
+    /* Invalidates all that names the key @lkey, whose memory is about to be
+     * deregistered. Returns 1 if the device has no layout with it any longer;
+     * with @is_waiting, waits until then. */
     int          (*region)(uct_dcx_md_t *md, uint32_t lkey, int is_waiting);
 
-    /* A handle is about to go that layouts have named, or that is one. */
+    /* Forgets a handle that layouts have named, or that is a layout, before it
+     * is freed. */
     void         (*handle)(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 } uct_dcx_md_hook_t;
 
 
 extern uct_component_t uct_dcx_component;
 
-/* Before the first domain is opened: @hook is that of all of them. */
+/* Sets the hook of all domains, before the first one is opened. */
 void uct_dcx_md_set_hook(const uct_dcx_md_hook_t *hook);
 
-/* Calls @watch with each domain that was opened, and with each that is about to
- * be closed. */
+/* Sets a hook that is called with each domain that was opened, and with each
+ * that is about to be closed. */
 void uct_dcx_md_set_watch(void (*watch)(uct_md_h md, int is_open));
 
-/* UCT's uct_md_mem_dereg_v2(), of handles of memory, layouts and places */
+/* Implements uct_md_mem_dereg_v2() for handles of memory, layouts and
+ * places. */
 ucs_status_t uct_dcx_md_mem_dereg(uct_md_h md,
                                   const uct_md_mem_dereg_params_t *params);
 

@@ -1,16 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Registration of memory and remote keys; see dcx_mem.h. The cache is UCX's
- * ucs_rcache: it hears of unmapped memory through ucm and holds regions that
- * overlap as one.
+ * ucs_rcache: ucm notifies it of unmapped memory, and it merges overlapping
+ * regions.
  *
- * The cache lets go of a region under its own lock, for which all threads wait
- * that register memory. A region that layouts name is only taken out of use
- * then, by a call of this file; the thread waits for the device, deregisters
- * the region and completes its invalidations when the call of the cache has
- * returned, before its own does. Where the cache acts on its own, before a
- * fork and in the thread of UCX's events, nothing may be left for later, and it
- * waits under the lock.
+ * The cache releases a region under its own lock, and all threads that register
+ * memory wait for that lock. So a region that layouts name is only invalidated
+ * under the lock, by a call of this file. When the call of the cache has
+ * returned, before its own call returns, the thread waits for the device,
+ * deregisters the region, and completes its invalidations. Where the cache acts
+ * by itself, before a fork and in the thread of UCX's events, nothing can be
+ * deferred: it waits for the device under the lock.
  */
 #include "dcx_mem.h"
 #include "dcx_md.h"
@@ -27,8 +27,8 @@
 #define UCT_DCX_RKEY_CHECK 0x5aa5
 
 
-/* A remote key on the wire. 'check' tells a key from what is not one: bytes
- * that were cut off, or of another transport. */
+/* A remote key on the wire. @check detects anything else: bytes that were cut
+ * off, or of another transport. */
 typedef struct uct_dcx_packed_rkey {
     __be16 magic;
     __be16 check;
@@ -39,13 +39,13 @@ static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
-/* Left to do after a call of the cache: a region to be deregistered, or an
- * invalidation to be completed */
+/* Work deferred until after a call of the cache: a region to deregister, or an
+ * invalidation to complete */
 typedef struct uct_dcx_mem_rest {
     ucs_queue_elem_t queue;
     struct ibv_mr    *mr;
     struct ibv_mr    *relaxed;
-    uct_completion_t *comp;    /* NULL: it is a region */
+    uct_completion_t *comp;    /* NULL: deregister the region */
 } uct_dcx_mem_rest_t;
 
 
@@ -56,11 +56,11 @@ typedef struct uct_dcx_mem_call {
 } uct_dcx_mem_call_t;
 
 
-/* The call that this thread is in, or NULL */
+/* This thread's current call, or NULL */
 static __thread uct_dcx_mem_call_t *uct_dcx_mem_the_call;
 
 
-/* Returns the protection that the caller says it needs. */
+/* Returns the protection that the caller requests. */
 static int uct_dcx_mem_prot(uint64_t flags)
 {
     static const uint64_t reads  = UCT_MD_MEM_ACCESS_LOCAL_READ |
@@ -81,8 +81,8 @@ uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
 }
 
 
-/* Registers it once more, for data of its own process. The strict registration
- * has to do if there can be no second. */
+/* Registers the region a second time, for local data. If that fails, the strict
+ * registration is used for both. */
 static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 {
     struct ibv_mr *mr = NULL;
@@ -95,8 +95,9 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 }
 
 
-/* All rights, as others may need more; or those to read, if more cannot be had
- * and are not needed. '*prot_p' is what was got. */
+/* Registers a region with all rights, as other users of it may need more; with
+ * read access only, if more is neither possible nor requested. Stores the
+ * protection in @prot_p. */
 static ucs_status_t
 uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                     size_t length, uint64_t flags, int *prot_p)
@@ -125,7 +126,7 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
 }
 
 
-/* Waits until the device has no layout that names it. */
+/* Deregisters a region. Waits until the device has no layout that names it. */
 static ucs_status_t uct_dcx_region_dereg(uct_dcx_md_t *md, struct ibv_mr *mr,
                                          struct ibv_mr *relaxed)
 {
@@ -175,8 +176,8 @@ static void uct_dcx_mem_do(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
 }
 
 
-/* Does what is left after a call of the cache. A completion may call in here
- * again. */
+/* Runs the deferred work after a call of the cache. A completion may call this
+ * file again. */
 static void uct_dcx_mem_end(uct_dcx_mem_call_t *call)
 {
     uct_dcx_mem_rest_t *rest;
@@ -191,8 +192,8 @@ static void uct_dcx_mem_end(uct_dcx_mem_call_t *call)
 }
 
 
-/* Does it at the end of this thread's call. If the thread is in none, or memory
- * is short, does it at once, after what was put off before. */
+/* Defers @rest to the end of this thread's call. If the thread is in no call,
+ * or memory is short, runs it at once, after all that was deferred before. */
 static void
 uct_dcx_mem_put_off(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
 {
@@ -217,7 +218,7 @@ uct_dcx_mem_put_off(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
 }
 
 
-/* A region of its own, or one from the cache */
+/* Gets a region from the cache, or makes one of its own without a cache. */
 ucs_status_t
 uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                    uint64_t flags, uct_dcx_region_t **region_p)
@@ -343,7 +344,8 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
 }
 
 
-/* Leaves the handle's key with the region, as its peers are done with it. */
+/* Leaves the handle's key with the region for other handles, as its peers no
+ * longer use it. */
 static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     uct_dcx_region_t *region = mem->region;
@@ -369,7 +371,7 @@ static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-/* Follows the region's deregistration, which may have been put off. */
+/* Called after the region's deregistration, which may have been deferred. */
 static void uct_dcx_mem_invalidated(void *arg)
 {
     const uct_dcx_mem_rest_t rest = {.comp = arg};
@@ -378,8 +380,8 @@ static void uct_dcx_mem_invalidated(void *arg)
 }
 
 
-/* Takes back the keys that @mem gave out, with the region in place. Returns 1
- * if no peer has access by them any more. */
+/* Revokes the keys that @mem gave out; the region stays. Returns 1 if no peer
+ * has access by them any longer. */
 static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     ucs_status_t status;
@@ -401,7 +403,7 @@ ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
 
     if ((comp != NULL) && (md->rcache != NULL) &&
         !uct_dcx_mem_revoke(md, mem)) {
-        /* completes when the last holder of the region lets go of it */
+        /* completes when the last holder of the region releases it */
         ucs_rcache_region_invalidate(md->rcache, &mem->region->super,
                                      uct_dcx_mem_invalidated, comp);
         comp = NULL;
@@ -473,8 +475,8 @@ const ucs_rcache_ops_t uct_dcx_mem_rcache_ops = {
 };
 
 
-/* The key that this handle alone gives out: the one that it has, else 'fresh'
- * or one that waits with the region. Returns it, or NULL. */
+/* Returns the exclusive key of this handle: its own, or else @fresh, or an idle
+ * one of the region; NULL if there is none. */
 static uct_dcx_mkey_t *uct_dcx_mem_take_mkey(uct_dcx_md_t *md,
                                              uct_dcx_mem_t *mem,
                                              uct_dcx_mkey_t *fresh)
@@ -495,8 +497,8 @@ static uct_dcx_mkey_t *uct_dcx_mem_take_mkey(uct_dcx_md_t *md,
 }
 
 
-/* Gives a handle its own key, a new one if none waits. Of two threads that make
- * one, the second has that of the first. */
+/* Gives a handle its own key; creates one if the region has none idle. If two
+ * threads create one, both use the first. */
 static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     uct_dcx_mkey_t *fresh;
@@ -516,7 +518,8 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-/* Depends on each bit: the upper half of a product by an odd constant */
+/* Returns a hash that depends on each bit: the upper half of a product by an
+ * odd constant. */
 static uint16_t uct_dcx_rkey_check(uint32_t rkey)
 {
     return ((rkey * 0x9e3779b1u) >> 16) ^ UCT_DCX_RKEY_CHECK;

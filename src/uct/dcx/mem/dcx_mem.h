@@ -1,30 +1,29 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Registered memory: the handle that UCT passes around, its registration with
- * and without a cache, and the key that travels to the peer. Called by UCT
+ * and without a cache, and the key that is sent to a peer. Called by UCT
  * through the operations of the memory domain, from any thread (the cache has
  * its own lock).
  *
- * Each registration has a handle of its own; handles share a region if it comes
- * from the cache. A handle that is packed to be invalidated gets an indirect
- * key (dcx_mkey.h) which no other handle has: invalidating it completes at once
- * and takes nothing from those who exported the same region, or hold it. When
- * such a handle is only deregistered, its key waits with the region for the
- * next one, unless many wait already. A handle without such a key is
- * invalidated with its region: out of the cache, and complete when the last
- * holder lets go.
+ * Each registration has its own handle; handles share a region if it comes from
+ * the cache. A handle that is packed for invalidation gets an indirect key
+ * (dcx_mkey.h) that no other handle has. Invalidating it completes at once, and
+ * does not affect other handles of the region, nor their peers. When such a
+ * handle is only deregistered, its key stays with the region for the next
+ * handle, up to a limit. A handle without such a key is invalidated with its
+ * region: that is removed from the cache, and the invalidation completes when
+ * the last holder releases it.
  *
  * With relaxed ordering of PCIe a region is registered twice: peers and
  * indirect keys use the strict registration, local data of an operation the
- * relaxed one. The completion that tells of local data is written behind them,
- * in order (PCIe: a write without the attribute passes none). A peer that
- * writes sees no such completion, so only a strict key keeps the order that it
- * asks for.
+ * relaxed one. The completion for local data is written after them, in order
+ * (PCIe: a write without the attribute passes none). A peer that writes sees no
+ * such completion, so only a strict key keeps the order that it requests.
  *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
- * Handles are used again by their domain, and freed with it: one that was
- * deregistered, and is named all the same, is known by its 'md'.
+ * A domain reuses handles, and frees their memory when it closes. So a
+ * deregistered handle that is still named is recognised by its @md.
  */
 #ifndef UCT_DCX_MEM_H
 #define UCT_DCX_MEM_H
@@ -36,31 +35,32 @@ typedef struct uct_dcx_md uct_dcx_md_t;
 typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 
 
-/* Memory that the device knows; of one handle, or in the cache */
+/* Registered memory; of one handle, or in the cache */
 typedef struct uct_dcx_region {
-    ucs_rcache_region_t super;    /* in the cache */
+    ucs_rcache_region_t super;    /* the cache's own data */
     struct ibv_mr       *mr;
-    struct ibv_mr       *relaxed; /* the same with relaxed ordering, or 'mr' */
-    uint32_t            access;   /* IBV_ACCESS_* of 'mr' */
-    uct_dcx_mkey_t      *idle;    /* indirect keys that no handle has now */
-    unsigned            num_idle; /* of them, UCT_DCX_MEM_MAX_IDLE at most */
+    struct ibv_mr       *relaxed; /* registered with relaxed ordering, or @mr */
+    uint32_t            access;   /* IBV_ACCESS_* of @mr */
+    uct_dcx_mkey_t      *idle;    /* indirect keys without a handle */
+    unsigned            num_idle; /* number of these, UCT_DCX_MEM_MAX_IDLE at
+                                   * most */
 } uct_dcx_region_t;
 
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t         lkey;      /* of local data, maybe relaxed */
-    uint32_t         rkey;      /* given to peers */
+    uint32_t         lkey;      /* for local data, may be relaxed */
+    uint32_t         rkey;      /* for peers */
     uct_dcx_region_t *region;
-    uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
-    struct uct_dcx_mem *origin; /* itself, or whose keys these are */
+    uct_dcx_mkey_t   *mkey;     /* indirect key, or NULL */
+    struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
     int              is_bare;   /* the region's own key was packed */
-    int              was_named; /* a layout named it: the device may have one
-                                 * yet */
-    uct_dcx_md_t     *md;       /* NULL: it was deregistered */
+    int              was_named; /* a layout named it: the device may still have
+                                 * one */
+    uct_dcx_md_t     *md;       /* NULL: deregistered */
     union {
-        uct_dcx_mem_layout_t *layout; /* in place of a region, or NULL */
-        struct uct_dcx_mem   *next;   /* deregistered: that was before it */
+        uct_dcx_mem_layout_t *layout; /* instead of a region, or NULL */
+        struct uct_dcx_mem   *next;   /* free handle: the next one */
     };
 } uct_dcx_mem_t;
 
@@ -68,13 +68,13 @@ typedef struct uct_dcx_mem {
 enum {
     UCT_DCX_RKEY_PACKED_SIZE = 8,
 
-    /* as many as UCX has handles of a region in ordinary use; more are left by
-     * a burst, and the device's keys are limited */
+    /* UCX's usual number of handles of a region; more are left by a burst, and
+     * the device's keys are limited */
     UCT_DCX_MEM_MAX_IDLE     = 16
 };
 
 
-/* Addresses in it are offsets. */
+/* Returns 1 for a layout, whose addresses are offsets. */
 static inline int uct_dcx_mem_is_layout(const void *memh)
 {
     return ((const uct_dcx_mem_t*)memh)->region == NULL;
@@ -87,8 +87,8 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 }
 
 
-/* The region's own key: a peer that gets it keeps access for as long as the
- * region is registered. */
+/* Returns the region's own key, and marks it as given: a peer that gets it
+ * keeps access as long as the region is registered. */
 static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 {
     uct_dcx_mem_t *mem = memh;
@@ -98,18 +98,18 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 }
 
 
-/* Names it in an indirect key, by which peers may write. */
+/* Returns the key that an indirect key with remote write access has to name. */
 static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 {
     return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->mr->lkey;
 }
 
 
-/* A handle, all zero but for its domain; NULL: memory is short */
+/* Returns a handle, all zero except its domain; NULL if memory is short. */
 uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md);
 void uct_dcx_mem_free(uct_dcx_mem_t *mem);
 
-/* The domain goes: so does the memory of handles that were freed. */
+/* Frees the memory of all handles, when the domain closes. */
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Registers memory without a handle: finds a region in the cache of the domain,
@@ -119,21 +119,22 @@ uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                    uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
-/* UCT's uct_md_mem_reg() of memory: by the cache of the domain if it has one,
- * else each call registers. */
+/* Implements uct_md_mem_reg() for memory: uses the cache of the domain if it
+ * has one, otherwise registers on each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 
-/* Lets go of a handle of memory that no layout names any more. If 'comp' is not
- * NULL, nobody reaches the memory by it when that is invoked. */
+/* Releases a handle of memory that no layout names any longer. Invokes @comp,
+ * if it is not NULL, when no peer has access by this handle any longer. */
 ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
                                  uct_completion_t *comp);
 
-/* Of the cache of a domain, which is their context: regions are
+/* Callbacks of a domain's cache; their context is the domain, their regions are
  * uct_dcx_region_t. */
 extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 
-/* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
+/* Pack and unpack remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on
+ * arrival. */
 ucs_status_t
 uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
 void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer);

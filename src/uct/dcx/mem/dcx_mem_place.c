@@ -28,7 +28,7 @@ static size_t uct_dcx_mem_places_num(void)
 }
 
 
-/* Returns the table of a domain, made with the first handle in it. Pages of it
+/* Returns the table of a domain; makes it for the first handle. Its pages
  * without a handle are never touched. */
 static uct_dcx_mem_t **uct_dcx_mem_places_table(uct_dcx_md_t *md)
 {
@@ -51,7 +51,8 @@ static uct_dcx_mem_t **uct_dcx_mem_places_table(uct_dcx_md_t *md)
 }
 
 
-/* Returns NULL for a place that never stood for a layout here. */
+/* Returns the handle, or NULL for a place that never stood for a layout
+ * here. */
 static uct_dcx_mem_t *uct_dcx_mem_place_find(uct_dcx_md_t *md, unsigned index)
 {
     uct_dcx_mem_t **places = __atomic_load_n(&md->places, __ATOMIC_ACQUIRE);
@@ -61,7 +62,7 @@ static uct_dcx_mem_t *uct_dcx_mem_place_find(uct_dcx_md_t *md, unsigned index)
 }
 
 
-/* Returns NULL if memory is short. */
+/* Creates the handle of a place; returns NULL if memory is short. */
 static uct_dcx_mem_t *uct_dcx_mem_place_new(uct_dcx_md_t *md, unsigned index)
 {
     uct_dcx_mem_t **places = uct_dcx_mem_places_table(md);
@@ -104,7 +105,8 @@ void uct_dcx_mem_place_clear(uct_dcx_md_t *md, unsigned index)
 }
 
 
-/* Bytes are not counted: the device does, and UCP registers some more. */
+/* Does not compare @length with the layout's: the device checks it, and UCP
+ * registers some bytes more. */
 ucs_status_t
 uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address, size_t length,
                       uint64_t flags, uct_mem_h *memh_p)
@@ -127,7 +129,7 @@ uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address, size_t length,
 }
 
 
-/* The memory of handles is the domain's. */
+/* Frees the table. The memory of handles belongs to the domain. */
 void uct_dcx_mem_places_cleanup(uct_dcx_md_t *md)
 {
     size_t i;

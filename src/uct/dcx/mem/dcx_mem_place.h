@@ -2,12 +2,11 @@
 /*
  * Places: ranges of addresses that stand for layouts (dcx_mem_layout.h), and
  * the handle that each has in a memory domain. So a layout is registered by
- * looking up its address, and the handle stays that of the place whatever
- * layout it has.
+ * looking up its address, and a place keeps its handle when its layout changes.
  *
- * Places are of the process, and no memory is at their addresses: whoever
- * enables them sees to that (dcx_ext.h). A place is set while nobody uses it,
- * so that any thread may look it up.
+ * Places belong to the process, and no memory is mapped at their addresses: the
+ * caller that enables them ensures this (dcx_ext.h). A place is only set while
+ * it is not in use, so any thread may look it up.
  */
 #ifndef UCT_DCX_MEM_PLACE_H
 #define UCT_DCX_MEM_PLACE_H
@@ -15,12 +14,12 @@
 #include "dcx_md.h"
 
 
-/* All of them; no type, and no bytes, unless they are enabled */
+/* All places; no type, and no bytes, until they are enabled */
 typedef struct uct_dcx_mem_places {
-    ucs_memory_type_t type;   /* that UCP knows their addresses by */
+    ucs_memory_type_t type;   /* memory type of their addresses in UCP */
     uint64_t          base;   /* address of the first one */
-    uint64_t          length; /* bytes of one */
-    uint64_t          total;  /* ... of all; written last */
+    uint64_t          length; /* bytes of a place */
+    uint64_t          total;  /* bytes of all places; written last */
 } uct_dcx_mem_places_t;
 
 extern uct_dcx_mem_places_t uct_dcx_mem_places;
@@ -36,19 +35,19 @@ static inline int uct_dcx_mem_is_place(uint64_t address)
 }
 
 
-/* Enables @max places of @length bytes from @base on, once: domains that are
- * opened from now on say that they register memory of @type. */
+/* Enables @max places of @length bytes from @base on. Called once. Domains that
+ * are opened from now on register memory of @type. */
 void uct_dcx_mem_places_enable(ucs_memory_type_t type, uint64_t base,
                                uint64_t length, unsigned max);
 
-/* Returns their type, UCS_MEMORY_TYPE_UNKNOWN if there are none. */
+/* Returns the type of places, UCS_MEMORY_TYPE_UNKNOWN if there are none. */
 static inline ucs_memory_type_t uct_dcx_mem_places_type(void)
 {
     return __atomic_load_n(&uct_dcx_mem_places.type, __ATOMIC_ACQUIRE);
 }
 
-/* Makes a place stand for the layout of a handle in this domain. Its own handle
- * is always the same one, so that UCP may keep it in a cache. */
+/* Makes place @index stand for the layout of @mem in this domain. The place's
+ * own handle is always the same one, so that UCP may cache it. */
 ucs_status_t uct_dcx_mem_place_set(uct_dcx_md_t *md, unsigned index,
                                    uct_dcx_mem_t *mem);
 
@@ -56,8 +55,8 @@ ucs_status_t uct_dcx_mem_place_set(uct_dcx_md_t *md, unsigned index,
 void uct_dcx_mem_place_clear(uct_dcx_md_t *md, unsigned index);
 
 /* Finds the handle of @length bytes at an address in a place. Returns
- * UCS_ERR_INVALID_PARAM, logged unless @flags hide errors, if the place stands
- * for nothing here, or does not have these bytes. */
+ * UCS_ERR_INVALID_PARAM if the place stands for nothing here, or does not have
+ * these bytes; logs it unless @flags hide errors. */
 ucs_status_t
 uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address, size_t length,
                       uint64_t flags, uct_mem_h *memh_p);

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Making and destroying indirect keys with DEVX, command CREATE_MKEY; see
+ * Creates and destroys indirect keys with DEVX, command CREATE_MKEY; see
  * dcx_mkey.h.
  */
 #include "dcx_mkey.h"
@@ -12,19 +12,19 @@
 #include <ucs/sys/math.h>
 
 
-/* Each entry of the key is for so much of the region, the last one for less. The
- * key begins at a multiple of it, below the region if need be: some firmware
- * counts entries from there, whatever the key begins at ("CREATE_MKEY range
- * check issue", ib_mlx5dv_md.c of UCX, which does the same). The region is what
+/* Bytes of the region for each entry of the key; fewer for the last one. The
+ * key begins at a multiple of it, below the region if necessary: some firmware
+ * counts entries from there, regardless of the key's start ("CREATE_MKEY range
+ * check issue", ib_mlx5dv_md.c of UCX, which does the same). The region still
  * limits access. */
 #define UCT_DCX_MKEY_LOG_ENTITY   31
 #define UCT_DCX_MKEY_ENTITY       UCS_BIT(UCT_DCX_MKEY_LOG_ENTITY)
 
-/* The key ends at a multiple of this. Atomics through an indirect key want at
+/* The key ends at a multiple of this. Atomics through an indirect key need at
  * least their own size (ib_mlx5dv_md.c). */
 #define UCT_DCX_MKEY_ALIGN        4096ul
 
-/* Numbers to try: each costs the device an index that it gave us before */
+/* Numbers to try: each costs an index that the device has returned before */
 #define UCT_DCX_MKEY_TRIES        (4 * UCT_DCX_MKEY_HELD)
 
 
@@ -63,7 +63,7 @@ void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys)
 }
 
 
-/* The key spans more than the region. */
+/* Returns the start of the key, which spans more than the region. */
 static uint64_t uct_dcx_mkey_start(const struct ibv_mr *mr)
 {
     return ucs_align_down_pow2((uintptr_t)mr->addr, UCT_DCX_MKEY_ENTITY);
@@ -77,8 +77,8 @@ static uint64_t uct_dcx_mkey_length(const struct ibv_mr *mr)
 }
 
 
-/* No more than the region has, as firmware refuses a key with atomics over one
- * without them (issue 8218 of UCX). */
+/* Returns the rights of a key: at most those of the region, as firmware refuses
+ * a key with atomics over one without them (issue 8218 of UCX). */
 static uint32_t uct_dcx_mkey_rights(const uct_dcx_mkeys_t *mkeys, uint32_t access)
 {
     return PRM_MKC_LOCAL_READ |
@@ -112,7 +112,7 @@ uct_dcx_mkey_fill(const uct_dcx_mkeys_t *mkeys, const struct ibv_mr *mr,
 }
 
 
-/* One key over what 'in' describes, with the next variant */
+/* Creates a key as @in describes it, with the next variant. */
 static struct mlx5dv_devx_obj *
 uct_dcx_mkey_create_obj(uct_dcx_mkeys_t *mkeys, uint32_t rights,
                         struct prm_create_mkey_in *in, uint32_t *number_p)
@@ -144,8 +144,8 @@ uct_dcx_mkey_create_obj(uct_dcx_mkeys_t *mkeys, uint32_t rights,
 }
 
 
-/* Keeps an index busy, most likely the one given back just now; releases the
- * one that was kept longest. */
+/* Keeps an index busy, most likely the one released just now; releases the one
+ * that was kept longest. */
 static void uct_dcx_mkey_hold(uct_dcx_mkeys_t *mkeys,
                               struct prm_create_mkey_in *in)
 {
@@ -185,7 +185,7 @@ void uct_dcx_mkey_add_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
 }
 
 
-/* A key with a number that no peer can still have */
+/* Creates a key with a number that no peer can still use. */
 static ucs_status_t
 uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, uint32_t rights,
                           struct prm_create_mkey_in *in, uct_dcx_mkey_t *mkey)
@@ -259,7 +259,7 @@ ucs_status_t uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey)
 {
     ucs_status_t status;
 
-    /* first, as another thread may get the index before we are back */
+    /* First: another thread may get the index before this call returns. */
     uct_dcx_mkey_add_stale(mkeys, mkey->rkey);
 
     status = uct_dcx_mkey_destroy_obj(mkeys, mkey->obj);
