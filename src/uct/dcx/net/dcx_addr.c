@@ -9,10 +9,10 @@
 #include <ucs/debug/log.h>
 
 
-/* A peer's buffers may be smaller than ours: UCP keeps copied messages and
- * those from registered memory small enough if it knows (UCX_ADDRESS_VERSION),
- * and longer ones are refused when they are sent. It never asks how long a
- * short one may be at the other end. */
+/* Compares the options of a peer. Its buffers may be smaller than ours: UCP
+ * limits copied messages and those from registered memory if it knows
+ * (UCX_ADDRESS_VERSION), and longer ones are refused when they are sent. UCP
+ * does not ask for the peer's limit of a short message. */
 static int
 uct_dcx_addr_check_options(const uct_dcx_iface_addr_t *addr,
                            const uct_dcx_addr_own_t *own,

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The table of MACs; see dcx_neigh.h. Called when an endpoint is created, or
- * destroyed after it failed, and for the answer to a peer that asks for
+ * destroyed after a failure, and for the answer to a peer that requests
  * credits.
  */
 #include "dcx_neigh.h"
@@ -40,7 +40,7 @@ uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
         found.failed = ucs_max(ucs_get_time(), 1);
     }
 
-    /* without memory for it, it is asked for again the next time */
+    /* If memory is short, it is queried again the next time. */
     iter = kh_put(uct_dcx_neigh, &neigh->known, *gid, &ret);
     if (ret >= 0) {
         kh_value(&neigh->known, iter) = found;

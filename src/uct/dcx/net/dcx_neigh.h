@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The neighbours of a RoCE port: which MAC leads to which GID. The kernel
- * alone can tell (it asks with ARP, or knows the router), which takes a system
- * call, and may take a second if nobody answers; here its answers are kept, one
- * for each port of the network, however many peers live behind it. That it had
- * none is kept for a while. Belongs to a port; used by the interface's thread.
+ * The neighbours of a RoCE port: the MAC for each GID. Only the kernel knows
+ * them (it uses ARP, or knows the router). A query is a system call, and takes
+ * up to a second if there is no answer. So answers are cached here, one for
+ * each port of the network, for all peers behind it. Failures are cached for
+ * some time. Belongs to a port; used by the interface's thread.
  */
 #ifndef UCT_DCX_NEIGH_H
 #define UCT_DCX_NEIGH_H
@@ -22,8 +22,7 @@ typedef struct uct_dcx_mac {
 } uct_dcx_mac_t;
 
 
-/* An answer of the kernel. If 'failed' is not 0 there was no way at that
- * time. */
+/* An answer of the kernel. @failed is the time of a failure, or 0. */
 typedef struct uct_dcx_neighbour {
     uct_dcx_mac_t mac;
     ucs_time_t    failed;
@@ -46,7 +45,7 @@ KHASH_INIT(uct_dcx_neigh, union ibv_gid, uct_dcx_neighbour_t, 1,
            uct_dcx_neigh_hash, uct_dcx_neigh_equal);
 
 
-/* Asks for the MAC of 'gid'; reports its own errors. */
+/* Queries the MAC of @gid; logs errors. */
 typedef ucs_status_t
 (*uct_dcx_neigh_resolve_t)(void *arg, const union ibv_gid *gid,
                            uct_dcx_mac_t *mac);
@@ -62,13 +61,14 @@ void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
                         uct_dcx_neigh_resolve_t resolve, void *arg);
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh);
 
-/* Asks if the MAC is not known, but not so soon after a failure: others wait
- * meanwhile. 'patience' is how long that counts, 0 if the caller may wait. */
+/* Finds the MAC of @gid; queries it if it is not known. After a failure it does
+ * not query again for @patience, as others wait meanwhile; 0 if the caller may
+ * wait. */
 ucs_status_t
 uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
                   ucs_time_t patience, uct_dcx_mac_t *mac);
 
-/* The peer did not answer: it may have moved. */
+/* Forgets the MAC of a peer that did not answer: it may have moved. */
 void uct_dcx_neigh_forget(uct_dcx_neigh_t *neigh, const union ibv_gid *gid);
 
 #endif

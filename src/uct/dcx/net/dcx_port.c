@@ -13,7 +13,7 @@
 #include <ucs/sys/string.h>
 
 
-/* ibv_port_attr.active_speed, 100 Gb/s a lane */
+/* ibv_port_attr.active_speed, 100 Gb/s for each lane */
 #define UCT_DCX_SPEED_NDR  128
 
 
@@ -103,7 +103,8 @@ uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
 }
 
 
-/* Bit 15 is full membership; a key asked for matches whichever it has. */
+/* Returns non-zero if @pkey is in partition @wanted, with any membership; 0
+ * means any partition with full membership (bit 15). */
 static int uct_dcx_port_pkey_fits(uint16_t pkey, uint16_t wanted)
 {
     return (wanted == 0) ? (pkey & 0x8000) : ((pkey & 0x7fff) == wanted);
@@ -167,8 +168,8 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
 }
 
 
-/* As many as lead over different links. One more on NDR, where a single send
- * queue does not fill the link (UCX counts so too, ib_iface.c). */
+/* Returns the number of paths over different links. One more on NDR, where a
+ * single send queue does not fill the link (as in UCX, ib_iface.c). */
 static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
 {
     if (uct_dcx_port_is_roce(port) && port->dev->is_lag) {
@@ -181,8 +182,8 @@ static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
 }
 
 
-/* Asks the kernel for the way to a neighbour, by an address handle: its vector
- * is all there is to one of this device. */
+/* Queries the MAC of a neighbour, by creating an address handle: its vector is
+ * the only result. */
 static ucs_status_t
 uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
 {
@@ -216,7 +217,7 @@ uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
 }
 
 
-/* See uct_dcx_port_make_plain_av(): what others have to be looked at for. */
+/* Returns the pkey of peers that uct_dcx_port_make_plain_av() can handle. */
 static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
 {
     return (port->is_global || !port->dev->compact_av ||
@@ -286,10 +287,10 @@ void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
 }
 
 
-/* One entry for each value of ibv_port_attr.active_speed: signal rate of a
- * lane in bit/s less the line code, latency in seconds. The figures are those
- * that UCX's own transports announce (ib_iface.c), so that the choice between
- * them and dcx is one of like with like. */
+/* Figures for each value of ibv_port_attr.active_speed: signal rate of a lane
+ * in bit/s, less the line code; latency in seconds. They are equal to those of
+ * UCX's own transports (ib_iface.c), so that UCX compares dcx with them
+ * fairly. */
 typedef struct uct_dcx_port_speed {
     unsigned active_speed;
     double   rate;
@@ -304,7 +305,7 @@ static const uct_dcx_port_speed_t uct_dcx_port_speeds[] = {
     {8, 10.3125e9 * 64 / 66, 700e-9},    /* FDR10 */
     {4, 10e9 * 8 / 10, 1300e-9},         /* QDR */
     {2, 5e9 * 8 / 10, 2500e-9},          /* DDR */
-    {0, 2.5e9 * 8 / 10, 5000e-9}         /* SDR, or not known */
+    {0, 2.5e9 * 8 / 10, 5000e-9}         /* SDR, or unknown */
 };
 
 
@@ -322,7 +323,7 @@ uct_dcx_port_speed(const uct_dcx_port_t *port)
 
 double uct_dcx_port_latency(const uct_dcx_port_t *port)
 {
-    const double roce = 200e-9; /* more on Ethernet switches */
+    const double roce = 200e-9; /* added by Ethernet switches */
     const double dc   = 60e-9;  /* the connect packet */
 
     return uct_dcx_port_speed(port)->latency + dc +
@@ -336,7 +337,7 @@ double uct_dcx_port_bandwidth(const uct_dcx_port_t *port)
     static const uint8_t widths[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12,
                                      [16] = 2};
     unsigned width   = port->attr.active_width;
-    unsigned headers = port->is_global ? 100 : 60; /* of a packet, bytes */
+    unsigned headers = port->is_global ? 100 : 60; /* bytes of a packet */
     double mtu       = uct_dcx_port_mtu_bytes(port);
     unsigned lanes;
 

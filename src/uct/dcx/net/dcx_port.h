@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A port of the device and the way through the network: which addresses it
- * has, how a peer's address becomes an address vector. Resolved when the
+ * A port of the device and its path through the network: its addresses, and the
+ * conversion of a peer's address to an address vector. Resolved when the
  * interface opens and read-only after that.
  *
- * net/ is the room of addresses and ways: ports, GIDs, neighbours, targets, and
- * the address vectors to them. Called when an interface opens, when endpoints
- * are created and for answers of flow control. It must not know queues, nor who
- * goes the way.
+ * net/ is the room of addresses and paths: ports, GIDs, neighbours, targets,
+ * and the address vectors to them. Called when an interface opens, when
+ * endpoints are created, and for answers of flow control. It must not know
+ * queues, nor the users of a path.
  */
 #ifndef UCT_DCX_PORT_H
 #define UCT_DCX_PORT_H
@@ -29,19 +29,20 @@ typedef struct uct_dcx_port {
     uint16_t               pkey;       /* bit 15: full member */
     uint16_t               pkey_index;
     uint8_t                sl;
-    uint8_t                is_ordered; /* RDMA comes to memory in the order of
-                                          its queue */
+    uint8_t                is_ordered; /* RDMA reaches memory in the order of
+                                        * its queue */
     uint8_t                traffic_class;
     uint8_t                hop_limit;
     uint8_t                is_global;  /* each packet has a GRH */
     uint8_t                num_paths;
-    uint8_t                prefix_len; /* RoCE v2: bits of the IP address that
-                                          a peer has to share */
+    uint8_t                prefix_len; /* RoCE v2: bits of the IP address that a
+                                        * peer has to share */
     uct_dcx_neigh_t        neigh;      /* RoCE */
-    uint32_t               plain_pkey; /* as it travels in the addresses of
-                                          those of whom nothing else has to be
-                                          looked at; none has it if there are
-                                          no such peers */
+    uint32_t               plain_pkey; /* pkey, as in an address, of peers that
+                                        * need no further checks (see
+                                        * uct_dcx_port_make_plain_av()); no
+                                        * valid one if there are no such
+                                        * peers */
 } uct_dcx_port_t;
 
 
@@ -56,28 +57,29 @@ static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
 }
 
 
-/* Returns 1 if the domain may use port @num, of these attributes: it is of the
- * subnet in UCX_DCX_SUBNET_PREFIX, or not of InfiniBand. */
+/* Returns 1 if the domain may use port @num, with attributes @attr: it is in
+ * the subnet of UCX_DCX_SUBNET_PREFIX, or not of InfiniBand. */
 int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
                            const struct ibv_port_attr *attr);
 
-/* Lists those ports of a domain that are active as "mlx5_0:1" for UCT. */
+/* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
 ucs_status_t
 uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
                            unsigned *num_devices_p);
 
-/* Finds the port that 'dev_name' ("mlx5_0:1") means and resolves the options
- * of the path. Errors are logged and name the option. */
+/* Finds the port @dev_name ("mlx5_0:1") and resolves the options of the path.
+ * Logs errors with the name of the option. */
 ucs_status_t
 uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
                   const uct_dcx_iface_config_t *config);
 void uct_dcx_port_cleanup(uct_dcx_port_t *port);
 
-/* Part of it: chooses the service level, and finds out what order it keeps. */
+/* Part of uct_dcx_port_init(): chooses the service level, and finds out whether
+ * it keeps the order. */
 ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
                                   const uct_dcx_iface_config_t *config);
 
-/* Part of it: finds the own GID and, on RoCE, its subnet. */
+/* Part of uct_dcx_port_init(): finds the own GID and, on RoCE, its subnet. */
 ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
                                    const uct_dcx_iface_config_t *config);
 
@@ -88,7 +90,8 @@ void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
                           struct ibv_ah_attr *ah_attr);
 
 
-/* One-way figures for the choice between transports: seconds, bytes/second */
+/* Return one-way figures for the choice between transports: seconds,
+ * bytes/second. */
 double uct_dcx_port_latency(const uct_dcx_port_t *port);
 double uct_dcx_port_bandwidth(const uct_dcx_port_t *port);
 

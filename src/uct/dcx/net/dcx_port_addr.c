@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses of ports: how ours travels, whom we reach, and how a peer's becomes
- * an address vector; see dcx_port.h. Called when endpoints are created, a
- * hundred thousand of them in a big job, and for each peer that asks for
- * credits: no system call, but for the MAC of a RoCE neighbour that is not
- * known yet.
+ * Addresses of ports: our own on the wire, checks of reachability, and the
+ * conversion of a peer's to an address vector; see dcx_port.h. Called when
+ * endpoints are created, a hundred thousand of them in a big job, and for each
+ * peer that requests credits: no system call, except for the MAC of an unknown
+ * RoCE neighbour.
  */
 #include "dcx_port_addr.h"
 #include "uct/dcx/base/dcx_subnet.h"
@@ -13,21 +13,22 @@
 #include <ucs/time/time.h>
 
 
-/* UDP source ports of RoCE v2: those that libmlx5 takes too
- * (IB_ROCE_UDP_ENCAP_VALID_PORT_MIN), the dynamic ones of RFC 6335. */
+/* UDP source ports of RoCE v2: the dynamic ones of RFC 6335, as in libmlx5
+ * (IB_ROCE_UDP_ENCAP_VALID_PORT_MIN) */
 #define UCT_DCX_UDP_PORT_MIN  0xc000
 #define UCT_DCX_UDP_PORT_MASK 0x3fff
 
-/* A question to which there is no answer may take the kernel a second (its
- * address resolution, rdma_addr_find_l2_eth_by_grh()): progress spends no more
- * than a tenth of the time on each port of the network. */
+/* Seconds between queries of a neighbour that does not answer. A query may take
+ * the kernel a second (its address resolution, rdma_addr_find_l2_eth_by_grh()):
+ * progress spends at most a tenth of the time on each port of the network. */
 #define UCT_DCX_NEIGH_PATIENCE 10.0
 
-/* In the kernel's "struct mlx5_av": there is a header. Reserved on Ethernet. */
+/* GRH bit of the kernel's "struct mlx5_av"; reserved on Ethernet */
 #define UCT_DCX_GRH_FLAG      UCS_BIT(30)
 
 
-/* InfiniBand specification, "Local identifiers": others are multicast */
+/* Returns non-zero for a unicast LID (InfiniBand specification, "Local
+ * identifiers"). */
 static int uct_dcx_port_is_lid(unsigned lid)
 {
     return (lid > 0) && (lid < 0xc000);
@@ -48,8 +49,9 @@ void uct_dcx_port_get_address(const uct_dcx_port_t *port,
 }
 
 
-/* Both in one partition, and one of them a full member: limited members do not
- * hear each other (InfiniBand specification, "Partitioning"). */
+/* Returns non-zero if both ports are in one partition, and at least one is a
+ * full member: limited members cannot communicate (InfiniBand specification,
+ * "Partitioning"). */
 static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
                                          const uct_dcx_dev_addr_t *addr)
 {
@@ -59,8 +61,8 @@ static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
 }
 
 
-/* One version of RoCE; for version 2 also one of IP, and the same subnet as far
- * as the options want it. */
+/* Returns non-zero for the same version of RoCE; version 2 also needs the same
+ * version of IP, and the same subnet if the options require it. */
 static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
                                      const uct_dcx_dev_addr_t *addr)
 {
@@ -76,7 +78,7 @@ static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
 }
 
 
-/* Returns in words what is wrong with the address of a port, or NULL. */
+/* Returns the fault of a port's address in words, or NULL. */
 static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
 {
     static const uint8_t none[sizeof(addr->gid)];
@@ -141,8 +143,8 @@ uct_dcx_port_make_grh(const uct_dcx_port_t *port,
 }
 
 
-/* Byte for byte what mlx5_create_ah() of libmlx5 makes on InfiniBand, where it
- * calls neither the kernel nor the device. */
+/* Makes an address vector on InfiniBand, identical to that of libmlx5's
+ * mlx5_create_ah(), which calls neither the kernel nor the device here. */
 static void
 uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
                         const uct_dcx_route_t *route, uct_dcx_av_t *av,
@@ -153,7 +155,7 @@ uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
                                      (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
     unsigned peer_lmc              = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
 
-    /* the low bits of the LIDs tell the paths of a port apart */
+    /* The low bits of the LIDs select the path to a port. */
     av->stat_rate_sl = port->sl;
     av->fl_mlid      = route->path_index & UCS_MASK(port->attr.lmc);
     av->rlid         = addr->lid |
@@ -167,7 +169,7 @@ uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
 }
 
 
-/* Spreads the pairs of targets, ours and the peer's, over 16 bits. */
+/* Returns a 16-bit hash of the pair of targets, ours and the peer's. */
 static uint16_t uct_dcx_port_flow(const uct_dcx_route_t *route)
 {
     uint32_t dctn = uct_dcx_target_dctn(route->target->dctn);
@@ -176,8 +178,8 @@ static uint16_t uct_dcx_port_flow(const uct_dcx_route_t *route)
 }
 
 
-/* ... and on RoCE, where it draws the UDP port by lot; the paths of a flow
- * surely have different ones here. */
+/* Makes an address vector on RoCE. libmlx5 chooses the UDP port at random; here
+ * the paths of a flow always have different ones. */
 static ucs_status_t
 uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                           uct_dcx_av_t *av, uct_dcx_grh_t *grh)
@@ -245,9 +247,9 @@ static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
 }
 
 
-/* Most peers are on InfiniBand, need no route header and are members of our
- * partition as we are: makes the address vector of the first path to such a
- * one, number and key of the DCT left 0. Returns 0 if the peer is another. */
+/* Makes the address vector of the first path to a typical peer: on InfiniBand,
+ * without route header, in our partition, where we are a full member. Leaves
+ * number and key of the DCT 0. Returns 0 for other peers. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
                            const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av)
@@ -268,7 +270,7 @@ uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
 }
 
 
-/* The same to any peer, by any path */
+/* Makes the address vector to any peer, by any path. */
 static UCS_F_NOINLINE ucs_status_t
 uct_dcx_port_make_any_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                          uct_dcx_av_t *av, uct_dcx_grh_t *grh)
@@ -311,7 +313,7 @@ uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
 }
 
 
-/* As mlx5_set_path() of the kernel's mlx5_ib */
+/* Fills a path like mlx5_set_path() of the kernel's mlx5_ib. */
 static void uct_dcx_port_fill_path(const uct_dcx_port_t *port,
                                    const uct_dcx_av_t *av,
                                    const uct_dcx_grh_t *grh,

@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses of ports and of targets behind them, and the ways there: address
- * vectors. Called when endpoints are created, and by flow control for its
- * answers.
+ * Addresses of ports and of targets behind them, and address vectors to them.
+ * Called when endpoints are created, and by flow control for its answers.
  */
 #ifndef UCT_DCX_PORT_ADDR_H
 #define UCT_DCX_PORT_ADDR_H
@@ -12,7 +11,7 @@
 #include "uct/dcx/dev/dcx_wqe.h"
 
 
-/* The device address, as it travels: 22 bytes. */
+/* The device address on the wire: 22 bytes */
 typedef struct uct_dcx_dev_addr {
     uint8_t flags;    /* UCT_DCX_DEV_ADDR_*, LMC in the upper bits */
     uint8_t gid_type; /* RoCE: enum ibv_gid_type */
@@ -23,13 +22,13 @@ typedef struct uct_dcx_dev_addr {
 
 enum {
     UCT_DCX_DEV_ADDR_ETHERNET = UCS_BIT(0),
-    UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1), /* wants a GRH */
+    UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1), /* requires a GRH */
     UCT_DCX_DEV_ADDR_LMC_SHIFT = 5          /* the port has 2^LMC LIDs */
 };
 
 
-/* The name of a target (DCT), as it travels in a request for credits: a receive
- * completion does not say which peer has sent. */
+/* The address of a target (DCT) in a request for credits: a receive completion
+ * does not name the sender. */
 typedef struct uct_dcx_target {
     __be64             dc_key;
     uint8_t            dctn[3];
@@ -51,11 +50,11 @@ static inline uint32_t uct_dcx_target_dctn(const uint8_t bytes[3])
 }
 
 
-/* One of the ways to a target */
+/* A path to a target */
 typedef struct uct_dcx_route {
     const uct_dcx_target_t *target;
-    uint32_t               own_dctn;   /* of our target: pairs of targets are
-                                          spread over the links */
+    uint32_t               own_dctn;   /* our own target: pairs of targets are
+                                        * spread over the links */
     unsigned               path_index;
     int                    is_answer;  /* called by progress */
 } uct_dcx_route_t;
@@ -67,25 +66,24 @@ void uct_dcx_port_get_address(const uct_dcx_port_t *port,
 int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
                               const uct_dcx_dev_addr_t *addr);
 
-/* Makes the address vector of a route. With bit 31 of av->dqp_dct set, 'grh'
- * belongs to it. On InfiniBand this is a copy of bytes; on RoCE the first route
- * to a GID takes a system call. If that fails, the next one comes with the next
- * endpoint of the user, or for an answer when some time has passed. Errors are
- * logged. */
+/* Makes the address vector of a route. @grh is part of it if bit 31 of
+ * av->dqp_dct is set. On InfiniBand this copies bytes; on RoCE the first route
+ * to a GID takes a system call. If that fails, it is repeated for the user's
+ * next endpoint, or for an answer after some time. Logs errors. */
 ucs_status_t
 uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                      uct_dcx_av_t *av, uct_dcx_grh_t *grh);
 
-/* The way to the own port, for a QP that is connected to itself. Takes what
- * uct_dcx_port_make_av() takes, errors are logged. */
+/* Returns in @path the path to the own port, for a QP that is connected to
+ * itself. Takes as long as uct_dcx_port_make_av(); logs errors. */
 ucs_status_t
 uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path);
 
-/* A peer of this GID failed: what is known of its whereabouts may be old. */
+/* Forgets cached data of a peer with this GID, as it failed. */
 void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);
 
-/* Returns non-zero if an address vector leads to the port of this address, by
- * any path. @grh: its header, or NULL if it has none. */
+/* Returns non-zero if an address vector leads to the port of @addr, by any
+ * path. @grh: its header, or NULL if it has none. */
 int uct_dcx_port_is_av_to(const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
                           const uct_dcx_dev_addr_t *addr);
 

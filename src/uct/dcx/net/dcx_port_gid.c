@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The GID by which a port is known, and the subnet that it lies in; see
- * dcx_port.h. Called when an interface opens.
+ * The GID of a port, and its subnet; see dcx_port.h. Called when an interface
+ * opens.
  */
 #include "dcx_port.h"
 #include "uct/dcx/base/dcx_subnet.h"
@@ -10,7 +10,7 @@
 #include <ucs/sys/string.h>
 
 
-/* The higher, the better to take by default; 0 is not to be taken. */
+/* Returns the rank of a GID: the highest is the default, 0 is unusable. */
 static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
 {
     if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
@@ -77,7 +77,7 @@ uct_dcx_port_find_gid(uct_dcx_port_t *port, unsigned long gid_index)
 }
 
 
-/* The prefix by which peers are taken for reachable, see the options. */
+/* Sets the prefix that reachable peers have to share, see the options. */
 static ucs_status_t
 uct_dcx_port_init_subnet(uct_dcx_port_t *port,
                          const uct_dcx_iface_config_t *config)

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The service level of a port, and the order that RDMA keeps on it; see
- * dcx_port.h. Called when an interface opens. UCX_DCX_AR_ENABLE chooses as
- * UCX_IB_AR_ENABLE does (UCX, uct_ib_mlx5_select_sl()). Queues are made by
- * verbs, which leave dp_ordering to the device's own setting.
+ * dcx_port.h. Called when an interface opens. UCX_DCX_AR_ENABLE chooses like
+ * UCX_IB_AR_ENABLE (UCX, uct_ib_mlx5_select_sl()). Queues are created by verbs,
+ * which leave dp_ordering at the device's own setting.
  */
 #include "dcx_port.h"
 #include "common/prm_cmd.h"
@@ -15,7 +15,7 @@
 
 
 /* Finds the service levels with adaptive routing, and those without; a level is
- * in neither where nobody tells. */
+ * in neither set if it is unknown. */
 static void uct_dcx_port_query_sls(const uct_dcx_port_t *port,
                                    uint16_t *adaptive_p, uint16_t *plain_p)
 {
@@ -35,8 +35,8 @@ static void uct_dcx_port_query_sls(const uct_dcx_port_t *port,
 }
 
 
-/* On Ethernet it is a priority, and says nothing of routes: AR_ENABLE is not
- * looked at, as by UCX. */
+/* Sets the priority on Ethernet, which does not affect routes: ignores
+ * AR_ENABLE, as UCX does. */
 static ucs_status_t
 uct_dcx_port_init_priority(uct_dcx_port_t *port,
                            const uct_dcx_iface_config_t *config)
