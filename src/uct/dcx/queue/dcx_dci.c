@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One DC initiator: creation, connection, and the end of its operations. See
- * dcx_dci.h for who owns it. States of a DCI: RESET, INIT, RTR, RTS as any
- * reliable QP, but with no peer: the peer is in each WQE.
+ * One DC initiator: creation, connection, and the cancellation of its
+ * operations. dcx_dci.h describes its ownership. A DCI has the states RESET,
+ * INIT, RTR, RTS of any reliable QP, but no peer: each WQE has the peer's
+ * address.
  */
 #include "dcx_endpoint.h"
 
@@ -69,7 +70,7 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
             .max_send_wr  = set->params.max_send_wr
         }
     };
-    /* results of gets and atomics go to memory, never into the completion */
+    /* Results of gets and atomics go to memory, never into the completion. */
     struct mlx5dv_qp_init_attr dv_attr = {
         .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC |
                         MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
@@ -78,8 +79,8 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     };
 
     if (set->pool.policy->has_streams) {
-        /* each may be in error, if the device lets it: then no error of one is
-         * that of the whole initiator */
+        /* Any number of streams may be in error, if the device supports it:
+         * then an error of one stream does not stop the whole initiator. */
         dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
         dv_attr.dc_init_attr.dci_streams.log_num_concurent =
                 set->params.log_streams;
@@ -99,7 +100,8 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-/* Allocates the state of each stream, and of each WQEBB if it is shared. */
+/* Allocates the state of each stream, and of each WQEBB if the initiator is
+ * shared. */
 static ucs_status_t
 uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared, unsigned num_streams)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC initiators of an interface as a set; see dcx_dci_set.h. Called when
- * an interface opens and closes, and by those who need an initiator that does
- * not exist yet, away from the fast path.
+ * The set of an interface's DC initiators; see dcx_dci_set.h. Called when an
+ * interface opens and closes, and when an initiator is needed that does not
+ * exist yet, off the fast path.
  */
 #include "dcx_dci.h"
 #include "uct/dcx/base/dcx_trace.h"
@@ -15,8 +15,8 @@
 #include <ucs/sys/sys.h>
 
 
-/* Completions of so many send queues come to one completion queue, unless it
- * would become longer than the second number, or than the device has it. */
+/* Send queues with a common completion queue, unless it would exceed the second
+ * limit, in entries, or the device's */
 #define UCT_DCX_MAX_PER_GROUP  64
 #define UCT_DCX_GROUP_CQES     32768
 
@@ -29,7 +29,8 @@ uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn)
     uct_dcx_dci_t *dci;
     uint32_t i;
 
-    /* a number that another one has taken the place of is in one of the next */
+    /* If another initiator has the place of this number, it is in one of the
+     * next places. */
     for (i = 0; i <= set->qpn_mask; ++i) {
         dci = set->by_qpn[(qpn + i) & set->qpn_mask];
         if (dci->txq.sq.qpn == qpn) {
@@ -46,16 +47,16 @@ uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     uint32_t slot = dci->txq.sq.qpn;
 
     while (set->by_qpn[slot & set->qpn_mask] != set->dci) {
-        ++slot; /* a free place names the first initiator */
+        ++slot; /* a free place points to the first initiator */
     }
     set->by_qpn[slot & set->qpn_mask] = dci;
 }
 
 
-/* --- what a group shares -------------------------------------------------- */
+/* --- resources of a group ------------------------------------------------- */
 
-/* Places for results of one initiator, in whole cache lines: one for each
- * WQEBB, and one for all atomics that are not fetched. */
+/* Returns the places for results of one initiator, in whole cache lines: one
+ * for each WQEBB, and one for all atomics that are not fetched. */
 static size_t
 uct_dcx_dci_group_num_results(const uct_dcx_dci_set_t *set)
 {
@@ -93,8 +94,8 @@ uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
 }
 
 
-/* Callbacks post again, and that completes, before a batch of completions is
- * given back at its end. */
+/* Creates a completion queue with room for WQEs that callbacks post, and that
+ * complete, before a batch of completions is given back at its end. */
 static ucs_status_t
 uct_dcx_dci_group_init(uct_dcx_dci_set_t *set, uct_dcx_dci_group_t *group,
                        ucs_log_level_t level)
@@ -123,7 +124,7 @@ uct_dcx_dci_group_init(uct_dcx_dci_set_t *set, uct_dcx_dci_group_t *group,
 
     if (set->num_groups > 0) {
         set->todo |= UCT_DCX_TODO_GROUPS;
-        /* the user may have armed the interface already */
+        /* The user may have armed the interface already. */
         uct_dcx_cq_arm(&group->cq, 0);
     }
     return UCS_OK;
@@ -140,7 +141,7 @@ static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
 }
 
 
-/* --- initiators that come into being -------------------------------------- */
+/* --- creating initiators -------------------------------------------------- */
 
 static ucs_status_t
 uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
@@ -205,8 +206,8 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
 }
 
 
-/* One that works, chosen by 'index': of those that exist, else a new one. If
- * there is none to be had, one that does not work. */
+/* Returns a usable initiator: an existing one, beginning at @index, otherwise a
+ * new one. If there is none, returns an unusable one. */
 static uint16_t
 uct_dcx_dci_set_find_usable(uct_dcx_dci_set_t *set, uint16_t index)
 {
@@ -247,7 +248,7 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 
 /* --- opening and closing -------------------------------------------------- */
 
-/* Three bits of the queue's context */
+/* Limit of a 3-bit field in the queue's context */
 #define UCT_DCX_DCI_MAX_RETRIES 7
 
 
@@ -276,8 +277,8 @@ uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
     set->params.moderation      = ucs_min(config->tx.cq_moderation,
                                           set->params.num_bb / 4);
     if (set->pool.share == UINT_MAX) {
-        /* others get an initiator only when nothing is outstanding: that is
-         * to be seen at once */
+        /* Others get an initiator only when nothing is outstanding: that has to
+         * be known at once. */
         set->params.moderation = 1;
     }
     set->params.timeout         = uct_dcx_config_timeout_code(
@@ -300,7 +301,7 @@ uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
 }
 
 
-/* How many initiators have a completion queue together. */
+/* Sets the number of initiators that share a completion queue. */
 static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
 {
     unsigned num_bb  = set->params.num_bb;
@@ -313,7 +314,8 @@ static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    /* every WQEBB of every send queue may complete before progress is called */
+    /* Every WQEBB of every send queue may complete before progress is
+     * called. */
     max_cqe        = ucs_min(UCT_DCX_GROUP_CQES, max_cqe - set->max_poll);
     set->per_group = ucs_min(set->pool.num_dci, UCT_DCX_MAX_PER_GROUP);
     set->per_group = ucs_min(set->per_group, max_cqe / num_bb);
@@ -344,7 +346,7 @@ uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
 }
 
 
-/* Memory for all that may ever exist: what that is never touched costs
+/* Allocates memory for all initiators that may ever exist: untouched pages cost
  * nothing. */
 static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 {
@@ -352,7 +354,7 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
     unsigned num_groups = ucs_div_round_up(num_dci, set->per_group);
     uint32_t i;
 
-    /* no more than a fourth of the table is in use */
+    /* at most a fourth of the table is in use */
     set->qpn_mask = ucs_roundup_pow2(num_dci * 4) - 1;
     set->memory  = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");
     set->group   = ucs_calloc(num_groups, sizeof(*set->group),
@@ -458,7 +460,7 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
         goto err_free;
     }
 
-    /* one is needed in any case: what is wrong with them shows now */
+    /* One is needed in any case: faults show now. */
     status = uct_dcx_dci_set_add(set, 0, UCS_LOG_LEVEL_ERROR);
     if (status != UCS_OK) {
         goto err_free;

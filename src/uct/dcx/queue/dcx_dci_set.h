@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC initiators of an interface: those that exist, and what they share. An
- * initiator is created when it is first needed. They come in groups; a group
- * has a completion queue that holds a completion for each WQEBB of each of its
- * send queues, and the memory that results of atomics land in. Owned by the
- * thread that progresses the interface.
+ * The DC initiators of an interface, and their common resources. An initiator
+ * is created when it is first needed. Initiators are in groups; a group has a
+ * completion queue with an entry for each WQEBB of each of its send queues, and
+ * memory for the results of atomics. Owned by the thread that progresses the
+ * interface.
  */
 #ifndef UCT_DCX_DCI_SET_H
 #define UCT_DCX_DCI_SET_H
@@ -27,21 +27,22 @@ typedef struct uct_dcx_lost     uct_dcx_lost_t;     /* recover/ */
 typedef struct uct_dcx_fc_table uct_dcx_fc_table_t; /* sched/ */
 
 
-/* Work that progress does without a completion; in most calls there is none. */
+/* Deferred work that progress does without a completion; in most calls there is
+ * none. */
 enum {
-    /* wait queues may be served: uct_dcx_pending_serve() */
+    /* serve wait queues: uct_dcx_pending_serve() */
     UCT_DCX_TODO_PENDING    = UCS_BIT(0),
 
-    /* buffers were short when messages were received */
+    /* post buffers: none were left when messages were received */
     UCT_DCX_TODO_REFILL     = UCS_BIT(1),
 
-    /* send completions come to more than one queue, for good */
+    /* poll more than one send completion queue, from now on */
     UCT_DCX_TODO_GROUPS     = UCS_BIT(2),
 
-    /* an endpoint is blocked: it waits for credits */
+    /* remind receivers: an endpoint is blocked, and waits for credits */
     UCT_DCX_TODO_FC         = UCS_BIT(3),
 
-    /* initiators have unsignaled WQEs: see uct_dcx_dci_set_t */
+    /* request completions of unsignaled WQEs: see uct_dcx_dci_set_t */
     UCT_DCX_TODO_UNSIGNALED = UCS_BIT(4)
 };
 
@@ -55,68 +56,72 @@ typedef struct uct_dcx_dci_group {
 
 /* Parameters of a new initiator */
 typedef struct uct_dcx_dci_params {
-    unsigned max_send_wr;     /* as libmlx5 counts */
+    unsigned max_send_wr;     /* for libmlx5 */
     unsigned num_bb;          /* WQEBBs of the send queue, a power of two */
     uint16_t moderation;      /* see uct_dcx_txq_params_t */
     uint8_t  timeout;         /* code of the ACK timeout */
     uint8_t  retry_count;
     uint8_t  rnr_retry_count;
     uint8_t  max_rd_atomic;
-    uint8_t  log_streams;     /* of a shared one, if the policy has them */
-    uint8_t  log_errored;     /* ... that may be in error before it is */
+    uint8_t  log_streams;     /* log2 of the streams of a shared one, if the
+                               * policy has them */
+    uint8_t  log_errored;     /* log2 of the streams that may be in error before
+                               * the initiator is */
     uint8_t  fence;           /* see uct_dcx_dci_t */
 } uct_dcx_dci_params_t;
 
 
-/* All of them, and what they are made from. Most of the rooms above take no
- * more of an interface than this. */
+/* The initiators, and the parameters of new ones. Most of the rooms above take
+ * nothing else of an interface. */
 typedef struct uct_dcx_dci_set {
     uint8_t              todo;       /* UCT_DCX_TODO_*, also of the receiving
-                                        side: progress looks at one byte */
-    uct_dcx_dci_t        *dci;       /* of the pool's numbers; see 'qp' there */
+                                      * side: progress tests one byte */
+    uct_dcx_dci_t        *dci;       /* indexed by the pool's numbers; txq.qp
+                                      * tells if it exists */
     uct_dcx_pool_t       pool;
     ucs_arbiter_t        waitq;      /* endpoints that wait for an initiator */
-    ucs_list_link_t      ready;      /* initiators with a wait queue that can
-                                        be served */
-    ucs_list_link_t      unsignaled; /* initiators with WQEs that no requested
-                                        completion ends, see dcx_signal.h */
-    ucs_list_link_t      unsignaled_due; /* ... since the last progress */
-    int                  throttled;  /* shares are in force */
-    unsigned             take_above; /* whoever comes may take an initiator if
-                                        more than so many are idle: at the
-                                        bottom of the pool are those that do not
-                                        exist yet; UINT_MAX while others wait,
-                                        and if changes of states are logged */
-    int                  traced;     /* all changes of states are logged */
+    ucs_list_link_t      ready;      /* initiators whose wait queue can be
+                                      * served */
+    ucs_list_link_t      unsignaled; /* initiators with unsignaled WQEs after
+                                      * the last requested completion, see
+                                      * dcx_signal.h */
+    ucs_list_link_t      unsignaled_due; /* as above, since the last progress */
+    int                  throttled;  /* endpoints are limited to their quota */
+    unsigned             take_above; /* fast path: pop an initiator if more than
+                                      * this number are idle; those at the
+                                      * bottom of the pool do not exist yet;
+                                      * UINT_MAX while others wait, and if
+                                      * changes of states are logged */
+    int                  traced;     /* changes of states are logged */
 
     uct_dcx_dci_t        **by_qpn;   /* hash table by QP number */
     uint32_t             qpn_mask;   /* its length - 1 */
 
-    uct_dcx_dci_group_t  *group;     /* 'num_groups' of them exist */
+    uct_dcx_dci_group_t  *group;     /* the first @num_groups exist */
     unsigned             num_groups;
     unsigned             per_group;  /* initiators in each */
 
-    uint16_t             *created;   /* initiators that exist, the oldest first,
-                                        'per_group' of them to a group */
+    uint16_t             *created;   /* initiators that exist, the oldest first;
+                                      * @per_group in each group */
     unsigned             num_created;
-    int                  is_short;   /* no more can be had */
+    int                  is_short;   /* no more can be created */
     uct_dcx_dci_params_t params;
 
     uct_dcx_op_set_t     ops;
     uct_dcx_lost_t       *lost;      /* recover/ */
-    unsigned             num_lost;   /* initiators in state LOST, and those
-                                        that could not be created */
+    unsigned             num_lost;   /* initiators that are LOST, or could not
+                                      * be created */
     uct_dcx_fc_table_t   *fc_table;  /* endpoints that requested credits */
     const uct_dcx_port_t *port;
-    uct_dcx_td_t         td;         /* they post by its register */
+    uct_dcx_td_t         td;         /* with the doorbell register of all */
     struct ibv_comp_channel *channel;
-    unsigned             max_bb;     /* WQEBBs of a WQE, at most */
+    unsigned             max_bb;     /* maximum WQEBBs of a WQE */
     unsigned             max_poll;   /* completions of one call of progress */
     void                 *memory;    /* dci, before alignment */
 } uct_dcx_dci_set_t;
 
 
-/* Sets 'take_above'. */
+/* Updates @take_above. */
 static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
 {
     set->take_above = (set->throttled || set->traced) ? UINT_MAX :
@@ -125,8 +130,8 @@ static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
 }
 
 
-/* Sets up the pool and creates the first initiator, for WQEs of 'max_bb' WQEBBs
- * at most. Errors are logged. */
+/* Sets up the pool and creates the first initiator, for WQEs of at most @max_bb
+ * WQEBBs. Logs errors. */
 ucs_status_t
 uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
                      struct ibv_comp_channel *channel, unsigned max_bb,
@@ -134,19 +139,19 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
 
 void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
 
-/* Decides how WQEs get to the device: UCT_DCX_MMIO_MODE_*. The first initiator
- * exists, so that the register is known. Errors are logged. */
+/* Sets the way of WQEs to the device, UCT_DCX_MMIO_MODE_*. The first initiator
+ * exists, so the register is known. Logs errors. */
 ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
                                        int threads_take_turns);
 
-/* Initiator 'index', created if it does not exist. NULL if it cannot be had:
- * others have to do. */
+/* Returns initiator @index; creates it if it does not exist. Returns NULL if
+ * that fails: the existing ones have to do. */
 uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);
 
-/* Where a new endpoint posts; its initiator exists. */
+/* Returns the initiator and stream of a new endpoint; the initiator exists. */
 uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set);
 
-/* See uct_dcx_dci_find(): the whole table. */
+/* Searches the whole table for uct_dcx_dci_find(). */
 uct_dcx_dci_t *
 uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Buffers of copied operations. Used by the operations and by what ends them,
- * in the interface's thread.
+ * Buffers of copied operations. Used by the operations and by their
+ * completions, in the interface's thread.
  */
 #ifndef UCT_DCX_DESC_H
 #define UCT_DCX_DESC_H
@@ -11,9 +11,9 @@
 #include <uct/base/uct_iface.h>
 
 
-/* A buffer of registered memory for copied operations. The payload follows at
- * UCT_DCX_DESC_PAYLOAD. The header of an active message lies right before it,
- * and before that the byte count of an inline segment. */
+/* A buffer of registered memory for a copied operation. The payload follows at
+ * UCT_DCX_DESC_PAYLOAD. Right before it is the header of an active message, and
+ * before that the byte count of an inline segment. */
 typedef struct uct_dcx_desc {
     uint32_t              lkey;
     uint32_t              length;    /* of a get */
@@ -32,9 +32,9 @@ static UCS_F_ALWAYS_INLINE void *uct_dcx_desc_payload(uct_dcx_desc_t *desc)
 }
 
 
-/* Returns the next buffer of a pool, which keeps it if @is_kept: data packed there
- * are copied before another buffer is taken. So a pack callback must not post on
- * its own interface. NULL: memory is short. */
+/* Returns the next buffer of a pool, or NULL if memory is short. If @is_kept,
+ * the buffer stays in the pool: its content is copied before another buffer is
+ * taken. So a pack callback must not post on its own interface. */
 static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *
 uct_dcx_desc_get(ucs_mpool_t *mp, int is_kept)
 {
@@ -55,15 +55,15 @@ uct_dcx_desc_get(ucs_mpool_t *mp, int is_kept)
 }
 
 
-/* Creates a pool of buffers that hold 'length' bytes. */
+/* Creates a pool of buffers for @length bytes. */
 ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                      size_t length);
 
-/* The end of an operation that frees its buffer, and calls no completion. */
+/* Ends an operation without completion: frees its buffer. */
 void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                        ucs_status_t status);
 
-/* Initializes a buffer of a registered pool that begins with its lkey. */
+/* Initializes a buffer of a registered pool; it begins with its lkey. */
 void uct_dcx_desc_init(uct_iface_h iface, void *obj, uct_mem_h memh);
 
 #endif

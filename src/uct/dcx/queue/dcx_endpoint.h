@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * An endpoint as data: the way to one peer, which initiator it has, what it may
- * send. What is done with it is in the rooms above: sched/ says who gets an
- * initiator, ep/ has UCT's operations. Used by the interface's thread.
+ * The data of an endpoint: the path to one peer, its initiator, its credits.
+ * The rooms above use it: sched/ assigns initiators, ep/ has UCT's operations.
+ * Used by the interface's thread.
  */
 #ifndef UCT_DCX_ENDPOINT_H
 #define UCT_DCX_ENDPOINT_H
@@ -10,48 +10,47 @@
 #include "dcx_queues.h"
 
 
-/* The states of an endpoint. sched/dcx_tx.h has the changes between them,
- * docs/dcx.md a drawing. */
+/* The states of an endpoint. sched/dcx_tx.h has their transitions, docs/dcx.md
+ * a diagram. */
 typedef enum uct_dcx_ep_state {
     UCT_DCX_EP_OPEN,
-    UCT_DCX_EP_REQUESTED, /* a request for credits is on the way */
-    UCT_DCX_EP_BLOCKED,   /* ... and there is no credit left */
-    UCT_DCX_EP_GIVEN_UP,  /* by uct_ep_invalidate(): it fails when it has an
+    UCT_DCX_EP_REQUESTED, /* has sent a request for credits */
+    UCT_DCX_EP_BLOCKED,   /* has requested credits, and has none left */
+    UCT_DCX_EP_GIVEN_UP,  /* by uct_ep_invalidate(): it fails when it gets an
                            * initiator, or when its mark on a shared one
                            * completes */
-    UCT_DCX_EP_FAILED,    /* it has no initiator any more, and its operations
-                           * are refused with 'error' */
+    UCT_DCX_EP_FAILED,    /* has no initiator any longer; operations are refused
+                           * with @error */
     UCT_DCX_EP_LAST
 } uct_dcx_ep_state_t;
 
 
 enum {
-    /* the address vector has a second part: this is a uct_dcx_grh_ep_t */
+    /* the address vector has a second part: a uct_dcx_grh_ep_t */
     UCT_DCX_EP_FLAG_GRH     = UCS_BIT(0),
 
-    /* the peer's receive buffers are smaller than ours: this is a
-     * uct_dcx_small_ep_t */
+    /* the peer's receive buffers are smaller than ours: a uct_dcx_small_ep_t */
     UCT_DCX_EP_FLAG_SMALL   = UCS_BIT(1),
 
-    /* not the user's: a grant goes out on it */
+    /* internal: it sends a grant */
     UCT_DCX_EP_FLAG_GRANT   = UCS_BIT(2),
 
-    /* the user is told of no error of it */
+    /* errors are not reported to the user */
     UCT_DCX_EP_FLAG_MUTED   = UCS_BIT(3),
 
     /* an operation was refused, and the reason logged */
     UCT_DCX_EP_FLAG_REFUSED = UCS_BIT(4),
 
-    /* it posts on a shared initiator, always on the same one */
+    /* bound to a shared initiator */
     UCT_DCX_EP_FLAG_SHARED  = UCS_BIT(5),
 
     /* the peer does not match tags */
     UCT_DCX_EP_FLAG_NO_TM   = UCS_BIT(6),
 
-    /* its last operation waits for the layout of a key */
+    /* its last operation waits for the layout of a strided mkey */
     UCT_DCX_EP_FLAG_LAYOUT  = UCS_BIT(7),
 
-    /* all that posting a WQE has to do something about */
+    /* flags with extra work for each posted WQE */
     UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
                                UCT_DCX_EP_FLAG_SHARED
 };
@@ -70,11 +69,13 @@ struct uct_dcx_ep {
     uint8_t             state;   /* uct_dcx_ep_state_t */
     uint8_t             flags;   /* UCT_DCX_EP_FLAG_* */
     uint16_t            stream;  /* of a shared initiator, 0 if it has none */
-    uint16_t            last;    /* first WQEBB of its last WQE there */
+    uint16_t            last;    /* first WQEBB of its last WQE on a shared
+                                  * initiator */
     union {
-        uint16_t        credits; /* active messages until it requests more */
-        uint16_t        left;    /* failed: shared initiator on which the last
-                                  * of its operations may be, or none */
+        uint16_t        credits; /* active messages that it may send before it
+                                  * requests more */
+        uint16_t        left;    /* failed: shared initiator on which its last
+                                  * operations may be outstanding, or none */
     };
     union {
         uint16_t        fc_entry; /* in the table of flow control */
@@ -83,21 +84,21 @@ struct uct_dcx_ep {
     uint32_t            pid;     /* of the peer */
 };
 
-/* The endpoint of a peer whose packets need a global route header. */
+/* The endpoint of a peer whose packets need a global route header */
 typedef struct uct_dcx_grh_ep {
     uct_dcx_ep_t  super;
     uct_dcx_grh_t grh;
 } uct_dcx_grh_ep_t;
 
 /* The endpoint of a peer with smaller receive buffers than ours, with or
- * without a header. */
+ * without a route header */
 typedef struct uct_dcx_small_ep {
     uct_dcx_grh_ep_t super;
     uint32_t         am_limit; /* bytes of an active message */
 } UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
 
-/* A job has an endpoint for each peer. With asserts UCX's arbiter group takes
- * 16 bytes more. */
+/* Sizes are limited, as a job has an endpoint for each peer. With asserts UCX's
+ * arbiter group takes 16 bytes more. */
 #define UCT_DCX_EP_ASSERT_SIZE  (UCS_ENABLE_ASSERT * 16)
 static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint without GRH");
@@ -107,14 +108,14 @@ static_assert((sizeof(uct_dcx_ep_t) % 16 == 0) &&
               (sizeof(uct_dcx_grh_ep_t) % 16 == 0), "uct_dcx_slab_init()");
 
 
-/* Returns non-zero if an address vector goes on with a global route header. */
+/* Returns non-zero if a global route header follows an address vector. */
 static inline int uct_dcx_av_has_grh(const uct_dcx_av_t *av)
 {
     return (av->dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) != 0;
 }
 
 
-/* Number of the DCT that it leads to */
+/* Returns the number of the DCT in an address vector. */
 static inline uint32_t uct_dcx_av_dctn(const uct_dcx_av_t *av)
 {
     return be32toh(av->dqp_dct) & UCS_MASK(24);
@@ -141,8 +142,8 @@ static inline int uct_dcx_ep_has_requested(const uct_dcx_ep_t *ep)
 
 
 /* Returns non-zero if nothing of the endpoint is outstanding on its initiator.
- * On a shared one 'last' may be from before the counters went round: nothing of
- * it begins there then. */
+ * On a shared one @last may be older than a wrap of the counters: then no WQE
+ * of this endpoint begins there. */
 static inline int
 uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
 {
@@ -155,8 +156,8 @@ uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
 }
 
 
-/* The initiator on which operations of the endpoint may be outstanding, or
- * UCT_DCX_NO_DCI. */
+/* Returns the initiator on which operations of the endpoint may be outstanding,
+ * or UCT_DCX_NO_DCI. */
 static inline uint16_t uct_dcx_ep_last_dci(const uct_dcx_ep_t *ep)
 {
     return (ep->state == UCT_DCX_EP_FAILED) ? ep->left : ep->dci;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations that are more than one WQE; see dcx_op.h. Whatever is called of
- * the user may end other operations: lists are read from their beginning after
- * each call.
+ * Operations that are more than one WQE; see dcx_op.h. Each callback of the
+ * user may end other operations: lists are read from their beginning after each
+ * call.
  */
 #include "dcx_op.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
@@ -40,7 +40,8 @@ static void uct_dcx_op_finish(uct_dcx_op_t *op)
 }
 
 
-/* An operation has changed, with an error or UCS_OK: it may be done. */
+/* Records an event, with an error or UCS_OK; ends the operation if it is
+ * done. */
 static void uct_dcx_op_update(uct_dcx_op_t *op, ucs_status_t status)
 {
     op->status = (op->status == UCS_OK) ? status : op->status;
@@ -85,7 +86,8 @@ void uct_dcx_op_wait_wqe(uct_dcx_op_t *op, ucs_list_link_t *wqes,
 {
     ucs_list_link_t *pos = wqes->prev;
 
-    /* mostly it is the last one: a flush is for what was just posted */
+    /* It is mostly the last one: a flush waits for the WQE that was just
+     * posted. */
     while ((pos != wqes) &&
            UCS_CIRCULAR_COMPARE16(
                    ucs_container_of(pos, uct_dcx_op_t, wqe)->index, >, index)) {
@@ -140,8 +142,9 @@ ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
 }
 
 
-/* It waits for no events any more. If something else is to come it goes out of
- * the list: its endpoint may be destroyed, and another be created there. */
+/* Stops an operation from waiting for events. If it still waits for its WQE,
+ * removes it from the list: its endpoint may be destroyed, and another be
+ * created at the same address. */
 static void uct_dcx_op_fail(uct_dcx_op_t *op, ucs_status_t status)
 {
     op->events = 0;
@@ -165,7 +168,8 @@ static uct_dcx_op_t *uct_dcx_op_next_done(const uct_dcx_op_set_t *set)
 }
 
 
-/* All of them fail before one ends: what is begun in a callback does not. */
+/* All of them fail before one ends: operations that a callback begins do not
+ * fail. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status)
 {

@@ -1,17 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations that are more than one WQE. What ends with its WQE has a slot
- * beside it in the ring (dcx_txq.h) and needs no more. An operation of this
- * kind is an object: it waits for a WQE, or for events (a message on the
- * receive side, the completion of another queue), or for both, and it ends when
- * all of that has come. A flush is one; it waits for the last WQE of its
- * endpoint, and for no events: those of a rendezvous come when the peer's user
- * has posted a receive, which may be behind our flush. Owned by the thread that
- * progresses the interface.
+ * Operations that are more than one WQE. An operation that ends with its WQE
+ * only has a slot beside it in the ring (dcx_txq.h). An operation of this kind
+ * is an object: it waits for a WQE, or for events (a message on the receive
+ * side, the completion of another queue), or for both, and it ends when all of
+ * these have arrived. A flush waits for the last WQE of its endpoint, and for
+ * no events: those of a rendezvous arrive when the peer's user has posted a
+ * receive, which may be after our flush. Owned by the thread that progresses
+ * the interface.
  *
- * Cancel, destroy and failure go by uct_dcx_op_purge(), which ends those of an
- * endpoint: an error ends an operation as soon as the device is done with its
- * WQE, whatever else it was to wait for.
+ * Cancel, destroy and failure call uct_dcx_op_purge(), which ends the
+ * operations of an endpoint: after an error an operation ends as soon as the
+ * device has completed its WQE, without its events.
  */
 #ifndef UCT_DCX_OP_H
 #define UCT_DCX_OP_H
@@ -26,76 +26,79 @@ typedef struct uct_dcx_op     uct_dcx_op_t;
 typedef struct uct_dcx_op_set uct_dcx_op_set_t;
 
 
-/* All that the operation waited for has come, or it has failed: frees what it
- * held. The user's completion is called after that. */
+/* Called when all that the operation waited for has arrived, or it has failed:
+ * frees its resources. The user's completion is called after that. */
 typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op);
 
 struct uct_dcx_op {
     uct_dcx_op_set_t *set;
-    ucs_list_link_t  list;      /* of those that wait for events, or linked to
+    ucs_list_link_t  list;      /* entry of the list of operations that wait for
+                                 * events, or linked to itself */
+    ucs_list_link_t  wqe;       /* entry of the queue of the WQE that it waits
+                                 * for, in the order of indexes; or linked to
                                  * itself */
-    ucs_list_link_t  wqe;       /* in the queue of the WQE that it waits for, in
-                                 * the order of indexes; or linked to itself */
-    uct_dcx_ep_t     *ep;       /* to compare with only: once it is destroyed,
+    uct_dcx_ep_t     *ep;       /* only for comparison: once it is destroyed,
                                  * the operation waits for its WQE alone */
     uct_completion_t *comp;     /* may be NULL */
     uct_dcx_op_end_t end;       /* may be NULL */
-    void             *owner;    /* for 'end', as is what follows */
+    void             *owner;    /* for @end, like @id */
     uint32_t         id;
-    uint16_t         index;     /* first WQEBB of that WQE */
-    uint16_t         events;    /* that have still to come */
+    uint16_t         index;     /* first WQEBB of the WQE it waits for */
+    uint16_t         events;    /* number of events it waits for */
     ucs_status_t     status;    /* its first error */
 };
 
 
-/* The operations of an interface. */
+/* The operations of an interface */
 struct uct_dcx_op_set {
     ucs_mpool_t     mp;
-    ucs_list_link_t open;  /* those that wait for events, the oldest first */
+    ucs_list_link_t open;  /* operations that wait for events, the oldest
+                            * first */
 };
 
 
 ucs_status_t uct_dcx_op_set_init(uct_dcx_op_set_t *set);
 
-/* Ends all that are open with UCS_ERR_CANCELED. No queue has any left. */
+/* Ends all open operations with UCS_ERR_CANCELED. None is left in a queue. */
 void uct_dcx_op_set_cleanup(uct_dcx_op_set_t *set);
 
-/* An operation of 'ep' that waits for nothing yet. NULL: memory is short. */
+/* Returns an operation of @ep that waits for nothing yet; NULL if memory is
+ * short. */
 uct_dcx_op_t *uct_dcx_op_new(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
                              uct_completion_t *comp, uct_dcx_op_end_t end);
 
-/* It waits for 'events' more. */
+/* Makes the operation wait for @events more events. */
 void uct_dcx_op_wait_events(uct_dcx_op_t *op, unsigned events);
 
-/* It waits for the WQE at 'index', which is outstanding; 'wqes' is the list of
- * its queue. */
+/* Makes the operation wait for the WQE at @index, which is outstanding; @wqes
+ * is the list of its queue. */
 void uct_dcx_op_wait_wqe(uct_dcx_op_t *op, ucs_list_link_t *wqes,
                          uint16_t index);
 
-/* One event has come, with an error or UCS_OK. */
+/* Handles one event, with an error or UCS_OK. */
 void uct_dcx_op_event(uct_dcx_op_t *op, ucs_status_t status);
 
-/* The WQE has completed. */
+/* Handles the completion of the WQE. */
 void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status);
 
-/* Takes it out, whatever it waits for: neither 'end' nor the user's completion
- * is called. */
+/* Frees the operation in any state; calls neither @end nor the user's
+ * completion. */
 void uct_dcx_op_cancel(uct_dcx_op_t *op);
 
-/* An operation that waits for the WQE at 'index' of a queue, and no more.
- * Returns UCS_INPROGRESS, or UCS_ERR_NO_MEMORY. Without 'comp' none is
- * created. */
+/* Creates an operation that waits only for the WQE at @index of a queue; none
+ * if @comp is NULL. Returns UCS_INPROGRESS, or UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
                               ucs_list_link_t *wqes, uint16_t index,
                               uct_completion_t *comp);
 
-/* Has the operations of the endpoint wait for events no longer: they end with
- * @status, now or with their WQE. */
+/* Stops the operations of @ep from waiting for events: they end with @status,
+ * now or with their WQE. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status);
 
 
-/* It waits for nothing any more, and what it held is freed: the user is told. */
+/* Frees the operation, which waits for nothing any longer, and calls the user's
+ * completion. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_op_complete(uct_dcx_op_t *op)
 {
     uct_completion_t *comp = op->comp;

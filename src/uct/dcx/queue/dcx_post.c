@@ -40,7 +40,7 @@ void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
 }
 
 
-/* It needs no key. */
+/* An RDMA write of 0 bytes needs no key. */
 void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
                         uct_completion_t *comp)
 {

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Posting: a WQE begins with the address of the peer, and is handed to the
- * device. Inlined into the operations (ep/) and into flow control. What few
- * endpoints have, a global route header or a shared initiator, is done out of
- * line, when the segments are written. Used by the interface's thread; no
- * library is called.
+ * Posting: begins a WQE with the address of the peer, and hands it to the
+ * device. Inlined into the operations (ep/) and into flow control. Rare cases,
+ * a global route header or a shared initiator, are handled out of line, when
+ * the segments are written. Used by the interface's thread; calls no library.
  */
 #ifndef UCT_DCX_POST_H
 #define UCT_DCX_POST_H
@@ -16,7 +15,7 @@
 #include <uct/base/uct_iov.inl>
 
 
-/* Starts a WQE with the ctrl segment left open and the peer's address. */
+/* Starts a WQE: leaves the ctrl segment open, and adds the peer's address. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
                    const uct_dcx_ep_t *ep)
@@ -27,25 +26,25 @@ uct_dcx_post_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
 }
 
 
-/* uct_dcx_post_end() of an endpoint with one of UCT_DCX_EP_FLAGS_SPECIAL; 'ds'
+/* uct_dcx_post_end() of an endpoint with one of UCT_DCX_EP_FLAGS_SPECIAL; @ds
  * segments are written. */
 void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
                               uct_dcx_post_t *tx) __attribute__((cold));
 
 
-/* A line of UCX_LOG_LEVEL=data on what is about to be posted, with what the
- * user's tracer says of an active message. With a UCX that is built without that
- * level (UCS_MAX_LOG_LEVEL) there is nothing of it, else a test at each post. */
+/* Logs a WQE before it is posted, at UCX_LOG_LEVEL=data, with the text of the
+ * user's tracer for an active message. Compiled out if UCX is built without
+ * that level (UCS_MAX_LOG_LEVEL); otherwise it costs a test for each post. */
 void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep, uint8_t opcode) __attribute__((cold));
 
 
-/* All segments of the operation are written: posts it. */
+/* Posts an operation all of whose segments are written. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
                  uct_dcx_ep_t *ep, const uct_dcx_post_t *tx)
 {
-    uct_dcx_wqe_t shown; /* so that 'wqe' and 'tx' stay in registers */
+    uct_dcx_wqe_t shown; /* a copy, so that @wqe and @tx stay in registers */
     uct_dcx_post_t copy;
 
     if (ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE_DATA)) {
@@ -62,7 +61,7 @@ uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
 }
 
 
-/* One data segment, if the piece of memory is not empty. */
+/* Adds a data segment, if the piece of memory is not empty. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_piece(uct_dcx_wqe_t *wqe, const uct_iov_t *iov)
 {
@@ -73,7 +72,7 @@ uct_dcx_post_piece(uct_dcx_wqe_t *wqe, const uct_iov_t *iov)
 }
 
 
-/* Writes a data segment for each piece; they are plain (dcx_iov.h). */
+/* Adds a data segment for each piece; they are plain (dcx_iov.h). */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 {
@@ -90,12 +89,12 @@ uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-/* Posts a write of no bytes: only a live peer answers it. 'comp' is told of the
- * answer, or NULL. */
+/* Posts a write of 0 bytes, which only a live peer answers. @comp is called
+ * with the answer, or NULL. */
 void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
                         uct_completion_t *comp);
 
-/* The end of an operation of which the user is told. */
+/* Ends an operation with a completion. */
 void uct_dcx_post_done_comp(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                             ucs_status_t status);
 

@@ -1,19 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Logs a posted WQE as a line of UCX_LOG_LEVEL=data, read from the segments of
- * its WQE; see dcx_post.h.
+ * Logs a posted WQE in a line of UCX_LOG_LEVEL=data, from the segments of the
+ * WQE; see dcx_post.h.
  */
 #include "dcx_post.h"
 
 #include <ucs/debug/log.h>
 
 enum {
-    UCT_DCX_POST_LOG_FIRST = 2,   /* segment, behind ctrl and address */
-    UCT_DCX_POST_LOG_SIZE  = 1024 /* more than any WQE has */
+    UCT_DCX_POST_LOG_FIRST = 2,   /* first segment after ctrl and address */
+    UCT_DCX_POST_LOG_SIZE  = 1024 /* bytes, more than any WQE has */
 };
 
-/* The data of a WQE: its length, and the piece that it begins with, if that is
- * ours: a part of the WQE, or a buffer */
+/* The data of a WQE: its length, and its first piece, if that is in our memory:
+ * a part of the WQE, or a buffer */
 typedef struct uct_dcx_post_log {
     size_t     length;
     const void *head;
@@ -39,7 +39,8 @@ static const char *uct_dcx_post_log_name(uint8_t opcode)
 }
 
 
-/* Inline bytes that begin at 'number'; they may go on at the ring's start. */
+/* Reads @length inline bytes from segment @number on; they may continue at the
+ * ring's start. */
 static void
 uct_dcx_post_log_inline(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
                         unsigned number, size_t length)
@@ -57,7 +58,7 @@ uct_dcx_post_log_inline(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
 
 
 /* Reads the data of the segments from @number on. A message begins inline, or
- * is in one buffer of ours; other data segments may name anybody's memory. */
+ * is in one buffer of ours; other data segments may name memory of the user. */
 static void
 uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
                       unsigned number)
@@ -89,8 +90,8 @@ uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
 }
 
 
-/* Adds the text of the user's tracer for an active message. The tracer is given
- * all of a copied message, and the header of one with zero copy: it trusts that
+/* Adds the text of the user's tracer for an active message. The tracer gets all
+ * of a copied message, but only the header of a zero-copy one: it trusts that
  * header. */
 static void
 uct_dcx_post_log_am(const uct_dcx_post_log_t *log, uct_dcx_ep_t *ep, char *text,
@@ -128,7 +129,7 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
         raddr = uct_dcx_wqe_seg_at(wqe, UCT_DCX_POST_LOG_FIRST);
         snprintf(text, sizeof(text), " 0x%" PRIx64 " rkey 0x%x",
                  be64toh(raddr->raddr), be32toh(raddr->rkey));
-        /* operands of atomics stand between remote address and data */
+        /* Operands of atomics are between remote address and data. */
         uct_dcx_post_log_read(&log, wqe,
                               ((opcode == MLX5_OPCODE_RDMA_WRITE) ||
                                (opcode == MLX5_OPCODE_RDMA_READ)) ?

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The queues of an interface as a part; see dcx_queues.h.
+ * The queues of an interface; see dcx_queues.h.
  */
 #include "dcx_queues.h"
 #include "uct/dcx/mem/dcx_md.h"

@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Unsignaled WQEs behind the last one that requested a completion; see
- * dcx_signal.h.
+ * Completions for unsignaled WQEs; see dcx_signal.h.
  */
 #include "dcx_signal.h"
 #include "dcx_post.h"
 
 
-/* To the target of the last WQE: the address is still there. With a fence, as
- * UCX's own: else it might complete before reads and atomics in front of it. It
- * is the initiator's, as the modes of two fences do not add up. */
+/* Sends it to the target of the last WQE, whose address is still in the ring.
+ * It has a fence, as UCX's own: otherwise it might complete before previous
+ * reads and atomics. The fence is the initiator's, as the modes of two fences
+ * do not add up. */
 void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->txq.sq;
@@ -65,7 +65,7 @@ void uct_dcx_signal_progress(uct_dcx_dci_set_t *set)
 {
     uct_dcx_signal_request_list(&set->unsignaled_due);
     if (set->throttled || ucs_list_is_empty(&set->unsignaled)) {
-        uct_dcx_signal_request_all(set); /* others wait, or nothing is left */
+        uct_dcx_signal_request_all(set); /* others wait, or the list is empty */
         return;
     }
 

@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The choice of WQEs that request a completion. The others are unsignaled.
+ * Selects the WQEs that request a completion. The others are unsignaled.
  *
  * The first WQE on an idle queue requests one, then one every
- * UCX_DCX_TX_CQ_MODERATION WQEBBs, and those that the user is told of. A
- * completion ends all WQEs before its own, too. When the last one that was
- * requested has come and unsignaled WQEs are behind it, the next WQE requests
+ * UCX_DCX_TX_CQ_MODERATION WQEBBs, and WQEs with a completion of the user. A
+ * completion also ends all WQEs before its own. If the last requested
+ * completion has arrived and unsignaled WQEs follow it, the next WQE requests
  * one. If none is posted until the next call of progress, or if others wait, a
- * NOP is posted that does. So each WQE that is outstanding ends with a
- * completion that has been requested, or its initiator is in the list of those
- * with unsignaled WQEs. Used by the interface's thread.
+ * NOP is posted that requests one. So for each outstanding WQE, either a
+ * completion has been requested that ends it, or its initiator is in the list
+ * of those with unsignaled WQEs. Used by the interface's thread.
  */
 #ifndef UCT_DCX_SIGNAL_H
 #define UCT_DCX_SIGNAL_H
@@ -17,8 +17,8 @@
 #include "dcx_dci.h"
 
 
-/* Returns non-zero if a completion is on its way that ends the WQE at @index,
- * which is outstanding. */
+/* Returns non-zero if a completion has been requested that ends the WQE at
+ * @index, which is outstanding. */
 static inline int
 uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci, uint16_t index)
 {
@@ -29,8 +29,8 @@ uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
-/* Returns non-zero if WQEs are outstanding and no completion is on its way for
- * any. */
+/* Returns non-zero if WQEs are outstanding and no completion has been requested
+ * for any. */
 static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
 {
     return !uct_dcx_txq_is_idle(&dci->txq) &&
@@ -38,21 +38,20 @@ static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
 }
 
 
-/* Posts a NOP that completes when all in front of it has. Something is
- * outstanding. */
+/* Posts a NOP that completes after all previous WQEs. Some are outstanding. */
 void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci);
 
-/* Has a completion come for all that was posted. */
+/* Requests a completion for all posted WQEs. */
 void uct_dcx_signal_request(uct_dcx_dci_t *dci);
 
 /* Requests a completion on all initiators with unsignaled WQEs. */
 void uct_dcx_signal_request_all(uct_dcx_dci_set_t *set);
 
-/* Requests a completion on initiators that had unsignaled WQEs in the last call
- * of progress, too. */
+/* Requests a completion on initiators that already had unsignaled WQEs in the
+ * last call of progress. */
 void uct_dcx_signal_progress(uct_dcx_dci_set_t *set);
 
-/* A completion was handled, and unsignaled WQEs are behind it: the next WQE
+/* Records that unsignaled WQEs follow the last completion: the next WQE
  * requests one, or a NOP. */
 void uct_dcx_signal_add_unsignaled(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 

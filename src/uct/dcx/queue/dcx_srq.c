@@ -2,10 +2,10 @@
 /*
  * The shared receive queue and its buffers; see dcx_srq.h. The queue is a
  * linked list in memory that libmlx5 allocated, or the transport for an XRQ
- * (PRM, "SRQ"; struct mlx5_wqe_srq_next_seg): the device takes entries along
- * the chain, in software the chain grows at its tail by whatever completes, so
- * that a slow message holds up no other. The last entry of the chain is never
- * posted, as its link is not known yet.
+ * (PRM, "SRQ"; struct mlx5_wqe_srq_next_seg). The device takes entries along
+ * the chain; software appends each completed entry at the tail, so a slow
+ * message delays no others. The last entry of the chain is never posted, as its
+ * link is not known yet.
  */
 #include "dcx_srq.h"
 #include "dcx_desc.h"
@@ -27,7 +27,7 @@ static void uct_dcx_srq_release(uct_recv_desc_t *self, void *desc)
 }
 
 
-/* Gives entry 'index' a buffer if it has none. */
+/* Gives entry @index a buffer if it has none. Returns 0 if memory is short. */
 static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
 {
     struct mlx5_wqe_data_seg *data = &rx->wqes[index].data;
@@ -52,7 +52,7 @@ static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
 
 
 /* Moves the head along the chain, over the entries that have buffers or get
- * them. Returns how many. */
+ * them. Returns their number. */
 static UCS_F_NOINLINE unsigned uct_dcx_srq_walk(uct_dcx_rx_t *rx)
 {
     unsigned count = 0;
@@ -70,7 +70,7 @@ void uct_dcx_srq_post(uct_dcx_rx_t *rx)
     unsigned posted;
 
     if (ucs_likely(rx->missing == 0)) {
-        /* the user has kept none: all are linked and filled */
+        /* The user has kept none: all entries are linked and filled. */
         rx->head = rx->tail;
         posted   = uct_dcx_srq_num_free(rx);
     } else {
@@ -80,7 +80,7 @@ void uct_dcx_srq_post(uct_dcx_rx_t *rx)
     rx->excess  -= posted;
     rx->counter += posted;
 
-    /* the entries are in memory before the record that announces them */
+    /* The entries are in memory before the record that announces them. */
     uct_dcx_to_device_barrier();
     *rx->dbrec = htobe32(rx->counter);
 }
@@ -105,7 +105,7 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
 }
 
 
-/* Takes the queue over from libmlx5, which would go on from its own list. */
+/* Takes the queue over from libmlx5, which would continue with its own list. */
 static ucs_status_t
 uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 {
@@ -197,7 +197,8 @@ uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 }
 
 
-/* There may be more entries than asked for: the chain leaves those out. */
+/* Allocates the ring. It may have more entries than requested: the chain omits
+ * these. */
 static ucs_status_t
 uct_dcx_srq_alloc(uct_dcx_rx_t *rx, unsigned queue_len)
 {
@@ -219,15 +220,15 @@ uct_dcx_srq_init_mpool(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
     size_t align, align_offset;
     ucs_status_t status;
 
-    /* a pointer to rx->release lies right before the user's headroom */
+    /* A pointer to rx->release is right before the user's headroom. */
     rx->headroom       = UCT_IFACE_PARAM_VALUE(params, rx_headroom,
                                                RX_HEADROOM, 0);
     rx->payload_offset = sizeof(uct_dcx_rx_desc_t) +
                          ucs_max(sizeof(uct_recv_desc_t*) + rx->headroom,
                                  sizeof(uct_dcx_am_hdr_t));
 
-    /* what the device writes begins with a cache line, unless the user wants
-     * that of the payload */
+    /* The device's write begins at a cache line, unless the user requests an
+     * alignment of the payload. */
     status = uct_iface_param_am_alignment(params, rx->seg_size,
                                           rx->payload_offset -
                                           sizeof(uct_dcx_am_hdr_t),
@@ -287,7 +288,7 @@ void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 
     uct_dcx_srq_destroy(rx, dev);
 
-    /* the device is off the buffers */
+    /* The device does not use the buffers any longer. */
     for (i = 0; i < rx->length; ++i) {
         if (rx->hdrs[i] != NULL) {
             ucs_mpool_put_inline(uct_dcx_srq_desc(rx, rx->hdrs[i]));

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The shared receive queue of an interface and its buffers: what is posted, and
- * what a message looks like. It is an SRQ of verbs, or an XRQ if the device
- * matches tags; both have the same ring. Filled and emptied by the receiving
- * side; owned by the thread that progresses the interface.
+ * The shared receive queue of an interface, its buffers, and the format of a
+ * message in them. It is an SRQ of verbs, or an XRQ if the device matches tags;
+ * both have the same ring. Filled and emptied by the receiving side; owned by
+ * the thread that progresses the interface.
  */
 #ifndef UCT_DCX_SRQ_H
 #define UCT_DCX_SRQ_H
@@ -16,22 +16,22 @@
 
 
 /* The header of each active message on the wire. These are the first bytes of a
- * tag matching header (struct ibv_tmh): a device that matches tags leaves a
- * message of this opcode alone. */
+ * tag matching header (struct ibv_tmh): a device that matches tags ignores a
+ * message with this opcode. */
 typedef struct uct_dcx_am_hdr {
     uint8_t opcode; /* IBV_TMH_NO_TAG */
     uint8_t am_id;
 } UCS_S_PACKED uct_dcx_am_hdr_t;
 
 
-/* Head of a receive buffer. Behind it, at rx->payload_offset, lies the
- * payload of the message, and right before that its uct_dcx_am_hdr_t. */
+/* Head of a receive buffer. The payload of the message follows at
+ * rx->payload_offset, and right before that its uct_dcx_am_hdr_t. */
 typedef struct uct_dcx_rx_desc {
     uint32_t lkey;
 } uct_dcx_rx_desc_t;
 
 
-/* One entry of the SRQ: the device follows the chain of next_wqe_index. */
+/* One entry of the SRQ; the device follows the chain of next_wqe_index. */
 typedef struct uct_dcx_srq_wqe {
     struct mlx5_wqe_srq_next_seg next;
     struct mlx5_wqe_data_seg     data;
@@ -44,42 +44,42 @@ static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
 typedef struct uct_dcx_rx {
     uct_dcx_cq_t       cq;
     uct_dcx_srq_wqe_t  *wqes;
-    uct_dcx_am_hdr_t   **hdrs;    /* in the buffer of each entry, NULL if it
-                                   * has none */
+    uct_dcx_am_hdr_t   **hdrs;    /* in the buffer of each entry; NULL if it has
+                                   * none */
     volatile __be32    *dbrec;
     uint16_t           head;      /* next entry to post */
     uint16_t           tail;      /* end of the chain, never posted */
-    uint16_t           counter;   /* entries posted since the beginning */
-    int                excess;    /* entries from head to before tail, over
-                                   * 'batch' */
+    uint16_t           counter;   /* entries posted so far */
+    int                excess;    /* free entries, from @head to before @tail,
+                                   * minus @batch */
     unsigned           missing;   /* entries without a buffer */
-    int                batch;     /* post when so many are free */
+    int                batch;     /* post if this number of entries are free */
     unsigned           max_poll;  /* messages of one call of progress */
     unsigned           length;    /* entries in the ring */
     unsigned           payload_offset;
-    unsigned           headroom;  /* of the user, right before the payload */
+    unsigned           headroom;  /* for the user, right before the payload */
     unsigned           seg_size;
-    uct_recv_desc_t    release;   /* takes back a buffer the user kept */
+    uct_recv_desc_t    release;   /* releases a buffer that the user kept */
     ucs_mpool_t        mp;
     unsigned           num_tags;  /* tagged buffers, 0: the device matches no
                                    * tags */
-    struct ibv_srq     *srq;      /* by verbs, */
+    struct ibv_srq     *srq;      /* by verbs, without tags */
     struct ibv_qp      *dct;
-    uct_dcx_xrq_t      xrq;       /* ... or by DEVX, if there are tags */
+    uct_dcx_xrq_t      xrq;       /* by DEVX, with tags */
     uct_dcx_devx_obj_t dct_obj;
     uint32_t           dctn;
     uint64_t           dc_key;
 } uct_dcx_rx_t;
 
 
-/* Entries that are neither posted nor hold a message. */
+/* Returns the entries that are neither posted nor hold a message. */
 static inline unsigned uct_dcx_srq_num_free(const uct_dcx_rx_t *rx)
 {
     return rx->excess + rx->batch;
 }
 
 
-/* Where the device puts a message into a buffer. */
+/* Returns the place of a message in a buffer. */
 static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
 uct_dcx_srq_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
 {
@@ -88,7 +88,7 @@ uct_dcx_srq_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
 }
 
 
-/* Returns the buffer that has the message at @hdr. */
+/* Returns the buffer that contains the message at @hdr. */
 static inline uct_dcx_rx_desc_t *
 uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
 {
@@ -96,16 +96,16 @@ uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
 }
 
 
-/* Creates the queue and the pool of its buffers for 'iface'; 'params' gives
- * headroom and alignment. Set are rx->seg_size, ->num_tags, ->cq and ->dc_key.
- * Errors are logged. */
+/* Creates the queue and the pool of its buffers for @iface; @params gives
+ * headroom and alignment. rx->seg_size, ->num_tags, ->cq and ->dc_key are set.
+ * Logs errors. */
 ucs_status_t
 uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
                  const uct_dcx_port_t *port,
                  const uct_dcx_iface_config_t *config,
                  const uct_iface_params_t *params);
 
-/* Frees the buffers when the device is off them. */
+/* Frees the buffers, once the device no longer uses them. */
 void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev);
 
 /* Posts the free entries for which there are buffers. */

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A send queue of any QP of ours; see dcx_txq.h.
+ * A send queue of any of our QPs; see dcx_txq.h.
  */
 #include "dcx_txq.h"
 
@@ -8,7 +8,7 @@
 #include <ucs/debug/memtrack_int.h>
 
 
-/* One that is shared is what the first QP has. */
+/* Returns the doorbell register. A shared one is that of the first QP. */
 static uct_dcx_bf_t *
 uct_dcx_txq_bf(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params,
                const struct mlx5dv_qp *dv_qp)

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A send queue of any QP of ours: the ring (dev/dcx_sq.h), a slot for what ends
- * with each WQE, and the operations that wait for one (dcx_op.h). A DC
- * initiator is one, and so is an RC QP that is connected to itself. It knows
- * neither endpoints nor who may post. Owned by the interface's thread.
+ * A send queue of any of our QPs: the ring (dev/dcx_sq.h), a slot for the
+ * operation that ends with each WQE, and the operations that wait for one
+ * (dcx_op.h). A DC initiator has one, and so has an RC QP that is connected to
+ * itself. It knows neither endpoints nor the rules of posting. Owned by the
+ * interface's thread.
  */
 #ifndef UCT_DCX_TXQ_H
 #define UCT_DCX_TXQ_H
@@ -18,34 +19,36 @@ typedef struct uct_dcx_txq  uct_dcx_txq_t;
 typedef struct uct_dcx_slot uct_dcx_slot_t;
 
 
-/* Ends what a WQE was posted for: frees what it held, tells the user. With an
- * error 'txq' may be NULL. */
+/* Ends the operation of a WQE: frees its resources, calls the user's
+ * completion. @txq may be NULL if @status is an error. */
 typedef void (*uct_dcx_slot_done_t)(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                     ucs_status_t status);
 
-/* An operation that ends with a WQE. The slots of a queue stand in a ring, in
- * the order in which they were posted. */
+/* An operation that ends with a WQE. The slots of a queue are a ring, in the
+ * order of posting. */
 struct uct_dcx_slot {
-    uct_dcx_slot_done_t done;     /* NULL: it has ended, others before it have
-                                     not */
+    uct_dcx_slot_done_t done;     /* NULL: it has ended, but others before it
+                                   * have not */
     uct_completion_t    *comp;
     void                *buffer;
     uint16_t            index;    /* first WQEBB of its WQE */
-    int16_t             status;   /* what it ends with, whatever comes, if it
-                                     is not UCS_OK */
-    uint16_t            result;   /* where in 'results' of a DCI that of an
-                                     atomic lands; it moves in the ring with
-                                     the slot */
+    int16_t             status;   /* overrides the completion status unless
+                                   * UCS_OK */
+    uint16_t            result;   /* place of an atomic's result in @results of
+                                   * a DCI; it moves in the ring with the
+                                   * slot */
 };
 
 struct uct_dcx_txq {
     uct_dcx_sq_t    sq;
-    uct_dcx_bf_t    own_bf; /* unless it shares one: for doorbells */
-    uct_dcx_slot_t  *slots; /* as many as there are WQEBBs */
-    uint16_t        head;   /* the oldest slot in use; these run freely */
-    uint16_t        tail;   /* the next one */
-    unsigned        turn;   /* counts resets, and returns to a pool */
-    ucs_list_link_t ops;    /* that wait for a WQE, in order of their indexes */
+    uct_dcx_bf_t    own_bf; /* doorbells only; unused if it shares a register */
+    uct_dcx_slot_t  *slots; /* one for each WQEBB */
+    uint16_t        head;   /* the oldest slot in use; runs freely */
+    uint16_t        tail;   /* the next slot; runs freely */
+    unsigned        turn;   /* incremented by resets, and by returns to a
+                             * pool */
+    ucs_list_link_t ops;    /* operations that wait for a WQE, ordered by
+                             * index */
     uct_dcx_cq_t    *cq;
     struct ibv_qp   *qp;    /* NULL: not created yet */
 };
@@ -53,13 +56,13 @@ struct uct_dcx_txq {
 static_assert(sizeof(uct_dcx_slot_t) == 32, "is indexed: a power of two");
 
 
-/* A WQE to be posted, less its segments */
+/* A WQE to be posted, except its segments */
 typedef struct uct_dcx_post {
     uint8_t             opcode;
     uint8_t             opmod;
     uint8_t             flags;   /* of the ctrl segment: MLX5_WQE_CTRL_* */
     uint32_t            imm;     /* of SEND_IMM */
-    uct_dcx_slot_done_t done;    /* NULL: nothing ends with it */
+    uct_dcx_slot_done_t done;    /* NULL: no operation ends with it */
     uct_completion_t    *comp;
     void                *buffer;
 } uct_dcx_post_t;
@@ -71,8 +74,8 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_txq_is_idle(const uct_dcx_txq_t *txq)
 }
 
 
-/* Returns non-zero if all that was posted has completed, and all that waited
- * for it has ended. In callbacks there may be more that is about to. */
+/* Returns non-zero if all posted WQEs have completed, and all operations that
+ * waited for them have ended. In callbacks, some may be about to end. */
 static inline int uct_dcx_txq_has_ended(uct_dcx_txq_t *txq)
 {
     return uct_dcx_txq_is_idle(txq) && (txq->head == txq->tail) &&
@@ -95,7 +98,7 @@ uct_dcx_txq_slot(const uct_dcx_txq_t *txq, uint16_t number)
 }
 
 
-/* Completes the WQE, whose segments are written, and rings the doorbell. */
+/* Finishes the WQE, whose segments are written, and rings the doorbell. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
                  const uct_dcx_post_t *post)
@@ -113,14 +116,14 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
     uint64_t doorbell;
 
     if (post->done != NULL) {
-        /* there is one for each WQEBB of the ring, so one is free */
+        /* One is free, as there is one for each WQEBB of the ring. */
         slot        = uct_dcx_txq_slot(txq, txq->tail++);
         slot->index = wqe->index;
         slot->done  = post->done;
         slot->comp  = post->comp;
         if (!__builtin_constant_p(post->buffer == NULL) ||
             (post->buffer != NULL)) {
-            slot->buffer = post->buffer; /* else it is not looked at */
+            slot->buffer = post->buffer; /* otherwise unused */
         }
     }
 
@@ -139,20 +142,20 @@ uct_dcx_slot_end(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot, ucs_status_t status)
 {
     if (ucs_unlikely(slot->status != UCS_OK)) {
         status       = (ucs_status_t)slot->status;
-        slot->status = UCS_OK; /* of the next one */
+        slot->status = UCS_OK; /* reset for the next operation */
     }
     slot->done(txq, slot, status);
 }
 
 
-/* Ends the operations that wait for no WQE from WQEBB 'until' on. Returns as
+/* Ends the operations that wait for a WQE before WQEBB @until. Returns as
  * uct_dcx_txq_retire(). */
 int uct_dcx_txq_end_ops(uct_dcx_txq_t *txq, uint16_t until);
 
-/* All WQEs that begin before WQEBB 'until' have completed: ends them in order.
- * Returns 0 if the queue was reset or given back in a callback of the user,
- * such as by destroying the endpoint. Then everything before 'until' has ended,
- * and what is outstanding now was posted since. */
+/* Ends all WQEs that begin before WQEBB @until, in order; they have completed.
+ * Returns 0 if a callback of the user has reset the queue or returned it to the
+ * pool, for example by destroying the endpoint. Then everything before @until
+ * has ended, and outstanding WQEs were posted since. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
 {
@@ -165,8 +168,7 @@ uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
             break;
         }
 
-        /* in the callback the user finds it ended, but its WQEBBs still in
-         * use */
+        /* The user's callback finds it ended, but its WQEBBs still in use. */
         txq->head++;
         uct_dcx_slot_end(txq, slot, UCS_OK);
         if (ucs_unlikely(txq->turn != turn)) {
@@ -183,26 +185,27 @@ uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
 /* Parameters of a queue */
 typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
-    uct_dcx_cq_t  *cq;        /* that its send completions come to */
-    uct_dcx_bf_t  *bf;        /* register that the QP has with others; NULL:
-                               * has one that anybody may have */
+    uct_dcx_cq_t  *cq;        /* receives its send completions */
+    uct_dcx_bf_t  *bf;        /* register that the QP shares with others of this
+                               * owner; NULL: other owners may use its
+                               * register */
     unsigned      max_bb;     /* WQEBBs of the longest WQE */
-    unsigned      num_bb;     /* WQEBBs that 'cq' has entries for */
+    unsigned      num_bb;     /* limit of the send queue: entries of @cq */
     uint16_t      moderation; /* WQEBBs after which a completion is requested.
                                * 0: for each WQE, and everything is checked
-                               * before each, as a shared initiator needs it */
+                               * before each, as a shared initiator requires */
 } uct_dcx_txq_params_t;
 
-/* Takes over the send queue of a QP, in whatever state that is. Errors are
- * logged. The QP stays the caller's. */
+/* Takes over the send queue of a QP, in any state. Logs errors. The caller
+ * keeps the ownership of the QP. */
 ucs_status_t
 uct_dcx_txq_init(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params);
 
-/* The device is off the buffers: ends all that is left with UCS_ERR_CANCELED.
- * Nobody posts meanwhile. */
+/* Ends all remaining operations with UCS_ERR_CANCELED. The device does not use
+ * the buffers any longer. Nothing may be posted meanwhile. */
 void uct_dcx_txq_cancel(uct_dcx_txq_t *txq);
 
-/* The QP is destroyed, and so is what is left. */
+/* Ends the remaining operations and frees the slots; the QP is destroyed. */
 void uct_dcx_txq_cleanup(uct_dcx_txq_t *txq);
 
 #endif

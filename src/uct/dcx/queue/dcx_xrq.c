@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_XRQ and SET_XRQ_DC_PARAMS_ENTRY, with what UCX's dc_mlx5 says in them
+ * CREATE_XRQ and SET_XRQ_DC_PARAMS_ENTRY, with the parameters of UCX's dc_mlx5
  * (rc_mlx5_devx.c, dc_mlx5_devx.c); see dcx_xrq.h.
  */
 #include "dcx_xrq.h"

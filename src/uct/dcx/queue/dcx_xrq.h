@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The receive queue of an interface whose device matches tags, and how that one
- * fetches the data of a rendezvous: an XRQ, made by DEVX, as there is none of
- * verbs for DC. What is in the ring is said in dcx_srq.h. Called when an
- * interface opens and closes.
+ * The receive queue of an interface whose device matches tags, and the
+ * parameters with which the device fetches the data of a rendezvous: an XRQ,
+ * made by DEVX, as verbs have none for DC. dcx_srq.h describes the entries of
+ * the ring. Called when an interface opens and closes.
  */
 #ifndef UCT_DCX_XRQ_H
 #define UCT_DCX_XRQ_H
@@ -23,14 +23,15 @@ typedef struct uct_dcx_xrq_params {
     const uct_dcx_port_t *port;
     unsigned             length;   /* entries, a power of two */
     size_t               stride;   /* bytes of an entry */
-    unsigned             num_tags; /* tagged buffers, one at least */
-    uint32_t             cqn;      /* of the completions */
+    unsigned             num_tags; /* tagged buffers, at least one */
+    uint32_t             cqn;      /* of its completion queue */
     uint64_t             dc_key;
-    uint8_t              timeout;  /* code of a read that gets no answer */
+    uint8_t              timeout;  /* code of the timeout of a read without
+                                    * answer */
 } uct_dcx_xrq_params_t;
 
 
-/* Errors are logged. */
+/* Creates an XRQ. Logs errors. */
 ucs_status_t
 uct_dcx_xrq_init(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params);
 
