@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Reads a completion with error, logs it, and calls the user's error handler;
- * see dcx_failure.h. Called by dcx_recover.c.
+ * Reads an error completion, logs it, and calls the user's error handler; see
+ * dcx_failure.h. Called by dcx_recover.c.
  */
 #include "dcx_failure.h"
 
@@ -59,7 +59,8 @@ void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
     char peer[UCT_DCX_PEER_NAME_MAX];
     ucs_status_t status;
 
-    uct_dcx_peer_name(port, ep, peer); /* the handler may destroy it */
+    uct_dcx_peer_name(port, ep, peer); /* first, as the handler may destroy the
+                                        * endpoint */
     status = uct_iface_handle_ep_err(&iface->super, &ep->super.super,
                                      failure->status);
     if (failure->status != UCS_ERR_CANCELED) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Failures: read from a completion with error, and reported to the user. Used
- * by the thread that progresses the interface.
+ * Failures: read from an error completion, and reported to the user. Used by
+ * the thread that progresses the interface.
  */
 #ifndef UCT_DCX_FAILURE_H
 #define UCT_DCX_FAILURE_H
@@ -9,20 +9,20 @@
 #include "uct/dcx/sched/dcx_peer.h"
 
 
-/* From a completion of 'dci'. It is logged if the endpoint of the WQE was
- * destroyed. */
+/* Reads the failure from a completion of @dci. Logs it if the endpoint of the
+ * WQE was destroyed. */
 void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
                            const uct_dcx_port_t *port,
                            const uct_dcx_dci_t *dci,
                            const struct mlx5_cqe64 *cqe);
 
-/* Calls the error handler of 'ep'. A failure without a handler is fatal, as
- * data is lost. */
+/* Calls the error handler of @ep. A failure without a handler is fatal, as data
+ * is lost. */
 void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
                             const uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 
 
-/* That of the stream which a WQE is on; its status is UCS_OK if there was
+/* Returns the failure of a WQE's stream; its status is UCS_OK if there was
  * none. */
 static inline uct_dcx_failure_t *
 uct_dcx_failure_of(const uct_dcx_dci_t *dci,
@@ -32,14 +32,15 @@ uct_dcx_failure_of(const uct_dcx_dci_t *dci,
 }
 
 
-/* The WQE did not fail itself, but came to an end with those that did. */
+/* Returns non-zero if the WQE did not fail itself, but was flushed after others
+ * failed. */
 static inline int uct_dcx_failure_is_flush(const uct_dcx_failure_t *failure)
 {
     return failure->syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
 }
 
 
-/* The target answered that it did not execute the WQE. */
+/* Returns non-zero if the target answered that it did not execute the WQE. */
 static inline int uct_dcx_failure_is_refusal(const uct_dcx_failure_t *failure)
 {
     return (failure->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR) ||

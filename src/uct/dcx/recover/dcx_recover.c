@@ -1,26 +1,26 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * An initiator that fails, until it works again; see dcx_recover.h.
+ * Recovers an initiator that fails; see dcx_recover.h.
  *
- * 1. A completion with error says that the queue, or one stream of it, has
- *    stopped. What was posted before has been acknowledged, and ends.
+ * 1. An error completion says that the queue, or one stream of it, has
+ *    stopped. WQEs before it have been acknowledged, and end.
  * 2. A shared initiator drains: no endpoint posts on it. The device executes
- *    what is on other streams and flushes the rest (PRM, "QP error state";
- *    mlx5dv_dci_stream_id_reset(3)), with a completion for each WQE. So it is
- *    known what was executed. What was acknowledged ends. Of an exclusive one
- *    all is lost behind the failure, and nothing is waited for.
- * 3. The QP is reset, so that the device does not use the queue any more. What
- *    is lost is taken out, the rest is posted again (dcx_resend.c).
- * 4. The user is told: first of operations, in order, then of endpoints.
- *    Whatever is done in a callback, the initiator works already.
+ *    the WQEs of other streams and flushes the rest (PRM, "QP error state";
+ *    mlx5dv_dci_stream_id_reset(3)), with a completion for each WQE, which
+ *    says if it was executed. Acknowledged WQEs end. On an exclusive one
+ *    all WQEs behind the failure are lost, and nothing is waited for.
+ * 3. The QP is reset, so that the device does not use the queue any longer.
+ *    Lost WQEs are removed, the others are posted again (dcx_resend.c).
+ * 4. Errors are reported to the user: first of operations, in order, then of
+ *    endpoints. The initiator works already, so callbacks may do anything.
  *
- * If the device does not do step 3, the initiator is lost: no endpoint gets it
- * any more, and the endpoints of a shared one fail.
+ * If the device fails in step 3, the initiator is lost: no endpoint gets it any
+ * longer, and the endpoints of a shared one fail.
  *
- * An exclusive initiator whose endpoint is destroyed is reset without an error,
- * if the user waits for what is outstanding: that ends before it is given back,
- * right from the ring. So it needs nothing of what recovery, which may be in
- * the middle of telling the user, keeps in 'lost'.
+ * If the endpoint of an exclusive initiator is destroyed while the user waits
+ * for outstanding operations, the initiator is reset without an error. The
+ * operations end before it returns to the pool, directly from the ring. So this
+ * does not use set->lost, which recovery may be reporting from at that time.
  */
 #include "dcx_recover.h"
 #include "dcx_failure.h"
@@ -34,7 +34,7 @@
 #include <ucs/debug/memtrack_int.h>
 
 
-/* --- what it needs -------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------- */
 
 ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set)
 {
@@ -65,7 +65,7 @@ void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set)
 }
 
 
-/* --- what has been acknowledged ------------------------------------------- */
+/* --- acknowledged WQEs ---------------------------------------------------- */
 
 static uct_dcx_op_t *
 uct_dcx_recover_find_op(uct_dcx_dci_t *dci, uint16_t index)
@@ -81,8 +81,8 @@ uct_dcx_recover_find_op(uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
-/* The WQE at 'index' was. In a callback the user may destroy endpoints, or
- * cancel them, but cannot post. */
+/* Ends the acknowledged WQE at @index. In a callback the user may destroy
+ * endpoints, or cancel them, but cannot post. */
 static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 {
     uct_dcx_slot_t *slot, ended;
@@ -106,9 +106,9 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
-/* --- from the last completion to a queue that works ----------------------- */
+/* --- after the last completion -------------------------------------------- */
 
-/* It is not used any more. Streams without a failure have one now. */
+/* Marks an initiator as LOST. Streams without a failure get one. */
 static void
 uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
@@ -124,7 +124,8 @@ uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     unsigned i;
 
     uct_dcx_tx_set_state(dci, UCT_DCX_DCI_LOST);
-    uct_dcx_pending_set_ready(set, dci); /* they are told when they are called */
+    uct_dcx_pending_set_ready(set, dci); /* pending requests get the error when
+                                          * they are called */
     set->num_lost++;
     for (i = 0; uct_dcx_dci_is_shared(dci) && (i < set->pool.num_streams);
          ++i) {
@@ -135,9 +136,9 @@ uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Takes the device off the memory of all that is outstanding, and has the
- * initiator work again, or be LOST. Through the error state, as a queue that works
- * may not be reset on each device. Returns 0 if the device does not go. */
+/* Resets the queue, so that the device does not use its memory any longer, and
+ * makes the initiator work again, or LOST. Goes through the error state: some
+ * devices cannot reset a queue that works. Returns 0 if the reset fails. */
 static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -160,7 +161,7 @@ static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* An exclusive initiator is taken from its endpoint. */
+/* Takes an exclusive initiator away from its endpoint. */
 static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_ep_t *ep = dci->ep;
@@ -174,7 +175,7 @@ static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Rings the doorbell for all that is in the queue. */
+/* Rings the doorbell for all WQEs in the queue. */
 static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
 {
     uint64_t doorbell;
@@ -186,7 +187,8 @@ static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
 }
 
 
-/* A callback may destroy the endpoint, and has the others called meanwhile. */
+/* Ends lost operations. A callback may destroy the endpoint, which ends the
+ * others meanwhile. */
 static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 {
     while (lost->next < lost->num_slots) {
@@ -232,7 +234,7 @@ static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
         failure = &dci->failures[lost->eps[i]->stream];
         uct_dcx_op_purge(&set->ops, lost->eps[i], failure->status);
-        if (lost->eps[i] != NULL) { /* not destroyed by that */
+        if (lost->eps[i] != NULL) { /* not destroyed by the purge */
             uct_dcx_failure_report(failure, dci, lost->eps[i]);
         }
     }
@@ -270,9 +272,9 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 /* --- from the first completion to the last -------------------------------- */
 
-/* Returns 0 if a callback has reset the queue, as it destroyed the endpoint.
- * Nothing else gets the initiator back into the pool, as this WQE is still
- * outstanding. */
+/* Begins recovery. Returns 0 if a callback has reset the queue, by destroying
+ * the endpoint. Nothing else can return the initiator to the pool, as this WQE
+ * is still outstanding. */
 static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                                  uint16_t index)
 {
@@ -319,9 +321,10 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-/* --- an endpoint that is destroyed ---------------------------------------- */
+/* --- destroyed endpoints -------------------------------------------------- */
 
-/* Its error handler is not called, and lost operations of its own end now. */
+/* Removes a destroyed endpoint: its error handler will not be called, and its
+ * own lost operations end now. */
 static void
 uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 {
@@ -340,7 +343,7 @@ uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 
 
 /* Returns non-zero if any outstanding WQE needs a completion or uses user
- * memory. Else all of them are left to go out. */
+ * memory. Otherwise all of them may be executed later. */
 static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
 {
     uint16_t number;
@@ -354,9 +357,9 @@ static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
 }
 
 
-/* The device has nothing of an exclusive initiator in its hands any more,
- * whatever the peer does. Returns 0 if it may have: then what is flushed at the
- * end tells that the initiator is in error. */
+/* Stops the device from using an exclusive initiator's WQEs, even if the peer
+ * does not answer. Returns 0 if it may still use them: then the flushed NOP at
+ * the end reports that the initiator is in error. */
 static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     if (!uct_dcx_txq_is_idle(&dci->txq)) {
@@ -370,7 +373,7 @@ static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Returns whether what is outstanding is to be ended now. */
+/* Returns 1 if the caller has to end the outstanding operations now. */
 static int uct_dcx_recover_take_off(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                                     uct_dcx_ep_t *ep)
 {
@@ -385,9 +388,8 @@ static int uct_dcx_recover_take_off(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-/* The initiator is in nobody's hands while the user is told: what is told need
- * not be moved out of the ring, however many endpoints the callbacks destroy in
- * turn. */
+/* The initiator belongs to no endpoint while callbacks run: operations end
+ * directly from the ring, even if the callbacks destroy more endpoints. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
     uint16_t index     = uct_dcx_ep_last_dci(ep);
@@ -400,7 +402,7 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     }
 
     ep->flags |= UCT_DCX_EP_FLAG_MUTED;
-    uct_dcx_ep_fail(ep, UCS_ERR_CANCELED); /* if a callback posts */
+    uct_dcx_ep_fail(ep, UCS_ERR_CANCELED); /* in case a callback posts */
     if (dci != NULL) {
         dci->txq.turn++;
         uct_dcx_txq_cancel(&dci->txq);

@@ -1,35 +1,35 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Ends the lost operations of an initiator, and has the others posted again;
- * see dcx_resend.h. Called when all that was posted has completed, and the
- * queue has been reset (dcx_recover.c). WQEs of innocent endpoints are still in
- * the ring: they are brought together at its start, in order. The rules:
+ * see dcx_resend.h. Called when all posted WQEs have completed, and the queue
+ * has been reset (dcx_recover.c). WQEs of other endpoints are still in the
+ * ring: they are moved to its start, in order. The rules:
  *
  * - Each stream is a queue of its own; an initiator without streams has one.
- *   What stands before its first failure has been acknowledged.
+ *   WQEs before its first failure have been acknowledged.
  * - The endpoint of the WQE that failed is lost.
- * - A stream sends to one target at a time, and turns to the next one when all
- *   that it has sent to the last one is acknowledged (InfiniBand specification,
- *   annex on DC). So behind the failure, what is to another target has not been
- *   executed; nor has what is to the same one, if that has refused the failed
- *   WQE. Else this is not known. A put or a get can be executed twice: as it
- *   has not completed, no program may rely on what it writes being there, or
- *   not being there. A send or an atomic cannot, and its endpoint is lost too.
- * - All that a lost endpoint has behind the failure ends with its error, as its
- *   operations end in order. All else is posted again. What a destroyed
- *   endpoint has left is lost if it is to the same target: no user waits for
- *   it, and it would keep others waiting.
- * - If the first failure of a stream is a flush, another stream has taken the
- *   whole initiator along: the same holds for those behind it, and for itself.
- * - A lost WQE may have carried a fence for those behind it: all that is posted
- *   again carries one, and so does the next WQE.
+ * - A stream sends to one target at a time, and continues with the next target
+ *   when all WQEs to the last one are acknowledged (InfiniBand specification,
+ *   annex on DC). So WQEs behind the failure, to another target, have not been
+ *   executed; nor have WQEs to the same target, if it refused the failed WQE.
+ *   Otherwise this is unknown. A put or a get can be executed twice: as it
+ *   has not completed, no program may rely on its data being there, or not
+ *   being there. A send or an atomic cannot, and its endpoint is lost, too.
+ * - All WQEs of a lost endpoint behind the failure end with its error, as its
+ *   operations end in order. All others are posted again. WQEs of a destroyed
+ *   endpoint are lost if they are to the same target: no user waits for them,
+ *   and they would delay others.
+ * - If the first failure of a stream is a flush, another stream has stopped
+ *   the whole initiator: the same holds for WQEs behind it, and for itself.
+ * - A lost WQE may have carried a fence for later ones: all WQEs that are
+ *   posted again carry one, and so does the next WQE.
  */
 #include "dcx_resend.h"
 #include "dcx_failure.h"
 #include "uct/dcx/sched/dcx_ep_fail.h"
 
 
-/* --- WQEs that are read back ---------------------------------------------- */
+/* --- reading WQEs --------------------------------------------------------- */
 
 static const struct mlx5_wqe_ctrl_seg *
 uct_dcx_resend_ctrl(const uct_dcx_lost_t *lost, const uct_dcx_dci_t *dci,
@@ -55,21 +55,22 @@ static int uct_dcx_resend_is_repeatable(const struct mlx5_wqe_ctrl_seg *ctrl)
 }
 
 
-/* --- one WQE after the other ---------------------------------------------- */
+/* --- visiting WQEs -------------------------------------------------------- */
 
-/* All that was outstanding, in order. */
+/* Visits all outstanding WQEs, in order. */
 typedef struct uct_dcx_resend {
     uct_dcx_lost_t                 *lost;
     uct_dcx_dci_t                  *dci;
-    uint16_t                       index;    /* of this WQE */
+    uint16_t                       index;    /* of the current WQE */
     uint16_t                       end;
     const struct mlx5_wqe_ctrl_seg *ctrl;
     uct_dcx_ep_t                   *ep;      /* NULL: destroyed */
-    const uct_dcx_failure_t        *failure; /* NULL: it was acknowledged */
+    const uct_dcx_failure_t        *failure; /* NULL: the WQE was
+                                              * acknowledged */
 } uct_dcx_resend_t;
 
 
-/* Goes to the WQE at 'index'. Returns 0 if there is none. */
+/* Visits the WQE at @index. Returns 0 if there is none. */
 static int uct_dcx_resend_load(uct_dcx_resend_t *walk, uint16_t index)
 {
     if (index == walk->end) {
@@ -95,9 +96,10 @@ static int uct_dcx_resend_next(uct_dcx_resend_t *walk)
 }
 
 
-/* --- what is lost --------------------------------------------------------- */
+/* --- lost WQEs ------------------------------------------------------------ */
 
-/* It is behind a failure, or that is its own: whether it is to that target */
+/* Returns non-zero if the WQE is to the target of its stream's failure. It is
+ * that failed WQE, or behind it. */
 static int uct_dcx_resend_is_to_failed(const uct_dcx_resend_t *walk)
 {
     const struct mlx5_wqe_ctrl_seg *failed =
@@ -110,7 +112,7 @@ static int uct_dcx_resend_is_to_failed(const uct_dcx_resend_t *walk)
 }
 
 
-/* Returns non-zero if the failure costs the WQE's endpoint. */
+/* Returns non-zero if the WQE's endpoint is lost by the failure. */
 static int uct_dcx_resend_is_fatal(const uct_dcx_resend_t *walk)
 {
     if ((walk->index == walk->failure->index) &&
@@ -131,7 +133,7 @@ static int uct_dcx_resend_is_lost(const uct_dcx_resend_t *walk)
 }
 
 
-/* --- what they lose ------------------------------------------------------- */
+/* --- lost operations ------------------------------------------------------ */
 
 void uct_dcx_lost_add_ep(uct_dcx_lost_t *lost, const uct_dcx_dci_t *dci,
                          uct_dcx_ep_t *ep)
@@ -157,7 +159,7 @@ static void uct_dcx_lost_add_slot(uct_dcx_lost_t *lost, uct_dcx_slot_t *slot,
     uct_dcx_slot_t *lost_slot = &lost->slots[lost->num_slots++];
 
     *lost_slot   = *slot;
-    slot->status = UCS_OK; /* of the place */
+    slot->status = UCS_OK; /* reset for the next operation */
     if (lost_slot->status == UCS_OK) {
         lost_slot->status = status;
     }
@@ -169,7 +171,7 @@ static void uct_dcx_lost_add_op(uct_dcx_lost_t *lost, uct_dcx_op_t *op,
 {
     ucs_list_del(&op->wqe);
     ucs_list_add_tail(&lost->ops, &op->wqe);
-    op->index = 0; /* of none any more: a flush that comes goes behind it */
+    op->index = 0; /* no longer of a WQE; later flushes are queued behind it */
     if (op->status == UCS_OK) {
         op->status = status;
     }
@@ -206,10 +208,10 @@ void uct_dcx_lost_add_all(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci)
 }
 
 
-/* --- what is posted again ------------------------------------------------- */
+/* --- posting again -------------------------------------------------------- */
 
-/* Brings an operation to the end of those that are kept. It changes places with
- * one that is out: each place of results stays that of one operation. */
+/* Moves a slot to the end of those that are kept. It is swapped with a slot
+ * that is not, so that each place of results belongs to one operation. */
 static void uct_dcx_resend_keep_slot(uct_dcx_dci_t *dci, uct_dcx_slot_t *slot)
 {
     uct_dcx_slot_t *to  = uct_dcx_txq_slot(&dci->txq, dci->txq.tail++);
@@ -221,7 +223,7 @@ static void uct_dcx_resend_keep_slot(uct_dcx_dci_t *dci, uct_dcx_slot_t *slot)
 }
 
 
-/* Copies the WQE to the end of what is posted again. */
+/* Copies the WQE to the end of those that are posted again. */
 static void uct_dcx_resend_keep(const uct_dcx_resend_t *walk)
 {
     uct_dcx_dci_t *dci = walk->dci;
@@ -252,7 +254,7 @@ static void uct_dcx_resend_keep(const uct_dcx_resend_t *walk)
 }
 
 
-/* Ends operations that wait for this WQE, or has them wait for it again. */
+/* Ends operations that wait for this WQE, or lets them wait for its copy. */
 static void uct_dcx_resend_ops(const uct_dcx_resend_t *walk,
                                ucs_list_link_t *ops, int is_kept)
 {
@@ -277,7 +279,7 @@ static void uct_dcx_resend_ops(const uct_dcx_resend_t *walk,
 }
 
 
-/* One WQE, with its operation or NULL */
+/* Handles one WQE; @slot is its operation, or NULL. */
 static void uct_dcx_resend_wqe(const uct_dcx_resend_t *walk,
                                uct_dcx_slot_t *slot, ucs_list_link_t *ops)
 {
