@@ -70,7 +70,7 @@ ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep)
 }
 
 
-/* Everything that was posted before an endpoint was canceled has ended. */
+/* Fails a canceled endpoint, as all its previous WQEs have completed. */
 static void uct_dcx_ep_done_mark(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                  ucs_status_t status)
 {
@@ -101,7 +101,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_NOP,
-        .flags  = dci->fence, /* behind reads, too */
+        .flags  = dci->fence, /* waits for reads, too */
         .done   = uct_dcx_ep_done_mark
     };
     uct_dcx_wqe_t wqe;
@@ -114,7 +114,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
     uct_dcx_dci_mark_canceled(dci, ep);
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
-    uct_dcx_sq_stop(&dci->txq.sq); /* 'stop' keeps up with 'pi' */
+    uct_dcx_sq_stop(&dci->txq.sq); /* keeps @stop at @pi */
     return UCS_OK;
 }
 
@@ -144,7 +144,8 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 
     uct_dcx_tx_set_state(dci, UCT_DCX_DCI_ERROR);
 
-    /* flushed like all others, and so it is certain that an error is seen */
+    /* It is flushed like all others: so an error completion is certain to
+     * arrive. */
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     return UCS_OK;

@@ -10,7 +10,7 @@
 
 #define UCT_DCX_FC_TABLE_MIN     64
 
-/* Free entries that are looked at for a loan from the same target */
+/* Maximum of free entries that are compared with the target of a new one */
 #define UCT_DCX_FC_TABLE_SEARCH  1024
 
 
@@ -28,7 +28,7 @@ void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table)
 }
 
 
-/* Makes the table longer, at its end. */
+/* Extends the table at its end. Returns 0 if that fails. */
 static int uct_dcx_fc_table_extend(uct_dcx_fc_table_t *table)
 {
     unsigned num = ucs_min(ucs_max(table->num * 2, UCT_DCX_FC_TABLE_MIN),
@@ -55,9 +55,9 @@ static int uct_dcx_fc_table_extend(uct_dcx_fc_table_t *table)
 }
 
 
-/* A free entry, of the last endpoint to the same target if there is one. Those
- * never used are at the end of the list: they come first else, and then the one
- * that is free for longest. */
+/* Returns a free entry: that of the last endpoint to the same target, if there
+ * is one. Otherwise an unused one, which are at the end of the list, or else
+ * the one that is free for longest. */
 static uint16_t
 uct_dcx_fc_table_take(uct_dcx_fc_table_t *table, const uct_dcx_av_t *av)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of flow control (fc/), which grows: an entry for each endpoint that
- * has requested credits. It is in this room as entries are given back when
- * endpoints fail or are destroyed; the loan stays in them. Owned by the thread
- * that progresses the interface.
+ * The table of flow control (fc/): an entry for each endpoint that has
+ * requested credits; it grows. It is in this room because entries are released
+ * when endpoints fail or are destroyed. A free entry keeps the credits that
+ * were granted to it. Owned by the thread that progresses the interface.
  */
 #ifndef UCT_DCX_FC_TABLE_H
 #define UCT_DCX_FC_TABLE_H
@@ -14,20 +14,23 @@
 
 typedef struct uct_dcx_fc_entry {
     uct_dcx_ep_t          *ep;     /* NULL: this entry is free */
-    uct_dcx_av_t          av;      /* of the last endpoint that it was for */
-    uct_dcx_credit_loan_t loan;    /* is returned with the next request, of that
-                                    * endpoint or another to the same target */
-    uint16_t              reserve; /* credits left when it requests more */
-    uint16_t              seq;     /* of the last request from this entry */
-    uint16_t              ticks;   /* of the timer, since it is blocked */
-    uint16_t              next;    /* free: the next free one */
+    uct_dcx_av_t          av;      /* of the entry's last endpoint */
+    uct_dcx_credit_loan_t loan;    /* returned by the next request, of this
+                                    * endpoint or another one to the same
+                                    * target */
+    uint16_t              reserve; /* credits that are left when it requests
+                                    * more */
+    uint16_t              seq;     /* of the entry's last request */
+    uint16_t              ticks;   /* of the timer, since the endpoint is
+                                    * blocked */
+    uint16_t              next;    /* of a free entry: the next free one */
 } uct_dcx_fc_entry_t;
 
 
 struct uct_dcx_fc_table {
     uct_dcx_fc_entry_t *entries;
     unsigned           num;         /* length of the table */
-    unsigned           max;         /* ... at most */
+    unsigned           max;         /* maximum of @num */
     uint16_t           free;        /* first free one */
     unsigned           num_blocked; /* endpoints that wait for a grant */
 };
@@ -36,20 +39,21 @@ struct uct_dcx_fc_table {
 void uct_dcx_fc_table_init(uct_dcx_fc_table_t *table);
 void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table);
 
-/* The entry of an endpoint, a new one if it has none. NULL: there are too many,
- * or memory is short. */
+/* Returns the entry of an endpoint, a new one if it has none. Returns NULL if
+ * there are too many, or memory is short. */
 uct_dcx_fc_entry_t *
 uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* Has the endpoint, which has requested credits, wait for them. Returns
- * non-zero if it is the only one that does. */
+/* Blocks an endpoint that has requested credits. Returns non-zero if it is the
+ * only blocked one. */
 int uct_dcx_fc_table_block(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* A grant has come for the endpoint. */
+/* Unblocks an endpoint whose grant has arrived. */
 void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* The endpoint goes or fails: of a grant that comes for it the loan is kept for
- * the next one to the same target. */
+/* Releases the entry of an endpoint that is destroyed or fails. If a grant for
+ * it arrives later, its credits are kept for the next endpoint to the same
+ * target. */
 void uct_dcx_fc_table_leave(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Names of peers; see dcx_peer.h. An endpoint holds no more of its peer than its
- * address vector and its process id.
+ * Names of peers; see dcx_peer.h. An endpoint only has its peer's address
+ * vector and process id.
  */
 #include "dcx_peer.h"
 
@@ -10,8 +10,8 @@
 #include <ucs/sys/sys.h>
 
 
-/* The part of the vector with a GID. On InfiniBand bit 30 is set if there is
- * one (libmlx5, mlx5_create_ah()). */
+/* Returns the part of the vector with a GID. On InfiniBand bit 30 is set if
+ * there is one (libmlx5, mlx5_create_ah()). */
 static const uct_dcx_grh_t *
 uct_dcx_peer_grh(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep)
 {
@@ -27,8 +27,8 @@ uct_dcx_peer_grh(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep)
 }
 
 
-/* The port that the vector leads to. Returns whether it is 'port' itself:
- * the peer is on this host then. */
+/* Writes the port that the vector leads to. Returns non-zero if it is @port
+ * itself: then the peer is on this host. */
 static int
 uct_dcx_peer_port(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
                   char *text, size_t max)

@@ -13,8 +13,8 @@ enum {
 };
 
 
-/* Writes the name of the peer of 'ep': number of the target, address of its
- * port, process, and its host if that is ours. */
+/* Writes the name of the peer of @ep: number of the target, address of its
+ * port, process, and the host if that is ours. */
 void uct_dcx_peer_name(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
                        char name[UCT_DCX_PEER_NAME_MAX]);
 

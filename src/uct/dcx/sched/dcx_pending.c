@@ -1,20 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The wait queues of endpoints; see dcx_pending.h. An endpoint waits as an
- * arbiter group of UCX. Without an initiator it is in the wait queue of the set
- * for as long as it has requests, with one in the wait queue of that; progress
- * serves those initiators on which WQEBBs have become available.
+ * arbiter group of UCX. While it has requests, it is in the wait queue of the
+ * set if it has no initiator, otherwise in the initiator's; progress serves
+ * those initiators on which WQEBBs have become available.
  *
- * While endpoints wait for an initiator, those who hold an exclusive one have
- * shares. While endpoints are in the wait queue of an initiator, only they may
- * post on it, and no others overtake them from a callback: it is in state
- * WAITQ, and 'served' is the endpoint of the request that is being called.
+ * While endpoints wait for an initiator, each holder of an exclusive one is
+ * limited to its quota. While endpoints are in the wait queue of an initiator,
+ * only these may post on it, and no others overtake them from a callback: it is
+ * in state WAITQ, and @served is the endpoint of the request that is being
+ * called.
  */
 #include "dcx_pending.h"
 
 
-/* The requests wait in the queue of the initiator that the endpoint has, or for
- * one; in none of them if it is blocked. */
+/* Puts the requests into the wait queue of the endpoint's initiator, or of the
+ * set; into none if the endpoint is blocked. */
 static void uct_dcx_pending_enter(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_t *dci;
@@ -33,15 +34,15 @@ static void uct_dcx_pending_enter(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     ucs_arbiter_group_schedule(&set->waitq, &ep->pending);
     if (!set->throttled) {
         uct_dcx_tx_throttle(set);
-        set->todo |= UCT_DCX_TODO_PENDING; /* serving lifts the shares */
+        set->todo |= UCT_DCX_TODO_PENDING; /* serving stops the throttling */
     }
 }
 
 
-/* If the endpoint has pending requests already, the new one goes behind them,
- * whether it could send or not. One that waits for a layout is called in each
- * call of progress, as it could send: see uct_dcx_pending_refused(). If it has
- * failed, the caller tries again and gets the error. */
+/* Adds a request. If the endpoint has pending requests already, the new one
+ * goes behind them, even if it could be sent. A request that waits for a layout
+ * is called in each call of progress: see uct_dcx_pending_refused(). If the
+ * endpoint has failed, the caller tries again and gets the error. */
 ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                     unsigned flags)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Endpoints that wait for resources, and the order in which they get them. An
- * endpoint with pending requests is in one of two wait queues: that for an
- * initiator, or that of the one that it has. Both are served round robin, one
- * request of an endpoint at a time. Used by the interface's thread.
+ * endpoint with pending requests is in one of two wait queues: for an
+ * initiator, or of its own initiator. Both are served round robin, one request
+ * of an endpoint at a time. Used by the interface's thread.
  */
 #ifndef UCT_DCX_PENDING_H
 #define UCT_DCX_PENDING_H
@@ -11,36 +11,39 @@
 #include "dcx_tx.h"
 
 
-/* Serves all wait queues; called by progress after completions were taken, if
+/* Serves all wait queues. Called by progress after it has taken completions, if
  * UCT_DCX_TODO_PENDING is set. */
 void uct_dcx_pending_serve(uct_dcx_dci_set_t *set);
 
-/* The endpoint has just lost 'dci': its requests wait for another. */
+/* Makes the requests of an endpoint that has just lost @dci wait for
+ * another. */
 void uct_dcx_pending_lost_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
                               uct_dcx_dci_t *dci);
 
-/* The endpoint has failed: its requests are called in their turn, and get the
- * error from their operations. It need not wait for an initiator. */
+/* Makes progress call the requests of a failed endpoint in their turn: they get
+ * the error from their operations. It does not wait for an initiator. */
 void uct_dcx_pending_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* Drops all requests of an endpoint that is going away. */
+/* Drops all requests of an endpoint that is being destroyed. */
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 
-/* No credit is left: the endpoint does not wait for an initiator any more. In
- * the wait queue of one it may stay, with what needs no credit. */
+/* Removes an endpoint without credits from the wait queue for an initiator. In
+ * the wait queue of its own initiator it may stay, with operations that need no
+ * credit. */
 void uct_dcx_pending_block(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* The grant has come: into one of the wait queues. */
+/* Puts an endpoint into one of the wait queues, when its grant has arrived. */
 void uct_dcx_pending_resume(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* UCT's uct_ep_pending_add() and uct_ep_pending_purge() */
+/* Implement uct_ep_pending_add() and uct_ep_pending_purge(). */
 ucs_status_t uct_dcx_ep_pending_add(uct_ep_h ep, uct_pending_req_t *req,
                                     unsigned flags);
 void uct_dcx_ep_pending_purge(uct_ep_h ep, uct_pending_purge_callback_t cb,
                               void *arg);
 
 
-/* The requests of the endpoint wait for a grant, in no wait queue. */
+/* Returns non-zero if the requests of the endpoint wait for a grant, in no wait
+ * queue. */
 static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 {
     return (ep->state == UCT_DCX_EP_BLOCKED) &&
@@ -48,7 +51,7 @@ static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 }
 
 
-/* The wait queue of 'dci' can be served. */
+/* Has progress serve the wait queue of @dci. */
 static inline void
 uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
@@ -59,7 +62,8 @@ uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Operations have completed. */
+/* Has progress serve the wait queue of @dci if WQEs are available. Called when
+ * operations have completed. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_pending_dci_available(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
@@ -70,7 +74,8 @@ uct_dcx_pending_dci_available(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Returns non-zero if no endpoint is to be served, and no quota is in force. */
+/* Returns non-zero if no endpoint is waiting to be served, and no quota is in
+ * force. */
 static inline int uct_dcx_pending_is_empty(uct_dcx_dci_set_t *set)
 {
     return ucs_arbiter_is_empty(&set->waitq) &&
@@ -79,7 +84,7 @@ static inline int uct_dcx_pending_is_empty(uct_dcx_dci_set_t *set)
 
 
 /* Returns non-zero if a call of progress would serve endpoints without a
- * completion. Where all initiators are shared, endpoints that wait for one have
+ * completion. If all initiators are shared, endpoints that wait for one have
  * failed. */
 static inline int uct_dcx_pending_is_ready(uct_dcx_dci_set_t *set)
 {

@@ -13,8 +13,8 @@ static inline uct_dcx_ep_t *uct_dcx_pending_ep(ucs_arbiter_group_t *group)
 }
 
 
-/* No endpoint waits for an initiator any more: all may fill the ring again,
- * those in its wait queue first. */
+/* Stops throttling, as no endpoint waits for an initiator any longer: all may
+ * fill the ring again, endpoints in its wait queue first. */
 static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
 {
     unsigned i;
@@ -26,8 +26,8 @@ static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
 }
 
 
-/* Its endpoint has failed, or does so now. If the request does not end, its
- * owner has to purge it: nothing will ever come that it could wait for. */
+/* Calls a request whose endpoint has failed, or fails now. If the request does
+ * not end, its owner has to purge it: it waits for nothing any longer. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
 {
@@ -44,8 +44,8 @@ uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
 }
 
 
-/* The first endpoint that waits for an initiator gets one, and is in the wait
- * queue of that. */
+/* Gives an initiator to the first endpoint that waits for one, and puts it into
+ * that initiator's wait queue. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                           ucs_arbiter_elem_t *elem, void *arg)
@@ -68,10 +68,10 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 }
 
 
-/* The request could not be sent. If no WQE is available, its endpoint goes on
- * waiting where it is. If one is, it waits for something else and is called
- * again in the next call of progress; when it has nothing on the wire, others
- * may have the initiator meanwhile. */
+/* Handles a request that could not be sent. If no WQE is available, its
+ * endpoint keeps its place. If one is, the request waits for something else and
+ * is called again in the next call of progress; if the endpoint has nothing
+ * outstanding, others may have the initiator meanwhile. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
                         uct_dcx_dci_t *dci)
@@ -110,12 +110,12 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
     ucs_status_t status;
 
-    dci->served = ep; /* it may post meanwhile */
+    dci->served = ep; /* may post meanwhile */
     status      = req->func(req);
     dci->served = NULL;
     if (status == UCS_OK) {
-        /* it may have sent nothing; 'elem' may be no more, the arbiter has put
-         * another in its place meanwhile */
+        /* The request may have sent nothing. @elem may be invalid: the arbiter
+         * has put another in its place meanwhile. */
         if (ucs_arbiter_elem_is_only(ucs_arbiter_group_tail(group)) &&
             (ep->dci != UCT_DCX_NO_DCI)) {
             uct_dcx_tx_detach(set, &set->dci[ep->dci]);
@@ -141,14 +141,14 @@ void uct_dcx_pending_serve(uct_dcx_dci_set_t *set)
         uct_dcx_pending_unthrottle(set);
     }
 
-    /* those that become ready meanwhile have their turn in the next call */
+    /* Initiators that become ready meanwhile are served in the next call. */
     ucs_list_splice_tail(&ready, &set->ready);
     ucs_list_head_init(&set->ready);
     while (!ucs_list_is_empty(&ready)) {
         dci = ucs_list_extract_head(&ready, uct_dcx_dci_t, ready);
         ucs_list_head_init(&dci->ready);
         if (dci->state == UCT_DCX_DCI_DRAINING) {
-            continue; /* later, when it works again */
+            continue; /* served when it has recovered */
         }
 
         ucs_arbiter_dispatch(&dci->waitq, 1, uct_dcx_pending_send_cb, set);
@@ -187,7 +187,7 @@ void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
     uct_purge_cb_args_t args = {.cb = cb, .arg = arg};
     uct_dcx_dci_t *dci;
 
-    /* the arbiter is only handed on to the callback, which needs none */
+    /* The arbiter is only passed on to the callback, which does not use it. */
     ucs_arbiter_group_purge(&set->waitq, &ep->pending,
                             uct_dcx_pending_purge_cb, &args);
     if (ep->dci == UCT_DCX_NO_DCI) {

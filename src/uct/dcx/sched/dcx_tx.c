@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * States of initiators and endpoints, and which belong together; see dcx_tx.h.
+ * States of initiators and endpoints, and their relation; see dcx_tx.h.
  */
 #include "dcx_tx.h"
 
@@ -10,14 +10,14 @@
 
 #define UCT_DCX_DCI_BIT(_state)  UCS_BIT(UCT_DCX_DCI_##_state)
 
-/* A state, and the mask of those that may follow it */
+/* A state, and the mask of its successors */
 typedef struct uct_dcx_state {
     const char *name;
     unsigned   next;
 } uct_dcx_state_t;
 
 
-/* The states that end one in which an endpoint has an exclusive initiator */
+/* Successors of each state in which an endpoint has an exclusive initiator */
 #define UCT_DCX_DCI_ENDS  (UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LEFT) | \
                            UCT_DCX_DCI_BIT(ERROR) | UCT_DCX_DCI_BIT(LOST))
 
@@ -50,8 +50,8 @@ static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
               "all states");
 
 
-/* Asserts and traces a change of what is called 'what' and has the number or
- * address 'id'. */
+/* Asserts and traces a transition. @what is the kind of object, @id its number
+ * or address. */
 static void uct_dcx_tx_check(const uct_dcx_state_t *table, const char *what,
                              uintptr_t id, unsigned state, unsigned next)
 {
@@ -69,13 +69,13 @@ void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
                          dci->state, state);
         dci->state = state;
 
-        /* the state is checked before the next WQE */
+        /* The state is checked before the next WQE. */
         uct_dcx_sq_stop(&dci->txq.sq);
     }
 }
 
 
-/* --- endpoint of it ------------------------------------------------------- */
+/* --- endpoint of an initiator --------------------------------------------- */
 
 void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                      uct_dcx_ep_t *ep)
@@ -129,7 +129,7 @@ void uct_dcx_tx_part(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
 }
 
 
-/* --- what it does --------------------------------------------------------- */
+/* --- watching and waiting ------------------------------------------------- */
 
 void uct_dcx_tx_watch(uct_dcx_dci_t *dci)
 {
@@ -149,7 +149,7 @@ void uct_dcx_tx_wait(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
     }
 
     if (dci->served == ep) {
-        dci->served = NULL; /* it is behind itself now */
+        dci->served = NULL; /* later requests go behind its own */
     }
 }
 
@@ -269,6 +269,6 @@ void uct_dcx_tx_fail(uct_dcx_ep_t *ep, ucs_status_t status)
 {
     uct_dcx_tx_set_ep(ep, UCT_DCX_EP_FAILED);
     ep->error = -status;
-    ep->left  = ep->dci; /* a shared one */
+    ep->left  = ep->dci; /* only a shared one */
     ep->dci   = UCT_DCX_NO_DCI;
 }

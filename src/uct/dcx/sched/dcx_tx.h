@@ -1,17 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The relation of endpoints and initiators, and the states of both: an
- * initiator is taken for an operation, and given back when nothing is
+ * operation acquires an initiator, which is released when nothing is
  * outstanding.
  *
- * sched/ is the room that decides which endpoint gets an initiator, which waits
- * for what, and in which order they are served. Operations, flow control and
- * recovery call it. It must not know what is sent, nor why something failed.
+ * sched/ is the room that assigns initiators to endpoints, keeps the wait
+ * queues, and sets the order in which they are served. Operations, flow control
+ * and recovery call it. It must not know the content of messages, nor the cause
+ * of failures.
  *
- * This header and dcx_tx.c alone write 'ep->dci', 'dci->ep', the state of
- * either, and the limit of an initiator's queue. Every change of a state is one
- * of a table; others are assertions. UCX_LOG_LEVEL=trace shows them all. The
- * states are drawn in docs/dcx.md. Used by the interface's thread.
+ * Only this header and dcx_tx.c write ep->dci, dci->ep, the state of either,
+ * and the limit of an initiator's queue. A table has all allowed transitions;
+ * others are assertions. UCX_LOG_LEVEL=trace logs them. docs/dcx.md has a
+ * diagram of the states. Used by the interface's thread.
  */
 #ifndef UCT_DCX_TX_H
 #define UCT_DCX_TX_H
@@ -22,69 +23,70 @@
 
 /* --- states of an initiator ----------------------------------------------- */
 
-/* Changes the state to another one that the table allows. */
+/* Makes a transition that the table allows. */
 void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state);
 
-/* HELD -> WATCHED: completions have more to do than to end what was posted. */
+/* HELD -> WATCHED: completions have to do more than to end operations. */
 void uct_dcx_tx_watch(uct_dcx_dci_t *dci);
 
-/* -> WAITQ: requests of 'ep' are in its wait queue, and only those in there may
+/* -> WAITQ: requests of @ep are in its wait queue; no other endpoints may
  * post. */
 void uct_dcx_tx_wait(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
 
 /* WAITQ -> WATCHED or OPEN, if the wait queue is empty */
 void uct_dcx_tx_unwait(uct_dcx_dci_t *dci);
 
-/* IDLE -> HELD, or WATCHED while quotas are in force: 'ep', which has none,
- * gets the initiator, which was just taken from the pool. */
+/* IDLE -> HELD, or WATCHED while quotas are in force: assigns the initiator,
+ * which was just taken from the pool, to @ep, which has none. */
 void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                      uct_dcx_ep_t *ep);
 
-/* Any but a shared one -> IDLE: nothing is outstanding, and it goes back to the
- * pool. Returns the endpoint that had it, NULL if that was destroyed. */
+/* Any exclusive state -> IDLE: returns the initiator, on which nothing is
+ * outstanding, to the pool. Returns its endpoint, NULL if that was
+ * destroyed. */
 uct_dcx_ep_t *uct_dcx_tx_unlink(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* -> LEFT, if it is exclusive and not lost: 'ep', which has it, is destroyed or
- * has failed. */
+/* -> LEFT, if it is exclusive and not lost: detaches @ep, which has the
+ * initiator, and is destroyed or has failed. */
 void uct_dcx_tx_part(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 
 
 /* --- quotas --------------------------------------------------------------- */
 
-/* Limits each exclusive initiator that is held to its quota: endpoints wait for
- * one. */
+/* Start throttling: limits each holder of an exclusive initiator to its quota,
+ * as endpoints wait for one. */
 void uct_dcx_tx_throttle(uct_dcx_dci_set_t *set);
 
-/* Lifts the quotas: no endpoint waits any more. */
+/* Stops throttling: no endpoint waits any longer. */
 void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set);
 
-/* Counts 'num_bb' WQEBBs that have completed against the quota, if there is
- * one: an endpoint that always has a part of it outstanding would keep its
- * initiator for ever. */
+/* Counts @num_bb completed WQEBBs against the quota, if there is one: an
+ * endpoint that always has a part of it outstanding would keep its initiator
+ * for ever. */
 void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb);
 
-/* Ends the quota: nothing is posted until nothing is outstanding, and then the
- * initiator goes to another endpoint. */
+/* Ends the quota: nothing is posted until nothing is outstanding; then the
+ * initiator is assigned to another endpoint. */
 void uct_dcx_tx_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 
 /* --- states of an endpoint ------------------------------------------------ */
 
-/* Binds a new endpoint, which is OPEN: to a shared initiator, or to none. */
+/* Binds a new endpoint, in state OPEN, to a shared initiator, or to none. */
 void uct_dcx_tx_bind(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* Forgets the initiators of the endpoint: all of the set are destroyed. */
+/* Clears the initiators of the endpoint: all initiators are destroyed. */
 void uct_dcx_tx_unbind(uct_dcx_ep_t *ep);
 
-/* -> FAILED with 'status': the endpoint has no initiator any more. It keeps in
- * mind a shared one, where operations of it may be outstanding. */
+/* -> FAILED with @status: the endpoint has no initiator any longer. It
+ * remembers a shared one, on which operations of it may be outstanding. */
 void uct_dcx_tx_fail(uct_dcx_ep_t *ep, ucs_status_t status);
 
-/* Asserts that the change is in the table, and traces it. */
+/* Asserts that the table has the transition, and traces it. */
 void uct_dcx_tx_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state);
 
 
-/* Changes the state to another one that the table allows. */
+/* Makes a transition that the table allows. */
 static inline void
 uct_dcx_tx_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
@@ -97,7 +99,7 @@ uct_dcx_tx_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 
 /* --- an initiator for an operation ---------------------------------------- */
 
-/* Returns non-zero if 'ep' will never have an initiator: all that it could get
+/* Returns non-zero if @ep will never have an initiator: all that it could get
  * are lost. */
 static inline int
 uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
@@ -108,7 +110,7 @@ uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 }
 
 
-/* Returns non-zero if the next operation of 'ep' would not return
+/* Returns non-zero if the next operation of @ep would not return
  * UCS_ERR_NO_RESOURCE. */
 static inline int
 uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
@@ -121,7 +123,7 @@ uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
         return 0;
     }
 
-    if (ep->dci == UCT_DCX_NO_DCI) { /* those in the wait queue go first */
+    if (ep->dci == UCT_DCX_NO_DCI) { /* the wait queue goes first */
         return uct_dcx_pool_has_idle(&set->pool) &&
                ucs_arbiter_is_empty(&set->waitq);
     }
@@ -129,18 +131,18 @@ uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 }
 
 
-/* Takes an initiator from the pool for 'ep', which has none. NULL if none is
- * idle, or 'ep' has failed. */
+/* Takes an initiator from the pool for @ep, which has none. Returns NULL if
+ * none is idle, or @ep has failed. */
 uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* The initiator on which 'ep' may post one WQE of any size, or NULL: the
- * operation then returns uct_dcx_ep_no_resource(). If nothing is posted after
- * all, uct_dcx_tx_settle() gives it back. */
+/* Returns the initiator on which @ep may post one WQE of any size. Returns NULL
+ * if there is none: the operation then returns uct_dcx_ep_no_resource(). If
+ * nothing is posted, call uct_dcx_tx_settle() to release it. */
 uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
 
 
-/* uct_dcx_tx_attach() for most operations: NULL if no initiator that exists is
- * idle, others wait, or the endpoint has failed or is to. */
+/* uct_dcx_tx_attach() for most operations. Returns NULL if no existing
+ * initiator is idle, others wait, or the endpoint has failed or is about to. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
@@ -161,8 +163,8 @@ uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 }
 
 
-/* uct_dcx_tx_get_dci() for most operations: the endpoint has an initiator on
- * which nothing has to be looked at, or takes one that is idle. */
+/* uct_dcx_tx_get_dci() for most operations: the endpoint has an initiator that
+ * needs no further check, or takes an idle one. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_get(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
@@ -183,33 +185,34 @@ uct_dcx_tx_get(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 }
 
 
-/* Has the next WQE request a completion, and all if others wait for an
+/* Has the next WQE request a completion, and all WQEs if others wait for an
  * initiator. */
 void uct_dcx_tx_signal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 
-/* --- ... that is given back ----------------------------------------------- */
+/* --- releasing an initiator ----------------------------------------------- */
 
-/* Gives an exclusive initiator back to the pool if nothing is outstanding.
- * Returns the endpoint that had it, NULL if none had. */
+/* Returns an exclusive initiator to the pool if nothing is outstanding. Returns
+ * its endpoint, or NULL if it had none. */
 uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* uct_dcx_tx_detach(); if the endpoint has pending requests, they wait for
- * another initiator from now on. */
+/* Calls uct_dcx_tx_detach(). If the endpoint has pending requests, they wait
+ * for another initiator from now on. */
 void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* The endpoint is being destroyed: what it has outstanding on 'dci' goes on,
- * and ends with UCS_ERR_CANCELED when the device is done with it. */
+/* Detaches an endpoint that is being destroyed. Its outstanding operations on
+ * @dci continue, and end with UCS_ERR_CANCELED when the device has completed
+ * them. */
 void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep);
 
-/* Gives 'dci' back and returns UCS_ERR_NO_MEMORY: a copied operation got no
+/* Releases @dci and returns UCS_ERR_NO_MEMORY: a copied operation got no
  * buffer. */
 ucs_status_t uct_dcx_tx_no_memory(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 
-/* uct_dcx_tx_detach() for most completions: the initiator is HELD by 'ep', and
- * nothing is outstanding. */
+/* uct_dcx_tx_detach() for most completions: @ep holds the initiator, in state
+ * HELD, and nothing is outstanding. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_put(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
 {

@@ -22,7 +22,7 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     index = uct_dcx_pool_take(pool);
     dci   = &set->dci[index];
     if ((dci->txq.qp == NULL) && (uct_dcx_dci_set_create(set, index) == NULL)) {
-        /* no endpoint waits for those that never come to be */
+        /* No endpoint may wait for initiators that will never exist. */
         uct_dcx_pool_truncate(pool, index);
         set->num_lost += pool->num_dci - set->num_created;
         return NULL;
@@ -31,7 +31,7 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     uct_dcx_tx_link(set, dci, ep);
     if ((ep->state == UCT_DCX_EP_GIVEN_UP) &&
         (uct_dcx_ep_cancel(ep, dci) != UCS_OK)) {
-        /* no completion will tell of it: it has failed now */
+        /* There will be no completion: it fails now. */
         uct_dcx_ep_fail(ep, UCS_ERR_CANCELED);
         return NULL;
     }
@@ -59,7 +59,7 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep)
     } else if (ucs_arbiter_is_empty(&set->waitq)) {
         dci = uct_dcx_tx_attach(set, ep);
     } else {
-        return NULL; /* they go first */
+        return NULL; /* the wait queue goes first */
     }
 
     if ((dci != NULL) && !uct_dcx_sq_is_clear(&dci->txq.sq)) {

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Gives initiators back; see dcx_tx.h.
+ * Releases initiators; see dcx_tx.h.
  */
 #include "dcx_tx.h"
 #include "dcx_pending.h"
@@ -8,8 +8,8 @@
 
 uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    /* flushes that are ending are still in the list when nothing is
-     * outstanding any more */
+    /* Flushes that are ending are still in the list when nothing is outstanding
+     * any longer. */
     if (uct_dcx_dci_is_shared(dci) || !uct_dcx_txq_is_idle(&dci->txq) ||
         !ucs_list_is_empty(&dci->txq.ops) ||
         (dci->state == UCT_DCX_DCI_LOST)) {
