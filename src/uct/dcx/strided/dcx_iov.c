@@ -11,13 +11,13 @@
 
 
 enum {
-    /* entries of a layout on the stack; more take memory of the heap */
+    /* entries of a layout on the stack; more are allocated */
     UCT_DCX_IOV_MAX_STACK = 16
 };
 
 
-/* A piece takes an entry for each UCT_DCX_SGL_MAX_PIECE begun. What does not
- * fit in 64 bits is refused when it is added. */
+/* Returns the entries of a piece: one for each UCT_DCX_SGL_MAX_PIECE begun.
+ * Overflows of 64 bits are refused when it is added. */
 static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)
 {
     int is_one    = (iov->count == 1) || (iov->stride == iov->length);
@@ -33,8 +33,8 @@ static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)
 }
 
 
-/* Entries that a layout of them may need, at least one. A run alone stays one
- * entry, see uct_dcx_sgl_add(). */
+/* Returns the maximum of entries of a layout, at least one. A single run stays
+ * one entry, see uct_dcx_sgl_add(). */
 static size_t
 uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt, int is_list)
 {
@@ -83,7 +83,7 @@ uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 }
 
 
-/* 'layout' has begun, with room for as many entries. */
+/* Fills @layout, which has begun, and has room for the entries. */
 static ucs_status_t
 uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
                    uct_dcx_sgl_t *layout)

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Pieces of registered memory, as UCT's operations take them: uct_iov_t. Most
- * are plain, one piece each, and an operation posts them as they are. One with
- * blocks in it ('count' and 'stride'), and more of them than a WQE takes, are
- * made a layout of (dcx_sgl.h). Pure: nothing is posted here.
+ * Pieces of registered memory in UCT's operations: uct_iov_t. Most are plain,
+ * one piece each, and an operation posts them as they are. Entries with blocks
+ * (@count and @stride), and more entries than a WQE takes, are converted to a
+ * layout (dcx_sgl.h). Pure code: nothing is posted here.
  */
 #ifndef UCT_DCX_IOV_H
 #define UCT_DCX_IOV_H
@@ -13,24 +13,24 @@
 
 
 enum {
-    /* entries that operations take at most */
+    /* maximum of entries of an operation */
     UCT_DCX_IOV_MAX       = 1024,
 
-    /* Entries that messages say they take: UCP has so many of them on its
-     * stack, and from 30 on aborts (ucs_alloca() in proto_am.inl); it uses 16.
-     * Of puts and gets it takes at most 16, whatever they say (UCP_MAX_IOV) */
+    /* Entries that messages announce: UCP has as many on its stack, and aborts
+     * from 30 on (ucs_alloca() in proto_am.inl); it uses 16. For puts and gets
+     * it uses at most 16 anyway (UCP_MAX_IOV). */
     UCT_DCX_IOV_ANNOUNCED = 16
 };
 
 
-/* It has no bytes, and needs no handle. */
+/* Returns 1 for an entry without bytes, which needs no handle. */
 static inline int uct_dcx_iov_is_empty(const uct_iov_t *iov)
 {
     return (iov->count == 0) || (iov->length == 0);
 }
 
 
-/* uct_dcx_iov_is_plain() of several */
+/* uct_dcx_iov_is_plain() of several entries */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
                       size_t *length_p)
@@ -52,8 +52,8 @@ uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 }
 
 
-/* Returns 1 if all are one piece each, and no more of them than @max, which is
- * at least one. Then they have so many bytes. */
+/* Returns 1 if each entry is one piece, and @iovcnt is at most @max, which is
+ * at least one. Then stores the bytes of all in @length_p. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
                      size_t *length_p)
@@ -66,9 +66,9 @@ uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 }
 
 
-/* An operation that needs a layout of entries */
+/* An operation that needs a layout of its entries */
 typedef struct uct_dcx_iov_user {
-    const char   *name;  /* in what is logged */
+    const char   *name;  /* for messages */
     uint32_t     access; /* of the layout; with IBV_ACCESS_LOCAL_WRITE, blocks
                           * must not overlap */
     int          has_nests; /* repeated blocks may be over layouts */
@@ -77,11 +77,11 @@ typedef struct uct_dcx_iov_user {
     void         *arg;
 } uct_dcx_iov_user_t;
 
-/* Makes a layout of them, which lasts until 'func' returns, and returns what
- * that does. It is told how deep layouts are in each other at those with bytes;
- * 0: all addresses are of memory that the processor reaches, otherwise some are
- * offsets. Entries without bytes are left out; if no other is left, layout->num
- * is 0. What is wrong with an entry is logged: UCS_ERR_INVALID_PARAM. */
+/* Makes a layout of the entries and calls @func with it; returns the result.
+ * The layout is valid until @func returns. Its @depth is the deepest nesting; 0
+ * means virtual addresses, otherwise some are offsets. Entries without bytes
+ * are left out; if no others exist, layout->num is 0. Logs a wrong entry, and
+ * returns UCS_ERR_INVALID_PARAM. */
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user);
 

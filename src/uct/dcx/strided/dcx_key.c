@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which key a layout gets, that of an operation or of an owner, and when it is
- * there; see dcx_key.h. All that ends in _locked is called with the lock.
+ * Finds keys for layouts of operations and of owners, and tests if they are
+ * ready; see dcx_key.h. Functions that end in _locked are called with the lock.
  */
 #include "dcx_key.h"
 #include "dcx_key_make.h"
@@ -17,14 +17,14 @@ enum {
     /* translations of the smallest keys */
     UCT_DCX_KEY_FEW   = 4,
 
-    /* keys beside those that may be owned: of 255 numbers each they have always
-     * one that was not given up lately */
+    /* spare keys beside those that may be owned: with 255 numbers each, one of
+     * them always has a number that was not released lately */
     UCT_DCX_KEY_SPARE = (UCT_DCX_STALE_NUMBERS / 255) + 1
 };
 
 
-/* A few translations; as many as a WQE has room for, which is what most faces
- * have; and as many as the options want and the device can. */
+/* Sets the sizes: a few translations; the maximum in a WQE, enough for most
+ * faces; and the maximum of options and device. */
 static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
 {
     const uct_dcx_keys_params_t *params = &keys->params;
@@ -113,7 +113,7 @@ uct_dcx_keys_open(uct_dcx_keys_t *keys, const uct_dcx_devx_path_t *path)
     }
 
     ucs_spin_lock(&keys->lock);
-    while (keys->status == UCS_INPROGRESS) { /* another thread does it */
+    while (keys->status == UCS_INPROGRESS) { /* another thread runs a command */
         uct_dcx_keys_yield(keys);
     }
     if (!keys->is_open) {
@@ -133,7 +133,7 @@ unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys)
 }
 
 
-/* --- getting one ---------------------------------------------------------- */
+/* --- acquiring a key ------------------------------------------------------ */
 
 static uint32_t uct_dcx_keys_clock(void)
 {
@@ -141,7 +141,7 @@ static uint32_t uct_dcx_keys_clock(void)
 }
 
 
-/* The key of a size that is first to take another layout */
+/* Returns the key of a size that is first to take another layout. */
 static uct_dcx_key_t *
 uct_dcx_keys_victim(const uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
                     const uct_dcx_sgl_t *layout, uint32_t *number_p)
@@ -179,8 +179,7 @@ static void uct_dcx_keys_fill(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 }
 
 
-/* Gives a layout that no key has one of a size. Returns as
- * uct_dcx_keys_get(). */
+/* Gives a new layout to a key of a size. Returns as uct_dcx_keys_get(). */
 static ucs_status_t
 uct_dcx_keys_miss(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
                   const uct_dcx_sgl_t *layout)
@@ -205,8 +204,8 @@ uct_dcx_keys_miss(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
 }
 
 
-/* Returns 1 if one more key of a size can be held: it is @key, which is
- * held already, or another one. */
+/* Returns 1 if one more key of a size can be held: @key, if it is held already,
+ * or another one. */
 static int uct_dcx_key_can_hold(const uct_dcx_key_size_t *size,
                                 const uct_dcx_key_t *key)
 {
@@ -215,7 +214,7 @@ static int uct_dcx_key_can_hold(const uct_dcx_key_size_t *size,
 }
 
 
-/* It has the layout. Returns as uct_dcx_keys_get(). */
+/* Uses a key that has the layout. Returns as uct_dcx_keys_get(). */
 static ucs_status_t
 uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
 {
@@ -229,7 +228,7 @@ uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
         return UCS_ERR_IO_ERROR;
     }
 
-    /* the first use is of the one who missed it */
+    /* The first use belongs to the operation that missed it. */
     keys->stats.hits += !key->is_new;
     key->is_new       = 0;
     if (key->users++ == 0) {
@@ -289,7 +288,7 @@ uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
 }
 
 
-/* One that has lost its layout meanwhile is first to take another. */
+/* A key that has lost its layout meanwhile is first to take another. */
 void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                       int is_held)
 {
@@ -318,10 +317,10 @@ uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys,
 }
 
 
-/* --- owned ones ----------------------------------------------------------- */
+/* --- owned keys ----------------------------------------------------------- */
 
-/* The number of the next owner: no peer has it. Variants are used in turn, so
- * if the next one was given up lately, most others were. */
+/* Finds the number for the next owner, which no peer has. Variants are used in
+ * turn, so if the next one was released lately, most others were. */
 static int uct_dcx_keys_number(const uct_dcx_keys_t *keys,
                                uct_dcx_key_t *key, int is_thorough)
 {
@@ -352,8 +351,8 @@ uct_dcx_keys_find_number(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
 }
 
 
-/* None was found: makes more, or waits for who does. Returns whether there may
- * be one now. */
+/* Makes more keys, or waits for a thread that makes some. Returns 1 if one may
+ * be available now. */
 static int uct_dcx_keys_more(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 {
     if (size->num < size->max) {
@@ -369,7 +368,7 @@ static int uct_dcx_keys_more(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 }
 
 
-/* One that nobody owns; makes more of them if there is none. */
+/* Returns a key without owner; makes more if there is none. */
 static uct_dcx_key_t *
 uct_dcx_keys_take(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 {
@@ -392,7 +391,8 @@ uct_dcx_keys_take(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 }
 
 
-/* Its layout is gone. 'is_given': a peer has the number. */
+/* Returns a key without layout to the pool. @is_given: a peer has the
+ * number. */
 static void uct_dcx_keys_leave(uct_dcx_keys_t *keys,
                                uct_dcx_key_t *key, int is_given)
 {
@@ -422,7 +422,7 @@ uct_dcx_keys_own_locked(uct_dcx_keys_t *keys, unsigned num_klm,
         return UCS_ERR_NO_RESOURCE;
     }
 
-    size->num_owned++; /* taking it may let go of the lock */
+    size->num_owned++; /* taking it may release the lock */
     *key_p = uct_dcx_keys_take(keys, size);
     if ((*key_p != NULL) && !UCS_STATUS_IS_ERR(keys->status)) {
         return UCS_OK;
@@ -456,8 +456,8 @@ static int uct_dcx_keys_can_set(uct_dcx_keys_t *keys,
 }
 
 
-/* For one that has lost its layout, as peers have its number. Making keys lets
- * go of the lock. */
+/* Exchanges a key that has lost its layout, as peers have its number. Making
+ * keys releases the lock. */
 static ucs_status_t
 uct_dcx_keys_exchange(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p)
 {
@@ -473,7 +473,7 @@ uct_dcx_keys_exchange(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p)
 }
 
 
-/* Returns 1 if the device has this layout in it. */
+/* Returns 1 if the device has this layout in the key. */
 static int uct_dcx_keys_has(const uct_dcx_key_t *key,
                             const uct_dcx_sgl_t *layout)
 {
@@ -483,7 +483,7 @@ static int uct_dcx_keys_has(const uct_dcx_key_t *key,
 }
 
 
-/* May let go of the lock, but not from when the layout before is replaced. */
+/* May release the lock, but not after it has begun to replace the layout. */
 static ucs_status_t
 uct_dcx_keys_set_locked(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
                         int is_given, const uct_dcx_sgl_t *layout)

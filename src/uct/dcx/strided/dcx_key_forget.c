@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts whose memory goes; see dcx_key.h. Those that name it are marked:
- * they are out of use at once, and are invalidated in the order in which they
- * were marked. The thread that marks them waits for that, without the lock.
- * Those that name the number of one are marked before it, so they are gone when
- * it is.
+ * Invalidates layouts whose memory is deregistered; see dcx_key.h. Layouts that
+ * name the memory are marked: they are out of use at once, and are invalidated
+ * in the order in which they were marked. The thread that marks them waits for
+ * that, without the lock. Layouts that name the number of a marked key are
+ * marked before it, so they are invalidated first.
  */
 #include "dcx_key_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
@@ -12,7 +12,7 @@
 #include <ucs/time/time.h>
 
 
-/* The progress of the queue, as a thread that waits has seen it */
+/* The progress of the queue, as seen by a thread that waits */
 typedef struct uct_dcx_keys_watch {
     ucs_time_t since;
     uint64_t   failures;
@@ -45,7 +45,8 @@ static void uct_dcx_keys_mark_names(uct_dcx_keys_t *keys, uint32_t lkey,
 }
 
 
-/* Returns 1 if it was not marked before. Only owned keys are named. */
+/* Marks a key, and keys whose layouts name it; only owned keys are named.
+ * Returns 1 if it was not marked before. */
 static int
 uct_dcx_keys_mark_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
@@ -87,8 +88,8 @@ void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 
 /* --- waiting -------------------------------------------------------------- */
 
-/* Another kind of key may get its index then, but not a number that a peer may
- * have. */
+/* Remembers the numbers of a destroyed key that peers may have. Another kind of
+ * key may get its index, but not these numbers. */
 static void uct_dcx_keys_keep_numbers(uct_dcx_keys_t *keys,
                                       const uct_dcx_key_t *key)
 {
@@ -108,7 +109,7 @@ static void uct_dcx_keys_keep_numbers(uct_dcx_keys_t *keys,
 }
 
 
-/* The one that is GOING and was marked first; there is one. */
+/* Returns the key that is GOING and was marked first; there is one. */
 static uct_dcx_key_t *uct_dcx_keys_first_going(uct_dcx_keys_t *keys)
 {
     uct_dcx_key_t *key;
@@ -122,7 +123,7 @@ static uct_dcx_key_t *uct_dcx_keys_first_going(uct_dcx_keys_t *keys)
 }
 
 
-/* The queue is of no use: keys go themselves, one after the other. */
+/* Destroys a key instead of its layout, as the queue is unusable. */
 static void uct_dcx_keys_destroy_going(uct_dcx_keys_t *keys)
 {
     uct_dcx_key_t *key     = uct_dcx_keys_first_going(keys);
@@ -148,8 +149,8 @@ static void uct_dcx_keys_watch(const uct_dcx_keys_t *keys,
 }
 
 
-/* The time is taken before the queue is looked at: a thread that was stopped
- * for long finds what has completed meanwhile. */
+/* Polls the queue while waiting. Takes the time before: a thread that was
+ * stopped for long finds the completions that arrived meanwhile. */
 static void
 uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 {
@@ -169,8 +170,8 @@ uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 }
 
 
-/* Brings what other threads wait for forward, too. Something is GOING if the
- * queue is of no use. */
+/* Makes progress, also for other waiting threads. If the queue is unusable,
+ * some key is GOING. */
 static void
 uct_dcx_keys_go_on(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 {
@@ -182,9 +183,9 @@ uct_dcx_keys_go_on(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 }
 
 
-/* Returns whether the device may have a layout that names a key and is not in
- * use: it is GOING, or another one is to come in its place. If that has failed,
- * or never comes, the key is marked. */
+/* Returns non-zero if the device may have a layout that names a key and is not
+ * in use: it is GOING, or is being replaced. If the replacement failed, or
+ * never arrives, the key is marked. */
 static int uct_dcx_keys_is_left(uct_dcx_keys_t *keys,
                                 const uct_dcx_key_name_t *name)
 {
@@ -221,8 +222,8 @@ static int uct_dcx_keys_are_left(uct_dcx_keys_t *keys, uint32_t lkey)
 }
 
 
-/* Waits until the device has no layout that names this key, but for those that
- * are in use. */
+/* Waits until the device has no layout that names this key, except layouts in
+ * use. */
 static void uct_dcx_keys_wait(uct_dcx_keys_t *keys, uint32_t lkey)
 {
     uct_dcx_keys_watch_t watch;
@@ -234,7 +235,7 @@ static void uct_dcx_keys_wait(uct_dcx_keys_t *keys, uint32_t lkey)
 }
 
 
-/* --- both ----------------------------------------------------------------- */
+/* --- marking and waiting -------------------------------------------------- */
 
 int uct_dcx_keys_forget_lkey(uct_dcx_keys_t *keys, uint32_t lkey,
                              int is_waiting)
@@ -252,8 +253,8 @@ int uct_dcx_keys_forget_lkey(uct_dcx_keys_t *keys, uint32_t lkey,
 }
 
 
-/* Also where no layout names it any more, one that does may be on the device,
- * if what was set in its place is on its way. */
+/* Waits even if no current layout names the memory: the device may still have
+ * one that does, until its replacement arrives. */
 void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
 {
     uint32_t lkey = uct_dcx_mem_strict_lkey(mem);

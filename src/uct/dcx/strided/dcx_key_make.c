@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Keys that get their layout by UMR; see dcx_key_make.h. What the command says
- * is what libmlx5 says in mlx5dv_create_mkey().
+ * Creates keys that get their layout by UMR; see dcx_key_make.h. The command
+ * has the parameters of libmlx5's mlx5dv_create_mkey().
  *
  * Memory that a key names is read with the lock: a thread that deregisters it
- * takes its layouts away first.
+ * invalidates its layouts first.
  */
 #include "dcx_key_make.h"
 #include "dcx_key_queue.h"
@@ -16,11 +16,11 @@
 #include <ucs/sys/math.h>
 
 
-/* Translations that are read from memory begin at multiples of this (Linux,
- * mlx5_ib: MLX5_UMR_ALIGN). */
+/* Alignment of translations that are read from memory (Linux, mlx5_ib:
+ * MLX5_UMR_ALIGN) */
 #define UCT_DCX_KEY_KLM_ALIGN  2048ul
 
-/* Keys that are made at a time */
+/* Keys made at a time */
 #define UCT_DCX_KEY_BATCH      8
 
 
@@ -40,7 +40,7 @@ uct_dcx_key_create(uct_dcx_key_t *key, const uct_dcx_device_t *dev)
 }
 
 
-/* Memory for translations that do not fit a WQE */
+/* Allocates memory for translations that do not fit in a WQE. */
 static ucs_status_t
 uct_dcx_key_batch_alloc_klm(uct_dcx_key_batch_t *batch,
                             const uct_dcx_device_t *dev, size_t stride)
@@ -78,8 +78,8 @@ static void uct_dcx_key_batch_free(uct_dcx_key_batch_t *batch)
 }
 
 
-/* Bytes for the layout of a key, and for the names of that and of the one
- * before */
+/* Returns the bytes for the layout of a key, for its names, and for those of
+ * the previous layout. */
 static size_t uct_dcx_key_room_size(const uct_dcx_key_size_t *size)
 {
     return uct_dcx_sgl_size(size->num_klm) +
@@ -195,7 +195,7 @@ uct_dcx_keys_size(uct_dcx_key_size_t *sizes, unsigned num_klm)
 }
 
 
-/* The keys whose keys have an index with the same hash */
+/* Returns the bucket of keys with the hash of @index. */
 static uct_dcx_key_t **
 uct_dcx_keys_numbered(uct_dcx_keys_t *keys, uint32_t index)
 {
@@ -218,7 +218,7 @@ int uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
     if (batch == NULL) {
         size->num -= num;
         if (!size->is_owned) {
-            size->max = size->num; /* once is enough */
+            size->max = size->num; /* do not try again */
         }
         return 0;
     }
@@ -268,8 +268,8 @@ int uct_dcx_keys_next_number(const uct_dcx_keys_t *keys,
 
 /* --- memory that a key names ---------------------------------------------- */
 
-/* A number belongs to a key whatever its variant is. Of a key that was
- * destroyed the last one is left: another may be one of memory by now. */
+/* Returns 1 if the key has this number, in any variant. Of a destroyed key only
+ * the last number counts: memory may have another one by now. */
 static int
 uct_dcx_key_has_number(const uct_dcx_key_t *key, uint32_t number)
 {
@@ -278,7 +278,7 @@ uct_dcx_key_has_number(const uct_dcx_key_t *key, uint32_t number)
 }
 
 
-/* NULL: the key is one of memory. */
+/* Returns the key with this number; NULL: it is a key of memory. */
 static const uct_dcx_key_t *
 uct_dcx_keys_of_lkey(uct_dcx_keys_t *keys, uint32_t lkey)
 {
@@ -299,7 +299,8 @@ static int uct_dcx_key_has_byte(const uct_dcx_key_t *key, uint32_t lkey,
 }
 
 
-/* How many bytes lie there side by side, 'max' at most; 0 if there is none */
+/* Finds the memory at @addr. Returns the number of contiguous bytes there, at
+ * most @max; 0 if there are none. */
 static size_t
 uct_dcx_keys_follow(uct_dcx_keys_t *keys, uint32_t lkey, uint64_t addr,
                     size_t max, void **place_p)

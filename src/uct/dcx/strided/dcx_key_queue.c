@@ -9,7 +9,8 @@
 
 
 enum {
-    /* After so many failures of the queue its keys go instead of layouts. */
+    /* failures of the queue after which keys are destroyed instead of
+     * invalidated */
     UCT_DCX_KEY_ROUNDS = 3
 };
 
@@ -38,7 +39,7 @@ uct_dcx_key_drop_names(uct_dcx_key_name_t *name, unsigned *num_p)
 }
 
 
-/* The device has none of its layouts. */
+/* Removes all names: the device has no layout of the key. */
 static void uct_dcx_key_unname(uct_dcx_key_t *key)
 {
     uct_dcx_key_drop_names(key->names, &key->num_names);
@@ -46,7 +47,7 @@ static void uct_dcx_key_unname(uct_dcx_key_t *key)
 }
 
 
-/* Keeps its names until the layout that takes its place has arrived. */
+/* Keeps the names of the previous layout until the new one has arrived. */
 static UCS_F_NOINLINE void
 uct_dcx_key_age_names(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
@@ -64,8 +65,7 @@ uct_dcx_key_age_names(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 }
 
 
-/* Returns 1 if the device has, and gets, layouts that name one key, the
- * same. */
+/* Returns 1 if the old and the new layout name the same single key. */
 static inline int uct_dcx_key_is_same_name(const uct_dcx_key_t *key,
                                            const uct_dcx_sgl_t *layout)
 {
@@ -89,7 +89,7 @@ static inline int uct_dcx_key_is_same_name(const uct_dcx_key_t *key,
 }
 
 
-/* Names what a layout of the key names from now on: handles, or keys alone. */
+/* Adds the names of a layout: handles, or only keys. */
 static inline void
 uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                  const uct_dcx_sgl_t *layout)
@@ -114,7 +114,7 @@ uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
     }
 
     for (; (i == 0) && (entry < end); ++entry) {
-        if (entry->lkey != lkey) { /* most have that of the one before */
+        if (entry->lkey != lkey) { /* most have that of the previous entry */
             lkey = entry->lkey;
             uct_dcx_key_add_name(keys, key, lkey, NULL);
         }
@@ -174,7 +174,7 @@ void uct_dcx_keys_unhash(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 
 /* --- the queue ------------------------------------------------------------ */
 
-/* It is not pending any more; nobody is its user, but who owns it. */
+/* Ends a PENDING key, which has no user except its owner. */
 static void uct_dcx_keys_settle(uct_dcx_keys_t *keys,
                                 uct_dcx_key_t *key,
                                 uct_dcx_key_state_t state)
@@ -199,7 +199,8 @@ void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 }
 
 
-/* If it is in use, it may be taken when its last user lets go of it. */
+/* Makes the key available; if it is in use, uct_dcx_keys_put() does that
+ * later. */
 void uct_dcx_keys_gone(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     uct_dcx_keys_retire(keys, key);
@@ -240,10 +241,10 @@ static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
 }
 
 
-/* WQEs behind the one that failed were not executed: their layouts are asked
- * for again, but for those of owners, which stay pending, as do those that are
- * GOING. They may have been changed by half, so the device counts as having
- * them. */
+/* Handles a failed queue. WQEs behind the failed one were not executed: their
+ * layouts are requested again, except those of owners, which stay pending, as
+ * do keys that are GOING. They may be half changed: after a failed UMR the mkey
+ * may hold its old translation, so the names stay. */
 static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
 {
     const uct_dcx_umr_t *umr = &keys->umr;
@@ -272,7 +273,7 @@ static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
 }
 
 
-/* The WQEs of a key that is PENDING or GOING */
+/* Writes the WQEs of a key that is PENDING or GOING. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_keys_post_wqes(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
@@ -308,7 +309,8 @@ void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 
     is_based = key->layout->is_based || (layout->start != 0);
     memcpy(key->layout, layout, uct_dcx_sgl_size(layout->num));
-    key->layout->is_based = is_based; /* for good: nothing takes it back */
+    key->layout->is_based = is_based; /* never reset, as no UMR would reset the
+                                       * start */
 
     key->lkey = number;
     key->rkey = number;
@@ -347,7 +349,7 @@ void uct_dcx_keys_ring(uct_dcx_keys_t *keys)
 }
 
 
-/* The queue is empty: as much as was in it has room again. */
+/* Posts everything again. The queue is empty, so all that was in it fits. */
 static void uct_dcx_keys_repost(uct_dcx_keys_t *keys)
 {
     uct_dcx_key_t *key;
@@ -371,8 +373,8 @@ static ucs_status_t uct_dcx_keys_restart(uct_dcx_keys_t *keys)
 }
 
 
-/* A queue that was only late must not change keys that have got the indices of
- * ours. */
+/* Resets the queue: if it was only late, it must not change keys that have got
+ * the indices of ours. */
 void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason)
 {
     ucs_error("%s: the UMR queue %s: no layouts any more",

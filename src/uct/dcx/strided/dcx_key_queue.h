@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Keys and the UMR queue: which of them have what the device was told, or was
- * told to drop; and an index of the keys that layouts name. Called with the
- * lock of the keys by the other files of them.
+ * Keys and the UMR queue: records which keys have layouts on the device, and
+ * which are being invalidated; and an index of the keys that layouts name.
+ * Called by the other files of keys, with their lock.
  *
- * The index has all layouts that the device may have. Of one key these are
- * two: that of the key, and the one in whose place that was given to the
- * device and has not arrived. After UMRs that failed there may be more of them:
- * the key may name any key then.
+ * The index has all layouts that the device may have. Of one key there may be
+ * two: its current layout, and the previous one until the current one has
+ * arrived. After failed UMRs there may be more: then the mkey may hold any old
+ * translation, and so name any key.
  */
 #ifndef UCT_DCX_KEY_QUEUE_H
 #define UCT_DCX_KEY_QUEUE_H
@@ -24,14 +24,15 @@ enum {
 
 
 struct uct_dcx_key_name {
-    ucs_list_link_t     list; /* names whose keys have the same hash */
+    ucs_list_link_t     list; /* names with the same hash */
     uct_dcx_key_t       *key;
-    const uct_dcx_mem_t *mem; /* that the owner of the key has named; or NULL */
+    const uct_dcx_mem_t *mem; /* handle that the owner of the key has named; or
+                               * NULL */
     uint32_t            lkey;
 };
 
 
-/* Returns 1 if the layout of the key names it, not one that was before. */
+/* Returns 1 if the key's current layout has this name, not a previous one. */
 static inline int uct_dcx_key_has_name(const uct_dcx_key_name_t *name)
 {
     return (size_t)(name - name->key->names) < name->key->num_names;
@@ -45,7 +46,7 @@ static inline int uct_dcx_key_is_named(const uct_dcx_key_t *key)
 }
 
 
-/* All names whose keys have the hash of this one */
+/* Returns the list of names with the hash of @lkey. */
 static inline ucs_list_link_t *
 uct_dcx_keys_names(uct_dcx_keys_t *keys, uint32_t lkey)
 {
@@ -53,17 +54,17 @@ uct_dcx_keys_names(uct_dcx_keys_t *keys, uint32_t lkey)
 }
 
 
-/* The key that has this layout, or NULL; owned ones are not found. */
+/* Returns the key with this layout, or NULL; does not find owned ones. */
 uct_dcx_key_t *
 uct_dcx_keys_find(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout);
 
-/* Its layout counts, and is found from now on; that of an owned one is not. */
+/* Counts the key's layout, and makes it findable unless the key is owned. */
 void uct_dcx_keys_hash(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* It has no layout any more. */
+/* Removes the key's layout. */
 void uct_dcx_keys_unhash(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Lets other threads go on before this one looks at the device again. */
+/* Lets other threads continue, before this one polls the device again. */
 static inline void uct_dcx_keys_yield(uct_dcx_keys_t *keys)
 {
     ucs_spin_unlock(&keys->lock);
@@ -72,8 +73,8 @@ static inline void uct_dcx_keys_yield(uct_dcx_keys_t *keys)
 }
 
 
-/* Lets go of the lock for a command, which takes long. Until its end nobody
- * else touches the queue, or the keys that it is for. */
+/* Releases the lock for a command, which takes long. Until its end no other
+ * thread may touch the queue, or the keys of the command. */
 static inline void uct_dcx_keys_begin_command(uct_dcx_keys_t *keys)
 {
     keys->status = UCS_INPROGRESS;
@@ -89,7 +90,7 @@ uct_dcx_keys_end_command(uct_dcx_keys_t *keys, ucs_status_t status)
 }
 
 
-/* Returns 1 if a layout may be posted now. Those that are GOING come first. */
+/* Returns 1 if a layout may be posted now. Keys that are GOING come first. */
 static inline int uct_dcx_keys_can_post(uct_dcx_keys_t *keys)
 {
     return (keys->status == UCS_OK) && ucs_list_is_empty(&keys->leaving) &&
@@ -97,21 +98,21 @@ static inline int uct_dcx_keys_can_post(uct_dcx_keys_t *keys)
 }
 
 
-/* A layout for a key, which is neither PENDING nor GOING and has this number
- * from now on, in the place of another one if the device has one. It may be
- * posted. The doorbell is the caller's business. */
+/* Posts a layout for a key, which is neither PENDING nor GOING, and gets this
+ * number. Replaces the previous layout if the device has one. The queue has
+ * room. The caller rings the doorbell. */
 void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                        const uct_dcx_sgl_t *layout, uint32_t number);
 
-/* Posts invalidations for those that are GOING, as many as there is room for,
- * and has the device begin with all that was posted. */
+/* Posts invalidations of keys that are GOING, until the queue is full, and
+ * rings the doorbell. */
 void uct_dcx_keys_ring(uct_dcx_keys_t *keys);
 
-/* The queue is not idle. */
+/* Takes completions; the queue is not idle. */
 void uct_dcx_keys_take_completed(uct_dcx_keys_t *keys);
 
-/* Takes what has completed. If something has failed, restarts the queue, for
- * which it lets go of the lock. */
+/* Takes completions. After a failure it restarts the queue, and releases the
+ * lock meanwhile. */
 static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
 {
     if (ucs_unlikely((keys->status == UCS_OK) &&
@@ -120,14 +121,15 @@ static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
     }
 }
 
-/* The queue is of no use any more, and executes nothing of what was posted:
- * 'reason' is for the log. Lets go of the lock meanwhile. */
+/* Makes the queue unusable: nothing posted is executed. @reason is for the log.
+ * Releases the lock meanwhile. */
 void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason);
 
-/* The number of a key is given up: a peer may have it. */
+/* Releases the number of a key: a peer may have it. */
 void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* The device has no layout any more of one that is GOING, and is on no list. */
+/* Ends a key that is GOING, and is on no list: the device has no layout of it
+ * any longer. */
 void uct_dcx_keys_gone(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 #endif

@@ -23,7 +23,7 @@ static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
 }
 
 
-/* A view has no description of runs. */
+/* Allocates a layout; that of a view has no description of runs. */
 static uct_dcx_mem_layout_t *
 uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
 {
@@ -54,7 +54,7 @@ uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
 }
 
 
-/* The number of its key, which no peer has yet if it is another one */
+/* Copies the key's number to the handle. No peer has it if it has changed. */
 static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_mem_t *mem = layout->mem;
@@ -67,7 +67,7 @@ static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
 }
 
 
-/* A key, with a line in the log if there is none */
+/* Takes a key; logs an error if there is none. */
 static ucs_status_t
 uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
                        uct_dcx_key_t **key_p)
@@ -173,8 +173,8 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
 }
 
 
-/* Nesting only ever gets deeper where nothing is above, so that it never goes
- * in a circle. */
+/* Checks that a nested layout is not too deep. A layout that others name cannot
+ * become deeper, so there are no cycles. */
 static const char *
 uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
                                 uct_dcx_mem_layout_t *inner)
@@ -207,7 +207,7 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
 }
 
 
-/* From where to where 'mem' has bytes */
+/* Returns the first address, and the bytes, of @mem. */
 static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
                              uint64_t *length_p)
 {
@@ -221,7 +221,8 @@ static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
 }
 
 
-/* The run itself goes up to 64 bits. */
+/* Returns 1 if the run is in @mem. The run itself may end at any 64-bit
+ * address. */
 static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
                                const uct_dcx_sgl_run_t *run)
 {
@@ -287,7 +288,7 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 }
 
 
-/* Errors are logged. */
+/* Builds the next layout and checks it. Logs errors. */
 static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 {
     const uct_dcx_mem_next_t *next = &layout->next;
@@ -312,7 +313,7 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 }
 
 
-/* Its hash is that of all others of views: they are not looked for. */
+/* All layouts of views have the same hash: they are not searched for. */
 ucs_status_t
 uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
 {
@@ -440,7 +441,8 @@ uct_dcx_mem_layout_open(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 }
 
 
-/* Handles that are left: memory that they name may be gone. */
+/* Destroys handles that were not deregistered: memory that they name may be
+ * gone. */
 static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
 {
     uct_dcx_mem_layout_t *layout, *next;
@@ -466,7 +468,7 @@ uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey, int is_waiting)
 }
 
 
-/* The layouts of a view stay: their user destroys them. */
+/* Does not destroy layouts of a view: the view does that. */
 static void uct_dcx_mem_layout_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     if (mem->was_named) {

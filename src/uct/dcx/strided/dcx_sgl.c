@@ -10,7 +10,7 @@
 #include <string.h>
 
 
-/* Bytes that are the same in two layouts that say the same */
+/* Returns the size of the content, which is the same in equal layouts. */
 static inline size_t uct_dcx_sgl_content_size(const uct_dcx_sgl_t *layout)
 {
     return uct_dcx_sgl_size(layout->num) -
@@ -64,7 +64,7 @@ const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run)
 }
 
 
-/* Returns 1 if a layout of nothing else has this run as one entry. */
+/* Returns 1 if a layout of only this run has it as one entry. */
 static int uct_dcx_sgl_is_interleaved(const uct_dcx_sgl_run_t *run)
 {
     return (run->count > 1) && (run->count <= UINT32_MAX) &&
@@ -86,7 +86,8 @@ uct_dcx_sgl_put(uct_dcx_sgl_t *layout, uint64_t addr, uint32_t bytes,
 }
 
 
-/* Appends one piece of a LIST; to the last one, if it is adjacent. */
+/* Appends a piece of a LIST; merges it with the last one if that is
+ * adjacent. */
 static const char *
 uct_dcx_sgl_add_piece(uct_dcx_sgl_t *layout, uint64_t addr,
                       uint64_t length, uint32_t lkey)
@@ -124,7 +125,7 @@ static const char *uct_dcx_sgl_add_pieces(uct_dcx_sgl_t *layout,
     const char *fault = NULL;
     uint64_t i;
 
-    if (run->stride == run->bytes) { /* it is one */
+    if (run->stride == run->bytes) { /* it is one piece */
         return uct_dcx_sgl_add_piece(layout, run->addr,
                                      run->count * run->bytes, run->lkey);
     }
@@ -137,7 +138,7 @@ static const char *uct_dcx_sgl_add_pieces(uct_dcx_sgl_t *layout,
 }
 
 
-/* Makes pieces of the only run so far: it is one of several now. */
+/* Converts the only run so far to pieces, as another one follows. */
 static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *entry = &layout->entries[0];
@@ -156,8 +157,8 @@ static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 }
 
 
-/* Appends one more piece of a LIST, if there is nothing special about it; lists
- * are made of these. Returns 1 if it did. */
+/* Appends a piece of a LIST, if it is a simple one; most are. Returns 1 if it
+ * did. */
 static inline int
 uct_dcx_sgl_add_plain(uct_dcx_sgl_t *layout,
                       const uct_dcx_sgl_run_t *run)
@@ -232,7 +233,7 @@ int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num)
 }
 
 
-/* One entry for each run */
+/* Adds one entry for each run. */
 static void
 uct_dcx_sgl_interleave(uct_dcx_sgl_t *layout,
                        const uct_dcx_sgl_run_t *runs, unsigned num)
@@ -249,7 +250,7 @@ uct_dcx_sgl_interleave(uct_dcx_sgl_t *layout,
 }
 
 
-/* Piece by piece, as a LIST */
+/* Adds all rounds piece by piece, as a LIST. */
 static const char *
 uct_dcx_sgl_unroll_rounds(uct_dcx_sgl_t *layout,
                           const uct_dcx_sgl_run_t *runs, unsigned num)
@@ -270,7 +271,7 @@ uct_dcx_sgl_unroll_rounds(uct_dcx_sgl_t *layout,
 }
 
 
-/* Adjacent blocks that are more than a piece in all */
+/* Returns 1 for adjacent blocks that are longer than a piece in total. */
 static int uct_dcx_sgl_is_long(const uct_dcx_sgl_run_t *run)
 {
     return (run->stride == run->bytes) &&
@@ -299,8 +300,8 @@ uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
 }
 
 
-/* A LIST whose pieces are as long as each other, and as far apart, says the
- * same with one entry. */
+/* Converts a LIST to one entry if its pieces have the same length and
+ * stride. */
 static void uct_dcx_sgl_fold(uct_dcx_sgl_t *layout)
 {
     uct_dcx_sgl_entry_t *first = &layout->entries[0];
@@ -331,9 +332,10 @@ static void uct_dcx_sgl_fold(uct_dcx_sgl_t *layout)
 }
 
 
-/* Entries are mixed by multiplication (Fibonacci hashing: 2^64 over the golden
- * ratio), which has the upper bits depend on all; they are folded down at the
- * end, for tables that take the lower ones. */
+/* Returns the hash of the content. Entries are mixed by multiplication
+ * (Fibonacci hashing: 2^64 over the golden ratio), which makes the upper bits
+ * depend on all; they are folded down at the end, for tables that use the lower
+ * ones. */
 static uint64_t uct_dcx_sgl_hash(const uct_dcx_sgl_t *layout)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15ul;
@@ -368,7 +370,7 @@ int uct_dcx_sgl_end(uct_dcx_sgl_t *layout)
 
 /* --- overlap -------------------------------------------------------------- */
 
-/* By key, then by address */
+/* Orders entries by key, then by address. */
 static int uct_dcx_sgl_compare(const void *arg_a, const void *arg_b)
 {
     const uct_dcx_sgl_entry_t *a = arg_a, *b = arg_b;
@@ -378,7 +380,7 @@ static int uct_dcx_sgl_compare(const void *arg_a, const void *arg_b)
 }
 
 
-/* Bytes from the first one of the blocks of an entry to the last */
+/* Returns the bytes from the first block of an entry to the end of the last. */
 static inline uint64_t
 uct_dcx_sgl_span(const uct_dcx_sgl_entry_t *entry, uint64_t repeat)
 {
@@ -386,9 +388,9 @@ uct_dcx_sgl_span(const uct_dcx_sgl_entry_t *entry, uint64_t repeat)
 }
 
 
-/* Compares the blocks of two entries, of which @b begins no earlier: each block
- * of @b with the one of @a before it and the next one. If their strides are the
- * same, all blocks of @b lie as the first one does. */
+/* Returns 1 if blocks of two entries overlap; @b begins at @a or after it.
+ * Compares each block of @b with the block of @a before it and the next one. If
+ * their strides are the same, one block of @b is enough. */
 static int
 uct_dcx_sgl_entries_overlap(const uct_dcx_sgl_entry_t *a,
                             const uct_dcx_sgl_entry_t *b, uint64_t repeat)
@@ -410,8 +412,8 @@ uct_dcx_sgl_entries_overlap(const uct_dcx_sgl_entry_t *a,
 }
 
 
-/* Each begins behind the one before, and all before the next round: most
- * layouts are so. */
+/* Returns 1 if each entry begins behind the previous one, and all end before
+ * the next round, as in most layouts. */
 static int uct_dcx_sgl_is_ascending(const uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *first = layout->entries;
@@ -455,7 +457,7 @@ int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
     uct_dcx_sgl_entry_t *sorted;
     int result;
 
-    if ((layout->num == 1) || /* its stride was looked at */
+    if ((layout->num == 1) || /* its stride was checked */
         uct_dcx_sgl_is_ascending(layout)) {
         return 0;
     }
@@ -483,7 +485,7 @@ uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry, uint32_t number)
 }
 
 
-/* Copies a number, of a column of a matrix, without a call. */
+/* Copies a block; an element of a matrix column is copied without a call. */
 static inline void
 uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
 {

@@ -1,19 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A layout: where the bytes lie that one key names, one after the other.
- * Addresses in a key that has a layout (dcx_key.h) begin at its 'start', which
- * is 0 unless somebody says otherwise: they are offsets into that data then.
- * Plain data that owns nothing: no device, no lock, and the same in each
- * process.
+ * A layout: the places of the bytes that one key names, in order. Addresses in
+ * a strided mkey (dcx_key.h) begin at @start, which is 0 by default: then they
+ * are offsets into its data. Plain data that owns nothing: no device, no lock,
+ * and the same in each process.
  *
  *   LIST         entry 0, entry 1, ...                             (KLMs)
  *   INTERLEAVED  block 0 of entry 0, of entry 1, ..., block 1 of entry 0, ...:
  *                'repeat' times round                     (repeated block)
  *
- * strided/ is the room of layouts: handles of them (dcx_mem_layout.h), and keys
- * that the device is told of by a work queue entry: UMR, user-mode memory
- * registration (dcx_key.h). Called by the endpoints' operations; it knows
- * regions, but neither ports nor interfaces.
+ * strided/ is the room of layouts: their handles (dcx_mem_layout.h), and mkeys
+ * that a work queue entry configures: UMR, user-mode memory registration
+ * (dcx_key.h). Called by the endpoints' operations; it knows regions, but
+ * neither ports nor interfaces.
  */
 #ifndef UCT_DCX_SGL_H
 #define UCT_DCX_SGL_H
@@ -23,16 +22,16 @@
 
 
 enum {
-    /* Of an INTERLEAVED entry, bytes of a block, and from one to the next: the
-     * repeated block has 16 bits for either (mlx5dv.h, struct
+    /* Of an INTERLEAVED entry: bytes of a block, and its stride: the repeated
+     * block has 16 bits for either (mlx5dv.h, struct
      * mlx5_wqe_umr_repeat_ent_seg) */
     UCT_DCX_SGL_MAX_BLOCK   = 65535,
 
     /* bytes of a LIST's entry: "up to 2GB" (mlx5dv.h, struct
-     * mlx5_wqe_umr_klm_seg), kept to a power of two */
+     * mlx5_wqe_umr_klm_seg), reduced to a power of two */
     UCT_DCX_SGL_MAX_PIECE   = 1 << 30,
 
-    /* klm_octowords has 16 bits and comes in fours (mlx5dv.h, struct
+    /* klm_octowords has 16 bits and is a multiple of four (mlx5dv.h, struct
      * mlx5_wqe_umr_ctrl_seg); the repeated block's own header is one of them */
     UCT_DCX_SGL_MAX_ENTRIES = 65528,
 
@@ -47,31 +46,30 @@ typedef enum uct_dcx_sgl_kind {
 
 
 typedef struct uct_dcx_sgl_entry {
-    uint64_t addr;     /* of its first byte; an offset if 'lkey' is that of a
-                        * key with a layout */
+    uint64_t addr;     /* of its first byte; an offset if @lkey is that of a
+                        * strided mkey */
     uint32_t bytes;    /* of a block; never 0 */
-    uint32_t stride;   /* from the beginning of a block to that of the next;
-                        * 0 in a LIST */
+    uint32_t stride;   /* bytes from a block to the next; 0 in a LIST */
     uint32_t lkey;
-    uint32_t reserved; /* 0: all bytes count in the content */
+    uint32_t reserved; /* 0: all bytes count for equality */
 } uct_dcx_sgl_entry_t;
 
 
-/* The content, which 'hash' and equality take in, begins with 'length'. */
+/* The content, from @length on, determines @hash and equality. */
 typedef struct uct_dcx_sgl {
-    uint32_t            max;     /* entries that there is room for */
-    uint8_t             is_based; /* the key is told its start: it has, or
-                                   * had, another one than 0 */
-    uint8_t             is_list; /* never INTERLEAVED: the device repeats
-                                  * no blocks over other layouts */
-    uint16_t            num_mems; /* of @mems; 0: memory alone is named */
-    struct uct_dcx_mem  **mems;  /* handles that it names, if it is one of a
-                                  * handle; not kept with the layout */
-    uint64_t            start;   /* address of the first byte in the key; 0
-                                  * if it is to be found by its content */
+    uint32_t            max;     /* maximum of entries */
+    uint8_t             is_based; /* the UMR sets the start: the key has, or
+                                   * had, one that is not 0 */
+    uint8_t             is_list; /* never INTERLEAVED: the device repeats no
+                                  * blocks over other layouts */
+    uint16_t            num_mems; /* of @mems; 0: names only memory */
+    struct uct_dcx_mem  **mems;  /* handles that a handle's layout names; not
+                                  * kept with the layout */
+    uint64_t            start;   /* address of the first byte in the key; 0 if
+                                  * it is to be found by its content */
     uint64_t            hash;
-    uint64_t            length;  /* bytes of all data: 'repeat' times those
-                                  * of the entries' blocks */
+    uint64_t            length;  /* bytes of all data: @repeat times those of
+                                  * the entries' blocks */
     uint32_t            kind;    /* uct_dcx_sgl_kind_t */
     uint32_t            access;  /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
                                   * _REMOTE_WRITE; no atomics */
@@ -81,14 +79,15 @@ typedef struct uct_dcx_sgl {
 } uct_dcx_sgl_t;
 
 
-/* Bytes of a layout of 'num' entries */
+/* Returns the bytes of a layout with @num entries. */
 static inline size_t uct_dcx_sgl_size(unsigned num)
 {
     return sizeof(uct_dcx_sgl_t) + (num * sizeof(uct_dcx_sgl_entry_t));
 }
 
 
-/* Translations of 16 bytes that a key needs for it, in fours as UMR has them */
+/* Returns the translations of 16 bytes that a key needs, a multiple of four, as
+ * UMR requires. */
 static inline unsigned uct_dcx_sgl_num_klm(const uct_dcx_sgl_t *layout)
 {
     unsigned num = layout->num + (layout->kind == UCT_DCX_SGL_INTERLEAVED);
@@ -98,8 +97,7 @@ static inline unsigned uct_dcx_sgl_num_klm(const uct_dcx_sgl_t *layout)
 }
 
 
-/* Pieces of memory that it is made of: of one piece the bytes lie side by
- * side. */
+/* Returns the number of pieces; the bytes of a single piece are contiguous. */
 static inline uint64_t
 uct_dcx_sgl_num_pieces(const uct_dcx_sgl_t *layout)
 {
@@ -107,7 +105,8 @@ uct_dcx_sgl_num_pieces(const uct_dcx_sgl_t *layout)
 }
 
 
-/* Piece 'index': address and bytes; the rest is that of its entry. */
+/* Returns address and bytes of piece @index; other fields are those of its
+ * entry. */
 static inline uct_dcx_sgl_entry_t
 uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout, uint64_t index)
 {
@@ -118,33 +117,32 @@ uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout, uint64_t index)
 }
 
 
-/* Returns the rest of a piece from byte @offset of the data on, which has more
- * bytes than that. */
+/* Returns the rest of a piece from byte @offset of the data on; the data is
+ * longer than @offset. */
 uct_dcx_sgl_entry_t
 uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset);
 
 
-/* Blocks of memory at the same distance of each other */
+/* Blocks of memory at a constant stride */
 typedef struct uct_dcx_sgl_run {
     uint64_t addr;   /* of the first */
     uint64_t bytes;  /* of a block */
-    uint64_t stride; /* from the beginning of a block to that of the next; not
-                      * looked at if there is only one */
+    uint64_t stride; /* bytes from a block to the next; ignored if there is only
+                      * one */
     uint64_t count;  /* blocks */
     uint32_t lkey;
 } uct_dcx_sgl_run_t;
 
 
-/* NULL, or what is wrong with a run as the end of a sentence */
+/* Returns NULL, or the fault of a run as the end of a sentence. */
 const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run);
 
-/* Begins a layout in memory of uct_dcx_sgl_size(max) bytes, with nothing in
- * it. */
+/* Begins an empty layout in memory of uct_dcx_sgl_size(max) bytes. */
 void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max,
                        uint32_t access);
 
-/* Appends a piece of a list that is not adjacent to the last one. Returns
- * whether there was room for it, and it is short enough; for long lists. */
+/* Appends a piece of a list that is not adjacent to the last one. Returns 0 if
+ * there is no room for it, or it is too long. Used for long lists. */
 static inline int uct_dcx_sgl_append(uct_dcx_sgl_t *layout, uint64_t addr,
                                      uint64_t bytes, uint32_t lkey)
 {
@@ -164,10 +162,10 @@ static inline int uct_dcx_sgl_append(uct_dcx_sgl_t *layout, uint64_t addr,
     return 1;
 }
 
-/* Appends all blocks of a run. What is adjacent to the last one becomes one
- * piece with it, and a single run remains one entry whatever its count is, if
- * the device has a form for it. Returns NULL, or what is wrong with the run, as
- * the end of a sentence; then the layout is of no use any more. */
+/* Appends all blocks of a run. Blocks adjacent to the last piece are merged
+ * with it. A single run remains one entry for any count, if the device has a
+ * form for it. Returns NULL, or the fault of the run as the end of a sentence;
+ * then the layout is unusable. */
 const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
                             const uct_dcx_sgl_run_t *run);
 
@@ -175,48 +173,46 @@ const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
  * have the same count: block 0 of each, block 1 of each, ... */
 int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num);
 
-/* Appends these rounds to a layout with nothing in it: as one entry for each
- * run if the device has a form for them, else piece by piece. Each run was
- * checked, and the sum of their bytes. Returns NULL, or what is wrong with
- * them. */
+/* Appends these rounds to an empty layout: as one entry for each run if the
+ * device has a form for them, otherwise piece by piece. Each run was checked,
+ * and so was the sum of their bytes. Returns NULL, or an error text. */
 const char *
 uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
                        const uct_dcx_sgl_run_t *runs, unsigned num);
 
-/* Nothing is appended any more: finds its shortest form, and its hash. There is
- * at least one entry. Returns as uct_dcx_sgl_overlaps() if it may be written
- * to, else 0. */
+/* Ends a layout: finds its shortest form, and its hash. There is at least one
+ * entry. Returns uct_dcx_sgl_overlaps() if it may be written to, otherwise
+ * 0. */
 int uct_dcx_sgl_end(uct_dcx_sgl_t *layout);
 
-/* Returns 1 if a byte belongs to two pieces, so that it could not be a
- * destination; 0 if none does; -1 if memory is short. Memory of one key is
- * compared. */
+/* Returns 1 if a byte belongs to two pieces, which is wrong for a destination;
+ * 0 if none does; -1 if memory is short. Compares memory of the same key. */
 int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout);
 
-/* Returns 1 if both say the same, rights included. Both have ended. */
+/* Returns 1 if both have the same content and rights. Both have ended. */
 int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
                          const uct_dcx_sgl_t *b);
 
-/* By the processor: from the pieces to 'buffer', and from 'buffer' to them.
- * Addresses are those of this process. */
+/* Copy with the processor: from the pieces to @buffer, and from @buffer to the
+ * pieces. Addresses are those of this process. */
 void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer);
 void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout,
                          const void *buffer);
 
 
-/* How an operation moves data that has a layout */
+/* Ways of an operation to move data with a layout */
 typedef enum uct_dcx_sgl_form {
-    UCT_DCX_SGL_FORM_NONE,  /* not at all: too much of it */
+    UCT_DCX_SGL_FORM_NONE,  /* none: too much data */
     UCT_DCX_SGL_FORM_PLAIN, /* a scatter entry of its WQE for each piece */
     UCT_DCX_SGL_FORM_COPY,  /* the processor copies to or from a buffer */
-    UCT_DCX_SGL_FORM_KEY    /* by a key that has the layout */
+    UCT_DCX_SGL_FORM_KEY    /* a strided mkey */
 } uct_dcx_sgl_form_t;
 
 /* Limits of the operation, and of the options */
 typedef struct uct_dcx_sgl_limits {
     unsigned max_plain;  /* pieces */
-    size_t   max_copy;   /* bytes that a buffer takes */
-    size_t   copy;       /* bytes up to which it is copied */
+    size_t   max_copy;   /* bytes that fit in a buffer */
+    size_t   copy;       /* bytes up to which all data is copied */
     size_t   copy_piece; /* bytes up to which an average piece is copied */
     unsigned max_klm;    /* translations of a key, 0: there are none */
 } uct_dcx_sgl_limits_t;

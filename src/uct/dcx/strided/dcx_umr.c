@@ -12,8 +12,8 @@ static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
               "what fits in a WQE");
 
 
-/* A WQE behind a UMR has the fence that the device asks for, so that it has
- * done the UMR before (get_umr_fence() of mlx5_ib in Linux). */
+/* Returns the fence for a WQE behind a UMR that the device requires to complete
+ * the UMR first (get_umr_fence() of mlx5_ib in Linux). */
 static uint8_t uct_dcx_umr_fence(uint8_t fence)
 {
     return (fence == PRM_UMR_FENCE_NONE) ? 0 :
@@ -148,7 +148,8 @@ void uct_dcx_umr_ring(uct_dcx_umr_t *umr)
 }
 
 
-/* The first one says what has failed, the others are flushed. */
+/* Records a failure. The first error tells the cause, the others are
+ * flushed. */
 static void uct_dcx_umr_fail(uct_dcx_umr_t *umr, const struct mlx5_cqe64 *cqe)
 {
     if (umr->error == NULL) {

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The UMR queue of a memory domain: gives keys their layouts and takes them
- * away, by WQEs of one small RC QP that is connected to itself (libmlx5 has UMR
- * on RC only). Several WQEs go under one doorbell and have one completion; they
- * are executed in order. Called by the keys (dcx_key.c) alone, which have the
- * lock.
+ * The UMR queue of a memory domain: gives mkeys their layouts and invalidates
+ * them, by WQEs of one small RC QP that is connected to itself (libmlx5 has UMR
+ * on RC only). Several WQEs share one doorbell and one completion; they are
+ * executed in order. Called only by the keys (dcx_key.c), with their lock.
  */
 #ifndef UCT_DCX_UMR_H
 #define UCT_DCX_UMR_H
@@ -17,7 +16,7 @@
 enum {
     UCT_DCX_UMR_NUM_BB = 256, /* WQEBBs of the ring */
 
-    /* WQEBBs of a new layout in the place of an old one */
+    /* WQEBBs to replace a layout */
     UCT_DCX_UMR_MAX_BB = UCT_DCX_UMR_INVALIDATE_BB + UCT_DCX_UMR_LAYOUT_BB
 };
 
@@ -25,23 +24,25 @@ enum {
 typedef struct uct_dcx_umr {
     uct_dcx_devx_qp_t        qp;
     uct_dcx_cq_t             cq;
-    struct mlx5_wqe_ctrl_seg *unrung;    /* WQE written last, if there was no
-                                          * doorbell since */
-    uint64_t                 doorbell;   /* its value */
-    uint16_t                 first;      /* index at which it begins */
-    uint16_t                 rung;       /* what is before has had a doorbell */
+    struct mlx5_wqe_ctrl_seg *unrung;    /* WQE written last, if no doorbell was
+                                          * rung since */
+    uint64_t                 doorbell;   /* doorbell value of @unrung */
+    uint16_t                 first;      /* its first WQEBB */
+    uint16_t                 rung;       /* end of the WQEs for which the
+                                          * doorbell was rung */
     uint16_t                 failed;     /* WQE that failed */
-    uint16_t                 ends[UCT_DCX_UMR_NUM_BB]; /* where what ends with
-                                                        * the WQE at an index
-                                                        * that completes ends */
-    const uct_dcx_syndrome_t *error;     /* why it failed */
+    uint16_t                 ends[UCT_DCX_UMR_NUM_BB]; /* for each WQE with a
+                                                        * completion: end of the
+                                                        * WQEs that it
+                                                        * completes */
+    const uct_dcx_syndrome_t *error;     /* of @failed */
     uint64_t                 num_doorbells;
-    uint64_t                 fence;      /* of the next WQE: its 'carry' */
+    uint64_t                 fence;      /* value of @carry for the next WQE */
     unsigned                 max_inline; /* translations in a WQE */
 } uct_dcx_umr_t;
 
 
-/* Makes it. Errors are logged. */
+/* Creates the queue. Logs errors. */
 ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
                               const uct_dcx_devx_path_t *path);
 
@@ -58,25 +59,25 @@ static inline int uct_dcx_umr_is_idle(const uct_dcx_umr_t *umr)
     return uct_dcx_sq_used(&umr->qp.sq) == 0;
 }
 
-/* Write a WQE; the device does not see it before uct_dcx_umr_ring(). 'list' has
- * room for the translations, unless they are inline; it is not touched again
- * before the WQE has completed. */
+/* Write a WQE; the device does not read it before uct_dcx_umr_ring(). @list has
+ * room for the translations, unless they are inline; it must not change before
+ * the WQE has completed. */
 void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
                              const uct_dcx_sgl_t *layout,
                              uct_dcx_umr_klm_t *list, uint32_t list_lkey);
 void uct_dcx_umr_post_invalidate(uct_dcx_umr_t *umr, uint32_t number);
 
-/* One doorbell for all that was written since the last one; none, if nothing
- * was. */
+/* Rings one doorbell for all WQEs that were written since the last one; none if
+ * there are none. */
 void uct_dcx_umr_ring(uct_dcx_umr_t *umr);
 
-/* Takes the completions that have come. All WQEs before qp.sq.ci have ended
- * then. Returns UCS_ERR_IO_ERROR if one has failed: 'failed' and 'error' say
- * which and why, and nothing behind it is executed. */
+/* Takes completions. All WQEs before qp.sq.ci have ended then. Returns
+ * UCS_ERR_IO_ERROR if one has failed: @failed and @error tell which and why,
+ * and no WQE behind it is executed. */
 ucs_status_t uct_dcx_umr_poll(uct_dcx_umr_t *umr);
 
-/* Makes the queue work again after that, empty. If it cannot, the queue is
- * destroyed, so that nothing of it is executed later. Errors are logged. */
+/* Restarts the queue after a failure, empty. If that fails, the queue is
+ * destroyed, so that none of its WQEs is executed later. Logs errors. */
 ucs_status_t uct_dcx_umr_restart(uct_dcx_umr_t *umr);
 
 #endif

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The WQEs that give a key its layout and take it away, as libmlx5 writes them
- * (rdma-core, providers/mlx5/qp.c: mlx5_send_wr_mkey_configure() and what it
- * is followed by, set_bind_wr() for IBV_WR_LOCAL_INV): both are UMRs, opcode
+ * The WQEs that give a key its layout, and that invalidate it, as libmlx5
+ * writes them (rdma-core, providers/mlx5/qp.c: mlx5_send_wr_mkey_configure()
+ * and its setters, set_bind_wr() for IBV_WR_LOCAL_INV). Both are UMRs, opcode
  * MLX5_OPCODE_UMR, with the key in the immediate of the ctrl segment.
  *
  *   ctrl | UMR ctrl | mkey context | translations, or a data segment that
- *   16   | 48       | 64           | tells where they are
+ *   16   | 48       | 64           | points to them
  *
- * Knows nothing but bytes, as dcx_wqe.h. Formats: mlx5dv.h, struct
+ * Knows only bytes, as dcx_wqe.h does. Formats: mlx5dv.h, struct
  * mlx5_wqe_umr_*.
  */
 #ifndef UCT_DCX_UMR_WQE_H
@@ -18,8 +18,8 @@
 #include "uct/dcx/dev/dcx_wqe.h"
 
 enum {
-    /* A WQE has 63 segments at most (PRM_CTRL_DS): with the 8 before them so
-     * many translations, in fours, fit in */
+    /* A WQE has 63 segments at most (PRM_CTRL_DS): after the first 8 there is
+     * room for this number of translations, a multiple of four. */
     UCT_DCX_UMR_MAX_INLINE   = 52,
 
     /* WQEBBs of the longest layout, and of an invalidation */
@@ -27,15 +27,15 @@ enum {
     UCT_DCX_UMR_INVALIDATE_BB = 2
 };
 
-/* In place of the first entry's key, if a block is repeated (libmlx5,
+/* Replaces the first entry's key if a block is repeated (libmlx5,
  * umr_strided_seg_create()) */
 #define UCT_DCX_UMR_OP_REPEAT      0x400u
 
 /* Any QP may use the key; the low byte is the variant. */
 #define UCT_DCX_UMR_ANY_QP         0xffffff00u
 
-/* No atomics: the key has none from the beginning, and a device may refuse a
- * UMR that names them (umr_modify_atomic_disabled; umr.c of Linux' mlx5_ib) */
+/* No atomics: the key never has them, and a device may refuse a UMR that sets
+ * them (umr_modify_atomic_disabled; umr.c of Linux' mlx5_ib). */
 #define UCT_DCX_UMR_MASK_ACCESS \
     (MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ | \
@@ -45,8 +45,8 @@ enum {
     (MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | UCT_DCX_UMR_MASK_ACCESS)
 
-/* Also of a key whose layout is a list of translations (Linux, mlx5_ib wr.c:
- * get_umr_reg_mr_mask(), for MLX5_MKC_ACCESS_MODE_KLMS, too) */
+/* Also valid for a key whose layout is a list of translations (Linux, mlx5_ib
+ * wr.c: get_umr_reg_mr_mask(), for MLX5_MKC_ACCESS_MODE_KLMS, too) */
 #define UCT_DCX_UMR_MASK_START \
     MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR
 
@@ -80,7 +80,7 @@ static inline uint8_t uct_dcx_umr_access(uint32_t access)
 }
 
 
-/* Where the next translation is written: in the WQE, or in memory */
+/* Returns the place of the next translation: in the WQE, or in memory. */
 UCT_DCX_WQE_F uct_dcx_umr_klm_t *
 uct_dcx_umr_next(uct_dcx_wqe_t *wqe, uct_dcx_umr_klm_t **list_p)
 {
@@ -101,8 +101,8 @@ uct_dcx_umr_repeat(const uct_dcx_sgl_t *layout, uct_dcx_umr_klm_t *to)
 }
 
 
-/* Writes the translations of a layout, to the WQE or to 'list' if that is NULL.
- * Those behind the last entry are 0. */
+/* Writes the translations of a layout to @wqe, or to @list if @wqe is NULL.
+ * Translations behind the last entry are 0. */
 UCT_DCX_WQE_F void
 uct_dcx_umr_translate(const uct_dcx_sgl_t *layout, uct_dcx_wqe_t *wqe,
                       uct_dcx_umr_klm_t *list)
@@ -138,7 +138,7 @@ uct_dcx_umr_translate(const uct_dcx_sgl_t *layout, uct_dcx_wqe_t *wqe,
 }
 
 
-/* Takes 'size' bytes of segments in one block, all zero. */
+/* Takes @size bytes of segments in one WQEBB, all zero. */
 static inline void *uct_dcx_umr_zero(uct_dcx_wqe_t *wqe, size_t size)
 {
     unsigned more = (size / UCT_DCX_WQE_SEG) - 1;
@@ -152,8 +152,8 @@ static inline void *uct_dcx_umr_zero(uct_dcx_wqe_t *wqe, size_t size)
 }
 
 
-/* The segments that both begin with: each ends with a block, so it is in
- * one. */
+/* Writes the first segments of both WQEs. Each ends at the end of a WQEBB, so
+ * it is in one. */
 static inline struct mlx5_wqe_umr_ctrl_seg *
 uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
 {
@@ -166,9 +166,9 @@ uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
 }
 
 
-/* Writes the segments that give the key of 'number' a layout: its index is the
- * key's, its variant the new one. 'list' is where the translations are, and
- * 'list_lkey' the key of that memory; NULL: in the WQE. */
+/* Writes the segments that give a key a layout. The upper bits of @number are
+ * the key's index; its variant is the new one. The translations are in @list,
+ * in memory of key @list_lkey; NULL: in the WQE. */
 static inline void
 uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
                          const uct_dcx_sgl_t *layout, const void *list,
@@ -192,15 +192,15 @@ uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
         ctrl->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;
         uct_dcx_umr_translate(layout, wqe, NULL);
     } else {
-        /* one data segment of all of them (Linux, mlx5_ib: umr.h, struct
-         * mlx5r_umr_wqe) */
+        /* One data segment for all of them (Linux, mlx5_ib: umr.h, struct
+         * mlx5r_umr_wqe). */
         uct_dcx_wqe_data(wqe, list, num_klm * UCT_DCX_WQE_SEG, list_lkey);
     }
 }
 
 
-/* Writes the segments that take the layout of a key away, so that nobody has
- * access by it. Its variant is 0 from then on. */
+/* Writes the segments that invalidate the layout of a key: it gives no access
+ * any longer. Its variant is 0 from then on. */
 static inline void uct_dcx_umr_write_invalidate(uct_dcx_wqe_t *wqe)
 {
     struct mlx5_wqe_mkey_context_seg *mkey;
