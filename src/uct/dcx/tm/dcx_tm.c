@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tag matching of an interface: opened and closed; see dcx_tm.h.
+ * Opens and closes tag matching of an interface; see dcx_tm.h.
  */
 #include "dcx_tm.h"
 #include "uct/dcx/net/dcx_port_addr.h"
@@ -14,7 +14,7 @@
 #define UCT_DCX_TM_CMD_SPARE  8
 
 
-/* UCP asks for tags in all of its workers' interfaces, if at all. */
+/* UCP requests tags in all interfaces of its workers, or in none. */
 int uct_dcx_tm_is_wanted(const uct_iface_params_t *params)
 {
     const uint64_t callbacks = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
@@ -70,7 +70,7 @@ static void uct_dcx_tm_free(uct_dcx_tm_t *tm)
 }
 
 
-/* The device puts the first buffer at 0. */
+/* Initialises the list; the device puts the first buffer at 0. */
 static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 {
     unsigned i;
@@ -88,7 +88,8 @@ static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 }
 
 
-/* Each buffer may be appended and removed before the device has got to either. */
+/* Creates the command queue: each buffer may be appended and removed before the
+ * device has executed either. */
 static ucs_status_t
 uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
 {
@@ -163,7 +164,7 @@ err_free:
 
 void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm)
 {
-    /* of endpoints that nobody has destroyed */
+    /* of endpoints that were not destroyed */
     uct_dcx_op_purge(&tm->queues->dci.ops, NULL, UCS_ERR_CANCELED);
     uct_dcx_tm_rndv_cleanup(&tm->rndv);
     uct_dcx_devx_qp_cleanup(&tm->cmd);

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations of the list of tagged buffers, which go to its command queue.
+ * Operations of the list of tagged buffers, for its command queue.
  *
- * An APPEND names the entry that the *next* one takes, and its own goes where
- * the last one said: so one entry is always set aside (tm->next). Operations
- * are executed in order, so that few of them request a completion: one in each
- * quarter of the ring, whatever it is, and each REMOVE, as only the completion
- * tells whether what it removes has matched meanwhile.
+ * An APPEND names the entry of the *next* buffer; its own was named by the
+ * previous one. So one entry is always reserved (tm->next). Operations are
+ * executed in order, so that few of them request a completion: one in each
+ * quarter of the ring, of any kind, and each REMOVE, as only its completion
+ * tells if the buffer has matched meanwhile.
  */
 #ifndef UCT_DCX_TM_CMD_H
 #define UCT_DCX_TM_CMD_H
@@ -14,8 +14,9 @@
 #include "dcx_tm.h"
 
 
-/* Buffers begin at multiples of anything: a multiplication has all of the lower
- * bits count (2^32 less what Fibonacci hashing takes, so that it is positive). */
+/* Returns the hash bucket of a buffer. Buffers have any alignment: a
+ * multiplication makes all of the lower bits count (2^32 minus the factor of
+ * Fibonacci hashing, so that it is positive). */
 static UCS_F_ALWAYS_INLINE uint16_t
 uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
 {
@@ -40,7 +41,7 @@ uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t bucket,
 }
 
 
-/* The next operation completes, in the order of those that do. */
+/* Requests a completion of the next operation. They complete in this order. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
 {
     tm->awaited[tm->awaited_tail++ & tm->cmd.sq.mask] = tm->cmd.sq.pi;
@@ -48,16 +49,16 @@ static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
 }
 
 
-/* Returns the flag of an operation that is no REMOVE: it completes if it is its
- * turn. */
+/* Returns the flag of an operation that is no REMOVE: one in each quarter of
+ * the ring completes. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
 {
     return ucs_likely(tm->cmd.sq.pi & tm->cqe_mask) ? 0 : uct_dcx_tm_await(tm);
 }
 
 
-/* Posts a list operation for an entry, which takes one WQEBB; an APPEND with the
- * buffer 'data'. Each tells the device what has been delivered to the user. */
+/* Posts a list operation for an entry, in one WQEBB; an APPEND has the buffer
+ * @data. Each tells the device the number of delivered messages. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
                 uint16_t index, uct_tag_t tag, uct_tag_t mask,
@@ -95,7 +96,8 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
 }
 
 
-/* Returns non-zero if the queue takes an APPEND, and then a REMOVE of each entry. */
+/* Returns non-zero if the queue has room for an APPEND, and then for a REMOVE
+ * of each entry. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
 {
     unsigned num_posted = tm->num_entries - tm->num_free;
@@ -115,14 +117,14 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post)
     unsigned flags                      = uct_dcx_tm_cqe_flag(tm);
     uint16_t index                      = tm->next;
 
-    /* the device compares (tag & mask) of a message with this one */
+    /* The device compares (tag & mask) of a message with this one. */
     tm->next = tm->free[--tm->num_free];
     uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_APPEND, flags, tm->next,
                     post->tag & post->mask, post->mask, &data);
 }
 
 
-/* Posts a buffer of one piece; 'ctx' hears of it. */
+/* Posts a buffer of one piece; @ctx has its callbacks. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_tm_recv(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
                 uct_tag_context_t *ctx)
@@ -134,7 +136,7 @@ uct_dcx_tm_recv(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
-    /* a request of a rendezvous lies in its buffer while it is read */
+    /* A rendezvous request is in its buffer while it is read. */
     bucket = uct_dcx_tm_bucket(tm, post->buffer);
     if (ucs_unlikely(uct_dcx_tm_is_posted(tm, bucket, post->buffer))) {
         return UCS_ERR_ALREADY_EXISTS;

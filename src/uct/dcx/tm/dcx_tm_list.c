@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The list of tagged buffers: posts a buffer that is one piece of memory,
- * cancels it, and ends it with its completion; see dcx_tm.h.
+ * cancels it, and completes it; see dcx_tm.h.
  */
 #include "dcx_tm_cmd.h"
 #include "uct/dcx/mem/dcx_mem.h"
@@ -41,10 +41,11 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
 }
 
 
-/* --- the end -------------------------------------------------------------- */
+/* --- ending entries ------------------------------------------------------- */
 
-/* The user hears nothing more of it, and may post its buffer anew, even if the
- * entry still waits for its removal. Returns who is to be told, or NULL. */
+/* Stops all callbacks of an entry, so that the user may post its buffer again,
+ * even if the entry still waits for its removal. Returns its context, or
+ * NULL. */
 static UCS_F_ALWAYS_INLINE uct_tag_context_t *
 uct_dcx_tm_detach(uct_dcx_tm_t *tm, uint16_t index)
 {
@@ -66,7 +67,7 @@ uct_dcx_tm_detach(uct_dcx_tm_t *tm, uint16_t index)
 }
 
 
-/* 'count' of what the entry waits for have come. */
+/* Counts @count completions of the entry; frees it after the last one. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 {
@@ -80,9 +81,9 @@ uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 }
 
 
-/* Removes a buffer from the list. If a message has matched first, cancellation
- * has no effect. A buffer that is canceled by force after it was canceled waits
- * for the one removal. */
+/* Removes a buffer from the list. If a message arrives first, cancellation has
+ * no effect. A buffer that is canceled by force after it was canceled waits for
+ * the same removal. */
 ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                                     uct_tag_context_t *ctx, int force)
 {
@@ -119,11 +120,11 @@ typedef struct uct_dcx_tm_message {
     uct_tag_t tag;
     uint64_t  imm;
     size_t    length;
-    void      *inline_data; /* NULL: it lies in the buffer */
+    void      *inline_data; /* NULL: it is in the buffer */
 } uct_dcx_tm_message_t;
 
 
-/* An entry ends, and may be posted again in the callback. */
+/* Ends an entry, which may be posted again in the callback. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
                const uct_dcx_tm_message_t *msg, ucs_status_t status)
@@ -153,7 +154,7 @@ uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
 }
 
 
-/* The message is a request for a rendezvous that the user carries out. */
+/* Ends an entry with a request of a rendezvous that the user carries out. */
 static UCS_F_NOINLINE void
 uct_dcx_tm_requested(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
                      size_t length, void *inline_data)
@@ -170,9 +171,9 @@ uct_dcx_tm_requested(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
 }
 
 
-/* The whole message is there. Data of up to 64 bytes is in front of the
- * completion if that has 128, and the buffer is as it was: whatever that is made
- * of, the user unpacks it (uct.h, completed_cb). */
+/* Ends an entry with a complete message. Data of up to 64 bytes is in front of
+ * the completion if that has 128, and the buffer is unchanged: for any form of
+ * buffer, the user unpacks it (uct.h, completed_cb). */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
                    __be32 app_ctx, struct mlx5_cqe64 *cqe)
@@ -204,10 +205,10 @@ uct_dcx_tm_consumed(uct_dcx_tm_t *tm, uint16_t index)
 }
 
 
-/* The device has matched a rendezvous and leaves the rest to the user, as the
- * data is too long, or too many are under way. The user is handed the request
- * as one that has matched nothing, finds the same receive for it and cancels
- * that here by force. One who does not is told that the buffer is too small. The
+/* Handles a rendezvous that the device has matched but leaves to the user, as
+ * the data is too long, or too many are outstanding. Passes the request to the
+ * user as unexpected; the user finds the same receive for it, and cancels that
+ * here by force. If it does not cancel, the receive ends as truncated. The
  * request may be in front of the completion (rdma-core, providers/mlx5/cq.c,
  * handle_tag_matching()). */
 static UCS_F_NOINLINE void
@@ -239,7 +240,8 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index, struct mlx5_cqe64 *cqe)
 }
 
 
-/* An operation that has requested it; those before it were executed, too. */
+/* Handles the completion of an operation that requested one; operations before
+ * it were executed, too. */
 static UCS_F_NOINLINE void
 uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
@@ -255,12 +257,12 @@ uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
     if (cqe->tm_cqe.success & htobe32(MLX5_TMC_SUCCESS)) {
         uct_dcx_tm_abort(tm, index, 2, UCS_ERR_CANCELED);
     } else {
-        uct_dcx_tm_settle(tm, index, 1); /* a message was first */
+        uct_dcx_tm_settle(tm, index, 1); /* a message arrived first */
     }
 }
 
 
-/* The header of the message lies in the completion that says it has matched. */
+/* The header of a message is in the completion that reports the match. */
 void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
 {
     uint16_t index            = be16toh(cqe->app_info);
@@ -292,9 +294,10 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
 }
 
 
-/* Each operation has a completion from then on. What was not appended never
- * matches, and of what was not removed nobody is told any more; neither entry
- * becomes free, as the device may have it. */
+/* Handles a failed operation; each one has a completion from then on. A buffer
+ * that was not appended never matches, and one that was not removed has no
+ * callback any longer. Neither entry becomes free, as the device may have
+ * it. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rendezvous under way; see dcx_tm_rndv.h. There is no limit but that of ids: a
- * user whom one refuses for lack of them could wait for none.
+ * Outstanding rendezvous; see dcx_tm_rndv.h. Only ids limit their number: a
+ * user whose rendezvous is refused could not wait for another to end.
  */
 #include "dcx_tm_rndv.h"
 
@@ -11,7 +11,7 @@
 
 
 enum {
-    UCT_DCX_TM_RNDV_LENGTH = 64 /* to begin with; a power of two */
+    UCT_DCX_TM_RNDV_LENGTH = 64 /* initial length; a power of two */
 };
 
 
@@ -40,7 +40,8 @@ uct_dcx_tm_rndv_place(const uct_dcx_tm_rndv_t *rndv, uint32_t id)
 }
 
 
-/* Ids that differed in their low bits do so in one more. */
+/* Doubles the table. Ids with different low bits still differ with one more
+ * bit. */
 static int uct_dcx_tm_rndv_grow(uct_dcx_tm_rndv_t *rndv)
 {
     size_t length             = (size_t)rndv->mask + 1;
@@ -90,7 +91,7 @@ uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
         return NULL;
     }
 
-    /* half of the places are free */
+    /* Half of the places are free. */
     while (*uct_dcx_tm_rndv_place(rndv, ++rndv->last) != NULL) {
     }
 
@@ -114,7 +115,7 @@ void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx)
         return;
     }
 
-    /* the one event that it waits for */
+    /* the only event that it waits for */
     ucs_assert((op->events == 1) && ucs_list_is_empty(&op->wqe));
     *place = NULL;
     rndv->count--;

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rendezvous under way, the sending side. A request carries the id of one; the
- * device that has fetched the data sends it back (FIN). Ids are given out one
- * after the other, so that one which comes late, to a rendezvous that has ended
- * otherwise, finds nothing. Used by tagged operations (ep/) and by the delivery
- * of messages, in the interface's thread.
+ * Outstanding rendezvous of the sending side. A request carries an id; the
+ * device that has fetched the data sends it back (FIN). Ids are assigned in
+ * sequence, so that a late FIN, for a rendezvous that has ended otherwise,
+ * finds nothing. Used by tagged operations (ep/) and by the delivery of
+ * messages, in the interface's thread.
  */
 #ifndef UCT_DCX_TM_RNDV_H
 #define UCT_DCX_TM_RNDV_H
@@ -14,26 +14,26 @@
 
 typedef struct uct_dcx_tm_rndv {
     uct_dcx_op_t **ops; /* by the low bits of their ids */
-    uint32_t     mask;  /* length - 1 */
-    uint32_t     count; /* in use, half of them at most */
-    uint32_t     last;  /* id that was given out last */
+    uint32_t     mask;  /* length of @ops - 1 */
+    uint32_t     count; /* in use, at most half of @ops */
+    uint32_t     last;  /* id assigned last */
 } uct_dcx_tm_rndv_t;
 
 
 ucs_status_t uct_dcx_tm_rndv_init(uct_dcx_tm_rndv_t *rndv);
 
-/* All operations of the interface have ended. */
+/* Frees the table; all operations of the interface have ended. */
 void uct_dcx_tm_rndv_cleanup(uct_dcx_tm_rndv_t *rndv);
 
-/* An operation of 'ep', with an id, that waits for a FIN. It ends with its
- * endpoint, too. NULL: memory is short. */
+/* Returns an operation of @ep, with an id, that waits for a FIN; NULL if memory
+ * is short. It also ends with its endpoint. */
 uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
                                     uct_completion_t *comp);
 
-/* A FIN has come. */
+/* Handles a FIN. */
 void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx);
 
-/* The user carries it out himself, and 'comp' is not called. */
+/* Ends a rendezvous that the user carries out; does not call @comp. */
 void uct_dcx_tm_rndv_cancel(uct_dcx_op_t *op);
 
 #endif

@@ -1,13 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Tagged buffers that are not one piece of memory, see dcx_tm.h: the device's
- * list has a key with their layout. It is held until the device is done with
- * the buffer, or that of a handle of the user.
+ * list has a strided mkey of their layout, or that of a user's handle. The key
+ * is held until the device has completed the buffer.
  *
- * To the list such a buffer is one like any other, whose context is ours: what
- * it hears we pass on to the user. A request of a rendezvous that the device
- * leaves to the user lies in the first bytes of the buffer, and is read through
- * the layout.
+ * The list handles such a buffer like any other, with a context of ours, whose
+ * callbacks call the user's. A rendezvous request that the device leaves to the
+ * user is in the first bytes of the buffer, and is read through the layout.
  */
 #include "dcx_tm_cmd.h"
 #include "uct/dcx/strided/dcx_iov.h"
@@ -20,18 +19,18 @@
 #define UCT_DCX_TM_STRIDED_NAME "tag_recv_zcopy"
 
 
-/* Beside an entry of the list */
+/* State of a strided buffer, for each entry of the list */
 struct uct_dcx_tm_strided {
-    uct_tag_context_t super; /* that of the entry */
-    uct_tag_context_t *ctx;  /* the user's; NULL: he hears nothing more */
+    uct_tag_context_t super; /* context of the entry */
+    uct_tag_context_t *ctx;  /* the user's; NULL: no callbacks */
     uct_dcx_tm_t      *tm;
-    uct_dcx_key_t     *key;  /* whose key it is; NULL: it is the user's */
+    uct_dcx_key_t     *key;  /* owner of @lkey; NULL: it is the user's */
     uint64_t          addr;  /* of the buffer, in the space of the key */
     uint32_t          lkey;
 };
 
 
-/* A receive that is to be posted, less its layout */
+/* A receive to be posted, except its layout */
 typedef struct uct_dcx_tm_strided_recv {
     uct_dcx_tm_t      *tm;
     uct_tag_context_t *ctx;
@@ -45,7 +44,7 @@ static inline uct_dcx_keys_t *uct_dcx_tm_keys(const uct_dcx_tm_t *tm)
 }
 
 
-/* NULL: the entry is one piece of memory. */
+/* Returns the state of an entry; NULL if it is one piece of memory. */
 static uct_dcx_tm_strided_t *
 uct_dcx_tm_strided_of(const uct_dcx_tm_t *tm, uint16_t index)
 {
@@ -65,7 +64,7 @@ static void uct_dcx_tm_strided_put(uct_dcx_tm_strided_t *strided)
 }
 
 
-/* --- what the list says --------------------------------------------------- */
+/* --- callbacks of the list ------------------------------------------------ */
 
 static void uct_dcx_tm_strided_consumed(uct_tag_context_t *self)
 {
@@ -77,9 +76,9 @@ static void uct_dcx_tm_strided_consumed(uct_tag_context_t *self)
 }
 
 
-/* The device is done with the buffer, and the entry may be posted again by the
- * user: nothing is looked at after that. Once the queue of the list has failed
- * it is unknown what the device still has. */
+/* Releases the key, and returns the user's context. The user may post the entry
+ * again, so nothing is read after that. If the queue of the list has failed,
+ * the key is not released: the device may still use it. */
 static uct_tag_context_t *uct_dcx_tm_strided_end(uct_tag_context_t *self)
 {
     uct_dcx_tm_strided_t *strided = ucs_derived_of(self, uct_dcx_tm_strided_t);
@@ -113,7 +112,7 @@ uct_dcx_tm_strided_gather(const uct_dcx_tm_strided_t *strided, void *dest,
 }
 
 
-/* Memory of which the user hears nothing more may be gone. */
+/* Does not read the memory of a muted buffer, which may be freed. */
 static void
 uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
                              const void *header, unsigned length,
@@ -149,8 +148,8 @@ uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index)
 }
 
 
-/* Its key is held until the device is done with it, so the list has it till
- * then; but nobody posts a buffer at this address. */
+/* Mutes a buffer. The list keeps its entry, as the key is held until the device
+ * has completed it. The address is replaced by one that no buffer has. */
 void uct_dcx_tm_strided_mute(uct_dcx_tm_t *tm, uint16_t index)
 {
     uct_dcx_tm_strided_t *strided = &tm->strided[index];
@@ -183,7 +182,7 @@ ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
 
 /* --- posting -------------------------------------------------------------- */
 
-/* Makes room beside all entries with the first that needs it. */
+/* Allocates the state of all entries for the first strided buffer. */
 static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
 {
     if (tm->strided == NULL) {
@@ -194,7 +193,7 @@ static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
 }
 
 
-/* 'key' is of the key 'lkey', or NULL. */
+/* Posts a buffer; @key is the owner of @lkey, or NULL. */
 static ucs_status_t
 uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
                         uint64_t addr, uct_dcx_key_t *key)
@@ -229,8 +228,8 @@ uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
 }
 
 
-/* Where as many keys are held as may be there is no room for more: the user
- * goes on without the device. */
+/* Posts a buffer with a strided mkey. If the maximum of keys is held, the user
+ * continues without the device. */
 static ucs_status_t
 uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
                          uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
@@ -261,9 +260,9 @@ uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
 }
 
 
-/* The first byte of each entry is looked for before anything is made ready, as
- * what is in no layout, or was taken away with its memory, has none. Where all
- * are of memory only that of the buffer is of interest. */
+/* Finds the first byte of each entry before anything is prepared: there is none
+ * outside of a layout, or if that was invalidated with its memory. If all
+ * entries are in memory, only the first is needed. */
 static ucs_status_t
 uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
                          const uct_dcx_sgl_t *layout, unsigned depth)

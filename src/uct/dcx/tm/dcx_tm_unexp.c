@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Messages that match no buffer of the list; see dcx_tm.h. The device counts
- * them, and so do we.
+ * Unexpected messages, which match no buffer of the list; see dcx_tm.h. The
+ * device counts them, and so does this code.
  */
 #include "dcx_tm.h"
 #include "uct/dcx/mem/dcx_mem.h"
@@ -9,9 +9,10 @@
 #include <ucs/debug/log.h>
 
 
-/* The user's header in one piece, in 'tmh' itself: its first bytes are in the
- * reserved ones of the message's header, as the device limits the length of a
- * request, and the others behind all headers. Returns NULL if it is none. */
+/* Returns the user's header in one piece, in @tmh itself: its first bytes are
+ * in the reserved ones of the message's header, as the device limits the length
+ * of a request, and the others behind all headers. Returns NULL if the request
+ * is malformed. */
 static void *uct_dcx_tm_rndv_hdr(struct ibv_tmh *tmh, size_t *length)
 {
     const uint8_t count = tmh->reserved[0];
@@ -75,8 +76,8 @@ uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
 }
 
 
-/* It counts as seen when the user has done with it what he does: the receive
- * that he finds for it may not match before he has removed that. */
+/* Counts the message after the user's callback: the receive that the user finds
+ * for it may not match before the user has removed that. */
 ucs_status_t
 uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
                       const struct mlx5_cqe64 *cqe, unsigned flags)
