@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.13: what UCT calls in a form of its own, and its pools of registered
- * memory. See dcx_ucx.h.
+ * UCX 1.13: functions that UCT calls in a form of this version, and its pools
+ * of registered memory. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
 

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.13: its types, and what its tables are begun with. See dcx_ucx.h.
+ * UCX 1.13: its types, and the first members of its tables. See dcx_ucx.h.
  */
 #ifndef UCT_DCX_UCX_1_13_H
 #define UCT_DCX_UCX_1_13_H

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.14 and later: what UCT calls in a form of its own, and its pools of
- * registered memory. See dcx_ucx.h.
+ * UCX 1.14 and later: functions that UCT calls in a form of their version, and
+ * their pools of registered memory. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
 
 
-/* Keys that can be taken back, in two kinds since 1.15 */
+/* Keys that can be revoked, of two kinds since 1.15 */
 #if UCT_VERNO_MINOR >= 15
 #define UCT_DCX_UCX_MD_INVALIDATE     UCT_MD_FLAG_INVALIDATE_RMA
 #define UCT_DCX_UCX_MD_INVALIDATE_AMO (UCT_MD_FLAG_INVALIDATE | \
@@ -17,7 +17,7 @@
 #endif
 
 
-/* Up to 1.16 the attributes come as zeros. */
+/* Up to 1.16 the attributes are set to 0 by the caller. */
 #if UCT_VERNO_MINOR < 17
 static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
 {

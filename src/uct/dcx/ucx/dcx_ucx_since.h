@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.14 and later: its types, and what its tables are begun with. What came
- * or changed after 1.14 stands with the number of the version that has it. See
- * dcx_ucx.h.
+ * UCX 1.14 and later: its types, and the first members of its tables. Additions
+ * and changes after 1.14 are under the number of their version. See dcx_ucx.h.
  */
 #ifndef UCT_DCX_UCX_SINCE_H
 #define UCT_DCX_UCX_SINCE_H
@@ -21,7 +20,7 @@
 #endif
 
 
-/* A function of any form; UCX declares it without parameters. */
+/* A function of any type; UCX declares it without parameters. */
 #define UCT_DCX_UCX_UNSUPPORTED ((void*)ucs_empty_function_return_unsupported)
 
 
@@ -57,7 +56,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
 /* --- interfaces ----------------------------------------------------------- */
 
-/* Without it UCP leaves an interface out of an address that is for other nodes
+/* Without it UCP leaves an interface out of an address for other nodes
  * (UCP_WORKER_ADDRESS_FLAG_NET_ONLY), such as that of Open MPI 5. */
 #if UCT_VERNO_MINOR >= 18
 #define UCT_DCX_UCX_IFACE_FLAGS UCT_IFACE_FLAG_INTER_NODE
@@ -93,7 +92,8 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_QUERY_V2
 #endif
 
-/* memory and endpoints that a GPU uses by itself; UCP releases what was packed alone */
+/* memory and endpoints for a GPU; UCP only releases memory elements that were
+ * packed */
 #if UCT_VERNO_MINOR >= 23
 #define UCT_DCX_UCX_MEM_ELEM \
     .mem_elem_pack    = UCT_DCX_UCX_UNSUPPORTED, \
@@ -112,7 +112,8 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_DEVICE_EP
 #endif
 
-/* lists of blocks on both sides, and what a failed endpoint had not delivered */
+/* lists of blocks on both sides, and the undelivered operations of a failed
+ * endpoint */
 #if UCT_VERNO_MINOR >= 23
 #define UCT_DCX_UCX_SGL \
     .ep_put_sgl_zcopy     = UCT_DCX_UCX_UNSUPPORTED, \
@@ -125,7 +126,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #endif
 
 
-/* --- what the tables are begun with --------------------------------------- */
+/* --- first members of tables ---------------------------------------------- */
 
 #define UCT_DCX_UCX_MD_OPS \
     .query              = uct_dcx_ucx_since_md_query, \

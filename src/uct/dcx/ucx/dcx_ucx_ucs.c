@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is of UCS, in any version of UCX: the cache, memory pools, devices and
- * options. See dcx_ucx.h.
+ * Functions for UCS, in any version of UCX: the cache, memory pools, devices
+ * and options. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
 
@@ -24,7 +24,7 @@ uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
 #endif
 
 
-/* From 1.20 on one that is used from any thread says so. */
+/* From 1.20 on a flag is needed for a cache that any thread uses. */
 #if UCT_VERNO_MINOR >= 20
 #define UCT_DCX_UCX_RCACHE_FLAGS    UCS_RCACHE_FLAG_NEED_LRU_LOCK
 #else
@@ -73,7 +73,7 @@ uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
 }
 
 
-/* What UCX takes itself for a cache of which it does not know the cost */
+/* UCX's own default for a cache with unknown cost */
 #if UCT_VERNO_MINOR >= 18
 #define uct_md_rcache_overhead(_config) \
     ucs_time_units_to_sec((_config)->overhead, 50e-9)
@@ -111,8 +111,9 @@ uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
 #endif
 
 
-/* From 1.14 on a priority: the name of a network device comes before that of UCX's
- * IB transports and is the same (ib_device.c). */
+/* From 1.14 on there is a priority: the name of a network device takes
+ * precedence over that of UCX's IB transports, and is the same
+ * (ib_device.c). */
 #if UCT_VERNO_MINOR >= 14
 #define UCT_DCX_UCX_NAME_ARG        , 20
 #else

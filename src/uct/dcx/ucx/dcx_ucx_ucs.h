@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The registration cache, in any version of UCX: its options, and what a table of
- * its operations is begun with. See dcx_ucx.h.
+ * The registration cache, in any version of UCX: its options, and the first
+ * members of its table of operations. See dcx_ucx.h.
  */
 #ifndef UCT_DCX_UCX_UCS_H
 #define UCT_DCX_UCX_UCS_H
@@ -11,7 +11,7 @@
 #include <uct/base/uct_md.h>
 
 
-/* From 1.16 on UCP's own cache is the one that UCX's transports have. */
+/* From 1.16 on UCX's transports use UCP's own cache. */
 #if UCT_VERNO_MINOR >= 16
 typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
 #define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
