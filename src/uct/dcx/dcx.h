@@ -34,15 +34,16 @@ BEGIN_C_DECLS
 
 /* An entry of a description: a run of blocks */
 typedef struct uct_dcx_block {
-    uint64_t  address; /* of the first block: in memory of @memh, or an offset
-                        * in it if it is a layout */
+    uint64_t  address; /* address of the first block, in memory of @memh; an
+                        * offset if @memh is a layout */
     size_t    length;  /* bytes of a block; 0: the entry is skipped */
     size_t    skip;    /* bytes from the end of a block to the beginning of the
                         * next; ignored if @repeat is 1 */
-    uct_mem_h memh;    /* of the same memory domain: from uct_md_mem_reg(), or a
-                        * layout that was set. Nesting is limited to 4 levels,
-                        * or fewer if the device supports fewer. A layout that
-                        * others name cannot become deeper. */
+    uct_mem_h memh;    /* handle in the same memory domain: from
+                        * uct_md_mem_reg(), or a layout that was set. Nesting is
+                        * limited to 4 levels, or fewer if the device supports
+                        * fewer. A layout that others name cannot become
+                        * deeper. */
 } uct_dcx_block_t;
 
 
@@ -149,7 +150,7 @@ typedef struct uct_dcx_layout_stats {
     uint64_t evictions;   /* misses that replaced another layout */
     uint64_t exhausted;   /* operations that found no free key */
     uint64_t invalidated; /* layouts invalidated with their memory */
-    uint64_t failures;    /* of the device */
+    uint64_t failures;    /* UMRs that failed */
     uint64_t sets;        /* calls of uct_dcx_layout_set() */
     uint64_t doorbells;   /* rung for these calls */
     unsigned num_keys;    /* keys that exist */

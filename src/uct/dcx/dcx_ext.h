@@ -31,8 +31,8 @@ typedef struct uct_dcx_ext_attr {
     unsigned max_depth;  /* deepest nesting of layouts; 1: no nesting */
     int      has_nests;  /* repeated entries may lie in layouts with repeated
                           * entries */
-    size_t   max_pieces; /* of the largest key; before a domain is open, the
-                          * limit that options set */
+    size_t   max_pieces; /* limit of the largest key; before a domain is open,
+                          * the limit that options set */
     size_t   sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
                                         * ascending */
     size_t   min_length; /* bytes that the processor copies during a UMR, or a
@@ -51,17 +51,19 @@ typedef struct uct_dcx_region uct_dcx_ext_region_t;
 typedef struct uct_dcx_mem_layout uct_dcx_ext_layout_t;
 
 typedef struct uct_dcx_ext_entry {
-    uint64_t addr;     /* of the first byte: an offset if @lkey is a layout's */
-    uint32_t bytes;    /* of a block, at least 1 */
-    uint32_t stride;   /* from a block to the next; 0 for a single block */
-    uint32_t lkey;     /* from reg() or set() */
+    uint64_t addr;     /* address of the first byte; an offset if @lkey is a
+                        * layout's */
+    uint32_t bytes;    /* length of a block, at least 1 */
+    uint32_t stride;   /* distance from a block to the next; 0 for a single
+                        * block */
+    uint32_t lkey;     /* key that reg() or set() returned */
     uint32_t reserved; /* 0 */
 } uct_dcx_ext_entry_t;
 
 /* Describes the entries of a layout */
 typedef struct uct_dcx_ext_form {
     uint64_t start;   /* address of the first byte, by the layout's key */
-    uint64_t length;  /* of all data: blocks of all entries, all rounds */
+    uint64_t length;  /* total of all data: blocks of all entries, all rounds */
     uint32_t num;     /* entries: at most @max of make(), or one fewer if they
                        * are repeated */
     uint32_t repeat;  /* rounds: block 0 of each entry, block 1 of each, ...;

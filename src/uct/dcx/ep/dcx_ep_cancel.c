@@ -68,7 +68,8 @@ static int uct_dcx_ep_has_ended(const uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 }
 
 
-/* From now on, errors of this peer are not reported to the user. */
+/* Cancels and flushes. Errors of this peer are not reported to the user from
+ * now on. */
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);

@@ -277,8 +277,8 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
 }
 
 
-/* At a tick all blocked endpoints are due. If initiators run out, the next call
- * continues. */
+/* Reminds all blocked endpoints at each tick. If initiators run out, the next
+ * call continues. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
 {
     ucs_time_t left;

@@ -26,7 +26,7 @@
 #define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
                                 sizeof(struct mlx5_wqe_av))
 
-/* Bytes of the longest read WQE on any device (MLX5_MAX_SGE_RD in Linux,
+/* Limit of a read WQE, in bytes (MLX5_MAX_SGE_RD in Linux,
  * include/linux/mlx5/device.h) */
 #define UCT_DCX_MAX_READ_WQE   512
 

@@ -40,7 +40,7 @@ uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
         found.failed = ucs_max(ucs_get_time(), 1);
     }
 
-    /* If memory is short, it is queried again the next time. */
+    /* A neighbour that cannot be cached is queried again the next time. */
     iter = kh_put(uct_dcx_neigh, &neigh->known, *gid, &ret);
     if (ret >= 0) {
         kh_value(&neigh->known, iter) = found;

@@ -29,8 +29,7 @@ uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn)
     uct_dcx_dci_t *dci;
     uint32_t i;
 
-    /* If another initiator has the place of this number, it is in one of the
-     * next places. */
+    /* An initiator whose place was taken is in one of the next places. */
     for (i = 0; i <= set->qpn_mask; ++i) {
         dci = set->by_qpn[(qpn + i) & set->qpn_mask];
         if (dci->txq.sq.qpn == qpn) {

@@ -85,7 +85,8 @@ typedef struct uct_dcx_dci_set {
     ucs_list_link_t      unsignaled; /* initiators with unsignaled WQEs after
                                       * the last requested completion, see
                                       * dcx_signal.h */
-    ucs_list_link_t      unsignaled_due; /* as above, since the last progress */
+    ucs_list_link_t      unsignaled_due; /* initiators that had such WQEs in the
+                                          * last call of progress */
     int                  throttled;  /* endpoints are limited to their quota */
     unsigned             take_above; /* fast path: pop an initiator if more than
                                       * this number are idle; those at the
@@ -113,7 +114,7 @@ typedef struct uct_dcx_dci_set {
                                       * be created */
     uct_dcx_fc_table_t   *fc_table;  /* endpoints that requested credits */
     const uct_dcx_port_t *port;
-    uct_dcx_td_t         td;         /* with the doorbell register of all */
+    uct_dcx_td_t         td;         /* has the common doorbell register */
     struct ibv_comp_channel *channel;
     unsigned             max_bb;     /* maximum WQEBBs of a WQE */
     unsigned             max_poll;   /* completions of one call of progress */

@@ -16,8 +16,8 @@ typedef enum uct_dcx_ep_state {
     UCT_DCX_EP_OPEN,
     UCT_DCX_EP_REQUESTED, /* has sent a request for credits */
     UCT_DCX_EP_BLOCKED,   /* has requested credits, and has none left */
-    UCT_DCX_EP_GIVEN_UP,  /* by uct_ep_invalidate(): it fails when it gets an
-                           * initiator, or when its mark on a shared one
+    UCT_DCX_EP_GIVEN_UP,  /* canceled by uct_ep_invalidate(): it fails when it
+                           * gets an initiator, or when its mark on a shared one
                            * completes */
     UCT_DCX_EP_FAILED,    /* has no initiator any longer; operations are refused
                            * with @error */

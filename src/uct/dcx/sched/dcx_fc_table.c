@@ -55,9 +55,9 @@ static int uct_dcx_fc_table_extend(uct_dcx_fc_table_t *table)
 }
 
 
-/* Returns a free entry: that of the last endpoint to the same target, if there
- * is one. Otherwise an unused one, which are at the end of the list, or else
- * the one that is free for longest. */
+/* Returns a free entry: the entry of the last endpoint to the same target, if
+ * there is one. Otherwise an unused entry (these are at the end of the list),
+ * or else the one that is free for longest. */
 static uint16_t
 uct_dcx_fc_table_take(uct_dcx_fc_table_t *table, const uct_dcx_av_t *av)
 {

@@ -68,9 +68,9 @@ uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 
 /* An operation that needs a layout of its entries */
 typedef struct uct_dcx_iov_user {
-    const char   *name;  /* for messages */
-    uint32_t     access; /* of the layout; with IBV_ACCESS_LOCAL_WRITE, blocks
-                          * must not overlap */
+    const char   *name;  /* name in messages */
+    uint32_t     access; /* access of the layout; with IBV_ACCESS_LOCAL_WRITE,
+                          * blocks must not overlap */
     int          has_nests; /* repeated blocks may be over layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
                          unsigned depth);

@@ -155,9 +155,9 @@ typedef struct uct_dcx_keys_stats {
 
 typedef struct uct_dcx_keys_params {
     const uct_dcx_device_t *dev;
-    unsigned               max_keys;    /* of each size */
-    unsigned               max_owned;   /* of each size */
-    unsigned               max_entries; /* of the largest layout */
+    unsigned               max_keys;    /* maximum of each size */
+    unsigned               max_owned;   /* maximum of each size */
+    unsigned               max_entries; /* limit of the largest layout */
 
     /* returns 1 if another key had this number, and a peer may still use it */
     int                    (*is_stale)(void *arg, uint32_t number);
@@ -179,10 +179,10 @@ typedef struct uct_dcx_keys {
                                     * error: the queue is unusable */
     ucs_time_t            timeout; /* UCT_DCX_KEY_TIMEOUT */
     uct_dcx_umr_t         umr;
-    uct_dcx_key_size_t    sizes[UCT_DCX_KEY_KINDS]; /* of the cache, then owned
-                                                     * ones */
+    uct_dcx_key_size_t    sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
+                                                     * owned ones */
     ucs_list_link_t       handles; /* of layouts */
-    ucs_list_link_t       pending; /* in the order of their WQEs */
+    ucs_list_link_t       pending; /* ordered by their WQEs */
     ucs_list_link_t       leaving; /* GOING, not posted yet */
     unsigned              num_tries; /* failures since the last invalidation */
     uct_dcx_key_t         *buckets[UCT_DCX_KEY_BUCKETS]; /* by content */

@@ -7,7 +7,7 @@
  *
  *   LIST         entry 0, entry 1, ...                             (KLMs)
  *   INTERLEAVED  block 0 of entry 0, of entry 1, ..., block 1 of entry 0, ...:
- *                'repeat' times round                     (repeated block)
+ *                @repeat rounds                             (repeated block)
  *
  * strided/ is the room of layouts: their handles (dcx_mem_layout.h), and mkeys
  * that a work queue entry configures: UMR, user-mode memory registration
@@ -22,7 +22,7 @@
 
 
 enum {
-    /* Of an INTERLEAVED entry: bytes of a block, and its stride: the repeated
+    /* An INTERLEAVED entry: bytes of a block, and its stride. The repeated
      * block has 16 bits for either (mlx5dv.h, struct
      * mlx5_wqe_umr_repeat_ent_seg) */
     UCT_DCX_SGL_MAX_BLOCK   = 65535,
@@ -46,8 +46,8 @@ typedef enum uct_dcx_sgl_kind {
 
 
 typedef struct uct_dcx_sgl_entry {
-    uint64_t addr;     /* of its first byte; an offset if @lkey is that of a
-                        * strided mkey */
+    uint64_t addr;     /* address of its first byte; an offset if @lkey is that
+                        * of a strided mkey */
     uint32_t bytes;    /* of a block; never 0 */
     uint32_t stride;   /* bytes from a block to the next; 0 in a LIST */
     uint32_t lkey;

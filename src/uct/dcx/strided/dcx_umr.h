@@ -35,7 +35,7 @@ typedef struct uct_dcx_umr {
                                                         * completion: end of the
                                                         * WQEs that it
                                                         * completes */
-    const uct_dcx_syndrome_t *error;     /* of @failed */
+    const uct_dcx_syndrome_t *error;     /* cause of the failure */
     uint64_t                 num_doorbells;
     uint64_t                 fence;      /* value of @carry for the next WQE */
     unsigned                 max_inline; /* translations in a WQE */

@@ -17,7 +17,7 @@
 #endif
 
 
-/* Up to 1.16 the attributes are set to 0 by the caller. */
+/* The caller sets the attributes to 0 up to 1.16. */
 #if UCT_VERNO_MINOR < 17
 static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
 {

@@ -56,8 +56,8 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
 /* --- interfaces ----------------------------------------------------------- */
 
-/* Without it UCP leaves an interface out of an address for other nodes
- * (UCP_WORKER_ADDRESS_FLAG_NET_ONLY), such as that of Open MPI 5. */
+/* Interfaces need it since 1.18: UCP leaves others out of an address for other
+ * nodes (UCP_WORKER_ADDRESS_FLAG_NET_ONLY), such as that of Open MPI 5. */
 #if UCT_VERNO_MINOR >= 18
 #define UCT_DCX_UCX_IFACE_FLAGS UCT_IFACE_FLAG_INTER_NODE
 #else

@@ -24,7 +24,7 @@ uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
 #endif
 
 
-/* From 1.20 on a flag is needed for a cache that any thread uses. */
+/* A cache that any thread uses needs a flag since 1.20. */
 #if UCT_VERNO_MINOR >= 20
 #define UCT_DCX_UCX_RCACHE_FLAGS    UCS_RCACHE_FLAG_NEED_LRU_LOCK
 #else
@@ -111,9 +111,8 @@ uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
 #endif
 
 
-/* From 1.14 on there is a priority: the name of a network device takes
- * precedence over that of UCX's IB transports, and is the same
- * (ib_device.c). */
+/* The name has a priority since 1.14: that of a network device takes precedence
+ * over the name from UCX's IB transports, and is the same (ib_device.c). */
 #if UCT_VERNO_MINOR >= 14
 #define UCT_DCX_UCX_NAME_ARG        , 20
 #else

@@ -11,7 +11,7 @@
 #include <uct/base/uct_md.h>
 
 
-/* From 1.16 on UCX's transports use UCP's own cache. */
+/* UCX's transports use UCP's own cache since 1.16. */
 #if UCT_VERNO_MINOR >= 16
 typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
 #define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
