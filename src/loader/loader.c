@@ -4,14 +4,14 @@
  *
  * UCX opens only the modules of a list that was compiled into it, or those of
  * its own folder. When libuct.so looks for its transports, it calls
- * ucs_load_modules("uct", ...) of libucs.so; the function of that name below
- * comes first, lets the real one work, then opens libuct_dcx.so, whose
- * constructor registers the transport. A process that never uses UCT pays for
- * nothing but the mapping of this file.
+ * ucs_load_modules("uct", ...) of libucs.so. The function of that name below
+ * interposes it: it calls the real one, then opens libuct_dcx.so, whose
+ * constructor registers the transport. A process that never uses UCT pays only
+ * for the mapping of this file.
  *
  * It must not link with UCX: it is preloaded into every process of a job.
  *
- * Data types of MPI stand before UCX as well: see views/hook/hook.c.
+ * The same library interposes UCP for data types of MPI: see views/hook/hook.c.
  */
 #define _GNU_SOURCE
 #include "loader/loader.h"
@@ -53,9 +53,9 @@ loader_error(const char *fmt, ...)
     fprintf(stderr, "dcx: %s; going on without the dcx transport\n", line);
 }
 
-/* The first look fails where UCX came in with a dlopen()ed component, as in Open
- * MPI: its libraries are then in a scope that only a handle of their own
- * reaches. */
+/* Looks in @scope, then through a handle of @library: where a component that
+ * was dlopen()ed brought UCX, as in Open MPI, its libraries are in a scope that
+ * only a handle of their own reaches. */
 void *loader_ucx_symbol(void *scope, const char *library, const char *symbol)
 {
     void *addr = dlsym(scope, symbol);
@@ -69,13 +69,14 @@ void *loader_ucx_symbol(void *scope, const char *library, const char *symbol)
     return (handle == NULL) ? NULL : dlsym(handle, symbol);
 }
 
-/* The function that ours stands before */
+/* Returns the function that ours interposes, or NULL. */
 static void *loader_real_load_modules(void)
 {
     return loader_ucx_symbol(RTLD_NEXT, "libucs.so.0", "ucs_load_modules");
 }
 
-/* Writes DIR/name, where DIR holds the object that defines addr */
+/* Writes DIR/@name to @path, where DIR holds the object that defines @addr.
+ * Returns 0 or a negative errno. */
 static int loader_path_beside(void *addr, const char *name, char *path,
                               size_t max)
 {
@@ -94,8 +95,8 @@ static int loader_path_beside(void *addr, const char *name, char *path,
 }
 
 /*
- * The version of the UCX that runs, or NULL. Only libucp knows it; a process
- * that uses libuct alone gets the libucp that lies beside its libucs.
+ * Returns the version of the UCX that runs, or NULL. Only libucp knows it. A
+ * process that uses only libuct gets the libucp beside its libucs.
  */
 static const char *loader_ucx_version(void)
 {
@@ -123,7 +124,8 @@ static const char *loader_ucx_version(void)
     return (get_version == NULL) ? NULL : get_version();
 }
 
-/* A transport is built from the internal structures of one UCX version */
+/* Fails unless the UCX that runs has the version that dcx was built for: a
+ * transport is compiled against the internal structures of one version. */
 static int loader_check_version(void)
 {
     const char *version = loader_ucx_version();
@@ -160,7 +162,7 @@ static void loader_open_plugin(void)
         plugin = path;
     }
 
-    /* UCX never forgets a component, so that it must never be unmapped */
+    /* UCX never forgets a component, so it must never be unmapped. */
     loader_plugin_handle = dlopen(plugin,
                                   RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (loader_plugin_handle == NULL) {

@@ -1,17 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the rest of libdcx_loader.so needs of its first part: UCX, without being
- * linked with it, and the transport.
+ * Access to UCX and to the transport for the rest of libdcx_loader.so, which is
+ * linked with neither.
  */
 #ifndef LOADER_H
 #define LOADER_H
 
-/* A symbol of a UCX library that is in the process already, looked for in scope
- * (RTLD_NEXT or RTLD_DEFAULT) first; NULL: there is none. */
+/* Returns @symbol of a UCX library that the process has loaded, or NULL. Looks
+ * in @scope (RTLD_NEXT or RTLD_DEFAULT) first, then in @library. */
 void *loader_ucx_symbol(void *scope, const char *library, const char *symbol);
 
-/* libuct_dcx.so as a handle of dlopen(); NULL: it was not opened (yet: libuct
- * has not looked for its transports), or could not be. */
+/* Returns the handle of libuct_dcx.so, as of dlopen(). NULL: libuct has not
+ * looked for its transports yet, or the library could not be opened. */
 void *loader_plugin(void);
 
 #endif

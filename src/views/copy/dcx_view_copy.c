@@ -8,13 +8,13 @@
 #include <string.h>
 
 
-/* Bytes that are moved at a time from one view to another */
+/* Bytes that one step copies from one view to another */
 #define UCT_DCX_VIEW_BOUNCE 4096
 
 
 /* One side of a copy */
 typedef struct uct_dcx_view_side {
-    char         *memory; /* NULL: a view's */
+    char         *memory; /* NULL: it is a view */
     shape_data_t data;
     size_t       offset;  /* in the data */
 } uct_dcx_view_side_t;
@@ -47,7 +47,7 @@ uct_dcx_view_side_init(uct_dcx_view_side_t *side, uint64_t address,
 }
 
 
-/* From a view to a view */
+/* Copies from a view to a view, through a buffer on the stack. */
 static void uct_dcx_view_bounce(const uct_dcx_view_side_t *dest,
                                 const uct_dcx_view_side_t *src, size_t length)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Bytes moved by the processor where a view is on one side or on both. Called
- * by the copy transport, from any thread.
+ * Copies bytes by the processor where one side or both are views. The copy
+ * transport calls it, from any thread.
  */
 #ifndef UCT_DCX_VIEW_COPY_H
 #define UCT_DCX_VIEW_COPY_H
@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 
-/* Either address is one of a view that is open, or of memory of this process.
- * An address that no view has, or bytes behind the end of one, are logged and
- * nothing is moved. */
+/* Copies @length bytes. Each address is one of an open view, or of memory of
+ * this process. Returns UCS_ERR_INVALID_ADDR, logged, and copies nothing, if no
+ * open view has the address, or the view ends before @length bytes. */
 ucs_status_t uct_dcx_view_copy(uint64_t dest, uint64_t src, size_t length);
 
 #endif

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The transport "dcx_view": copies between views and memory of one process, for
- * UCP, which packs from and unpacks to views by it. An operation has ended when
- * it returns, so that there is nothing to progress, to flush or to wait for.
- * Called by UCT; an interface is nothing but an identity, and an endpoint
- * nothing but a way to its own interface.
+ * The transport "dcx_view": copies between views and memory of one process. UCP
+ * packs from views and unpacks to them by it. An operation is complete when it
+ * returns, so there is nothing to progress, to flush or to wait for. An
+ * interface is only an identity; an endpoint only leads to its own interface.
+ * Called by UCT.
  */
 #include "views/view/dcx_view.h"
 #include "dcx_view_copy.h"
@@ -16,12 +16,12 @@
 #include <limits.h>
 
 
-/* Entries of an operation: as many as UCP has (UCP_MAX_IOV) */
+/* Entries of an operation, as many as UCP uses (UCP_MAX_IOV) */
 #define UCT_DCX_VIEW_MAX_IOV   16
 
-/* So bad that UCP takes any other transport where there is one. It is a lane of
- * endpoints to themselves all the same, but one that is used for nothing: the
- * best one has more than 10 times its bandwidth (UCX_MULTI_LANE_MAX_RATIO). */
+/* So slow that UCP prefers any other transport. UCP still makes it a lane of
+ * endpoints to the own process, but never uses that: the best lane has more
+ * than 10 times its bandwidth (UCX_MULTI_LANE_MAX_RATIO). */
 #define UCT_DCX_VIEW_LATENCY   1e-3 /* seconds */
 #define UCT_DCX_VIEW_BANDWIDTH 1e6  /* bytes a second */
 
@@ -184,8 +184,8 @@ uct_dcx_view_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
 
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_dcx_view_iface_t, uct_iface_t);
 
-/* UCP wants pending requests of interfaces for long messages, and events if the
- * user sleeps. Nothing ever waits. */
+/* UCP requires pending requests for long messages, and events if the user
+ * sleeps. Nothing ever waits here. */
 static uct_iface_ops_t uct_dcx_view_iface_ops = {
     .ep_put_short             = uct_dcx_view_ep_put_short,
     .ep_put_zcopy             = uct_dcx_view_ep_put_zcopy,

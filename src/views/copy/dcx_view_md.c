@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * UCP makes endpoints that copy to and from memory of a type only with a domain
- * that takes host memory and that type, and has an interface that moves both
- * (ucp_wireup_add_rma_lanes()); which type it is for, it reads from
- * 'access_mem_types' (ucp_worker_mem_type_eps_create()), where UCX 1.22 wants
- * host memory, too.
+ * that registers host memory and that type, and an interface that moves both
+ * (ucp_wireup_add_rma_lanes()). It reads the type from @access_mem_types
+ * (ucp_worker_mem_type_eps_create()), where UCX 1.22 requires host memory, too.
  */
 #include "dcx_view_md.h"
 #include "views/view/dcx_view.h"
@@ -30,7 +29,8 @@ uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
 }
 
 
-/* A handle that is not UCT_MEM_HANDLE_NULL, and that nobody looks into */
+/* Returns an opaque handle other than UCT_MEM_HANDLE_NULL; registers nothing.
+ * */
 static ucs_status_t
 uct_dcx_view_md_mem_reg(uct_md_h md, void *address, size_t length,
                         uint64_t flags, uct_mem_h *memh_p)
@@ -87,7 +87,7 @@ uct_dcx_view_query_md_resources(uct_component_t *component,
                                 uct_md_resource_desc_t **resources_p,
                                 unsigned *num_resources_p)
 {
-    /* UCX warns of options that nobody reads */
+    /* Read the options: UCX warns of those that are not read. */
     (void)uct_dcx_view_get_policy();
     if (uct_dcx_view_memory_type() == UCS_MEMORY_TYPE_UNKNOWN) {
         return uct_md_query_empty_md_resource(resources_p, num_resources_p);

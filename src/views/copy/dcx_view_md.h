@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The component "dcx_view" and its memory domain, of which there is one as
- * soon as views are enabled and none before. It registers what UCP names,
- * memory or views, by doing nothing: its transport moves bytes by the
- * processor. Called by UCT.
+ * The component "dcx_view" and its memory domain, which exists only once views
+ * are enabled. Registration of memory or views does nothing, as the transport
+ * copies by the processor. Called by UCT.
  */
 #ifndef UCT_DCX_VIEW_MD_H
 #define UCT_DCX_VIEW_MD_H

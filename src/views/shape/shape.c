@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What can be asked of a shape. Nothing here changes one, so any thread may.
+ * Queries of a shape. They do not change it, so any thread may call them.
  */
 #include "shape_box.h"
 
@@ -39,7 +39,7 @@ int shape_as_nest(const shape_data_t *data, shape_nest_t *nest)
 }
 
 
-/* A block that is still to be told: the next may be adjacent */
+/* The block that @add has not been called for yet: the next may be adjacent. */
 typedef struct shape_each {
     shape_add_t add;
     void        *arg;
@@ -84,7 +84,7 @@ static int shape_each_row(shape_each_t *each, char *address, size_t bytes,
     return ret;
 }
 
-/* 'num_dims' is at least 1 */
+/* @num_dims is at least 1. */
 static int shape_each_dims(shape_each_t *each, char *address, size_t bytes,
                            const shape_dim_t *dims, unsigned num_dims)
 {

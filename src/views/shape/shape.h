@@ -1,21 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shape: where the bytes of a data type lie, seen from the address that a
- * call is given, in the order in which they travel. Made once for a type by a
- * builder (shape_build.h), then constant; it knows neither MPI nor UCX nor a
- * device.
+ * A shape: where the bytes of a data type lie, relative to the address that a
+ * call is given, in the order in which they travel. A builder (shape_build.h)
+ * makes it once for a type; then it is constant. It knows neither MPI nor UCX
+ * nor a device.
  *
- *   shape    'repeat' times round, 'stride' bytes apart: nest 0, nest 1, ...
- *   nest     a block of 'bytes' at 'offset', in up to SHAPE_MAX_DIMS
+ *   shape    @repeat rounds, @stride bytes apart, each of nest 0, nest 1, ...
+ *   nest     a block of @bytes at @offset, repeated in up to SHAPE_MAX_DIMS
  *            dimensions, of which dims[0] is the innermost
  *
- * An element of the type is one shape; element i of a message lies i * 'extent'
+ * An element of the type is one shape. Element i of a message lies i * @extent
  * bytes behind the first.
  *
  *   MPI_Type_vector(5, 2, 6, MPI_DOUBLE)      one nest: 16 bytes, dims {5, 48}
  *   a face of a box                           one nest: rows, then planes
  *   MPI_Type_indexed()                        a nest for each block that does
- *                                             not go on what one before began
+ *                                             not continue the nest before it
  *   an array of {double, char}                two nests, repeated
  */
 #ifndef SHAPE_H
@@ -45,33 +45,34 @@ typedef struct shape_nest {
 } shape_nest_t;
 
 
-/* Where a nest's bytes are in those of a round, and the nest's offset */
+/* The position of a nest, packed and in memory */
 typedef struct shape_place {
-    size_t    begin;
-    ptrdiff_t offset;
+    size_t    begin;  /* of its bytes within the packed bytes of a round */
+    ptrdiff_t offset; /* shape_nest_t::offset */
 } shape_place_t;
 
 
 typedef struct shape {
-    uint64_t     id;         /* of no other shape of this process, ever; 0: its
-                              * owner uses it once */
+    uint64_t     id;         /* unique in this process, never reused; 0: its
+                              * owner uses the shape once */
     size_t       size;       /* bytes of an element; 0: it has none */
-    ptrdiff_t    extent;     /* from an element to the next; may be negative */
+    ptrdiff_t    extent;     /* bytes from an element to the next; may be
+                              * negative */
     ptrdiff_t    begin;      /* offset of the lowest byte of an element */
-    ptrdiff_t    end;        /* ... and behind the highest */
+    ptrdiff_t    end;        /* offset behind its highest byte */
     size_t       num_blocks; /* of an element */
-    size_t       repeat;     /* at least 1 */
-    ptrdiff_t    stride;     /* from a round to the next */
-    unsigned     num;        /* nests */
+    size_t       repeat;     /* rounds of an element, at least 1 */
+    ptrdiff_t    stride;     /* bytes from a round to the next */
+    unsigned     num;        /* nests of a round */
     int          is_list;    /* no nest has dimensions */
     size_t       block;      /* bytes of each block of a list, 0: they differ */
     size_t       round;      /* bytes of a round */
-    const shape_place_t *places; /* of the nests, and of the end of a round */
+    const shape_place_t *places; /* of the nests, then of the round's end */
     shape_nest_t nests[];
 } shape_t;
 
 
-/* What a call is given: 'count' elements at 'buffer', which the caller keeps */
+/* The data of a call: @count elements at @buffer. The caller owns the shape. */
 typedef struct shape_data {
     const shape_t *shape;
     char          *buffer;
@@ -85,21 +86,23 @@ static inline size_t shape_length(const shape_data_t *data)
 }
 
 
-/* The lowest byte, and the one behind the highest. There are bytes. */
+/* Stores the lowest address and the one behind the highest. The data must have
+ * at least one byte. */
 void shape_span(const shape_data_t *data, char **begin_p, char **end_p);
 
-/* Whether all elements are one nest: rounds and elements have become dimensions
- * of it, adjacent blocks one. Returns 0 if they are not, or it would have more
- * than SHAPE_MAX_DIMS dimensions. */
+/* Describes all elements as one nest: rounds and elements become dimensions,
+ * adjacent blocks become one. Returns 0 if a round has several nests, there are
+ * no elements, or it takes more than SHAPE_MAX_DIMS dimensions. */
 int shape_as_nest(const shape_data_t *data, shape_nest_t *nest);
 
-/* Calls 'add' for each block in order, adjacent ones as one, until it returns
- * non-zero, which is returned. */
+/* Calls @add for each block in order, once for adjacent ones, until it returns
+ * non-zero. Returns the last value of @add. */
 typedef int (*shape_add_t)(void *arg, char *address, size_t bytes);
 int shape_for_each(const shape_data_t *data, shape_add_t add, void *arg);
 
-/* By the processor: 'length' bytes from byte 'offset' of the data on, into
- * 'dest' or out of 'src'. They are there. Blocks may overlap in a gather. */
+/* Copy @length bytes from byte @offset of the data on by the processor: out of
+ * the data into @dest, or from @src into the data. The data must have these
+ * bytes. In a gather, blocks may overlap. */
 void shape_gather(const shape_data_t *data, size_t offset, void *dest,
                   size_t length);
 void shape_scatter(const shape_data_t *data, size_t offset, const void *src,

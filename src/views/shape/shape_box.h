@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Blocks of one kind in dimensions, of which there may be more than a nest has:
- * what the files of this room compute with. A dimension that goes on where the
- * one inside it ends becomes a part of that, so equal boxes look equal.
+ * Blocks of one kind in dimensions, more of them than a nest may have: the form
+ * in which the files of this room compute. A dimension that continues the one
+ * inside it is merged into that, so equal boxes have equal dimensions.
  */
 #ifndef SHAPE_BOX_H
 #define SHAPE_BOX_H
@@ -16,14 +16,14 @@ enum {
 
 
 typedef struct shape_box {
-    const shape_t *rounds; /* whose rounds these are, or NULL: plain blocks */
+    const shape_t *rounds; /* the shape that has these rounds; NULL: blocks */
     size_t      bytes;     /* of a round or a block */
     unsigned    num_dims;
     shape_dim_t dims[SHAPE_BOX_DIMS];
 } shape_box_t;
 
 
-/* Whether 'count' steps of a dimension end where its next one would be */
+/* Returns 1 if a step of @stride bytes begins where @dim ends. */
 static inline int shape_dim_goes_on(const shape_dim_t *dim, ptrdiff_t stride)
 {
     ptrdiff_t end;
@@ -32,7 +32,7 @@ static inline int shape_dim_goes_on(const shape_dim_t *dim, ptrdiff_t stride)
            (end == stride);
 }
 
-/* One more dimension outside. It is none if its blocks are adjacent. */
+/* Adds a dimension outside, or merges it if its blocks are adjacent. */
 static inline void shape_box_put(shape_box_t *box, size_t count,
                                  ptrdiff_t stride)
 {
@@ -75,7 +75,7 @@ static inline void shape_box_of_nest(shape_box_t *box, const shape_nest_t *nest)
     shape_box_put_dims(box, nest->dims, nest->num_dims);
 }
 
-/* An element. That of one nest is blocks, another one is rounds. */
+/* Describes an element: blocks if it has one nest, else rounds. */
 static inline void shape_box_of_shape(shape_box_t *box, const shape_t *shape)
 {
     if (shape->num == 1) {

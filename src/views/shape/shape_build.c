@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A builder keeps a list of nests. What is appended is merged into the last one
- * where it can, and that into the one before: each merge makes the list
- * shorter, so the work is linear and the list as short as the blocks are
- * regular.
+ * A builder keeps a list of nests. An appended nest is merged into the last one
+ * if possible, and that into the one before. Each merge makes the list shorter,
+ * so the work is linear, and regular blocks make a short list.
  */
 #include "shape_build.h"
 #include "shape_box.h"
@@ -16,8 +15,8 @@
 
 
 enum {
-    /* nests that the end of the list may have beyond the limit: a part of what
-     * will be merged when it is complete, in each dimension */
+    /* nests that the list may have beyond the limit: at its end, each dimension
+     * may have nests that are merged only when the dimension is complete */
     SHAPE_BUILD_SPARE = 2 * SHAPE_MAX_DIMS
 };
 
@@ -26,7 +25,7 @@ struct shape_builder {
     int          is_failed;
     size_t       max_nests;
     size_t       capacity; /* of the list */
-    size_t       size;     /* bytes of its nests, once */
+    size_t       size;     /* bytes of the nests, in one round */
     shape_list_t list;
 };
 
@@ -62,7 +61,7 @@ static int shape_build_reserve(shape_builder_t *builder)
     return 1;
 }
 
-/* Whether the limit leaves room for one more nest, and memory does */
+/* Returns 1 if the limit and memory allow one more nest. */
 static int shape_build_has_room(shape_builder_t *builder)
 {
     return (builder->list.num < (builder->max_nests + SHAPE_BUILD_SPARE)) &&
@@ -98,7 +97,7 @@ static void shape_build_append(shape_builder_t *builder,
     shape_build_merge(list);
 }
 
-/* All nests of a list, 'offset' bytes further on */
+/* Appends all nests of a list, @offset bytes further on. */
 static void shape_build_append_list(shape_builder_t *builder,
                                     const shape_nest_t *nests, size_t num,
                                     ptrdiff_t offset)
@@ -113,7 +112,7 @@ static void shape_build_append_list(shape_builder_t *builder,
     }
 }
 
-/* Something follows the rounds: from now on they are a part of a list */
+/* Turns the rounds into a list, before something else is appended. */
 static void shape_build_unroll(shape_builder_t *builder)
 {
     shape_list_t rounds = builder->list;
@@ -134,7 +133,7 @@ static void shape_build_unroll(shape_builder_t *builder)
     free(rounds.nests);
 }
 
-/* A nest: the 'num_dims' inner dimensions of a box of blocks */
+/* Appends a nest: the @num_dims inner dimensions of a box of blocks. */
 static void shape_build_append_box(shape_builder_t *builder,
                                    const shape_box_t *box, unsigned num_dims,
                                    ptrdiff_t offset)
@@ -155,7 +154,7 @@ static void shape_build_append_box(shape_builder_t *builder,
     shape_build_append(builder, &nest);
 }
 
-/* How many dimensions of a box the nests have that it is appended as */
+/* Returns how many dimensions of the box a nest takes. */
 static unsigned shape_build_inner(const shape_box_t *box)
 {
     if (box->rounds != NULL) {
@@ -165,7 +164,7 @@ static unsigned shape_build_inner(const shape_box_t *box)
     return (box->num_dims < SHAPE_MAX_DIMS) ? box->num_dims : SHAPE_MAX_DIMS;
 }
 
-/* Dimensions that no nest takes become a list */
+/* Appends a box as nests: dimensions that no nest takes become a list. */
 static void shape_build_unfold(shape_builder_t *builder, const shape_box_t *box,
                                unsigned num_dims, ptrdiff_t offset)
 {
@@ -219,8 +218,8 @@ void shape_build_add(shape_builder_t *builder, const shape_nest_t *nest)
     shape_build_unfold(builder, &box, box.num_dims, nest->offset);
 }
 
-/* What stands alone keeps its outermost dimension as rounds, if no nest can
- * have it. Something that follows ends that. */
+/* Appends a box. If it is the first, and no nest takes its outermost dimension,
+ * that becomes rounds, until something else is appended. */
 static void shape_build_append_rounds(shape_builder_t *builder,
                                       const shape_box_t *box, ptrdiff_t offset)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Builds a shape from its blocks, in the order in which they travel. What comes
- * at equal distances becomes a dimension, whatever calls it comes by: so a list
- * of the rows of a matrix ends as the same shape as a vector of them.
+ * Builds a shape from its blocks, in the order in which they travel. Blocks at
+ * equal distances become a dimension, in one call or in several: a list of the
+ * rows of a matrix results in the same shape as a vector of them.
  */
 #ifndef SHAPE_BUILD_H
 #define SHAPE_BUILD_H
@@ -12,25 +12,24 @@
 
 typedef struct shape_builder shape_builder_t;
 
-/* A builder of shapes of up to 'max_nests' nests, or NULL: no memory. Ended by
- * shape_build_end(). */
+/* Returns a builder of a shape of up to @max_nests nests, or NULL if there is
+ * no memory. shape_build_end() frees it. */
 shape_builder_t *shape_build_begin(size_t max_nests);
 
-/* Appends the blocks of a nest (its 'length' is not looked at). A count of 1 in
- * a dimension is allowed here, as are 0 bytes and a count of 0: nothing is
- * appended. */
+/* Appends the blocks of @nest, whose @length is ignored. A dimension may have a
+ * count of 1. With 0 bytes or a count of 0, nothing is appended. */
 void shape_build_add(shape_builder_t *builder, const shape_nest_t *nest);
 
-/* Appends all that a shape has, 'offset' bytes further on, in 'num_dims'
- * dimensions outside of it, at most SHAPE_MAX_DIMS: what a type of types needs.
- * Several nests stay rounds of a shape only if nothing else is appended, before
- * or after. */
+/* Appends all blocks of @shape, @offset bytes further on, repeated in @num_dims
+ * outer dimensions, at most SHAPE_MAX_DIMS. Types of types need this. Several
+ * nests stay rounds of a shape only if nothing else is appended, before or
+ * after. */
 void shape_build_add_shape(shape_builder_t *builder, const shape_t *shape,
                            ptrdiff_t offset, const shape_dim_t *dims,
                            unsigned num_dims);
 
-/* Frees the builder. Returns the shape, which the caller frees by free(), or
- * NULL: too many nests, offsets beyond 62 bits, a length beyond 63, no
+/* Frees the builder. Returns the shape, which the caller frees by free(). NULL:
+ * too many nests, offsets beyond 62 bits, a length beyond 63 bits, or no
  * memory. */
 shape_t *shape_build_end(shape_builder_t *builder, ptrdiff_t extent);
 

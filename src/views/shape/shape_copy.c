@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Gather and scatter by the processor. The first byte is found by division, and
- * in a list by search. A dimension is a part of a first step, whole steps, and
- * a part of a last one; what is whole goes in runs.
+ * in a list by search. A dimension is copied as the rest of a first step, whole
+ * steps, and the begin of a last one. Whole steps are copied in runs.
  */
 #include "shape_box.h"
 #include "shape_run.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 
-/* A copy under way: the side that is contiguous */
+/* The state of a copy: its contiguous side */
 typedef struct shape_copy {
     char   *packed;
     size_t left;
@@ -18,10 +18,10 @@ typedef struct shape_copy {
 } shape_copy_t;
 
 
-/* What a copy goes through */
+/* The data of a copy as a box */
 typedef struct shape_way {
     shape_box_t box;
-    size_t      lengths[SHAPE_BOX_DIMS]; /* of what a dimension counts */
+    size_t      lengths[SHAPE_BOX_DIMS]; /* bytes of a step of a dimension */
 } shape_way_t;
 
 
@@ -35,7 +35,7 @@ static void shape_copy_run(shape_copy_t *copy, const shape_run_t *run)
 }
 
 
-/* A block, or as much of it as is left */
+/* Copies a block, or as many of its bytes as are left. */
 static void shape_copy_block(shape_copy_t *copy, char *at, size_t bytes)
 {
     size_t length = (bytes < copy->left) ? bytes : copy->left;
@@ -50,7 +50,7 @@ static void shape_copy_block(shape_copy_t *copy, char *at, size_t bytes)
     copy->left   -= length;
 }
 
-/* All blocks of up to two dimensions */
+/* Copies all blocks of up to two dimensions. */
 static void shape_copy_rows(shape_copy_t *copy, char *at, size_t bytes,
                             const shape_dim_t *dims, unsigned num_dims)
 {
@@ -66,7 +66,7 @@ static void shape_copy_rows(shape_copy_t *copy, char *at, size_t bytes,
 }
 
 
-/* The nest that byte 'offset' of a round is in */
+/* Returns the index of the nest that has byte @offset of a round. */
 static unsigned shape_find(const shape_t *shape, size_t offset)
 {
     unsigned low  = 0;
@@ -89,8 +89,8 @@ static unsigned shape_find(const shape_t *shape, size_t offset)
     return low;
 }
 
-/* The whole blocks from one on that are left of a round. Returns the next
- * one. */
+/* Copies the whole blocks that are left of a round, from block @i on. Returns
+ * the index of the next block. */
 static unsigned
 shape_copy_places(shape_copy_t *copy, const shape_t *shape, unsigned i,
                   char *at)
@@ -110,7 +110,7 @@ shape_copy_places(shape_copy_t *copy, const shape_t *shape, unsigned i,
     return next;
 }
 
-/* A part of a block in a list */
+/* Copies a block of a list, from byte @offset on. */
 static void shape_copy_place(shape_copy_t *copy, const shape_place_t *place,
                              char *at, size_t offset)
 {
@@ -187,7 +187,8 @@ static void shape_copy_round(shape_copy_t *copy, const shape_t *shape, char *at,
     }
 }
 
-/* What the dimensions count, a block or a round, from byte 'offset' on */
+/* Copies one step of the innermost dimension, a block or a round, from byte
+ * @offset on. */
 static void shape_copy_inner(shape_copy_t *copy, const shape_box_t *box,
                              char *at, size_t offset)
 {
@@ -198,14 +199,15 @@ static void shape_copy_inner(shape_copy_t *copy, const shape_box_t *box,
     }
 }
 
-/* Whether one run takes that many dimensions */
+/* Returns 1 if one run takes @num_dims dimensions. */
 static int shape_box_is_run(const shape_box_t *box, unsigned num_dims)
 {
     return (box->rounds == NULL) ? (num_dims <= 2) :
                                    (box->rounds->is_list && (num_dims == 1));
 }
 
-/* 'count' whole steps of the outermost of 'num_dims' dimensions, in one run */
+/* Copies @count whole steps of the outermost of @num_dims dimensions, in one
+ * run. */
 static void shape_copy_steps(shape_copy_t *copy, const shape_box_t *box,
                              unsigned num_dims, char *at, size_t count)
 {
@@ -229,7 +231,8 @@ static void shape_copy_steps(shape_copy_t *copy, const shape_box_t *box,
     shape_copy_run(copy, &run);
 }
 
-/* ... in as many as it takes */
+/* Copies @count whole steps of the outermost of @num_dims dimensions, in as
+ * many runs as it takes. */
 static void shape_copy_whole(shape_copy_t *copy, const shape_box_t *box,
                              unsigned num_dims, char *at, size_t count)
 {
@@ -251,7 +254,8 @@ static void shape_copy_whole(shape_copy_t *copy, const shape_box_t *box,
     }
 }
 
-/* As much as is left of 'num_dims' dimensions, from byte 'offset' on */
+/* Copies the bytes that are left of @num_dims dimensions, from byte @offset
+ * on. */
 static void shape_copy_dims(shape_copy_t *copy, const shape_way_t *way,
                             unsigned num_dims, char *at, size_t offset)
 {
@@ -287,7 +291,7 @@ static void shape_copy_dims(shape_copy_t *copy, const shape_way_t *way,
     }
 }
 
-/* Whether the data are blocks at one distance, as most are */
+/* Returns 1 if the data are blocks at one distance, the most common case. */
 static int shape_data_is_row(const shape_data_t *data)
 {
     const shape_t *shape = data->shape;
@@ -296,7 +300,7 @@ static int shape_data_is_row(const shape_data_t *data)
            (shape->nests[0].num_dims == 1);
 }
 
-/* What the general way comes to for a row, without the way */
+/* Fast path: copies a row as shape_copy_dims() would, without a box. */
 static void shape_copy_row(shape_copy_t *copy, const shape_nest_t *nest,
                            char *at, size_t offset)
 {

@@ -9,8 +9,8 @@
 
 
 enum {
-    /* blocks of which a nest is not worth its dimensions, in a list: blocks
-     * that are equal and equidistant by accident */
+    /* Nests of up to this many blocks are split in a list: the blocks may be
+     * equal and equidistant by accident. */
     SHAPE_LIST_FEW = 8
 };
 
@@ -25,7 +25,7 @@ static int shape_nest_is_few(const shape_nest_t *nest)
     return shape_nest_blocks(nest) <= SHAPE_LIST_FEW;
 }
 
-/* Nests of the list if those of few blocks are a nest for each block */
+/* Returns how many nests the list has once those of few blocks are split. */
 static size_t shape_list_count_spread(const shape_list_t *list)
 {
     size_t num = 0;
@@ -98,7 +98,8 @@ static void shape_list_spread(shape_list_t *list, size_t max_nests)
     list->num   = num;
 }
 
-/* All nests are those 'period' before them, further on */
+/* Returns 1 if each nest repeats the one @period before it, always at the same
+ * distance. */
 static int shape_list_is_period(const shape_list_t *list, size_t period)
 {
     const shape_nest_t *nests = list->nests;
@@ -117,7 +118,7 @@ static int shape_list_is_period(const shape_list_t *list, size_t period)
     return 1;
 }
 
-/* The smallest number of nests of which the others are repetitions */
+/* Returns the smallest number of nests of which the others are repetitions. */
 static size_t shape_list_period(const shape_list_t *list)
 {
     size_t period;
@@ -149,7 +150,7 @@ void shape_list_find_rounds(shape_list_t *list, size_t max_nests)
 }
 
 
-/* Nothing but nests and rounds is set */
+/* Allocates a shape, and sets only its nests and rounds. */
 static shape_t *shape_alloc(const shape_list_t *list)
 {
     size_t nests_size = list->num * sizeof(shape_nest_t);
@@ -169,7 +170,7 @@ static shape_t *shape_alloc(const shape_list_t *list)
     return shape;
 }
 
-/* What a round is: the sum of its nests */
+/* Sums up the nests: sets their places and the fields of a round. */
 static void shape_measure_round(shape_t *shape, shape_place_t *places,
                                 shape_range_t *round)
 {
@@ -196,7 +197,7 @@ static void shape_measure_round(shape_t *shape, shape_place_t *places,
     places[i].begin = round->length;
 }
 
-/* Returns 0 on overflow */
+/* Sets the fields of an element. Returns 0 on overflow. */
 static int shape_measure(shape_t *shape)
 {
     shape_range_t range = {0};

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A list of nests, which may be rounds: what a shape is made of when no more is
- * to be appended.
+ * A list of nests, which may be rounds. A shape is made of it when all blocks
+ * have been appended.
  */
 #ifndef SHAPE_LIST_H
 #define SHAPE_LIST_H
@@ -17,11 +17,13 @@ typedef struct shape_list {
 } shape_list_t;
 
 
-/* Makes rounds of a list that repeats itself. What was merged by accident is
- * taken back first, as long as the list has no more than 'max_nests'. */
+/* Makes rounds of a list that repeats itself. First splits nests of few blocks,
+ * which may have been merged by accident, unless the list would then have more
+ * than @max_nests. */
 void shape_list_find_rounds(shape_list_t *list, size_t max_nests);
 
-/* NULL: no memory, or sums that overflow */
+/* Returns the shape, which the caller frees by free(). NULL: there is no
+ * memory, or a sum overflows. */
 shape_t *shape_list_to_shape(const shape_list_t *list, ptrdiff_t extent);
 
 #endif

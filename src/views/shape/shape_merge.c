@@ -29,15 +29,15 @@ static int shape_merge_adjacent(shape_nest_t *nest, const shape_nest_t *next)
     return 1;
 }
 
-/* How often a nest is there in its outermost dimension, if that is
- * 'num_dims' */
+/* Returns the count of dimension @num_dims, the outermost; 1 if the nest does
+ * not have it. */
 static size_t shape_merge_count(const shape_nest_t *nest, unsigned num_dims)
 {
     return (nest->num_dims == num_dims) ? nest->dims[num_dims - 1].count : 1;
 }
 
-/* The outermost dimension of one goes on with the other, which has that
- * dimension, too, or is one step of it */
+/* Merges nests along their outermost dimension: each has that dimension or is
+ * one step of it, and @next begins where @nest ends. */
 static int shape_merge_along(shape_nest_t *nest, const shape_nest_t *next)
 {
     unsigned num_dims = (nest->num_dims > next->num_dims) ? nest->num_dims :
@@ -69,7 +69,7 @@ static int shape_merge_along(shape_nest_t *nest, const shape_nest_t *next)
     return 1;
 }
 
-/* Two of the same: the first of a dimension */
+/* Merges two equal nests into a new dimension. */
 static int shape_merge_pair(shape_nest_t *nest, const shape_nest_t *next)
 {
     shape_dim_t *dim = &nest->dims[nest->num_dims];

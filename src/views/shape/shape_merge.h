@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * When two nests that follow each other are one. They are as boxes make them:
- * counts of at least 2, nothing in them that goes on or is adjacent.
+ * Merges two nests that follow each other. Both have the form that boxes give:
+ * counts of at least 2, no dimension that continues another, no adjacent
+ * blocks.
  */
 #ifndef SHAPE_MERGE_H
 #define SHAPE_MERGE_H
@@ -9,14 +10,14 @@
 #include "shape.h"
 
 
-/* Returns non-zero if 'nest' now has what 'next' had, too */
+/* Merges @next into @nest. Returns 0 if that is not possible. */
 int shape_merge(shape_nest_t *nest, const shape_nest_t *next);
 
-/* The block 'next' is adjacent to the last one of 'nest', a row: it takes that
- * over. Returns 0 if it is not so. */
+/* Moves the last block of the row @nest to the block @next, which is adjacent.
+ * Returns 0 if it is not. */
 int shape_merge_last(shape_nest_t *nest, shape_nest_t *next);
 
-/* Blocks and the 'num_dims' inner dimensions are the same */
+/* Returns 1 if blocks and the @num_dims inner dimensions are the same. */
 int shape_merge_same(const shape_nest_t *nest, const shape_nest_t *next,
                      unsigned num_dims);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The bytes that blocks cover, with all sums checked: what has a range can be
- * computed with.
+ * The range of bytes that blocks cover, with all sums checked: later sums over
+ * blocks with a valid range need no checks.
  */
 #ifndef SHAPE_RANGE_H
 #define SHAPE_RANGE_H
@@ -9,7 +9,7 @@
 #include "shape.h"
 
 
-/* Offsets are within these, so the difference of two of them has 63 bits */
+/* Limits of offsets: the difference of any two has 63 bits at most. */
 #define SHAPE_MAX_OFFSET ((ptrdiff_t)1 << 62)
 
 
@@ -36,7 +36,8 @@ static inline int shape_range_init(shape_range_t *range, ptrdiff_t offset,
            shape_range_is_valid(range);
 }
 
-/* What is covered by 'count' of it, 'stride' apart. Returns 0 on overflow. */
+/* Extends @range to @count copies, @stride bytes apart. Returns 0 on
+ * overflow. */
 static inline int shape_range_repeat(shape_range_t *range, size_t count,
                                      ptrdiff_t stride)
 {
@@ -75,7 +76,8 @@ static inline int shape_range_of_nest(shape_range_t *range,
            shape_range_repeat_dims(range, nest->dims, nest->num_dims);
 }
 
-/* An element of a shape, 'offset' bytes further on */
+/* Stores the range of an element, @offset bytes further on. Returns 0 on
+ * overflow. */
 static inline int shape_range_of_shape(shape_range_t *range,
                                        const shape_t *shape, ptrdiff_t offset)
 {

@@ -1,27 +1,27 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One loop for rows and one for lists, each made once for each usual size, for
- * each step of other ones, and for both directions.
+ * One loop for rows and one for lists. The compiler instantiates each for every
+ * usual block size, for every step that copies other sizes, and for both
+ * directions.
  */
 #include "shape_run.h"
 
 #include <string.h>
 
 
-/* 'bytes' or 'step', and the direction, are constants in what these are inlined
- * into */
+/* Inlining makes @bytes or @step, and the direction, constants. */
 #define SHAPE_INLINE static inline __attribute__((always_inline))
 
 
 enum {
-    SHAPE_NO_STEP   = 0,    /* memcpy(): for more it has wider registers */
-    SHAPE_MAX_STEPS = 96,   /* bytes. A call costs more than to copy a few. */
-    SHAPE_FAR       = 4096, /* blocks so far apart share one set of the cache */
-    SHAPE_FAR_LOADS = 12    /* ... that has so many lines */
+    SHAPE_NO_STEP   = 0,    /* memcpy(): wider registers, for long blocks */
+    SHAPE_MAX_STEPS = 96,   /* bytes up to which steps beat a call */
+    SHAPE_FAR       = 4096, /* bytes between blocks of one set of the cache */
+    SHAPE_FAR_LOADS = 12    /* lines of a set */
 };
 
 
-/* The last step may begin within the one before */
+/* Copies @bytes in steps. The last step may overlap the one before. */
 SHAPE_INLINE void shape_copy_bytes(char *dest, const char *src, size_t bytes,
                                    size_t step)
 {
@@ -48,7 +48,7 @@ SHAPE_INLINE void shape_move(char *packed, char *at, size_t bytes, size_t step,
     }
 }
 
-/* The widest one that 'bytes' have room for */
+/* Returns the widest step that @bytes have room for. */
 SHAPE_INLINE size_t shape_step(size_t bytes)
 {
     if (bytes > SHAPE_MAX_STEPS) {
@@ -58,7 +58,7 @@ SHAPE_INLINE size_t shape_step(size_t bytes)
     return (bytes >= 16) ? 16 : (bytes >= 8) ? 8 : (bytes >= 4) ? 4 : 1;
 }
 
-/* A block of a list of which no two need be alike */
+/* Copies a block of a list whose blocks differ in length. */
 SHAPE_INLINE void shape_move_any(char *packed, char *at, size_t bytes,
                                  int is_scatter)
 {
@@ -194,12 +194,13 @@ static char *shape_run_near(const shape_run_t *run, char *packed)
     return shape_run_by_size(run, packed, 0);
 }
 
-/* Short blocks of which many would be loaded at once, into one set of the first
- * cache: beyond what it has room for they hinder each other, up to a third of
- * the time. So the next ones wait for the last byte. */
+/* Gathers short blocks that all map to one set of the L1 cache. More loads at
+ * once than the set has lines evict each other, which costs up to a third of
+ * the time. So the next loads wait for the last byte of SHAPE_FAR_LOADS
+ * blocks. */
 static char *shape_run_far(const shape_run_t *run, char *packed)
 {
-    static const volatile char none = 0; /* the compiler does not know that */
+    static const volatile char none = 0; /* hides the value from the compiler */
     shape_run_t part                = *run;
     size_t i, left;
 

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The inner loops of a copy: whole blocks of a size, in rows or in a list.
+ * The inner loops of a copy: whole blocks, in rows or in a list.
  */
 #ifndef SHAPE_RUN_H
 #define SHAPE_RUN_H
@@ -8,8 +8,9 @@
 #include "shape.h"
 
 
-/* Whole blocks of 'bytes': row.count of them, rows.count times. If there is a
- * list, a row is what it says, and 0 bytes are as many as it says. */
+/* Whole blocks of @bytes: row.count blocks in a row, rows.count rows. With
+ * @list, the blocks of a row are where it says. If @bytes is 0, their lengths
+ * are those of the list. */
 typedef struct shape_run {
     char                *at;
     size_t              bytes;
@@ -19,7 +20,8 @@ typedef struct shape_run {
 } shape_run_t;
 
 
-/* To 'packed' and from there. Returns its end. */
+/* Copy the blocks to @packed (gather) or from there (scatter). Return the end
+ * of the packed bytes. */
 char *shape_run_gather(const shape_run_t *run, char *packed);
 char *shape_run_scatter(const shape_run_t *run, char *packed);
 

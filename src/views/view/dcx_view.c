@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of views; see dcx_view.h. Those that nobody uses are in the order
- * in which they were closed, and are found by what they were of. A view that is
- * closed is put there by the next call that has the lock.
+ * The table of views; see dcx_view.h. Views that are not in use are kept in the
+ * order in which they were closed, and are found by the data that they had.
+ * close() takes no lock: the next call that holds it files the closed views.
  */
 #include "dcx_view.h"
 #include "dcx_view_key.h"
@@ -17,10 +17,10 @@
 
 
 enum {
-    /* domains that a view may have keys in: devices of the node, twice */
+    /* memory domains that a view may have keys in: two for each of 8 devices */
     UCT_DCX_VIEW_MAX_KEYS  = 16,
     UCT_DCX_VIEW_BUCKETS   = 256,
-    /* what cannot be is tried again after up to 2^10 times */
+    /* Data that failed is tried again after up to 2^10 - 1 skipped calls. */
     UCT_DCX_VIEW_MAX_TRIES = 10
 };
 
@@ -28,16 +28,15 @@ enum {
 /* A place of the table */
 typedef struct uct_dcx_view_place {
     uct_dcx_view_t            super;
-    ucs_list_link_t           list;    /* nobody uses it */
-    struct uct_dcx_view_place *chain;  /* ... and it is in a bucket, or it is
-                                        * one of 'closed' */
-    int                       is_known; /* is in a bucket when nobody uses it */
+    ucs_list_link_t           list;     /* in 'free', while not in use */
+    struct uct_dcx_view_place *chain;   /* next in its bucket, or in 'closed' */
+    int                       is_known; /* is in a bucket while not in use */
     int                       is_open;
     unsigned                  num_open;
     uct_dcx_view_data_t       data;
-    uct_dcx_view_status_t     status;    /* of the last time it was tried */
-    unsigned                  num_tries; /* that failed, one after the other */
-    unsigned                  num_skips; /* ... before it is tried again */
+    uct_dcx_view_status_t     status;    /* of the last try */
+    unsigned                  num_tries; /* failures in a row, up to a limit */
+    unsigned                  num_skips; /* calls to skip before the next try */
     uct_dcx_view_key_t        *open[UCT_DCX_VIEW_MAX_KEYS]; /* in use */
     uct_dcx_view_key_t        keys[UCT_DCX_VIEW_MAX_KEYS];
 } uct_dcx_view_place_t;
@@ -49,7 +48,7 @@ static struct {
     unsigned             max;
     unsigned             num;
     ucs_list_link_t      free;   /* oldest first */
-    uct_dcx_view_place_t *closed; /* last one first; without the lock */
+    uct_dcx_view_place_t *closed; /* last one first; pushed without the lock */
     uct_dcx_view_place_t *buckets[UCT_DCX_VIEW_BUCKETS];
     uct_dcx_view_place_t *places[UCT_DCX_VIEW_OPS_MAX];
 } uct_dcx_views = {
@@ -59,7 +58,7 @@ static struct {
 };
 
 
-/* UCX's cache of what memory is a GPU's is made when it is first asked. */
+/* Looks once into UCX's cache of memory types: the first look creates it. */
 void uct_dcx_view_enable(unsigned max, ucs_memory_type_t type)
 {
     ucs_memory_info_t info = {0};
@@ -78,7 +77,7 @@ ucs_memory_type_t uct_dcx_view_memory_type(void)
 }
 
 
-/* --- those that nobody uses; with the lock -------------------------------- */
+/* --- views that are not in use; with the lock ----------------------------- */
 
 static uct_dcx_view_place_t **
 uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
@@ -107,7 +106,8 @@ uct_dcx_view_known(const uct_dcx_view_data_t *data)
 }
 
 
-/* What failed the last time is known, but the first to get other data. */
+/* Files a place that is not in use. One whose last try failed keeps its bucket,
+ * but is the first to get other data. */
 static void uct_dcx_view_put(uct_dcx_view_place_t *place)
 {
     uct_dcx_view_place_t **bucket = uct_dcx_view_bucket(&place->data);
@@ -138,7 +138,7 @@ static void uct_dcx_view_take(uct_dcx_view_place_t *place)
 }
 
 
-/* Puts back those that were closed, in the order in which they were. */
+/* Files the closed places, in the order in which they were closed. */
 static void uct_dcx_view_put_closed(void)
 {
     uct_dcx_view_place_t *first = NULL;
@@ -157,7 +157,7 @@ static void uct_dcx_view_put_closed(void)
 }
 
 
-/* One more, or NULL */
+/* Makes a place. Returns NULL if there are UCX_DCX_TYPES_MAX, or no memory. */
 static uct_dcx_view_place_t *uct_dcx_view_new(void)
 {
     unsigned index = uct_dcx_views.num;
@@ -185,7 +185,7 @@ static uct_dcx_view_place_t *uct_dcx_view_new(void)
 }
 
 
-/* It gets other data: no key has that. */
+/* Gives a place other data, which none of its keys has. */
 static void uct_dcx_view_change(uct_dcx_view_place_t *place,
                                 const uct_dcx_view_data_t *data)
 {
@@ -201,7 +201,7 @@ static void uct_dcx_view_change(uct_dcx_view_place_t *place,
 }
 
 
-/* All that there are have data that may come again. */
+/* Returns 1 if no free place is without data that may come again. */
 static int uct_dcx_view_is_new_needed(void)
 {
     return ucs_list_is_empty(&uct_dcx_views.free) ||
@@ -210,8 +210,8 @@ static int uct_dcx_view_is_new_needed(void)
 }
 
 
-/* The one that had this data; else one that was never used, or was not for the
- * longest time */
+/* Takes the place that had this data; else a new one, or the one that was
+ * unused for the longest time. Returns NULL if all are in use. */
 static uct_dcx_view_place_t *
 uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
 {
@@ -234,7 +234,8 @@ uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
 }
 
 
-/* The key in this domain, or one that is in none; NULL: there are too many */
+/* Returns the place's key in @md, or one that is in no domain yet. NULL: there
+ * are too many. */
 static uct_dcx_view_key_t *
 uct_dcx_view_key_of(uct_dcx_view_place_t *place, uct_md_h md)
 {
@@ -309,7 +310,7 @@ static void uct_dcx_view_close_keys(uct_dcx_view_place_t *place, int is_failed)
 }
 
 
-/* As many keys as can be; those that are open are counted. */
+/* Opens the keys, until one fails. @num_open counts the open ones. */
 static uct_dcx_view_status_t
 uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
 {
@@ -328,8 +329,8 @@ uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
 }
 
 
-/* 'is_known': it is found when its data come again, which those without an id
- * do not, however alike they look. */
+/* Gives back a place. @is_known: it is to be found when its data come again.
+ * Data of a shape without an id never do, however alike they look. */
 static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 {
     place->is_known = is_known && (place->data.id != 0);
@@ -341,8 +342,8 @@ static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 }
 
 
-/* Not that of a GPU: devices could reach it, but who copies a view could
- * not. */
+/* Returns 0 for memory of a GPU: devices could reach it, but the transport that
+ * copies views could not. */
 static int uct_dcx_view_is_host(const shape_data_t *data)
 {
     const ucs_memtype_cache_t *cache = ucs_memtype_cache_global_instance;
@@ -359,7 +360,7 @@ static int uct_dcx_view_is_host(const shape_data_t *data)
 }
 
 
-/* Returns how many keys it had in these domains, that others may have now. */
+/* Frees the layouts that the place has in these domains. Returns how many. */
 static unsigned
 uct_dcx_view_release_place(uct_dcx_view_place_t *place, void *const *mds,
                            unsigned num_mds)
@@ -380,8 +381,8 @@ uct_dcx_view_release_place(uct_dcx_view_place_t *place, void *const *mds,
 }
 
 
-/* A place that nobody uses, for the longest time, has the keys that are missing
- * for 'tried', which has some itself. Returns 0 if there is none. */
+/* Frees the layouts of the place that was unused for the longest time, so that
+ * @tried can have them. Skips @tried itself. Returns 0 if no place has any. */
 static int
 uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
                           unsigned num_mds)
@@ -404,10 +405,10 @@ uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
 }
 
 
-/* Gives back a place whose view could not be opened. What is so of the data,
- * and of where it lies, is so again: a try costs more than packing, and takes
- * registrations from others. The more have failed, the longer it is until the
- * next one. */
+/* Gives back a place whose view could not be opened. If the data or its memory
+ * was the reason, the next try will probably fail, too. A try costs more than
+ * packing, and evicts registrations of others. So each failure doubles the
+ * number of calls that are skipped before the next try. */
 static void uct_dcx_view_failed(uct_dcx_view_place_t *place)
 {
     int is_lasting = (place->status == UCT_DCX_VIEW_UNMAPPED) ||
@@ -447,7 +448,7 @@ uct_dcx_view_try(void *const *mds, unsigned num_mds,
         return status;
     }
 
-    place->data.super = data->super; /* a shape is where it was, or another */
+    place->data.super = data->super; /* the shape may be another equal one */
     status            = uct_dcx_view_open_keys(place, num_mds);
     place->status     = status;
     if (status == UCT_DCX_VIEW_OK) {
@@ -552,8 +553,8 @@ static void uct_dcx_view_leave_md(uct_md_h md)
 }
 
 
-/* Others may have a view open in their domains: who takes one for a domain does
- * so with the lock. */
+/* Looks at all places, in use or not: places in use have keys in other domains,
+ * and a place gets its key in a domain only with the lock. */
 void uct_dcx_view_leave(void *const *mds, unsigned num_mds)
 {
     unsigned i;

@@ -8,7 +8,8 @@
 
 
 enum {
-    /* So many blocks are a list in the WQE that makes the layout: no layers */
+    /* Up to this many blocks fit as a list into the WQE that makes the layout:
+     * no layers are needed. */
     UCT_DCX_VIEW_FEW = 48
 };
 
@@ -27,7 +28,7 @@ static uint64_t uct_dcx_view_num_blocks(const shape_nest_t *nest)
 }
 
 
-/* Whether the device has a form for the blocks of this dimension */
+/* Returns 1 if one strided entry can have the blocks of this dimension. */
 static int
 uct_dcx_view_is_regular(const shape_nest_t *nest, const shape_dim_t *dim)
 {
@@ -37,7 +38,7 @@ uct_dcx_view_is_regular(const shape_nest_t *nest, const shape_dim_t *dim)
 }
 
 
-/* The innermost dimension of a nest that is regular */
+/* Returns the innermost dimension of a nest as a row. */
 static uct_dcx_view_row_t uct_dcx_view_row(const shape_nest_t *nest)
 {
     return (uct_dcx_view_row_t){
@@ -49,8 +50,9 @@ static uct_dcx_view_row_t uct_dcx_view_row(const shape_nest_t *nest)
 }
 
 
-/* The innermost dimension as a layer that goes on through all others: 'count'
- * blocks of it. Returns 0 if they are not at multiples of its distance. */
+/* Makes a layer of the innermost dimension, extended through all outer ones.
+ * Returns 0 if the strides of these are not multiples of its stride, or it is
+ * not regular. */
 static int
 uct_dcx_view_layer(const shape_nest_t *nest, uct_dcx_view_row_t *layer)
 {
@@ -72,7 +74,7 @@ uct_dcx_view_layer(const shape_nest_t *nest, uct_dcx_view_row_t *layer)
 }
 
 
-/* What is left of a nest in the space of that layer: an inner row is a
+/* Removes the innermost dimension: in the space of its layer, an inner row is a
  * block. */
 static void uct_dcx_view_peel(shape_nest_t *nest)
 {
@@ -90,7 +92,7 @@ static void uct_dcx_view_peel(shape_nest_t *nest)
 }
 
 
-/* Pieces of a list of so many blocks, each of these bytes */
+/* Returns how many pieces a list of @num blocks of @bytes has. */
 static uint64_t uct_dcx_view_pieces(uint64_t num, size_t bytes)
 {
     uint64_t parts = (bytes + UCT_DCX_EXT_MAX_PIECE - 1) /
@@ -155,8 +157,8 @@ uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
 
 /* --- rounds --------------------------------------------------------------- */
 
-/* Whether rounds and elements are one row of rounds, of blocks that the device
- * has a form for */
+/* Returns 1, and sets the form, if rounds and elements are one row of rounds,
+ * and each nest of a round is one block that a strided entry can have. */
 static int
 uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form, const shape_data_t *data)
 {
@@ -226,7 +228,7 @@ int uct_dcx_view_append_long(uct_dcx_view_entries_t *entries, uint64_t addr,
 }
 
 
-/* Blocks of dimension 'dim' and those in it, one by one */
+/* Appends all blocks of the @dim inner dimensions, one by one. */
 static int
 uct_dcx_view_fill_dim(const shape_nest_t *nest, unsigned dim, uint64_t addr,
                       uint32_t lkey, uct_dcx_view_entries_t *entries)

@@ -1,16 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How the shape of data becomes the layout of a key. A key has one dimension,
- * so the inner ones of a nest are layers of their own, each an array of blocks
- * in that below:
+ * Converts the shape of data to the layout of a key. A key has one dimension,
+ * so each inner dimension of a nest becomes a layer: an array of blocks of the
+ * layer below it.
  *
  *   nest of 3 dimensions        layers[0]   blocks of memory
- *                               layers[1]   ... of layers[0]
+ *                               layers[1]   blocks of layers[0]
  *                               top         blocks of layers[1]
- *   rounds of several blocks    top         an entry for each
+ *   rounds of several blocks    top         an entry for each block
  *   all else                    top         a list of all blocks
  *
- * Pure: nothing is registered, and no key made here.
+ * These functions only compute: they register no memory and make no key.
  */
 #ifndef UCT_DCX_VIEW_FORM_H
 #define UCT_DCX_VIEW_FORM_H
@@ -31,27 +31,27 @@ typedef enum uct_dcx_view_kind {
 } uct_dcx_view_kind_t;
 
 
-/* An entry that is repeated: a row of blocks */
+/* A row of blocks: an entry that is repeated */
 typedef struct uct_dcx_view_row {
-    uct_dcx_ext_entry_t entry;  /* of which the key comes later */
+    uct_dcx_ext_entry_t entry;  /* its key is set later */
     uint64_t            repeat;
 } uct_dcx_view_row_t;
 
 
 typedef struct uct_dcx_view_form {
     uct_dcx_view_kind_t kind;
-    size_t              pieces;     /* room that the top layout needs */
+    size_t              pieces;     /* entries that the top layout needs */
     unsigned            num_layers;
     uct_dcx_view_row_t  layers[UCT_DCX_VIEW_MAX_LAYERS];
     shape_nest_t        top;        /* NEST: blocks of the last layer, or of
-                                     * memory; 'offset' is an address */
-    size_t              repeat;     /* of the top's entries; NEST: 1, or the top
-                                     * is a row */
-    size_t              stride;     /* ROUNDS */
+                                     * memory; @offset is an address */
+    size_t              repeat;     /* of the top's entries; NEST: 1, or the
+                                     * count if the top is a row */
+    size_t              stride;     /* ROUNDS: bytes from one to the next */
 } uct_dcx_view_form_t;
 
 
-/* Entries that are being written */
+/* An array of entries that is being filled */
 typedef struct uct_dcx_view_entries {
     uct_dcx_ext_entry_t *first;
     size_t              num;
@@ -59,21 +59,22 @@ typedef struct uct_dcx_view_entries {
 } uct_dcx_view_entries_t;
 
 
-/* Finds the form of data whose memory has one key, or not ('has_one_key').
- * Returns UCT_DCX_VIEW_TOO_MANY if none keeps to the limits of the domain. */
+/* Chooses the form of @data. @has_one_key: one key covers all of its memory.
+ * Returns UCT_DCX_VIEW_TOO_MANY if the form exceeds @limits, those of the
+ * domain. */
 uct_dcx_view_status_t
 uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
                        int has_one_key, const uct_dcx_ext_attr_t *limits);
 
-/* Writes the top layout. All of it is in the space of 'lkey', that of the last
- * layer or of memory; a LIST is not for this function. Returns 0 if there is no
- * room for it after all. */
+/* Writes the top layout of a form other than LIST. All entries are in the space
+ * of @lkey, the key of the last layer or of memory. Returns 0 if there is not
+ * enough room. */
 int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
                            const shape_data_t *data, uint32_t lkey,
                            uct_dcx_view_entries_t *entries);
 
-/* Appends a block that is longer than a piece, or fills the room. Returns 0 if
- * there is no room. */
+/* Slow path of uct_dcx_view_append(): splits a block that is longer than one
+ * entry may be. Returns 0 if there is no room. */
 int uct_dcx_view_append_long(uct_dcx_view_entries_t *entries, uint64_t addr,
                              size_t bytes, uint32_t lkey);
 

@@ -25,8 +25,8 @@ uct_dcx_view_key_make(uct_dcx_view_key_t *key, size_t max,
 }
 
 
-/* Gives a layer of memory, or of the layer before; '*lkey_p' is the key of
- * either, and then the layer's. */
+/* Makes the next layer, of memory or of the layer before. @lkey_p: the key of
+ * either; then that of the new layer. */
 static uct_dcx_view_status_t
 uct_dcx_view_key_layer(uct_dcx_view_key_t *key, const uct_dcx_view_row_t *row,
                        int is_dest, uint32_t *lkey_p)
@@ -54,7 +54,8 @@ uct_dcx_view_key_layer(uct_dcx_view_key_t *key, const uct_dcx_view_row_t *row,
 }
 
 
-/* A list of blocks. Most have the region of the one before. */
+/* A list of blocks. It keeps the last region: most blocks are in that of the
+ * block before. */
 typedef struct uct_dcx_view_list {
     uct_dcx_view_entries_t      entries;
     uint64_t                    begin;
@@ -80,7 +81,7 @@ static int uct_dcx_view_list_add(void *arg, char *address, size_t bytes)
 }
 
 
-/* Gives the top, of the smallest size that takes so many pieces. */
+/* Makes the top layout, of the smallest size that takes the form's pieces. */
 static uct_dcx_view_status_t
 uct_dcx_view_key_top(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
                      const uct_dcx_view_data_t *data, uint32_t lkey)
@@ -120,8 +121,8 @@ uct_dcx_view_key_top(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
 }
 
 
-/* Waits until the device has all layouts; it executes them in order, but for
- * those that fail. Returns 0 if one was taken away, or failed. */
+/* Waits until the device has all layouts. It executes them in order, except
+ * those that fail. Returns 0 if one was revoked or has failed. */
 static int uct_dcx_view_key_wait(uct_dcx_view_key_t *key)
 {
     ucs_status_t status = uct_dcx_ext.wait(key->top);
@@ -134,7 +135,7 @@ static int uct_dcx_view_key_wait(uct_dcx_view_key_t *key)
 }
 
 
-/* Gives all layouts, from memory up to the top. */
+/* Makes all layouts, from memory up to the top, and places the key. */
 static uct_dcx_view_status_t
 uct_dcx_view_key_build(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
                        const uct_dcx_view_data_t *data)
@@ -162,8 +163,8 @@ uct_dcx_view_key_build(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
 
 /* --- use ------------------------------------------------------------------ */
 
-/* Has had this data before: only what changed is made again. The memory is
- * registered. */
+/* Makes the layouts, unless @is_same: the key has had this data before, in the
+ * same registrations. The memory is registered. */
 static uct_dcx_view_status_t
 uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
                      int is_same)
@@ -187,7 +188,8 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
 }
 
 
-/* What would be too many pieces in one region is in several, too. */
+/* Registers the memory. First checks the pieces: too many in one region are too
+ * many in several. */
 static uct_dcx_view_status_t
 uct_dcx_view_key_reg(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which addresses of this process can be registered: those that it may read,
- * and write if the device shall. As the kernel says (proc(5), maps) at one
- * moment; who reads them does it seldom, as all of them are text.
+ * Addresses of this process that can be registered: readable, and writable if
+ * the device is to write. Source: /proc/self/maps (proc(5)) at one moment. Read
+ * it seldom: it is text, of all mappings.
  */
 #ifndef UCT_DCX_VIEW_MAPS_H
 #define UCT_DCX_VIEW_MAPS_H
@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 
-/* All can be registered, and nothing right before or behind it. */
+/* A range that can be registered as a whole, and not beyond its ends. */
 typedef struct uct_dcx_view_range {
     uint64_t begin;
     uint64_t end;
 } uct_dcx_view_range_t;
 
 
-/* In order */
+/* Ranges in ascending order */
 typedef struct uct_dcx_view_maps {
     size_t               num;
     size_t               room;
@@ -26,14 +26,14 @@ typedef struct uct_dcx_view_maps {
 } uct_dcx_view_maps_t;
 
 
-/* What is within these addresses, to be written or not. If that cannot be had,
- * nothing is. */
+/* Reads the ranges that intersect @begin to @end; only writable ones if
+ * @is_written. If the maps cannot be read, there are no ranges. */
 void uct_dcx_view_maps_read(uct_dcx_view_maps_t *maps, uint64_t begin,
                             uint64_t end, int is_written);
 
 void uct_dcx_view_maps_free(uct_dcx_view_maps_t *maps);
 
-/* Whether all of it is in one range */
+/* Returns 1 if one range covers @begin to @end. */
 int uct_dcx_view_maps_has(const uct_dcx_view_maps_t *maps, uint64_t begin,
                           uint64_t end);
 

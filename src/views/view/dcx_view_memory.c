@@ -10,12 +10,13 @@
 
 
 enum {
-    /* Registered memory is locked: no more than so many times the data ... */
+    /* Limit of registered memory, which is locked: this many times the data, or
+     * uct_dcx_view_memory_max, the larger of both */
     UCT_DCX_VIEW_MEMORY_RATIO = 64
 };
 
 
-/* ... or so many bytes: UCX_DCX_TYPES_MAX_SPAN */
+/* UCX_DCX_TYPES_MAX_SPAN, in bytes */
 static size_t uct_dcx_view_memory_max;
 
 
@@ -38,7 +39,7 @@ void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory,
 }
 
 
-/* That it cannot be is not an error: the data is packed then. */
+/* Hides errors of registration: the data is then packed instead. */
 int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p)
 {
@@ -80,18 +81,20 @@ uct_dcx_view_memory_find(const uct_dcx_view_memory_t *memory, uint64_t addr)
 
 /* --- several regions ------------------------------------------------------ */
 
-/* What blocks were put together to so far, in order; one more than there may be
- * in the end. They are of whole pages, and all of each can be registered. */
+/* The regions that blocks were joined to so far, in ascending order, with room
+ * for one more than the limit. Each consists of whole pages, and can be
+ * registered as a whole. */
 typedef struct uct_dcx_view_clusters {
-    size_t                page;
-    int                   is_sparse; /* only what touches is put together */
+    size_t                page;      /* bytes */
+    int                   is_sparse; /* only adjacent regions are joined */
     uct_dcx_view_maps_t   maps;
     unsigned              num;
     uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS + 1];
 } uct_dcx_view_clusters_t;
 
 
-/* From the end of one to the begin of the next; they may overlap */
+/* Returns the bytes from the end of region @index to the begin of the next;
+ * negative if they overlap. */
 static int64_t
 uct_dcx_view_clusters_gap(const uct_dcx_view_clusters_t *clusters,
                           unsigned index)
@@ -102,7 +105,7 @@ uct_dcx_view_clusters_gap(const uct_dcx_view_clusters_t *clusters,
 }
 
 
-/* There is no hole between that one and the next. */
+/* Returns 1 if memory between region @index and the next can be registered. */
 static int
 uct_dcx_view_clusters_has_gap(const uct_dcx_view_clusters_t *clusters,
                               unsigned index)
@@ -113,7 +116,7 @@ uct_dcx_view_clusters_has_gap(const uct_dcx_view_clusters_t *clusters,
 }
 
 
-/* That one and the next become one. */
+/* Joins region @index and the next. */
 static void
 uct_dcx_view_clusters_join(uct_dcx_view_clusters_t *clusters, unsigned index)
 {
@@ -126,7 +129,8 @@ uct_dcx_view_clusters_join(uct_dcx_view_clusters_t *clusters, unsigned index)
 }
 
 
-/* Whether there are two, which become one */
+/* Joins region @index and the next, if they touch, or the data is not sparse
+ * and the gap can be registered. Returns 0 if not. */
 static int uct_dcx_view_clusters_close(uct_dcx_view_clusters_t *clusters,
                                        unsigned index)
 {
@@ -142,8 +146,8 @@ static int uct_dcx_view_clusters_close(uct_dcx_view_clusters_t *clusters,
 }
 
 
-/* There is one too many: those with the least between them become one. Returns
- * 0 if there are holes between all. */
+/* Joins the two regions with the smallest gap, as there is one too many.
+ * Returns 0 if there are holes between all. */
 static int uct_dcx_view_clusters_reduce(uct_dcx_view_clusters_t *clusters)
 {
     int64_t least = INT64_MAX;
@@ -167,8 +171,8 @@ static int uct_dcx_view_clusters_reduce(uct_dcx_view_clusters_t *clusters)
 }
 
 
-/* A region of its own, the one at 'index', if it reaches no other. Returns 0 if
- * there are too many now. */
+/* Inserts a region at @index, and joins it with its neighbors where possible.
+ * Returns 0 if there are too many now. */
 static int
 uct_dcx_view_clusters_insert(uct_dcx_view_clusters_t *clusters, unsigned index,
                              uint64_t begin, uint64_t end)
@@ -190,7 +194,8 @@ uct_dcx_view_clusters_insert(uct_dcx_view_clusters_t *clusters, unsigned index,
 }
 
 
-/* Returns non-zero if the block cannot be registered. */
+/* Adds a block, as of shape_add_t. Returns non-zero if it cannot be
+ * registered. */
 static int uct_dcx_view_clusters_add(void *arg, char *address, size_t bytes)
 {
     uct_dcx_view_clusters_t *clusters = arg;
@@ -210,9 +215,9 @@ static int uct_dcx_view_clusters_add(void *arg, char *address, size_t bytes)
 }
 
 
-/* Cuts the span at what is no memory, and if there is too much of it for the
- * data ('is_sparse') where it is largest between blocks. Returns 0 if it is one
- * piece still, or too many. */
+/* Cuts the span at holes that cannot be registered; if @is_sparse (the span is
+ * too long for the data), also at the largest gaps between blocks. Returns 0 if
+ * there are too many regions, or still only one. */
 static int uct_dcx_view_memory_cut(uct_dcx_view_memory_t *memory,
                                    const shape_data_t *data, int is_sparse)
 {
@@ -245,7 +250,7 @@ static void uct_dcx_view_memory_span(uct_dcx_view_memory_t *memory,
 }
 
 
-/* Whether it is no more than may be locked for so much data */
+/* Returns 1 if so much memory may be locked for this data. */
 static int uct_dcx_view_memory_is_fair(const uct_dcx_view_memory_t *memory,
                                        const shape_data_t *data)
 {

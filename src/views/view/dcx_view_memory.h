@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The memory that data lies in, registered in a memory domain for as long as a
- * view of it is open: one region from the first byte to the last, or where that
- * has holes that cannot be registered, or is by far longer than the data,
- * several with those between them.
+ * The memory of a view's data, registered in a memory domain while the view is
+ * open. It is one region from the first byte to the last; or several, if that
+ * has holes that cannot be registered, or is much longer than the data.
  */
 #ifndef UCT_DCX_VIEW_MEMORY_H
 #define UCT_DCX_VIEW_MEMORY_H
@@ -25,33 +24,33 @@ typedef struct uct_dcx_view_region {
 } uct_dcx_view_region_t;
 
 
-/* Those of what was registered last stay known when it is not any more. */
+/* The regions stay known after they are deregistered. */
 typedef struct uct_dcx_view_memory {
-    int                   is_dest; /* else it is read alone */
+    int                   is_dest; /* the device writes; 0: it only reads */
     unsigned              num;
     uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS];
 } uct_dcx_view_memory_t;
 
 
-/* What may be registered for any data, in bytes. Called once, before the
- * others. */
+/* Sets the bytes that may be registered for any data, however short. Called
+ * once, before the others. */
 void uct_dcx_view_memory_allow(size_t bytes);
 
-/* Registers it, to be written or to be read alone. Returns 0 if it cannot be:
- * nothing is registered then. */
+/* Registers the memory of @data; @is_dest: for writing. Returns 0 if it cannot
+ * be registered: then none of it is. */
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_md_h md,
                             const shape_data_t *data, int is_dest);
 
-/* Registers what was registered before. Returns 0 if it cannot be.
- * '*is_same_p': the keys are those of before. */
+/* Registers the same regions again. Stores in @is_same_p if all keys are as
+ * they were. Returns 0 if they cannot be registered: then none of them is. */
 int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p);
 
-/* Deregisters the first 'num' regions. */
+/* Deregisters the first @num regions. */
 void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory,
                                uct_md_h md, unsigned num);
 
-/* The region of a block, which has one */
+/* Returns the region of @addr, which must have one. */
 const uct_dcx_view_region_t *
 uct_dcx_view_memory_find(const uct_dcx_view_memory_t *memory, uint64_t addr);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of dcx_view_ops.h, the options, what type of memory views are, and
- * what a thread opens for UCP.
+ * The table of dcx_view_ops.h, the options, the memory type of views, and the
+ * record of what a thread opens for UCP.
  */
 #include "dcx_view.h"
 #include "dcx_view_config.h"
@@ -21,7 +21,7 @@ enum {
 
 
 static uct_dcx_view_policy_t uct_dcx_view_policy;
-static size_t uct_dcx_view_min_length, uct_dcx_view_min_block; /* or "auto" */
+static size_t uct_dcx_view_min_length, uct_dcx_view_min_block; /* as set */
 static unsigned uct_dcx_view_max;
 static pthread_once_t uct_dcx_view_once = PTHREAD_ONCE_INIT;
 
@@ -41,9 +41,9 @@ static int uct_dcx_view_has_devices(uct_component_h component)
 }
 
 
-/* A type that the processor cannot touch, and that no device here has: of those
- * that UCP takes without looking for whole allocations. It is the same in all
- * processes of a job, as their nodes are. */
+/* Picks a memory type that the processor cannot access, that no device here
+ * has, and that UCP takes without looking for whole allocations. It is the same
+ * in all processes of a job if their nodes are alike. */
 static ucs_memory_type_t uct_dcx_view_pick_type(void)
 {
     ucs_memory_type_t type = UCS_MEMORY_TYPE_ROCM;
@@ -66,8 +66,8 @@ static ucs_memory_type_t uct_dcx_view_pick_type(void)
 
 /* --- options -------------------------------------------------------------- */
 
-/* Raises a length that is "auto" to what a device needs; by any thread, while
- * others read it. */
+/* Raises @length to @most, a device's need, if its @option is "auto". Any
+ * thread may call it, while others read the length. */
 static void uct_dcx_view_raise(size_t *length, size_t most, size_t option)
 {
     size_t seen = __atomic_load_n(length, __ATOMIC_RELAXED);
@@ -79,7 +79,8 @@ static void uct_dcx_view_raise(size_t *length, size_t most, size_t option)
 }
 
 
-/* Raises lengths for a domain, or with NULL to those of before one is open. */
+/* Raises the lengths to the needs of a domain; with NULL, to those that hold
+ * until one is open. */
 static void uct_dcx_view_raise_all(uct_md_h md, uct_dcx_ext_attr_t *attr)
 {
     uct_dcx_ext.query(md, attr);
@@ -141,7 +142,7 @@ const uct_dcx_view_policy_t *uct_dcx_view_get_policy(void)
 }
 
 
-/* --- what a thread opens -------------------------------------------------- */
+/* --- record of a thread --------------------------------------------------- */
 
 static __thread struct {
     int      is_on;
@@ -175,7 +176,8 @@ static unsigned uct_dcx_view_watch_end(void **mds, unsigned max,
 }
 
 
-/* A domain was opened, or is about to be closed. */
+/* Records a domain that was opened (@is_open), or forgets one that is about to
+ * be closed. */
 static void uct_dcx_view_watch_md(uct_md_h md, int is_open)
 {
     unsigned i = 0;

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Views, for who stands before UCP (src/loader): what it may call of the
- * transport. It finds this table by its name in libuct_dcx.so, and includes
- * nothing else of it.
+ * Views, for libdcx_loader.so, which interposes UCP: the functions of the
+ * transport that it may call. It finds this table by its name in libuct_dcx.so,
+ * and includes nothing else of the transport.
  *
- * A view is a range of addresses at which memory that has a shape looks
+ * A view is a range of addresses at which memory of some shape looks
  * contiguous: to devices by a key with that layout, to UCP as memory of a type
- * that the processor cannot touch. UCP moves it by the device, or has the
+ * that the processor cannot access. UCP moves it by the device, or has the
  * transport "dcx_view" copy it. Addresses are not canonical: no load or store
- * of a program reaches them, nor does mmap() return them.
+ * of a program reaches them, and mmap() does not return them.
  */
 #ifndef UCT_DCX_VIEW_OPS_H
 #define UCT_DCX_VIEW_OPS_H
@@ -32,27 +32,27 @@ typedef enum uct_dcx_view_mode {
 } uct_dcx_view_mode_t;
 
 
-/* UCX_DCX_TYPES*: which messages go by view. watch_end() may raise the first
- * two lengths. */
+/* UCX_DCX_TYPES*: the messages that use a view. watch_end() may raise
+ * @min_length and @min_block. */
 typedef struct uct_dcx_view_policy {
     uct_dcx_view_mode_t mode;
     size_t              min_length;       /* bytes of a message */
-    size_t              min_block;        /* ... of an average block of it */
-    size_t              min_sparse_block; /* ... where blocks are far apart */
+    size_t              min_block;        /* bytes of an average block */
+    size_t              min_sparse_block; /* bytes; if blocks are far apart */
     size_t              max_pieces;       /* of a key; devices may take fewer */
     int                 is_reported;      /* at the end of the program */
 } uct_dcx_view_policy_t;
 
 
-/* Why there is no view */
+/* The result of open(): the reason why there is no view */
 typedef enum uct_dcx_view_status {
     UCT_DCX_VIEW_OK,
-    UCT_DCX_VIEW_BUSY,        /* all are in use */
-    UCT_DCX_VIEW_TOO_LONG,    /* ... for a view's range */
+    UCT_DCX_VIEW_BUSY,        /* all views or layouts are in use */
+    UCT_DCX_VIEW_TOO_LONG,    /* data beyond the addresses of a view */
     UCT_DCX_VIEW_TOO_MANY,    /* blocks for a key */
-    UCT_DCX_VIEW_UNMAPPED,    /* the memory is too scattered, or not there */
+    UCT_DCX_VIEW_UNMAPPED,    /* memory too scattered, or not registrable */
     UCT_DCX_VIEW_UNSUPPORTED, /* no such keys, or memory of a GPU */
-    UCT_DCX_VIEW_FAILED,      /* the device; was logged */
+    UCT_DCX_VIEW_FAILED,      /* the device failed; logged */
     UCT_DCX_VIEW_LAST
 } uct_dcx_view_status_t;
 
@@ -68,34 +68,37 @@ typedef struct uct_dcx_view {
 typedef struct uct_dcx_view_ops {
     unsigned version;
 
-    /* The options, which are read in the first call. */
+    /* Returns the options. The first call reads them. */
     const uct_dcx_view_policy_t *(*policy)(void);
 
-    /* The same. Memory domains that are opened from now on take views, and the
-     * copy transport has a device. */
+    /* Enables views, and returns the options: memory domains that are opened
+     * from now on take views, and the copy transport has a device. */
     const uct_dcx_view_policy_t *(*enable)(void);
 
-    /* What the calling thread opens between begin and end: domains of dcx that
-     * are still open (returns how many there are, and fills in up to 'max'),
-     * and endpoints of the copy transport. */
+    /* Record what the calling thread opens between begin and end. watch_end()
+     * stores up to @max domains of dcx that are still open, and the number of
+     * endpoints of the copy transport. Returns how many domains there are. */
     void     (*watch_begin)(void);
     unsigned (*watch_end)(void **mds, unsigned max, unsigned *copy_eps_p);
 
-    /* Opens a view of data that has bytes: for devices of these domains to read
-     * (a send), or 'is_dest', to write. When it returns UCT_DCX_VIEW_OK they
-     * can. By any thread. What is logged is what a user can act on. */
+    /* Opens a view of @data, which must have at least one byte: for the devices
+     * of @mds to read (a send), or to write if @is_dest. When it returns
+     * UCT_DCX_VIEW_OK, they can. Any thread may call it. Logs only errors that
+     * a user can act on. */
     uct_dcx_view_status_t (*open)(void *const *mds, unsigned num_mds,
                                   const shape_data_t *data, int is_dest,
                                   uct_dcx_view_t **view_p);
 
-    /* Nothing uses it any more. 'is_failed': but a peer might, as the operation
-     * ended in an error: it loses access before this returns. */
+    /* Closes a view that this process no longer uses. @is_failed: a peer might
+     * still use it, as the operation ended in an error. The peer loses access
+     * before this returns. */
     void                  (*close)(uct_dcx_view_t *view, int is_failed);
 
     /* UCP's own structures */
     const ucp_inside_ops_t *ucp;
 
-    /* The domain's views are closed; it is about to be closed itself. */
+    /* Frees the views' keys in @mds, which are about to be closed. All views of
+     * these domains must be closed. */
     void                  (*leave)(void *const *mds, unsigned num_mds);
 } uct_dcx_view_ops_t;
 
