@@ -1,28 +1,28 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What stands before UCP, so that data types of MPI travel without being
- * packed: this library is preloaded, thus programs and MPIs call the functions
- * below first. What does not go by view goes on to UCP after a few
- * instructions: messages of contiguous memory, every call where views are off,
- * and messages of a type of which it is known that they are too few elements.
+ * Interposes UCP, so that data types of MPI are sent without being packed. This
+ * library is preloaded, so programs and MPIs call the functions below first.
+ * Calls that use no view reach UCP after a few instructions: messages of
+ * contiguous memory, every call while views are off, and messages of a type
+ * that is known to have too few elements.
  *
- *   hook_message.c   which messages go by view
- *   hook_op.c        ... from their call to their end
+ *   hook_message.c   chooses the messages that use a view
+ *   hook_op.c        their operations, from the call to completion
  *   hook_type.c      data types as shapes: mpi_type.h, or lists of pieces
- *   hook_commit.c    ... of an MPI that tells layouts between its calls only
- *   hook_pause.c     ... that short messages are received into
- *   hook_context.c   which contexts and workers have views; hook_config.c has
+ *   hook_commit.c    types of an MPI that tells layouts only between its calls
+ *   hook_pause.c     types into which short messages are received
+ *   hook_context.c   contexts and workers that have views; hook_config.c reads
  *                    options of UCP, hook_tls.c UCX_TLS
- *   hook_ep.c        which endpoints can carry them
- *   hook_handle.c    UCP's handles of views
+ *   hook_ep.c        endpoints that can carry views
+ *   hook_handle.c    UCP's memory handles of views
  *   hook_views.c     the transport's views
  *   hook_real.c      UCP's functions
- *   hook_report.c    how many messages went by view, and why others did not
+ *   hook_report.c    counts messages with a view, and the reasons of others
  *
  * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr()
- * ...) call those here by way of the dynamic linker, thus come by as well.
- * Those that may be within UCP's own locks call nothing that takes them under a
- * lock of ours.
+ * ...) call those here through the dynamic linker, so they are covered, too.
+ * Functions that may be called with UCP's locks held: while they hold a lock of
+ * ours, they call nothing that takes one of UCP's.
  */
 #include "views/type/hook_commit.h"
 #include "hook_context.h"
@@ -36,7 +36,7 @@
 
 typedef __typeof__(&ucp_tag_send_nbx) hook_tag_send_t;
 
-/* Whether the memory of a call is other than contiguous */
+/* Returns 1 if the memory of a call is not contiguous. */
 static inline int hook_has_type(const ucp_request_param_t *param)
 {
     return __builtin_expect(
@@ -46,7 +46,8 @@ static inline int hook_has_type(const ucp_request_param_t *param)
             0);
 }
 
-/* Whether that is known to go as it came, and need not be counted */
+/* Returns 1 if it is known that UCP packs such a message, and messages are not
+ * counted. */
 static inline int hook_is_packed(ucp_datatype_t datatype, size_t count)
 {
     return hook_type_is_ours(datatype) &&
@@ -54,7 +55,7 @@ static inline int hook_is_packed(ucp_datatype_t datatype, size_t count)
            !hook_report_is_enabled();
 }
 
-/* Whether a call might go by view */
+/* Returns 1 if a call might use a view. */
 static inline int hook_is_candidate(const ucp_request_param_t *param,
                                     size_t count)
 {
@@ -234,8 +235,9 @@ ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
                                           param);
 }
 
-/* UCP calls no callback of a request that is freed before it is completed, but
- * the view has to be closed: our callback stays, the user's does not. */
+/* Releases a request, so that our callback still closes the view. After
+ * ucp_request_free() UCP would call no callback: so only the user's callback is
+ * dropped. */
 static HOOK_SLOW void hook_request_free(void *request)
 {
     if (hook_op_silence(request)) {
@@ -257,8 +259,8 @@ HOOK_EXPORT void ucp_request_free(void *request)
     hook_real.ucp_request_free(request);
 }
 
-/* UCP has another request than the caller if that one's is in memory of its
- * own. */
+/* Cancels UCP's request: it differs from the caller's if that is in the
+ * caller's memory. */
 HOOK_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
 {
     hook_op_t *op;
@@ -274,8 +276,8 @@ HOOK_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
     hook_op_put(op);
 }
 
-/* ... and the caller's says nothing until it is completed, but that it is
- * not. */
+/* Queries UCP's request, but takes the status from the caller's: until that is
+ * completed, it has no other information. */
 HOOK_EXPORT ucs_status_t ucp_request_query(void *request,
                                            ucp_request_attr_t *attr)
 {
@@ -346,8 +348,8 @@ HOOK_EXPORT ucs_status_t ucp_worker_create(ucp_context_h context,
     return hook_worker_create(context, params, worker_p);
 }
 
-/* UCP does not complete receives that nothing has come for: their views end
- * when no device reaches them any more. */
+/* Destroys a worker, then closes the views of receives that got no message. UCP
+ * does not complete these; no device accesses their memory any longer. */
 HOOK_EXPORT void ucp_worker_destroy(ucp_worker_h worker)
 {
     int has_views;

@@ -76,8 +76,8 @@ static hook_context_t *hook_context_remove(ucp_context_h context)
     return found;
 }
 
-/* The transport is there once libuct has looked for its transports. Whoever
- * asks for them first has it look; here it is us, before a domain is opened. */
+/* Makes libuct look for its transports, which loads dcx, before a memory domain
+ * is opened. The first query of components does so. */
 static void hook_context_open_plugin(void)
 {
     uct_component_h *components;
@@ -93,8 +93,8 @@ static void hook_context_open_plugin(void)
     }
 }
 
-/* Whether the options and this process are for views; says why not, but where
- * nobody wants them */
+/* Returns 1 if options and process allow views. Otherwise reports why, unless
+ * the option is "n". */
 static int hook_context_is_wanted(const uct_dcx_view_policy_t *policy)
 {
     if (policy->mode == UCT_DCX_VIEW_OFF) {
@@ -120,8 +120,8 @@ static int hook_context_has(const ucp_params_t *params, uint64_t features)
            (params->features & features);
 }
 
-/* Whether it could send or receive a data type by view: UCP tells the limits of
- * its protocols (hook_ep.c) where there are tags. */
+/* Returns 1 if the context could use views. It needs tags: UCP prints the
+ * limits of its protocols (hook_ep.c) only with them. */
 static int hook_context_is_for_views(const ucp_params_t *params,
                                      const uct_dcx_view_policy_t *policy)
 {
@@ -137,8 +137,8 @@ static int hook_context_is_for_views(const ucp_params_t *params,
     return 1;
 }
 
-/* Lets the real function work with this configuration, and sees what it
- * opens */
+/* Calls the real function with this configuration, and records the domains that
+ * it opens. */
 static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
                                        const ucp_params_t *params,
                                        const ucp_config_t *config,
@@ -161,12 +161,13 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
     return status;
 }
 
-/* What a peer without dcx announces, UCP would fetch to memory that the CPU
- * cannot touch by way of fragments in host memory, and asserts that the peer
- * does so, too (rndv.c: ucp_rndv_is_recv_pipeline_needed()). Memory of this
- * type no lane takes, so that there are no fragments, and the peer sends by
- * active messages. Real devices that compute want fragments, and so may the
- * user. */
+/* Makes UCP receive without fragments, if there is no GPU and the user has not
+ * set the option. UCP would fetch a message that a peer without dcx announces
+ * to memory that the CPU cannot access through fragments in host memory, and
+ * asserts that the peer does so, too (rndv.c:
+ * ucp_rndv_is_recv_pipeline_needed()). No lane takes memory of the type set
+ * here, so there are no fragments, and the peer sends by active messages. GPUs
+ * need the fragments. Returns 1 if the option was set. */
 static int hook_context_without_fragments(ucp_config_t *config,
                                           const char *text)
 {
@@ -176,8 +177,9 @@ static int hook_context_without_fragments(ucp_config_t *config,
                                         "rocm-managed") == UCS_OK);
 }
 
-/* ... and with the copy transport in UCX_TLS, meanwhile: the configuration is
- * the caller's. */
+/* Makes a context with the copy transport in UCX_TLS, and without fragments
+ * unless UCP uses its newer protocols. Restores both options afterwards, as the
+ * configuration is the caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const ucp_params_t *params,
                                           ucp_config_t *config,
@@ -208,7 +210,7 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     return status;
 }
 
-/* Whether a context of this configuration has views */
+/* Sets @is_for_views if this configuration allows views, or reports why not. */
 static void hook_context_decide(hook_context_t *context, const char *tls)
 {
     context->is_for_views = 0;
@@ -223,7 +225,7 @@ static void hook_context_decide(hook_context_t *context, const char *tls)
     }
 }
 
-/* ... or has to know of those of its peers */
+/* Returns 1 if a context has to know views of its peers. */
 static int hook_context_has_to_know(const hook_context_t *context,
                                     const char *tls)
 {
@@ -259,7 +261,8 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
     return status;
 }
 
-/* ... and the configuration of the environment if there is none */
+/* Makes a context with the given configuration, or, if it is NULL, with that of
+ * the environment. */
 static ucs_status_t hook_context_with_config(unsigned major, unsigned minor,
                                              const ucp_params_t *params,
                                              const ucp_config_t *given,
@@ -283,7 +286,8 @@ static ucs_status_t hook_context_with_config(unsigned major, unsigned minor,
     return status;
 }
 
-/* Windows of an MPI are contexts of their own, without such features. */
+/* Returns a record for a context that sends messages, or NULL. An MPI's windows
+ * have contexts of their own, without these features. */
 static hook_context_t *hook_context_new(const ucp_params_t *params)
 {
     const uct_dcx_view_policy_t *policy;
@@ -341,7 +345,8 @@ void hook_context_destroy(ucp_context_h context)
     hook_real.ucp_cleanup(context);
 }
 
-/* One that has no worker any more, or a new one; NULL: memory is short */
+/* Returns the record of a destroyed worker, or a new one; NULL: there is no
+ * memory. */
 static hook_worker_t *hook_worker_unused(void)
 {
     hook_worker_t *known = hook_worker_find(NULL);
@@ -359,7 +364,7 @@ static hook_worker_t *hook_worker_unused(void)
     return known;
 }
 
-/* Becomes known with its context */
+/* Records a worker with its context. */
 static void hook_worker_add(ucp_worker_h worker, hook_context_t *context)
 {
     hook_worker_t *known;
@@ -373,9 +378,9 @@ static void hook_worker_add(ucp_worker_h worker, hook_context_t *context)
     pthread_mutex_unlock(&hook_known.lock);
 }
 
-/* Lets the real function work, and sees whether it makes endpoints of the copy
- * transport: a context that is not for views has it, too, to know of others'.
- * Why there are no views, or NULL, is in off_p. */
+/* Calls the real function, and checks that it makes endpoints of the copy
+ * transport. A context without views has that transport, too, to know views of
+ * its peers. Stores in @off_p the reason why there are no views, or NULL. */
 static ucs_status_t hook_worker_watch(ucp_context_h context,
                                       const ucp_worker_params_t *params,
                                       ucp_worker_h *worker_p,

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Contexts and workers of UCP that have views: what the device domains of a
- * context are, and which workers are of it. Others are not known here, and all
- * that they do goes by untouched.
+ * Contexts and workers of UCP that have views: the memory domains of a context,
+ * and the workers that belong to it. Calls for other contexts and workers reach
+ * UCP unchanged.
  *
- * One lock of their own, under which nothing is called; a worker is found
- * without it.
+ * One lock protects both. No function of UCP or of the transport is called
+ * while it is held. A worker is found without the lock.
  */
 #ifndef HOOK_CONTEXT_H
 #define HOOK_CONTEXT_H
@@ -27,13 +27,13 @@ typedef struct hook_context {
     void *mds[HOOK_CONTEXT_MAX_MDS];
     unsigned num_mds;
     int is_for_views;
-    int is_any_peer;   /* a receive by view takes whatever may come */
-    int needs_handles; /* UCP wants one of each view */
+    int is_any_peer;   /* a receive with a view works with any peer */
+    int needs_handles; /* UCP requires a memory handle of each view */
 
-    /* UCP goes by its newer protocols (proto v2). They copy what peers without
-     * dcx announce by fragments that both sides agree on, and find no way to or
-     * from memory of a type that they do not know, even if it is the peer's:
-     * then all contexts know views. */
+    /* UCP uses its newer protocols (proto v2). They copy data that a peer
+     * without dcx announces by fragments on which both sides agree. They find
+     * no way to or from memory of an unknown type, even if it is the peer's:
+     * so every context has to know views. */
     int has_protocols;
 
     hook_handles_t handles;
@@ -42,23 +42,23 @@ typedef struct hook_context {
 
 typedef struct hook_worker {
     struct hook_worker *next;
-    _Atomic(ucp_worker_h) worker; /* NULL: it is no more */
+    _Atomic(ucp_worker_h) worker; /* NULL: destroyed */
     hook_context_t *context;
 
-    /* what hook_ep.c keeps of each configuration of endpoints */
+    /* records of hook_ep.c, by configuration of endpoints */
     atomic_size_t eps[HOOK_WORKER_MAX_CONFIGS];
 } hook_worker_t;
 
 
 extern atomic_int hook_context_any __attribute__((visibility("hidden")));
 
-/* Whether there is a context that has views. Never becomes false again. */
+/* Returns 1 if there was ever a context that has views. */
 static inline int hook_context_is_any(void)
 {
     return atomic_load_explicit(&hook_context_any, memory_order_acquire);
 }
 
-/* As UCP's functions of these names */
+/* Replace ucp_init_version(), ucp_cleanup() and ucp_worker_create(). */
 ucs_status_t hook_context_create(unsigned major, unsigned minor,
                                  const ucp_params_t *params,
                                  const ucp_config_t *config,
@@ -68,7 +68,7 @@ ucs_status_t hook_worker_create(ucp_context_h context,
                                 const ucp_worker_params_t *params,
                                 ucp_worker_h *worker_p);
 
-/* NULL: it has no views */
+/* Returns NULL if the worker has no views. */
 hook_worker_t *hook_worker_find(ucp_worker_h worker);
 
 /* Forgets a worker that is about to be destroyed. Returns 0 if it has no

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 enum {
-    HOOK_EP_KNOWN   = 1, /* what a worker keeps of a configuration */
+    HOOK_EP_KNOWN   = 1, /* bit of hook_worker_t::eps: the record is valid */
     HOOK_EP_HAS_DCX = 2,
-    HOOK_EP_SHIFT   = 2 /* of the longest short message */
+    HOOK_EP_SHIFT   = 2 /* of the bytes of the longest short message */
 };
 
-/* An endpoint that UCP tells nothing of has no lane. */
+/* Reads the properties from UCP's text; without a text, there is no lane. */
 static ucp_inside_ep_t hook_ep_read(ucp_ep_h ucp_ep)
 {
     ucp_inside_ep_t ep = {0};
@@ -34,8 +34,9 @@ static ucp_inside_ep_t hook_ep_read(ucp_ep_h ucp_ep)
     return ep;
 }
 
-/* Another thread may connect the endpoint meanwhile: then it is read again the
- * next time. UCP takes the lock of its worker to tell. */
+/* Reads the properties, and keeps them unless another thread has connected the
+ * endpoint meanwhile: then the next call reads them again. UCP takes the lock
+ * of its worker to print them. */
 static ucp_inside_ep_t hook_ep_learn(hook_worker_t *worker, ucp_ep_h ucp_ep,
                                      unsigned config)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is to be known of an endpoint before a view is sent by it, as UCP itself
- * tells. It is that of the endpoint's configuration, of which a worker has few,
- * for as long as it is there: read once for each. Endpoints come and go, and
- * UCP gives one another configuration when it is connected.
+ * Properties of an endpoint that decide whether it can send a view, as UCP
+ * prints them. They are those of the endpoint's configuration, which never
+ * changes. A worker has few configurations, so each is read once. An endpoint
+ * gets another configuration when it is connected.
  */
 #ifndef HOOK_EP_H
 #define HOOK_EP_H
@@ -11,6 +11,7 @@
 #include "hook_context.h"
 
 
+/* Returns the properties of @ep, an endpoint of @worker. */
 ucp_inside_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ep);
 
 #endif

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A message that does not go by view has to be told soon: first comes what is
- * known of its type alone, with no lock and no reference, as the type is alive
- * while a call has it. What was found so of a type is kept with it, as the
- * number of elements up to which it holds (hook_type_is_few()).
+ * Messages without a view must be recognized quickly. So the first checks need
+ * only the type, with no lock and no reference, as the type is alive during the
+ * call. Their result is kept with the type, as the number of elements below
+ * which it holds (hook_type_is_few()).
  */
 #include "hook_message.h"
 #include "hook_context.h"
@@ -16,27 +16,27 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A call as it was made */
+/* The arguments of a call */
 typedef struct hook_message {
     ucp_ep_h     ep;       /* of a send */
     ucp_worker_h receiver; /* of a receive */
     void         *buffer;
-    size_t       count;    /* as the user gave it; of a list, its pieces */
+    size_t       count;    /* as the user passed it; of a list, its pieces */
     int          is_dest;
     int          is_immediate;
     hook_type_t  *type;
     shape_data_t data;
 } hook_message_t;
 
-/* Counts why it is not by view */
+/* Counts the reason why a message has no view. */
 static hook_op_t *hook_message_as_it_came(hook_kind_t why, size_t bytes)
 {
     hook_report_add(why, bytes);
     return NULL;
 }
 
-/* Pieces that are far apart cost a device more, as it looks up where each
- * is. */
+/* Returns 1 if the span is at most 2.25 times the data. Blocks farther apart
+ * cost the device more, as it translates the address of each. */
 static int hook_message_is_dense_span(size_t span, size_t length)
 {
     return 4. * span <= 9. * length;
@@ -50,7 +50,8 @@ static int hook_message_is_dense(const shape_data_t *data)
     return hook_message_is_dense_span(end - begin, shape_length(data));
 }
 
-/* Why a message is not worth a view; HOOK_SENT: it is */
+/* Returns the reason why a message is not worth a view, or HOOK_SENT if it
+ * is. */
 static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
 {
     size_t block;
@@ -74,7 +75,8 @@ static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
                    HOOK_SENT;
 }
 
-/* ... of a generic type, which is not walked for a message that is too short */
+/* Does the same for a generic type, which it walks only if the message is long
+ * enough. Stores the bytes of the message in @length_p, or 0. */
 static hook_kind_t
 hook_message_check_type(hook_message_t *message, size_t *length_p)
 {
@@ -98,7 +100,7 @@ hook_message_check_type(hook_message_t *message, size_t *length_p)
                    hook_message_check_blocks(&message->data);
 }
 
-/* The least number of elements that are not too short */
+/* Returns the smallest number of elements that are not too short. */
 static size_t hook_message_min_count(hook_type_t *type)
 {
     size_t size = hook_type_size(type);
@@ -107,8 +109,7 @@ static size_t hook_message_min_count(hook_type_t *type)
     return min / size + (min % size != 0);
 }
 
-/* Whether 'count' elements have pieces far apart, and so has any larger
- * number */
+/* Returns 1 if @count elements are sparse, and any larger number is, too. */
 static int hook_message_is_sparse_from(shape_data_t data, size_t count)
 {
     data.count = count;
@@ -117,7 +118,8 @@ static int hook_message_is_sparse_from(shape_data_t data, size_t count)
                                        data.shape->size);
 }
 
-/* Fewer than how many elements do not go by view as this message does not */
+/* Returns the number of elements below which messages of this type have no view
+ * for the same reason as this one. */
 static size_t hook_message_few(const hook_message_t *message, hook_kind_t why)
 {
     size_t min;
@@ -134,7 +136,8 @@ static size_t hook_message_few(const hook_message_t *message, hook_kind_t why)
                    min;
 }
 
-/* ... which calls to come need not find again */
+/* Keeps that number with the type, so that later calls need not find it
+ * again. */
 static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
 {
     size_t few;
@@ -150,8 +153,8 @@ static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
     }
 }
 
-/* A receive takes what any peer sends, over whatever lanes there are, as long
- * as UCP has no fragments (hook_context_without_fragments()). */
+/* Checks a receive: without fragments (hook_context_without_fragments()), it
+ * works with any peer and any lane. */
 static hook_kind_t hook_message_check_receive(const hook_worker_t *worker,
                                               const hook_message_t *message)
 {
@@ -162,7 +165,8 @@ static hook_kind_t hook_message_check_receive(const hook_worker_t *worker,
     return hook_pause_take(&message->type->pause) ? HOOK_PAUSE : HOOK_SENT;
 }
 
-/* Why it could not travel as a view; HOOK_SENT: it can */
+/* Returns the reason why a message cannot use a view, or HOOK_SENT if it
+ * can. */
 static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                           const hook_message_t *message)
 {
@@ -185,8 +189,9 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                                             HOOK_SENT;
 }
 
-/* Opens a view, and begins the operation as the data type's owner sees it. The
- * reference to the type becomes the operation's. */
+/* Opens a view, and starts the data type's own operation. The reference to the
+ * type becomes the operation's. Returns NULL, and counts why, if there is no
+ * view. */
 static hook_op_t *
 hook_message_open(hook_worker_t *worker, const hook_message_t *message)
 {
@@ -223,7 +228,8 @@ hook_message_open(hook_worker_t *worker, const hook_message_t *message)
     return op;
 }
 
-/* The reference to the type is taken or given back. */
+/* Checks the way, and opens a view. The reference to the type becomes the
+ * operation's, or is dropped. */
 static hook_op_t *hook_message_on_way(const hook_message_t *message)
 {
     hook_worker_t *worker =
@@ -262,7 +268,7 @@ hook_message_of_type(hook_message_t *message, ucp_datatype_t datatype)
         return hook_message_as_it_came(why, length);
     }
 
-    /* where messages are counted all come here */
+    /* With UCX_DCX_TYPES_REPORT=y, hook_is_packed() filters no message. */
     assert(!hook_type_is_few(message->type, message->count));
     hook_type_get(message->type);
     return hook_message_on_way(message);
@@ -280,7 +286,7 @@ static size_t hook_message_list_length(const ucp_dt_iov_t *iov, size_t count)
     return length;
 }
 
-/* A new type is made of each list that is long enough in itself */
+/* Makes a new type of each list that is long enough. */
 static hook_op_t *hook_message_of_list(hook_message_t *message)
 {
     const ucp_dt_iov_t *iov = message->buffer;

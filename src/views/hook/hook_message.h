@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which messages go by view: those of a known data type, long, in large blocks,
- * over dcx. Answers for a call of UCP that has a data type which is not
- * contiguous, and counts what it answers.
+ * Chooses the messages that use a view: of a known data type, long, in large
+ * blocks, over dcx. Decides for each call of UCP with a data type that is not
+ * contiguous, and counts the decisions.
  */
 #ifndef HOOK_MESSAGE_H
 #define HOOK_MESSAGE_H
@@ -10,8 +10,8 @@
 #include "hook_op.h"
 
 
-/* The operation, with a view that devices can use and the data type's own
- * start, for the caller to issue; NULL: it goes as it came. */
+/* Return an operation for the caller to issue: its view is open, and the data
+ * type's own operation has started. NULL: pass the call to UCP unchanged. */
 hook_op_t *hook_message_send(ucp_ep_h ep, const void *buffer, size_t count,
                              const ucp_request_param_t *param);
 hook_op_t *hook_message_recv(ucp_worker_h worker, void *buffer, size_t count,

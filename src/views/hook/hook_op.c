@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    HOOK_OP_BUCKETS = 256 /* more than operations at a time, as a rule */
+    HOOK_OP_BUCKETS = 256 /* usually more than concurrent operations */
 };
 
 static struct {
@@ -36,8 +36,8 @@ hook_op_t *hook_op_get(void)
     return op;
 }
 
-/* With the lock. Returns the operation if this was the last reference, for
- * hook_op_free() without it, or NULL. */
+/* Drops a reference, with the lock held. Returns the operation if that was the
+ * last one, for hook_op_free() without the lock, or NULL. */
 static hook_op_t *hook_op_unref(hook_op_t *op)
 {
     return (--op->num_refs == 0) ? op : NULL;
@@ -61,7 +61,7 @@ void hook_op_put(hook_op_t *op)
     hook_op_free(last);
 }
 
-/* Requests lie some hundred bytes apart. */
+/* Returns the bucket of a request. Requests lie some hundred bytes apart. */
 static hook_op_t **hook_op_bucket(const void *request)
 {
     return &hook_ops.buckets[((uintptr_t)request / 64) % HOOK_OP_BUCKETS];
@@ -101,11 +101,12 @@ static hook_op_t *hook_op_find(const void *request)
     return op;
 }
 
-/* The operation is the caller's afterwards. Nobody at the other side has access
- * after one that went well, nor after a message that was too long for its
- * buffer, which UCP drops before it takes place. All other errors, a cancelled
- * operation among them, may stand for a connection that failed in the middle.
- * The MPI may destroy the data type inside of finish(). */
+/* Closes the view, and finishes the data type's operation. @op belongs to the
+ * caller afterwards. The peer has no access any longer after success, nor after
+ * a message too long for its buffer, which UCP drops before any transfer. All
+ * other errors, cancellation among them, may mean that a connection failed in
+ * the middle, so the view is revoked. The MPI may destroy the data type inside
+ * of finish(). */
 static void hook_op_finish(hook_op_t *op, ucs_status_t status)
 {
     int is_failed = (status != UCS_OK) && (status != UCS_ERR_MESSAGE_TRUNCATED);
@@ -115,10 +116,11 @@ static void hook_op_finish(hook_op_t *op, ucs_status_t status)
     hook_type_put(op->type);
 }
 
-/* UCP has completed it. Returns the user's callback, with its request; it is
- * read when no request finds the operation any more, so that hook_op_silence()
- * comes before or not at all. A request in the user's memory keeps UCP's
- * reference, and with it UCP's request, until the callback returns. */
+/* Ends an operation that UCP has completed. Returns the user's callback, with
+ * its request. Reads the callback under the lock under which the operation
+ * leaves its bucket, so hook_op_silence() comes before, or finds nothing. With
+ * a request in the user's memory, UCP's reference is kept, and with it UCP's
+ * request, until the callback returns. */
 static hook_op_callback_t
 hook_op_complete(hook_op_t *op, void *request, ucs_status_t status)
 {
@@ -149,7 +151,7 @@ hook_op_complete(hook_op_t *op, void *request, ucs_status_t status)
     return user;
 }
 
-/* The user's callback has returned. */
+/* Drops the reference that was kept until the user's callback returned. */
 static void hook_op_called(const hook_op_callback_t *user)
 {
     if (user->op != NULL) {
@@ -157,8 +159,8 @@ static void hook_op_called(const hook_op_callback_t *user)
     }
 }
 
-/* What came, into a receive of a tag. MPIs have all receives end in a
- * callback. */
+/* Counts a received message as short or long (hook_pause.h). Only tagged
+ * receives are counted; MPIs use a callback for all of them. */
 static void hook_op_came(hook_op_t *op, const ucp_tag_recv_info_t *info,
                          ucs_status_t status)
 {
@@ -226,8 +228,8 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
         op->callback.arg = user->user_data;
     }
 
-    /* nor soon by a copy at the other side, which UCP's newer protocols would
-     * take for the end of it */
+    /* Drop the handle of the user's memory. Drop FAST_CMPL: with it UCP's newer
+     * protocols would take a copy at the other side for completion. */
     param.op_attr_mask &=
             ~(UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FLAG_FAST_CMPL);
     param.op_attr_mask |=
@@ -244,8 +246,9 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
     return param;
 }
 
-/* UCP calls no callback of what has ended at once. All else has ended already,
- * or is found by its request from now on. */
+/* Finishes an operation that ended at once, for which UCP calls no callback.
+ * Any other one was completed already, or is found by its request from now
+ * on. */
 ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result)
 {
     void *request = op->callback.request;
@@ -297,6 +300,7 @@ hook_op_t *hook_op_hold(void *request)
     return op;
 }
 
+/* Removes one operation of @worker from its bucket. NULL: there is none. */
 static hook_op_t *hook_op_take(ucp_worker_h worker)
 {
     hook_op_t *op = NULL;
@@ -316,7 +320,8 @@ static hook_op_t *hook_op_take(ucp_worker_h worker)
     return op;
 }
 
-/* The MPI's finish() is not called, as UCP does not; its requests are gone. */
+/* Does not call the MPI's finish(), as UCP does not call it either, and does
+ * not free UCP's requests, which are gone with the worker. */
 void hook_op_abandon(ucp_worker_h worker)
 {
     hook_op_t *op;

@@ -1,16 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations by view that are under way: from the call until UCP completes it,
- * when the view is closed, the data type's operation finished, and the user's
- * callback called, in this order.
+ * Operations with a view, from the call until UCP completes them. Then the view
+ * is closed, the data type's operation is finished, and the user's callback is
+ * called, in this order.
  *
- * One lock, under which nothing is called. UCP may complete an operation while
- * the call that began it has not returned yet, in another thread or in this.
+ * One lock protects them; nothing is called while it is held. UCP may complete
+ * an operation before the call that began it has returned, in another thread or
+ * in the same one.
  *
- * A request in memory of the caller's UCP does not get, but gives one of its
- * own: it marks a request as completed before it calls what is to be called
- * then, when another thread that polls it may have used its memory again. The
- * caller's is a copy of what UCP completed, made in the end.
+ * UCP never gets a request in the caller's memory, but allocates its own. UCP
+ * marks a request as completed before it calls the callback, and then another
+ * thread that polls the request may already reuse its memory. The caller's
+ * request is a copy of the one that UCP completed, made at the end.
  */
 #ifndef HOOK_OP_H
 #define HOOK_OP_H
@@ -20,23 +21,23 @@
 #include "views/view/dcx_view_ops.h"
 
 
-/* The user's */
+/* The user's callback */
 typedef struct hook_op_callback {
     __typeof__(((ucp_request_param_t *)0)
                        ->cb) cb; /* .send NULL: there is none */
     void *arg;
-    void *request; /* in memory of the user's; NULL: UCP's */
-    struct hook_op *op; /* to be put when the callback has returned, or NULL */
+    void *request; /* in the user's memory; NULL: UCP's request */
+    struct hook_op *op; /* hook_op_put() it after the callback; or NULL */
 } hook_op_callback_t;
 
 
 typedef struct hook_op {
     struct hook_op *next; /* of a bucket */
     ucp_worker_h worker;
-    unsigned num_refs; /* the call, UCP, and those that ask of it */
-    int is_over;       /* UCP has completed it: no request finds it any more */
-    void *request;     /* as the user knows it; NULL: not found by it */
-    void *ucp_request; /* ... UCP's, if that is another */
+    unsigned num_refs; /* of the call, of UCP, and of hook_op_hold() */
+    int is_over;       /* UCP has completed it; it is in no bucket any longer */
+    void *request;     /* the user's handle; NULL: it is in no bucket */
+    void *ucp_request; /* UCP's request, if that is another; or NULL */
     uct_dcx_view_t *view;
     ucp_mem_h memh; /* of the view; NULL: UCP needs none */
     hook_type_t *type; /* a reference */
@@ -52,36 +53,40 @@ typedef enum hook_op_kind {
 } hook_op_kind_t;
 
 
-/* How many have a request. A hint that needs no lock: who asks about a request
- * of its own sees at least that one. */
+/* Number of operations that have a request. Read it without the lock, as a
+ * hint: a caller that asks about its own request sees at least that one. */
 extern atomic_uint hook_op_num __attribute__((visibility("hidden")));
 
-/* An operation without anything yet, for a call, or NULL: no memory */
+/* Returns an empty operation with one reference, the call's; NULL: there is no
+ * memory. */
 hook_op_t *hook_op_get(void);
 
-/* One reference less */
+/* Drops a reference. */
 void hook_op_put(hook_op_t *op);
 
-/* The length of UCP's part of a request, which lies before the user's */
+/* Sets the bytes of UCP's part of a request, which lies before the user's. */
 void hook_op_set_request_size(size_t size);
 
-/* The parameters by which UCP moves the view instead, and has a reference */
+/* Returns parameters for UCP to move the view instead of the user's data. Takes
+ * a reference for UCP. */
 ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
                                   const ucp_request_param_t *user);
 
-/* UCP was called; returns what it returned. */
+/* Records @result, returned by UCP's function. Returns the result for the
+ * user. */
 ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result);
 
-/* Whether a request is an operation's, whose user's callback is not called from
- * now on */
+/* Drops the user's callback of the operation that has this request. Returns 0
+ * if none has it. */
 int hook_op_silence(void *request);
 
-/* A reference to the operation of a request, whose 'ucp_request' stays UCP's
- * while it is held; NULL: UCP has this request itself. */
+/* Returns a reference to the operation of a request that is not UCP's own. Its
+ * @ucp_request stays valid while the reference is held. NULL: this is a request
+ * of UCP. */
 hook_op_t *hook_op_hold(void *request);
 
-/* The worker is no more: ends what UCP has not completed, which includes
- * receives that nothing came for. */
+/* Ends the operations that UCP has not completed when @worker is destroyed,
+ * such as receives that got no message. */
 void hook_op_abandon(ucp_worker_h worker);
 
 #endif

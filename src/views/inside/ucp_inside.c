@@ -30,7 +30,7 @@ static unsigned ucp_inside_ep_config(ucp_ep_h ep)
 }
 
 
-/* Returns up to how many bytes a line tells of short messages, or 0. */
+/* Returns the bytes of the longest short message that a line tells, or 0. */
 static size_t ucp_inside_read_short(const char *line)
 {
     static const char before[] = "short>..";
@@ -46,10 +46,10 @@ static size_t ucp_inside_read_short(const char *line)
 }
 
 
-/* Lines as
+/* Reads lines such as
  *   lane[0]:  0:dcx/mlx5_0:1.0 md[0] -> md[0]/dcx/sysdev[255] rma_bw#0 am
  *   tag_send: 0..<egr/short>..179..<egr/bcopy>..1201..<egr/zcopy>..17907..
- * or, of UCP's newer protocols, in place of the second
+ * or, with UCP's newer protocols, instead of the second
  *   |           0..179 | eager short               | dcx/mlx5_0:1     |
  */
 static ucp_inside_ep_t ucp_inside_read_ep(char *text)
@@ -86,10 +86,10 @@ static void ucp_inside_worker_unlock(ucp_worker_h worker)
 }
 
 
-/* tag/offload.c: what the number is for. It is not looked at where the
- * interface ends, with the worker. Behind it is a queue, which points to itself
- * while it is empty, as in a new worker: where it does not, the members are in
- * other places. */
+/* Decrements the number, which tag/offload.c uses. UCP does not read it when
+ * the interface is closed, with the worker. The member behind it is a queue,
+ * which points to itself while it is empty, as in a new worker. If it does not,
+ * the members are at other offsets. */
 static int ucp_inside_worker_discount(ucp_worker_h worker)
 {
     if (!ucs_queue_is_empty(&worker->rkey_ptr_reqs)) {
@@ -105,7 +105,7 @@ static int ucp_inside_worker_discount(ucp_worker_h worker)
 }
 
 
-/* dt/datatype_iter.inl, of 1.15 on */
+/* Source: dt/datatype_iter.inl, since UCX 1.15 */
 static int ucp_inside_has_typed_handles(void)
 {
     return UCT_VERNO_MINOR >= 15;

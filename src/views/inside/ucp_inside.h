@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The border to UCP: all that is known of its own structures, each with its
- * source in UCX's tree. The functions below are for the loader, which has
- * public headers of UCX alone; ucp_inside.c has UCX's own headers, compares
- * these structures with them, and its functions are reached by the table of
- * views: it is compiled into libuct_dcx.so, which is opened only where UCX is
- * the one that dcx was built with.
+ * The border to UCP: all knowledge of its internal structures, each with its
+ * source in UCX's tree. The inline functions are for the loader, which has only
+ * public headers of UCX. ucp_inside.c includes UCX's internal headers and
+ * compares these structures with them. It is compiled into libuct_dcx.so, which
+ * is opened only with the UCX that dcx was built with. Its functions are
+ * reached through the table of views.
  */
 #ifndef UCP_INSIDE_H
 #define UCP_INSIDE_H
@@ -33,23 +33,24 @@ ucp_inside_generic(ucp_datatype_t datatype)
 }
 
 
-/* An endpoint begins with its worker: ucp/core/ucp_ep.h, ucp_ep_t */
+/* Returns the worker, the first member of an endpoint: ucp/core/ucp_ep.h,
+ * ucp_ep_t */
 static inline ucp_worker_h ucp_inside_worker(ucp_ep_h ep)
 {
     return *(ucp_worker_h*)ep;
 }
 
 
-/* A request begins @size bytes before its handle, by its status and its
- * flags: ucp/core/ucp_request.h, struct ucp_request. Another thread waits
- * for these. */
+/* Returns the first word of a request, with its status and flags, @size bytes
+ * before its handle: ucp/core/ucp_request.h, struct ucp_request. Another thread
+ * may wait for these. */
 static inline uint64_t *ucp_inside_request_word(void *request, size_t size)
 {
     return (uint64_t*)((char*)request - size);
 }
 
 
-/* Makes a request one that is neither completed nor anything else. */
+/* Initializes a request: it is not completed, and has no flags. */
 static inline void ucp_inside_request_init(void *request, size_t size)
 {
     __atomic_store_n(ucp_inside_request_word(request, size), 0,
@@ -57,7 +58,7 @@ static inline void ucp_inside_request_init(void *request, size_t size)
 }
 
 
-/* Makes a request what @from is, its first word last. */
+/* Copies @from to a request, its first word last. */
 static inline void
 ucp_inside_request_copy(void *request, void *from, size_t size)
 {
@@ -72,34 +73,35 @@ ucp_inside_request_copy(void *request, void *from, size_t size)
 
 /* --- functions ------------------------------------------------------------ */
 
-/* What ucp_ep_print_info() tells of an endpoint */
+/* Properties of an endpoint, as ucp_ep_print_info() prints them */
 typedef struct ucp_inside_ep {
-    int    has_dcx;   /* a lane of dcx, for RDMA */
-    size_t max_short; /* bytes that UCP sends from the CPU, of any memory */
+    int    has_dcx;   /* it has a lane of dcx for RDMA */
+    size_t max_short; /* bytes that UCP copies inline, from any memory */
 } ucp_inside_ep_t;
 
 typedef struct ucp_inside_ops {
-    /* Returns the index of an endpoint's configuration; by any thread. */
+    /* Returns the index of an endpoint's configuration. Any thread may call
+     * it. */
     unsigned        (*ep_config)(ucp_ep_h ep);
 
-    /* Reads the text of ucp_ep_print_info(), which is changed. */
+    /* Parses the text of ucp_ep_print_info(), and modifies it. */
     ucp_inside_ep_t (*read_ep)(char *text);
 
-    /* Take and release the lock that UCP's functions take of a worker, if any
-     * thread may call it. A thread may have the lock already. */
+    /* Take and release the worker's lock, as UCP's functions do, if several
+     * threads may call the worker. A thread may have the lock already. */
     void            (*worker_lock)(ucp_worker_h worker);
     void            (*worker_unlock)(ucp_worker_h worker);
 
-    /* Takes an interface that gets no messages off those that UCP counts as
-     * active of a new worker: of more than one, UCP has the device match
-     * tags only of senders that it has had messages of. Returns 0, and
-     * leaves the worker as it is, if that has not the members it had where
-     * dcx was built. */
+    /* Takes one interface, which gets no messages, off the number of active
+     * interfaces of a new worker. With more than one, UCP lets the device
+     * match tags only of senders from which it has had messages. Returns 0,
+     * and leaves the worker as it is, if its members are not at the offsets
+     * that dcx was built with. */
     int             (*worker_discount)(ucp_worker_h worker);
 
-    /* Returns 1 if UCP takes the type of memory from the handle that it is
-     * given, and from nothing else with its newer protocols
-     * (UCX_PROTO_ENABLE=y). */
+    /* Returns 1 if UCP reads the type of memory from the handle that a call
+     * passes. With its newer protocols (UCX_PROTO_ENABLE=y) UCP then reads it
+     * from nothing else. */
     int             (*has_typed_handles)(void);
 } ucp_inside_ops_t;
 

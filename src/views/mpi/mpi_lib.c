@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Finds the MPI. Known are those whose library and version are in the tables;
- * it tells the version before MPI_Init(), too. Any other is as if there were
- * none. A process has one MPI: once found, it stays.
+ * Finds the MPI of this process. Supports only the libraries and versions in
+ * the tables; with any other, there is none. An MPI tells its version even
+ * before MPI_Init(). A process has one MPI: once found, it stays.
  */
 #define _GNU_SOURCE
 #include "mpi_lib.h"
@@ -18,9 +18,9 @@ enum {
 };
 
 
-/* The object that makes generic data types, and the library of its MPI: both
- * SONAMEs, behind which a file's name may have more. Of several with one name
- * the version decides. */
+/* The object that makes generic data types, and the library of its MPI. Both
+ * are SONAMEs; file names may continue behind them. Among entries with the same
+ * names, the version decides. */
 typedef struct mpi_lib_object {
     const char *code;
     const char *library;
@@ -41,7 +41,7 @@ enum {
     MPI_LIB_NUM_OBJECTS = sizeof(mpi_lib_objects) / sizeof(mpi_lib_objects[0])
 };
 
-/* MPI_Count is 64 bits wide in all */
+/* Functions that all MPIs share. MPI_Count has 64 bits in all of them. */
 static struct {
     int (*version)(char *version, int *length);
     int (*size)(mpi_handle_t type, long long *size);
@@ -95,7 +95,8 @@ static int mpi_lib_is_version(const mpi_lib_t *lib)
     return 0;
 }
 
-/* If it is in the process it is not unmapped any more */
+/* Returns the MPI if its library is in the process and has a known version.
+ * Then keeps the library mapped. */
 static const mpi_lib_t *mpi_lib_load(const mpi_lib_object_t *object)
 {
     void *library = dlopen(object->library, RTLD_LAZY | RTLD_NOLOAD);
@@ -165,7 +166,8 @@ int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents)
                                      &extents->true_extent);
 }
 
-/* One piece of memory for all: what needs 8 bytes of alignment comes first */
+/* Allocates one piece of memory for all arrays: those that need an alignment of
+ * 8 bytes come first. */
 static int mpi_args_alloc(mpi_args_t *args)
 {
     size_t words = (size_t)args->num_addresses + args->num_types;

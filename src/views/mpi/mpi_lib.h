@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The MPI in this process, by its binary interface: where it is, and what it
- * tells of a data type. mpi_lib.c finds it, mpi_lib_ompi.c and mpi_lib_mpich.c
- * are what differs between the two that are known.
+ * The MPI in this process, through its binary interface: finds it, and asks it
+ * about data types. mpi_lib.c finds it; mpi_lib_ompi.c and mpi_lib_mpich.c have
+ * the differences between the two that are supported.
  */
 #ifndef MPI_LIB_H
 #define MPI_LIB_H
@@ -12,15 +12,15 @@
 #include <stdint.h>
 
 
-/* An MPI_Datatype: of Open MPI an address, of MPICH an int. It is passed like
- * that to functions that take an int, too: on x86-64 an int argument is the
- * lower half of the register. */
+/* An MPI_Datatype: an address in Open MPI, an int in MPICH. Functions that take
+ * an int get it in this width, too: on x86-64, an int argument is the lower
+ * half of the register. */
 typedef uintptr_t mpi_handle_t;
 
 
-/* How a type was made: MPI_COMBINER_*. The order is that of all MPIs; only the
- * value of the first differs. No MPI makes those with _INTEGER any more, which
- * are of Fortran in MPI-1. */
+/* Constructors of types: MPI_COMBINER_*. All MPIs have them in this order; only
+ * the value of the first differs. No MPI uses the ones with _INTEGER any
+ * longer, from Fortran in MPI-1. */
 typedef enum mpi_combiner {
     MPI_LIB_NAMED,
     MPI_LIB_DUP,
@@ -55,8 +55,8 @@ typedef struct mpi_abi {
 } mpi_abi_t;
 
 
-/* What a type was made of, as MPI_Type_get_contents() has it. Named ones, and
- * those of Fortran 90, have no types in them. */
+/* The arguments that made a type, as of MPI_Type_get_contents(). Named types
+ * and those of Fortran 90 contain no types. */
 typedef struct mpi_args {
     mpi_combiner_t combiner;
     int num_ints;
@@ -68,7 +68,7 @@ typedef struct mpi_args {
 } mpi_args_t;
 
 
-/* What the MPI says of a type */
+/* Size, bounds and extents of a type in bytes, as the MPI reports them */
 typedef struct mpi_extents {
     long long size;
     ptrdiff_t lb;
@@ -86,16 +86,18 @@ typedef struct mpi_symbol {
 
 typedef struct mpi_lib {
     mpi_abi_t abi;
-    const char *name;            /* what MPI_Get_library_version() says, */
-    const char *versions[2];     /* ... and then, behind blanks */
+    const char *name;            /* begin of MPI_Get_library_version() */
+    const char *versions[2];     /* supported; behind the name and blanks */
     const mpi_symbol_t *symbols; /* ends with a NULL */
 
-    /* Whether it can be asked within a call of MPI */
+    /* Returns 1 if the MPI may be called within a call of MPI. */
     int (*is_askable)(void);
+
+    /* Returns the type of the context of a generic data type. */
     mpi_handle_t (*handle)(const void *context);
 
-    /* See mpi_lib_get_args(): the numbers and the combiner, as the MPI's int;
-     * the rest; and what is to be done with types that are no longer used */
+    /* Parts of mpi_lib_get_args() and mpi_lib_put_args(): read the numbers and
+     * the combiner, as the MPI's int; read the arrays; release the types */
     int (*get_envelope)(mpi_handle_t type, mpi_args_t *args, int *combiner);
     int (*get_contents)(mpi_handle_t type, mpi_args_t *args);
     void (*put_types)(const mpi_args_t *args);
@@ -106,9 +108,9 @@ extern const mpi_lib_t mpi_lib_ompi_6;
 extern const mpi_lib_t mpi_lib_mpich;
 
 
-/* The numbers, from an MPI that has counts of 64 bits as well. Returns
- * non-zero, and leaves the type to packing, if it has any, or more of a kind
- * than an int counts. */
+/* Sets the numbers, for an MPI that has counts of 64 bits, too. Returns
+ * non-zero if the type has such counts, or more of a kind than an int can
+ * count; then messages of the type are packed. */
 static inline int
 mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
                      size_t counts, size_t types)
@@ -123,19 +125,19 @@ mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
     return 0;
 }
 
-/* Whether there is an MPI in the process that is known. Cheap; may be called
- * before MPI_Init(). */
+/* Returns 1 if the process has a supported MPI. Cheap; may be called before
+ * MPI_Init(). */
 int mpi_lib_is_present(void);
 
-/* The MPI that made a generic data type, by the address of one of its
- * functions; NULL: it is of no MPI that is known, in a version that is. */
+/* Returns the MPI that made a generic data type; @code is the address of one of
+ * the type's functions. NULL: it is no MPI, or not a supported version. */
 const mpi_lib_t *mpi_lib_of(const void *code);
 
-/* Returns non-zero if the MPI does not tell */
+/* Stores the extents. Returns non-zero if a call of the MPI fails. */
 int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents);
 
-/* Fills 'args', which mpi_lib_put_args() frees. Returns non-zero if the MPI
- * does not tell, or there are more than 'max' of a kind. */
+/* Fills @args, which mpi_lib_put_args() frees. Returns non-zero if a call of
+ * the MPI fails, or there are more than @max of a kind. */
 int mpi_lib_get_args(const mpi_lib_t *lib, mpi_handle_t type, int max,
                      mpi_args_t *args);
 void mpi_lib_put_args(const mpi_lib_t *lib, mpi_args_t *args);

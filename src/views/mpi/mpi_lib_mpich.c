@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * MPICH 4 and 5: src/include/mpi.h.in.
+ * MPICH 4 and 5. Source: src/include/mpi.h.in.
  *
- * As Debian builds 4.0.2, all calls of MPI hold one lock if the program asked
- * for MPI_THREAD_MULTIPLE, and a thread that has it must not take it again
- * (mpidu_thread_fallback.h): MPICH cannot be asked within a call then, but is
- * when a type was committed (hook_commit.c). With fewer threads there is no
- * lock.
+ * In Debian's build of 4.0.2, all calls of MPI hold one lock if the program
+ * asked for MPI_THREAD_MULTIPLE, and a thread that has it must not take it
+ * again (mpidu_thread_fallback.h). So MPICH cannot be asked within a call then:
+ * it is asked when a type was committed (hook_commit.c). With a lower thread
+ * level, there is no lock.
  */
 #include "mpi_lib.h"
 
@@ -34,7 +34,7 @@ static const mpi_symbol_t mpich_symbols[] = {
         {NULL, NULL}};
 
 
-/* MPI_Query_thread() takes no lock */
+/* Asks for the thread level: MPI_Query_thread() takes no lock. */
 static int mpich_is_askable(void)
 {
     int provided;
@@ -43,15 +43,15 @@ static int mpich_is_askable(void)
            (provided != MPICH_THREAD_MULTIPLE);
 }
 
-/* ucx_datatype.c: the context is the MPIR_Datatype, and its first field, as
- * that of all of MPICH's objects, the handle */
+/* Returns the handle: the first field of the MPIR_Datatype, as of all objects
+ * of MPICH. The context is the MPIR_Datatype (ucx_datatype.c). */
 static mpi_handle_t mpich_handle(const void *context)
 {
     return *(const unsigned *)context;
 }
 
-/* MPI_Type_get_envelope() fails if there are counts of 64 bits, this one does
- * not */
+/* Calls MPI_Type_get_envelope_c(), which succeeds for counts of 64 bits, too;
+ * MPI_Type_get_envelope() fails. */
 static int mpich_get_envelope(mpi_handle_t type, mpi_args_t *args,
                               int *combiner)
 {
@@ -63,8 +63,8 @@ static int mpich_get_envelope(mpi_handle_t type, mpi_args_t *args,
     return mpi_args_set_numbers(args, ints, addresses, counts, types);
 }
 
-/* The handles are written as an array of ints, then moved apart, from its
- * end */
+/* Gets the handles as an array of ints, then widens them in place, from the
+ * end. */
 static int mpich_get_contents(mpi_handle_t type, mpi_args_t *args)
 {
     unsigned handle;
@@ -83,10 +83,10 @@ static int mpich_get_contents(mpi_handle_t type, mpi_args_t *args)
     return 0;
 }
 
-/* MPI_Type_get_contents() returned a reference of each that is not named, and
- * of pairs (MPI_DOUBLE_INT), which are named, but objects (type_contents.c).
- * These cannot be given back: MPI_Type_free() refuses named types, and never
- * frees them. */
+/* Frees the references that MPI_Type_get_contents() returned to types that are
+ * not named. It also returned references to pairs (MPI_DOUBLE_INT), which are
+ * named, but objects (type_contents.c). These cannot be released, as
+ * MPI_Type_free() refuses named types; MPICH never frees pairs. */
 static void mpich_put_types(const mpi_args_t *args)
 {
     int combiner, handle;

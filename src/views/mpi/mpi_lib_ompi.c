@@ -1,24 +1,26 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Open MPI 4.1, 5.0 and 6.0: ompi/include/mpi.h.in,
+ * Open MPI 4.1, 5.0 and 6.0. Source: ompi/include/mpi.h.in,
  * ompi/datatype/ompi_datatype.h.
  *
- * ompi_datatype_get_args() is asked, which has one form in 4.1 and 5.0, and
- * another in 6.0: MPI_Type_get_envelope() and MPI_Type_get_contents() are
- * around it, but end the job for a type that Open MPI made for itself and that
- * has no arguments, and copy each type that they return.
+ * Calls ompi_datatype_get_args(), which has one form in 4.1 and 5.0, and
+ * another in 6.0. MPI_Type_get_envelope() and MPI_Type_get_contents() wrap it,
+ * but they abort the job for a type that Open MPI made for itself and that has
+ * no arguments, and they copy each type that they return.
  */
 #include "mpi_lib.h"
 
 
-/* 'which' is 0 for the numbers and the combiner, 1 for the rest */
+/* Functions of 4.1 and 5.0. @which: 0 for the numbers and the combiner, 1 for
+ * the arrays */
 static struct {
     int (*get_args)(mpi_handle_t type, int which, int *num_ints, int *ints,
                     int *num_addresses, ptrdiff_t *addresses, int *num_types,
                     mpi_handle_t *types, int *combiner);
 } ompi;
 
-/* Counts are MPI_Counts: of types that were made by functions with _c */
+/* Functions of 6.0. @counts: MPI_Counts of types that were made by functions
+ * with _c */
 static struct {
     int (*get_args)(mpi_handle_t type, int which, size_t *num_ints, int *ints,
                     size_t *num_counts, long long *counts,
@@ -40,7 +42,7 @@ static int ompi_is_askable(void)
     return 1;
 }
 
-/* pml_ucx_datatype.c: the context is the ompi_datatype_t */
+/* Returns the context, which is the ompi_datatype_t (pml_ucx_datatype.c). */
 static mpi_handle_t ompi_handle(const void *context)
 {
     return (mpi_handle_t)context;
@@ -79,7 +81,7 @@ static int ompi_6_get_contents(mpi_handle_t type, mpi_args_t *args)
                            args->types, &(int){0});
 }
 
-/* They are alive as long as the type that they are in */
+/* Does nothing: inner types live as long as the type that contains them. */
 static void ompi_put_types(const mpi_args_t *args)
 {
     (void)args;

@@ -1,12 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The walk: the shape of a type is made of the shapes of the types in it, from
- * the inside out, as its constructor says. Lower bounds and extents are those
- * that the MPI tells for each of them, and the whole is checked by its size and
- * true extent.
+ * The walk: makes the shape of a type from the shapes of the types in it, from
+ * the inside out, as its constructor says. Takes the extents of each type from
+ * the MPI, and checks the result by its size and true extent.
  *
- * How much is walked is bounded, by what one may well describe with a type:
- * what is beyond stays with the MPI.
+ * The number of steps is limited. Larger types are left to the MPI, which packs
+ * them.
  */
 #include "mpi_type.h"
 #include "views/shape/shape_build.h"
@@ -16,8 +15,8 @@
 
 enum {
     WALK_MAX_DEPTH = 64,
-    WALK_TYPE      = 16,   /* steps that a type is */
-    WALK_MAX_STEPS = 65536 /* ... as a nest in a list or a struct is one */
+    WALK_TYPE      = 16,   /* steps for a type */
+    WALK_MAX_STEPS = 65536 /* in all; a nest in a list or a struct is one */
 };
 
 
@@ -28,7 +27,8 @@ typedef struct walk {
     long steps_left;
 } walk_t;
 
-/* The shape of what MPI_Type_get_contents() tells; its extent is set later */
+/* Makes a shape from the arguments of a constructor. The caller sets its
+ * extent. */
 typedef shape_t *(*walk_make_t)(walk_t *walk, const mpi_args_t *args);
 
 
@@ -52,7 +52,8 @@ static void walk_add_bytes(shape_builder_t *builder, ptrdiff_t offset,
     shape_build_add(builder, &nest);
 }
 
-/* Of the named types only MPI_SHORT_INT, {short, int}, has a hole. */
+/* Makes the shape of a named type. Only MPI_SHORT_INT, {short, int}, has a
+ * hole. */
 static shape_t *walk_named(walk_t *walk, const mpi_extents_t *extents)
 {
     size_t hole              = extents->true_extent - extents->size;
@@ -80,7 +81,8 @@ static shape_t *walk_named(walk_t *walk, const mpi_extents_t *extents)
 /* --- a type, again and again
  * ------------------------------------------------ */
 
-/* 'count' times a shape, which is freed; NULL stays NULL */
+/* Returns @count copies of a shape, @stride bytes apart, and frees the shape.
+ * NULL stays NULL. */
 static shape_t *walk_repeat(walk_t *walk, shape_t *shape, ptrdiff_t offset,
                             size_t count, ptrdiff_t stride)
 {
@@ -128,8 +130,8 @@ static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
 /* --- lists
  * ----------------------------------------------------------------- */
 
-/* Displacements are addresses, or behind what else is in the integers, in
- * extents */
+/* Returns displacement @i in bytes: an address, or, of the two index types, an
+ * integer in units of @extent. */
 static ptrdiff_t walk_displacement(const mpi_args_t *args, int i,
                                    ptrdiff_t extent)
 {
@@ -151,8 +153,9 @@ static int walk_list_length(const mpi_args_t *args, int i)
                    args->ints[1 + i];
 }
 
-/* A list has one type, a struct one for each entry, of which equal ones that
- * follow each other are walked once. Returns non-zero if that fails. */
+/* Stores the shape of entry @i. A list has one type, a struct has one for each
+ * entry. Walks equal types that follow each other only once. Returns non-zero
+ * if that fails. */
 static int walk_list_type(walk_t *walk, const mpi_args_t *args, int i,
                           shape_t **shape_p)
 {
@@ -210,7 +213,7 @@ static shape_t *walk_list(walk_t *walk, const mpi_args_t *args)
 /* --- parts of arrays
  * -------------------------------------------------------- */
 
-/* The dimension that is 'i'th from the innermost one */
+/* Returns the index of the dimension that is number @i from the inside. */
 static int walk_array_dim(const walk_t *walk, int num, int order, int i)
 {
     return (order == walk->lib->abi.order_c) ? num - 1 - i : i;
@@ -236,13 +239,13 @@ static shape_t *walk_subarray(walk_t *walk, const mpi_args_t *args)
     return shape;
 }
 
-/* Of a dimension of MPI_Type_create_darray(): blocks that go round the
- * processes, of which one is seen */
+/* A dimension of MPI_Type_create_darray(), in elements: blocks are distributed
+ * round-robin over processes, of which this is one */
 typedef struct walk_darray {
-    ptrdiff_t size;  /* of the whole */
-    ptrdiff_t block; /* elements that are one process's */
-    ptrdiff_t round; /* ... and all processes' together */
-    ptrdiff_t first; /* the first one of this process */
+    ptrdiff_t size;  /* of the whole array */
+    ptrdiff_t block; /* of a block of one process */
+    ptrdiff_t round; /* of one block of every process */
+    ptrdiff_t first; /* index of the first element of this process */
 } walk_darray_t;
 
 static void walk_darray_init(const walk_t *walk, const mpi_args_t *args,
@@ -256,7 +259,7 @@ static void walk_darray_init(const walk_t *walk, const mpi_args_t *args,
     const mpi_abi_t *abi = &walk->lib->abi;
     int rank             = args->ints[1];
 
-    /* processes are in the order of C always */
+    /* Processes are in C order for either order of the array. */
     for (int i = num - 1; i > dim; i--) {
         rank /= psizes[i];
     }
@@ -276,7 +279,7 @@ static void walk_darray_init(const walk_t *walk, const mpi_args_t *args,
     array->first = array->block * rank;
 }
 
-/* Whole blocks, then the rest of one */
+/* Adds whole blocks, then the rest of one. */
 static shape_t *walk_darray_make(walk_t *walk, shape_t *shape,
                                  const walk_darray_t *array, ptrdiff_t stride)
 {
@@ -327,7 +330,8 @@ static shape_t *walk_darray(walk_t *walk, const mpi_args_t *args)
 /* --- the types
  * ------------------------------------------------------------- */
 
-/* Those of Fortran 90 are as named ones */
+/* Functions by constructor. NULL: a named type, or one of Fortran 90, which has
+ * the form of a named one. */
 static const walk_make_t walk_makes[MPI_LIB_NUM_COMBINERS] = {
         [MPI_LIB_DUP]            = walk_same,
         [MPI_LIB_CONTIGUOUS]     = walk_contiguous,
@@ -360,8 +364,9 @@ static shape_t *walk_make(walk_t *walk, mpi_handle_t type,
     return shape;
 }
 
-/* Several elements of less than no extent are not one after the other in MPICH
- * 4.0.2, if there are several in each */
+/* Returns the shape of a type, or NULL. Refuses a negative extent: MPICH 4.0.2
+ * does not place several such elements one after the other if each consists of
+ * several. */
 static shape_t *walk_type(walk_t *walk, mpi_handle_t type)
 {
     shape_t *shape = NULL;
@@ -382,8 +387,9 @@ static shape_t *walk_type(walk_t *walk, mpi_handle_t type)
     return shape;
 }
 
-/* Whether the MPI sees as many bytes in as much room: MPICH counts entries of
- * no bytes in the true extent */
+/* Returns 1 if the MPI reports the same size, and a true extent that contains
+ * the shape. They need not be equal: MPICH includes entries of 0 bytes in the
+ * true extent. */
 static int walk_check(mpi_handle_t type, const shape_t *shape)
 {
     mpi_extents_t extents;

@@ -1,25 +1,25 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * OpenSHMEM's strided put and get, of programs that know nothing of it. The
- * library of Open MPI (oshmem/shmem/c/shmem_iput.c, shmem_iget.c) puts or gets
- * each element, and waits for the answer of each get. Here
- * - a get of elements that lie close together reads all from the first to the
- *   last, the holes too, and takes the elements out: what a device reads within
- *   the time that a request for one element takes is longer than most strides;
- * - a get of elements that lie far apart requests them all before it waits;
- * - a put to elements without holes is a put of a copy of them.
- * A put to elements with holes is the library's: it returns when the device has
- * the element, so that its puts follow each other without waiting already.
+ * Speeds up OpenSHMEM's strided put and get in unmodified programs. The library
+ * of Open MPI (oshmem/shmem/c/shmem_iput.c, shmem_iget.c) puts or gets each
+ * element, and waits for the answer of each get. Here - a get of elements that
+ * lie close together reads everything from the first to
+ *   the last, holes included, and extracts the elements: while it requests one
+ *   element, a device reads more bytes than most strides have;
+ * - a get of elements that lie far apart requests them all before it waits; - a
+ * put to elements without holes copies them, and puts the copy. A put to
+ * elements with holes is left to the library: it returns as soon as the device
+ * has the element, so its puts already follow each other without waiting.
  *
- * Below are the library's own functions, called by their names of the profiling
- * interface, so that a tool sees the program's calls alone. What is invalid is
- * told by them. Above may be a tool that is linked with the program: what is
- * preloaded comes before it, so that the usual names here pass their calls to
- * it. It comes back by the names of the profiling interface, which do the work.
+ * The library's own functions are called by their names of the profiling
+ * interface, so that a tool sees only the program's calls. They report invalid
+ * arguments. A tool that is linked with the program comes behind a preloaded
+ * library: the usual names here pass their calls to it. It calls the names of
+ * the profiling interface, and these do the work.
  *
- * Of the binary interface there are the standard's prototypes (OpenSHMEM 1.4,
- * 9.5 and 9.6), and that a context is a pointer. Called by any thread; nothing
- * is shared but what is looked up once.
+ * The code assumes the standard's prototypes (OpenSHMEM 1.4, 9.5 and 9.6), and
+ * that a context is a pointer. Any thread may call it; threads share only
+ * addresses that are looked up once.
  */
 #define _GNU_SOURCE
 #include "views/ucp/hook_views.h"
@@ -35,10 +35,10 @@
 enum {
     SHMEM_CLOSE  = 512,     /* bytes from one element to the next: at 100 Gb/s
                              * 40 ns, which is less than UCP takes to request
-                             * one; so it is by way of shared memory */
+                             * one, through shared memory, too */
     SHMEM_PIECE  = 1 << 18, /* bytes that are read or written at once */
-    SHMEM_SMALL  = 2048,    /* ... for which no memory is allocated */
-    SHMEM_WINDOW = 256      /* gets that are waited for together */
+    SHMEM_SMALL  = 2048,    /* bytes for which a buffer on the stack is used */
+    SHMEM_WINDOW = 256      /* gets that one quiet waits for */
 };
 
 typedef void (*shmem_strided_t)(void *dest, const void *source, ptrdiff_t dst,
@@ -53,14 +53,14 @@ typedef void (*shmem_ctx_move_t)(void *ctx, void *dest, const void *source,
 typedef void (*shmem_quiet_t)(void);
 typedef void (*shmem_ctx_quiet_t)(void *ctx);
 
-/* A function of the library, looked up when it is called first */
+/* A function that the first call looks up */
 typedef struct shmem_function {
     const char *name; /* of the profiling interface: p and the usual one */
-    void       *ours; /* NULL; or it is a tool's, and if there is none, ours */
+    void       *ours; /* NULL: call the library; else a tool, or this */
     void       *addr;
 } shmem_function_t;
 
-/* ... on the default context, and on one that is named */
+/* A function on the default context, and on a given one */
 typedef struct shmem_function_pair {
     shmem_function_t plain;
     shmem_function_t ctx;
@@ -88,7 +88,7 @@ static shmem_function_pair_t shmem_putmem     = SHMEM_PAIR(putmem);
 static shmem_function_pair_t shmem_getmem_nbi = SHMEM_PAIR(getmem_nbi);
 static shmem_function_pair_t shmem_quiet      = SHMEM_PAIR(quiet);
 
-/* Without the profiling interface there are the usual names alone. */
+/* Looks up @name, or the usual name if there is no profiling interface. */
 static void *shmem_look_up(const char *name)
 {
     void *addr = loader_ucx_symbol(RTLD_NEXT, "liboshmem.so.40", name);
@@ -105,7 +105,8 @@ static void *shmem_object(const void *addr)
     return dladdr(addr, &info) ? info.dli_fbase : NULL;
 }
 
-/* Whoever has the usual name next, unless that is the library */
+/* Returns the next function of the usual name, a tool's; or ours if the next
+ * one is the library's. */
 static void *shmem_look_up_tool(const shmem_function_t *function)
 {
     void *addr = dlsym(RTLD_NEXT, function->name + 1);
@@ -197,7 +198,8 @@ shmem_copy_size(char *dest, ptrdiff_t dst, const char *source, ptrdiff_t sst,
     }
 }
 
-/* Strides are in elements. Most types have one of these sizes. */
+/* Copies elements; strides are in elements. Most types have one of these
+ * sizes. */
 static void shmem_copy(char *dest, ptrdiff_t dst, const char *source,
                        ptrdiff_t sst, size_t nelems, size_t size)
 {
@@ -224,7 +226,7 @@ static void shmem_copy(char *dest, ptrdiff_t dst, const char *source,
 
 /* --- ways to do a call ---------------------------------------------------- */
 
-/* Reads from the first element of the piece to the last, and takes them out */
+/* Reads from the first element of the piece to the last, and extracts them. */
 static void shmem_get_piece(const shmem_call_t *call, char *buffer,
                             size_t index, size_t nelems)
 {
@@ -250,7 +252,8 @@ static void shmem_put_piece(const shmem_call_t *call, char *buffer,
 typedef void (*shmem_piece_t)(const shmem_call_t *call, char *buffer,
                               size_t index, size_t nelems);
 
-/* By way of a buffer, in which an element takes 'step' bytes, piece by piece */
+/* Moves a call piece by piece through a buffer, in which an element takes @step
+ * bytes. */
 static void
 shmem_call_buffered(const shmem_call_t *call, size_t step, shmem_piece_t move)
 {
@@ -278,7 +281,8 @@ shmem_call_buffered(const shmem_call_t *call, size_t step, shmem_piece_t move)
     }
 }
 
-/* Requests one element after the other, and waits for many together */
+/* Requests one element after the other, and waits for SHMEM_WINDOW of them at
+ * once. */
 static void shmem_get_pipelined(const shmem_call_t *call)
 {
     for (size_t i = 0; i < call->nelems; ++i) {
@@ -291,9 +295,10 @@ static void shmem_get_pipelined(const shmem_call_t *call)
     shmem_call_quiet(call);
 }
 
-/* --- which way ------------------------------------------------------------ */
+/* --- choice of a way ------------------------------------------------------ */
 
-/* With all that is done about strided data of programs */
+/* Returns 1 if UCX_DCX_TYPES=n, which turns off all handling of strided
+ * data. */
 static int shmem_is_off(void)
 {
     const uct_dcx_view_policy_t *policy = hook_policy();
@@ -341,7 +346,7 @@ static void shmem_get(const shmem_call_t *call)
             size_t nelems, int pe
 #define SHMEM_CTX_ARGS void *ctx, SHMEM_ARGS
 
-/* What one name of a function does; its arguments are last */
+/* Defines one name of a function; its arguments come last. */
 #define SHMEM_DEFINE_NAME(_do, _name, _real, _ours, _size, _has_ctx, _ctx, \
                           ...) \
     __attribute__((visibility("default"))) void _name(__VA_ARGS__) \
@@ -354,7 +359,7 @@ static void shmem_get(const shmem_call_t *call)
         _do(&call); \
     }
 
-/* A function that stands before one of the library, by both its names */
+/* Defines both names of an interposed function. */
 #define SHMEM_DEFINE(_do, _name, _size, _has_ctx, _ctx, _args) \
     void _name(_args); \
     void p##_name(_args); \
@@ -363,7 +368,8 @@ static void shmem_get(const shmem_call_t *call)
     SHMEM_DEFINE_NAME(shmem_call_real, _name, "p" #_name, p##_name, _size, \
                       _has_ctx, _ctx, _args)
 
-/* ... put and get on both kinds of contexts; _put and _get end their names */
+/* Defines put and get on both kinds of contexts, with names that end in _put
+ * and _get. */
 #define SHMEM_DEFINE_ALL(_put, _get, _size) \
     SHMEM_DEFINE(shmem_put, shmem_##_put, _size, 0, NULL, SHMEM_ARGS) \
     SHMEM_DEFINE(shmem_get, shmem_##_get, _size, 0, NULL, SHMEM_ARGS) \

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Both names of each function, as a tool that is linked with the program has
- * the usual ones, and calls those of the profiling interface. Of the binary
- * interface there is that a data type is passed as an int or as an address.
+ * Interposes both names of each function: a tool that is linked with the
+ * program defines the usual names, and calls those of the profiling interface.
+ * The code assumes of the binary interface only that a data type is passed as
+ * an int or as an address.
  */
 #define _GNU_SOURCE
 #include "hook_commit.h"
@@ -17,14 +18,14 @@
 typedef int (*hook_commit_t)(void *type);
 typedef int (*hook_dup_t)(mpi_handle_t type, void *new_type);
 
-/* A function of the MPI, looked up when it is called first */
+/* A function of the MPI, which the first call looks up */
 typedef struct hook_commit_function {
     const char *name;
     void *_Atomic addr;
 } hook_commit_function_t;
 
 static __thread unsigned hook_commit_depth;
-static __thread hook_type_t *hook_commit_made; /* a reference; NULL: nothing */
+static __thread hook_type_t *hook_commit_made; /* a reference, or NULL */
 
 void hook_commit_add(hook_type_t *type)
 {
@@ -53,7 +54,8 @@ static int hook_commit_end(int result)
     return result;
 }
 
-/* An MPI that a plugin brought in is seen by what is linked with it alone. */
+/* Looks a name up through the object of the caller: an MPI that a plugin loaded
+ * is visible only to objects that are linked with it. */
 static void *hook_commit_beside(const char *name, const void *caller)
 {
     Dl_info info;
@@ -67,7 +69,7 @@ static void *hook_commit_beside(const char *name, const void *caller)
     return (object == NULL) ? NULL : dlsym(object, name);
 }
 
-/* What the caller would have called without us */
+/* Returns the function that the caller would have called without us. */
 static void *hook_commit_real(hook_commit_function_t *function,
                               const void *caller)
 {
@@ -105,7 +107,7 @@ static int hook_commit_dup(hook_commit_function_t *function, mpi_handle_t type,
     return hook_commit_end(real(type, new_type));
 }
 
-/* The MPI's prototypes are in its header */
+/* The MPI's header is not included, so these are declared here. */
 HOOK_EXPORT int MPI_Type_commit(void *type);
 HOOK_EXPORT int PMPI_Type_commit(void *type);
 HOOK_EXPORT int MPI_Type_dup(mpi_handle_t type, void *new_type);

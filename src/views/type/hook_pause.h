@@ -1,11 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Receives into a type that has room for long messages, but gets short ones:
- * the view is in vain. After one such message a receive goes without, after
- * another three, then seven and so on, until a long message comes.
+ * Saves useless views of receives that have room for long messages, but get
+ * short ones. After one such message, one receive of the type goes without a
+ * view; after the next, three; then seven and so on, until a long message
+ * comes.
  *
- * By any thread without a lock. Where two come at once a receive more or less
- * may go without.
+ * Any thread may call this, without a lock. If two threads do so at once, one
+ * receive more or fewer may go without a view.
  */
 #ifndef HOOK_PAUSE_H
 #define HOOK_PAUSE_H
@@ -15,14 +16,14 @@
 typedef struct hook_pause {
     atomic_uint
             length;   /* receives without a view after the last short message */
-    atomic_uint left; /* ... to come */
+    atomic_uint left; /* of these, still to come */
 } hook_pause_t;
 
 
-/* Whether a receive shall go without; it is counted. */
+/* Returns 1 if a receive is to go without a view, and counts it. */
 int hook_pause_take(hook_pause_t *pause);
 
-/* A message came into a receive by view. */
+/* Records that a message came into a receive with a view. */
 void hook_pause_came(hook_pause_t *pause, int is_short);
 
 #endif

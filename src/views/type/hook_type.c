@@ -11,11 +11,12 @@
 #include <stdlib.h>
 
 enum {
-    /* that are looked at: a list may turn out to be rounds of a few of them */
+    /* nests that are read of a type: a list may become rounds of a few */
     HOOK_TYPE_MAX_NESTS = 64 * 1024
 };
 
-/* For types whose layout cannot be told, and for those that no key takes */
+/* Shapes of types with an unknown layout, and with more blocks than any key
+ * takes */
 static shape_t hook_type_unknown;
 static shape_t hook_type_too_many = {.num = UINT_MAX};
 
@@ -33,7 +34,8 @@ static void *hook_type_start_unpack(void *context, void *buffer, size_t count)
     return type->ops.start_unpack(type->context, buffer, count);
 }
 
-/* A type of the user's: the same, but that it begins in functions of ours */
+/* Returns a record of the user's type, with one reference; NULL: there is no
+ * memory. */
 static hook_type_t *hook_type_new(const ucp_generic_dt_ops_t *ops,
                                   void *context)
 {
@@ -50,7 +52,8 @@ static hook_type_t *hook_type_new(const ucp_generic_dt_ops_t *ops,
     return type;
 }
 
-/* If UCP made of it what is expected, the type is known from now on */
+/* Returns 1 if UCP's data type has the structure that dcx expects, so that the
+ * record is found through it. */
 static int hook_type_is_read_back(ucp_datatype_t datatype, hook_type_t *type)
 {
     if (hook_type_of(datatype) == type) {
@@ -186,7 +189,8 @@ size_t hook_type_size(hook_type_t *type)
     return size;
 }
 
-/* What no message will use is not kept */
+/* Walks the type. Returns its shape, or hook_type_unknown, or, for a shape that
+ * no message can use, hook_type_too_many. */
 static shape_t *hook_type_make_shape(const hook_type_t *type)
 {
     shape_t *shape =
@@ -204,8 +208,9 @@ static shape_t *hook_type_make_shape(const hook_type_t *type)
     return shape;
 }
 
-/* No lock is held in calls of the MPI, which takes some of its own: the second
- * of two threads that walk a type at once has walked it in vain */
+/* Finds the shape of a type. Holds no lock while it calls the MPI, which takes
+ * locks of its own: if two threads walk a type at once, the second drops its
+ * result. */
 static shape_t *hook_type_walk(hook_type_t *type)
 {
     shape_t *found = NULL;
@@ -231,7 +236,7 @@ const shape_t *hook_type_shape(hook_type_t *type)
     return (shape == &hook_type_unknown) ? NULL : shape;
 }
 
-/* The type is this thread's alone as yet */
+/* Needs no atomic access: no other thread knows the type yet. */
 void hook_type_learn(hook_type_t *type)
 {
     if ((type->lib == NULL) || type->lib->is_askable()) {

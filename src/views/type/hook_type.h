@@ -1,12 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Data types of UCP calls, as shapes. A generic type is ours from its
- * beginning: UCP is given functions of ours to start an operation with, by
- * which it is known again, and a context of ours, which has the shape once it
- * is found.
+ * Data types of UCP calls, as shapes. When a generic type is created, UCP gets
+ * our functions to start an operation, by which the type is recognized, and a
+ * context of ours, a hook_type_t, which has the shape once that is found.
  *
- * Counted references: the UCP data type has one, each operation by view
- * another. UCP's locks may be held by who calls; none of our own is.
+ * References are counted: the UCP data type has one, each operation with a view
+ * has another. The caller may hold UCP's locks, but none of ours.
  */
 #ifndef HOOK_TYPE_H
 #define HOOK_TYPE_H
@@ -21,24 +20,24 @@
 
 typedef struct hook_type {
     atomic_uint num_refs;
-    ucp_generic_dt_ops_t ops; /* the user's ...; unused in lists */
-    void *context;            /* ... */
-    const mpi_lib_t *lib;     /* NULL: nobody knows the layout */
-    atomic_size_t min_count;  /* fewer elements never go by view: see below */
-    atomic_size_t size;       /* SIZE_MAX: not asked for yet */
-    shape_t *_Atomic shape;   /* NULL: not looked for yet */
-    hook_pause_t pause;       /* of receives by view */
+    ucp_generic_dt_ops_t ops; /* the user's; unused in lists */
+    void *context;            /* the user's; unused in lists */
+    const mpi_lib_t *lib;     /* NULL: the layout is unknown */
+    atomic_size_t min_count;  /* fewer elements never use a view: see below */
+    atomic_size_t size;       /* bytes; SIZE_MAX: not read yet */
+    shape_t *_Atomic shape;   /* NULL: not read yet */
+    hook_pause_t pause;       /* of receives with a view */
 } hook_type_t;
 
 
-/* As ucp_dt_create_generic() */
+/* Replaces ucp_dt_create_generic(). */
 ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
                               ucp_datatype_t *datatype_p);
 
-/* As ucp_dt_destroy(). It may be called by the last operation's finish(). */
+/* Replaces ucp_dt_destroy(). The last operation's finish() may call it. */
 void hook_type_destroy(ucp_datatype_t datatype);
 
-/* How an operation begins that UCP packs */
+/* Starts an operation that UCP packs, as of ucp_generic_dt_ops_t. */
 void *hook_type_start_pack(void *context, const void *buffer, size_t count);
 
 static inline int hook_type_is_ours(ucp_datatype_t datatype)
@@ -48,44 +47,44 @@ static inline int hook_type_is_ours(ucp_datatype_t datatype)
             hook_type_start_pack);
 }
 
-/* What a generic data type is, as long as it is alive; NULL: it is none of
- * ours. */
+/* Returns the record of a generic data type, which lives at least as long as
+ * that; NULL: the type is none of ours. */
 static inline hook_type_t *hook_type_of(ucp_datatype_t datatype)
 {
     return hook_type_is_ours(datatype) ? ucp_inside_generic(datatype)->context :
                                          NULL;
 }
 
-/* Whether it was found before that so few elements do not go by view, as
- * hook_message.c keeps with the type: the one question for short messages */
+/* Returns 1 if hook_message.c has found before that so few elements do not use
+ * a view. This is the only check that short messages pay for. */
 static inline int hook_type_is_few(const hook_type_t *type, size_t count)
 {
     return count < atomic_load_explicit(&type->min_count, memory_order_relaxed);
 }
 
-/* A new type for a list of pieces, seen from where the first one is, with one
- * reference; NULL: its layout cannot be told. */
+/* Returns a new type with one reference for a list of pieces. Its shape is
+ * relative to the first piece. NULL: too many pieces, or no memory. */
 hook_type_t *hook_type_of_list(const ucp_dt_iov_t *iov, size_t count);
 
-/* One more reference, and one less */
+/* Take and drop a reference. */
 void hook_type_get(hook_type_t *type);
 void hook_type_put(hook_type_t *type);
 
-/* Bytes of an element of a generic type; 0: it has none, or they are not
- * known. */
+/* Returns the bytes of an element of a generic type; 0: it has none, or they
+ * are unknown. */
 size_t hook_type_size(hook_type_t *type);
 
-/* Its shape, or NULL: it cannot be told. Walks the type the first time. Of one
- * with more nests than any key has pieces, their number alone is to be looked
- * at. */
+/* Returns the shape, which the type owns, or NULL if it is unknown. The first
+ * call walks the type. If the type has more nests than any key has pieces, only
+ * @num of the shape is valid. */
 const shape_t *hook_type_shape(hook_type_t *type);
 
-/* Finds size and shape of one that is new, of an MPI that is not to be asked
- * later, within its calls */
+/* Reads size and shape of a new type, if its MPI must not be asked later,
+ * within its calls. */
 void hook_type_learn(hook_type_t *type);
 
-/* Start of an operation: what the user's function returns, for
- * hook_type_finish() when it ends. MPIs hold a reference to their type
+/* Starts an operation. Returns the state that the user's function returned, for
+ * hook_type_finish() at the end. MPIs hold a reference to their type
  * meanwhile. */
 void *hook_type_start(const hook_type_t *type, void *buffer, size_t count,
                       int is_dest);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value behind UCX_<name>= at the beginning of a line, or behind the prefix
- * of a configuration's own: PREFIX_UCX_<name>= */
+/* Finds UCX_<name>= at the beginning of a line, or behind a prefix of the
+ * configuration: PREFIX_UCX_<name>= */
 char *hook_config_value(const char *text, const char *name)
 {
     const char *at = text;

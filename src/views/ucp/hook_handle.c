@@ -23,7 +23,7 @@ static void hook_handle_map(hook_handle_t *handle, ucp_context_h context,
             .memory_type = (ucs_memory_type_t)view->memory_type};
 
     while (params.length < view->length) {
-        params.length *= 2; /* so that it is done again few times */
+        params.length *= 2; /* powers of two: few views are mapped again */
     }
 
     if (hook_real.ucp_mem_map(context, &params, &handle->memh) == UCS_OK) {
@@ -33,9 +33,9 @@ static void hook_handle_map(hook_handle_t *handle, ucp_context_h context,
     }
 }
 
-/* A context that is not made for several threads (mt_workers_shared) has no
- * lock of its own: UCP looks into its cache of memory with that of a worker
- * alone. */
+/* Maps the view with the worker's lock held: a context that is not made for
+ * several threads (mt_workers_shared) has no lock of its own, and UCP uses its
+ * registration cache with only the lock of a worker. */
 ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
                           ucp_worker_h worker, const uct_dcx_view_t *view)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCP's memory handles of views: its newer protocols (proto v2) take the type
- * of memory from nothing else. A view's range of addresses is mapped once in
- * each context, and again when a longer message comes: whatever the view is of
- * at the time, the transport has one handle for it (mem/dcx_mem_view.h).
+ * UCP's memory handles of views: its newer protocols (proto v2) read the type
+ * of memory only from them. A view's range of addresses is mapped once in each
+ * context, and again when a longer message comes. The handle does not depend on
+ * the view's data: the transport has one for each view (mem/dcx_mem_view.h).
  */
 #ifndef HOOK_HANDLE_H
 #define HOOK_HANDLE_H
@@ -14,24 +14,25 @@
 
 
 typedef struct hook_handle {
-    ucp_mem_h memh; /* NULL: it was not mapped yet */
+    ucp_mem_h memh; /* NULL: not mapped yet */
     size_t length;
 } hook_handle_t;
 
 
-/* Of a context, zeroes at first. Most of them, and of its pages, are never
- * touched. */
+/* The handles of a context, initially zeroes. Most of them are never used, so
+ * most pages of the array are never touched. */
 typedef struct hook_handles {
     hook_handle_t handles[UCT_DCX_VIEW_OPS_MAX];
 } hook_handles_t;
 
 
-/* That of an open view, or NULL: there is none. By any thread that may call
- * this worker of the context, as one has the view. */
+/* Returns the handle of an open view, or NULL if it cannot be mapped. Any
+ * thread that may call this worker of the context may call it, as only one
+ * thread has the view. */
 ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
                           ucp_worker_h worker, const uct_dcx_view_t *view);
 
-/* No view is open. */
+/* Unmaps all handles. No view of the context may be open. */
 void hook_handles_release(hook_handles_t *handles, ucp_context_h context);
 
 #endif

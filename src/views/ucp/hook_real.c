@@ -18,8 +18,8 @@ static const struct {
     size_t offset;
 } hook_real_table[] = {HOOK_REAL_UCP(HOOK_REAL_ENTRY)};
 
-/* First calls, of contiguous memory: the functions are found, then stand in the
- * place of these. */
+/* First calls of the data path: look all functions up, which replaces these
+ * entries, and pass the call on. */
 
 static ucs_status_ptr_t hook_real_tag_send(ucp_ep_h ep, const void *buffer,
                                            size_t count, ucp_tag_t tag,
@@ -100,7 +100,8 @@ static void hook_real_missing(void)
     abort();
 }
 
-/* A copy of libucp under another name, as bundled with packages of Python */
+/* Finds a copy of libucp under another name, as packages of Python bundle
+ * it. */
 static int hook_real_renamed(struct dl_phdr_info *info, size_t size, void *arg)
 {
     void **handle_p = arg;

@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The functions of UCX themselves, for those that stand before them, and some
- * more of them that these call.
+ * The real functions of UCX: the interposed ones, and others that dcx calls.
  */
 #ifndef HOOK_REAL_H
 #define HOOK_REAL_H
@@ -41,12 +40,12 @@ typedef struct hook_real {
     HOOK_REAL_UCP(HOOK_REAL_MEMBER)
 } hook_real_t;
 
-/* Until hook_real_find(): NULL, or a function that finds them and goes on,
- * where a call has no time to ask */
+/* Addresses of the functions. Until hook_real_find() they are NULL; those of
+ * the data path then are functions that look them up first. */
 extern hook_real_t hook_real __attribute__((visibility("hidden")));
 
-/* Looks for them, once. One that this UCX lacks ends the process when it is
- * called. */
+/* Looks all functions up, once. A call of one that this UCX lacks ends the
+ * process. */
 void hook_real_find(void);
 
 #endif

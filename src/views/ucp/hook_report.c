@@ -60,7 +60,7 @@ void hook_report_enable(void)
     hook_report_enabled = 1;
 }
 
-/* What launchers tell their processes */
+/* Returns the rank that the launcher has set in the environment, or NULL. */
 static const char *hook_report_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",

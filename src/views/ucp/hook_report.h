@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How many messages of data types went by view, how many did not, and why: told
- * at the end of the process with UCX_DCX_TYPES_REPORT=y. By any thread.
+ * Counts messages of data types with and without a view, and the reasons.
+ * Prints them at the end of the process with UCX_DCX_TYPES_REPORT=y. Any thread
+ * may call it.
  */
 #ifndef HOOK_REPORT_H
 #define HOOK_REPORT_H
@@ -14,7 +15,7 @@
 typedef enum hook_kind {
     HOOK_SENT,
     HOOK_RECEIVED,
-    HOOK_SHORT, /* the rest: not by view, why */
+    HOOK_SHORT, /* from here on: reasons why there is no view */
     HOOK_BLOCKS,
     HOOK_SPARSE,
     HOOK_ONE_BLOCK,
@@ -23,20 +24,21 @@ typedef enum hook_kind {
     HOOK_PEERS,
     HOOK_PAUSE,
     HOOK_IMMEDIATE,
-    HOOK_STATUS, /* + what uct_dcx_view_ops_t.open() returned */
+    HOOK_STATUS, /* plus the status of uct_dcx_view_ops_t.open() */
     HOOK_KIND_LAST = HOOK_STATUS + UCT_DCX_VIEW_LAST
 } hook_kind_t;
 
 
-/* One message */
+/* Counts a message. */
 void hook_report_add(hook_kind_t kind, size_t bytes);
 
-/* Why a context, or a worker of it, has no views. A string constant. */
+/* Sets the reason why a context, or a worker of it, has no views: a string
+ * constant. */
 void hook_report_off(const char *reason);
 
 extern atomic_int hook_report_enabled __attribute__((visibility("hidden")));
 
-/* It shall be told. Nothing is counted before. */
+/* Enables the report. Nothing is counted before. */
 void hook_report_enable(void);
 
 static inline int hook_report_is_enabled(void)

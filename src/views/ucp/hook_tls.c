@@ -13,8 +13,8 @@ static int hook_tls_is_except(const char *tls)
     return *tls == '^';
 }
 
-/* One entry without what may stand before it (\: no aliases) and behind it
- * (:aux): whether it is in names, which begins and ends with a comma */
+/* Returns 1 if an entry is in @names, which begins and ends with a comma.
+ * Ignores a \ before it (no aliases) and a suffix (:aux). */
 static int hook_tls_is_in(const char *entry, size_t length, const char *names)
 {
     char name[64];
@@ -36,7 +36,7 @@ static int hook_tls_is_in(const char *entry, size_t length, const char *names)
     return strstr(names, name) != NULL;
 }
 
-/* How many entries of a list there are, and are in names */
+/* Counts the entries of a list, and those that are in @names. */
 static void hook_tls_count(const char *tls, const char *names, unsigned *num_p,
                            unsigned *num_in_p)
 {

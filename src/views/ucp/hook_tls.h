@@ -1,19 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX_TLS, as a context is about to take it: a list of transports, of "all", or
- * of those that shall not be, which begins with ^.
+ * UCX_TLS, as a context is about to take it: a list of transports, "all", or,
+ * after ^, a list of transports that must not be used.
  */
 #ifndef HOOK_TLS_H
 #define HOOK_TLS_H
 
-/* Whether dcx may be used */
+/* Returns 1 if dcx may be used. */
 int hook_tls_has_dcx(const char *tls);
 
-/* Whether no peer comes by anything else */
+/* Returns 1 if peers can use only dcx. */
 int hook_tls_is_dcx_only(const char *tls);
 
-/* The same, and the copy transport of views; which the caller frees. NULL: it
- * is no list, so that it has it, or there is no memory. */
+/* Returns the list with the copy transport of views appended. The caller frees
+ * it. NULL: nothing is to be appended, or there is no memory. */
 char *hook_tls_with_views(const char *tls);
 
 #endif
