@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx_info: what dcx needs of each RDMA device and port and what it found, or why
- * UCX does not use it. See dcx_info(1). This program is linked with nothing of UCX:
- * it tells versions, and that UCX is another one than dcx was built for. What is
- * looked at with the transport's own eyes is dcx_info-look's, which it becomes.
+ * dcx_info: prints the needs of dcx and the properties of each RDMA device and
+ * port, or the reason why UCX does not use dcx. See dcx_info(1). This program
+ * is linked with nothing of UCX: it prints versions, and reports a UCX that dcx
+ * was not built for. For all else it becomes dcx_info-look, which has the
+ * transport's own code.
  */
 #include "info_args.h"
 #include "info_versions.h"
@@ -15,8 +16,8 @@
 
 #define INFO_LOOK "dcx_info-look"
 
-/* Sets the variables and starts anew: UCX and the dynamic linker have read them
- * long before main(). */
+/* Sets the variables and starts the program again: UCX and the dynamic linker
+ * read them before main(). */
 static int info_restart(char **argv, int first, const struct info_args *args)
 {
     char *again[] = {argv[0], "--why", args->json ? "--json" : NULL, NULL};
@@ -47,7 +48,8 @@ static int info_versions_show(bool json)
     return INFO_GOOD;
 }
 
-/* UCX of another version, or none */
+/* Reports that UCX has another version, or is missing. Returns the exit
+ * status. */
 static int info_other_ucx(const struct info_args *args,
                           const struct info_verdict *verdict)
 {
@@ -60,8 +62,9 @@ static int info_other_ucx(const struct info_args *args,
     return INFO_BAD;
 }
 
-/* Beside this program in the build tree; installed, beside the libraries of the
- * same prefix, wherever that was moved, or those that dcx was configured for. */
+/* Becomes dcx_info-look: beside this program in the build tree; when installed,
+ * in the libraries' folder below the same prefix, even if that was moved, or in
+ * the configured one. */
 static int info_look(char **argv)
 {
     static const char *const places[] = {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx_perf: what strided data costs over dcx, by each way in which it can go.
- * Two processes, of which one measures and the other does as it is told. See
- * dcx_perf(1).
+ * dcx_perf: measures the cost of strided data over dcx, for each method of
+ * transfer. One process (near) measures; the other (far) executes its calls.
+ * See dcx_perf(1).
  */
 #include "perf_args.h"
 #include "perf_boot.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each process tells the other */
+/* The data that both processes exchange first */
 struct perf_hello {
     char                version[16];
     struct perf_address address;
@@ -44,8 +44,8 @@ static void perf_connect(struct perf_uct *uct, const struct perf_boot *boot)
     perf_uct_connect(uct, &theirs.address);
 }
 
-/* Where times of the processor have the work of the device: softhca executes
- * what a program posts in one of the program's own threads
+/* The place of the device's work in processor times: a NIC has none. softhca
+ * executes posted work in one of the program's own threads
  * (docs/softhca.md). */
 enum perf_where { PERF_NIC, PERF_SOFT_SAME_THREAD, PERF_SOFT_OWN_THREAD };
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx_selftest: proves on the device at hand what dcx assumes of it, and writes
- * a profile that dcx reads. See dcx_selftest(1).
+ * dcx_selftest: tests the assumptions of dcx about the device at hand, and
+ * writes a profile that dcx reads. See dcx_selftest(1).
  */
 #include "perf_boot.h"
 #include "perf_say.h"
@@ -33,7 +33,7 @@
 #define SELFTEST_NO_UMR "strided data is copied, or sent piece by piece"
 #define SELFTEST_NO_TM  "software matches tags"
 
-/* Up to one with no name */
+/* The probes; the last one has no name */
 static const struct selftest_probe selftest_probes[] = {
     {"open", "the device opens, a put and a get to itself arrive",
      "dcx does not work here", .run = selftest_open},
@@ -161,8 +161,8 @@ static const selftest_serve_t selftest_calls[SELFTEST_OPS] = {
 /* --- arguments ------------------------------------------------------------ */
 struct selftest_args {
     const char *device; /* "mlx5_0:1", or NULL */
-    const char *output; /* NULL: the user's place */
-    const char *probe;  /* to be run in this process, or NULL */
+    const char *output; /* NULL: the user's folder */
+    const char *probe;  /* to run in this process, or NULL */
     const char *host;   /* of the peer, or NULL */
     const char *port;
     unsigned    timeout; /* seconds of a probe */
@@ -289,12 +289,12 @@ struct selftest {
     const struct selftest_args *args;
     char                        device[PERF_DEVICE_MAX];
     uct_dcx_profile_id_t        id;
-    char                        results[SELFTEST_TEXT]; /* of the profile */
+    char                        results[SELFTEST_TEXT]; /* for the profile */
     char                        folder[32];
-    char                        claim[64]; /* a profile for a probe */
+    char                        claim[64]; /* path of a probe's profile */
     unsigned                    counts[SELFTEST_NUM];
     bool                        has_devx;
-    int                         peer; /* a connection, if there is one */
+    int                         peer; /* connection to the peer, if any */
 };
 
 static void selftest_print_lines(const char *text)
@@ -336,7 +336,7 @@ static void selftest_report(struct selftest *test,
              report->values);
 }
 
-/* The device that dcx found, by libibverbs */
+/* Identifies the device that dcx found, by libibverbs. */
 static void selftest_identify(struct selftest *test)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -361,7 +361,7 @@ static void selftest_identify(struct selftest *test)
     perf_fail("%s cannot be asked for its firmware", test->device);
 }
 
-/* The first probe finds the device. */
+/* Runs the first probe, which finds the device. */
 static bool selftest_begin(struct selftest *test)
 {
     const struct selftest_probe *probe = selftest_probes;
@@ -385,7 +385,7 @@ static bool selftest_begin(struct selftest *test)
     return report.result == SELFTEST_PASS;
 }
 
-/* A profile that says that these features have passed */
+/* Writes a profile in which these features have passed. */
 static const char *selftest_claim(struct selftest *test, unsigned claims)
 {
     char text[256] = "";
@@ -406,7 +406,8 @@ static const char *selftest_claim(struct selftest *test, unsigned claims)
     return test->claim;
 }
 
-/* Probes of a peer are the last ones. */
+/* Returns true if there is a peer that still runs. Probes with a peer come
+ * last. */
 static bool selftest_has_peer(struct selftest *test)
 {
     if ((test->args->host != NULL) && selftest_peer_is_gone(test->peer)) {
@@ -484,8 +485,8 @@ static void selftest_save(const struct selftest *test)
     printf("# %s\n", path);
 }
 
-/* The peer sees the end of the connection, and by its last byte that it is the
- * test's. */
+/* Ends the connection of the test. Its last byte tells the peer that the test
+ * is completed. */
 static void selftest_goodbye(const struct selftest *test)
 {
     if (test->args->host != NULL) {

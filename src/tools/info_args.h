@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The command line of dcx_info, which its two programs read alike.
+ * The command line of dcx_info: both of its programs parse the same.
  */
 #ifndef DCX_INFO_ARGS_H
 #define DCX_INFO_ARGS_H
@@ -13,14 +13,15 @@ struct info_args {
     bool versions;
 };
 
-/* Exit status: 0 all is well, 1 dcx cannot be used, 2 a wrong call */
+/* Exit status: 0 dcx can be used, 1 it cannot, 2 wrong arguments */
 enum { INFO_GOOD = 0, INFO_BAD = 1, INFO_USAGE = 2 };
 
-/* Options up to `optind`. Ends the process after --help, --version, and what is
- * no option of ours. */
+/* Parses options, and sets optind behind them. Ends the process after --help,
+ * --version and an unknown option. */
 void info_args_parse(int argc, char **argv, struct info_args *args);
 
-/* What a program ends with that has printed. */
+/* Flushes the output of the program. Returns @status, or INFO_USAGE, with a
+ * line on stderr, if it could not be written. */
 int info_args_end(int status);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The rows of a device: one function for each group of them, which says what
- * was found, what dcx needs of it with the options as they are, and marks what
- * is too little. See info_device.h.
+ * The rows of a device, with one function for each group of rows. It sets the
+ * value found and the value that dcx needs with the current options, and marks
+ * values that are too low. See info_device.h.
  */
 #include "info_device.h"
 #include "uct/dcx/base/dcx_policy.h"
@@ -35,7 +35,7 @@ struct info_device {
     struct ibv_device            *ibdev;
     struct info_report           *report;
     struct info_part             *part;
-    uct_dcx_md_t                  md;     /* of which only the device is used */
+    uct_dcx_md_t                  md;     /* only its device is used */
     const uct_dcx_iface_config_t *config;
     const uct_dcx_md_config_t    *md_config;
     const uct_dcx_view_config_t  *views;  /* NULL: there are none */
@@ -47,7 +47,7 @@ static const char *info_yes_no(bool yes)
 }
 
 /* --- the device ----------------------------------------------------------- */
-/* The driver's name is the last part of a link. */
+/* Appends the driver: its name is the last part of a link. */
 static void info_driver(struct info_device *dev)
 {
     struct info_row *row = info_part_add(dev->part, "driver", NULL);
@@ -68,7 +68,7 @@ static void info_driver(struct info_device *dev)
     }
 }
 
-/* Features of which nothing public says that adapters have them */
+/* Appends the profile: features of adapters that no public source documents. */
 static void info_profile(struct info_device *dev)
 {
     const uct_dcx_device_t *device = &dev->md.dev;
@@ -168,7 +168,7 @@ static void info_atomics(struct info_device *dev)
     info_row_needs(row, "for shorter WQEs");
 }
 
-/* Nobody needs them, unless the policy is one that does. */
+/* Appends the streams. Only some policies need them. */
 static void info_streams(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
@@ -228,7 +228,7 @@ static void info_tagged_buffers(struct info_device *dev)
     }
 }
 
-/* What the device matches, and what it does then by itself */
+/* Appends tag matching, its buffers, and rendezvous by the device. */
 static void info_tags(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
@@ -267,7 +267,7 @@ static void info_types(struct info_device *dev)
                               "not used" : "for derived data types");
 }
 
-/* Layouts of layouts, and how a UMR gives a key one */
+/* Appends the depth of layouts, and the order behind a UMR. */
 static void info_levels(struct info_device *dev)
 {
     static const char *const fences[] = {
@@ -289,7 +289,7 @@ static void info_levels(struct info_device *dev)
     info_row_needs(row, "any");
 }
 
-/* Shows a threshold of packing, and where it comes from. */
+/* Appends a threshold of packing, and its source. */
 static void info_threshold(struct info_device *dev, const char *what,
                            const char *variable, uct_dcx_threshold_t threshold,
                            size_t option)
@@ -328,8 +328,8 @@ static void info_thresholds(struct info_device *dev)
     }
 }
 
-/* Keys are made when they are needed; without them strided data is copied, or
- * sent in pieces. */
+/* Appends the keys for layouts. They are made when needed; without them strided
+ * data is copied, or sent in pieces. */
 static void info_layouts(struct info_device *dev)
 {
     const uct_dcx_device_t *device    = &dev->md.dev;
@@ -365,8 +365,8 @@ static void info_extras(struct info_device *dev)
     info_streams(dev);
 }
 
-/* Registers as much, which the limit may forbid: that depends on capabilities,
- * and on softhca on SOFTHCA_MEMLOCK. */
+/* Returns true if @size bytes can be registered: tries it. The effect of the
+ * limit depends on capabilities, and with softhca on SOFTHCA_MEMLOCK. */
 static bool info_may_lock(struct info_device *dev, size_t size)
 {
     void *memory      = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -408,7 +408,7 @@ static void info_memlock(struct info_device *dev)
 }
 
 /* --- all of them ---------------------------------------------------------- */
-/* What the transport opened */
+/* Appends the rows of a device that the transport has opened, and its ports. */
 static void info_device_open(struct info_device *dev)
 {
     info_transport(dev);
@@ -428,8 +428,9 @@ static void info_device_open(struct info_device *dev)
     uct_dcx_device_close(&dev->md.dev);
 }
 
-/* What libibverbs says of a node that may not be opened is that there is none:
- * it goes on to look elsewhere (open_cdev()). */
+/* Appends the access to a device that could not be opened. libibverbs reports a
+ * node without permission as missing, as it continues to look elsewhere
+ * (open_cdev()). */
 static void info_no_access(struct info_device *dev)
 {
     struct info_row *row = info_part_add(dev->part, "access", NULL);
@@ -475,7 +476,8 @@ static void info_device(struct info_device *dev)
 }
 
 
-/* UCX's parser knows an option without the prefix of its variable. */
+/* Completes the name of an option in an error: UCX's parser logs it without the
+ * prefix of its variable. */
 static void info_name_option(const char *error, const ucs_config_field_t *table,
                              char *text, size_t max)
 {
@@ -492,8 +494,8 @@ static void info_name_option(const char *error, const ucs_config_field_t *table,
     }
 }
 
-/* Options as the environment and UCX's files have them; if one cannot be read,
- * the defaults, and what is wrong. */
+/* Reads options from the environment and UCX's files. If one cannot be parsed,
+ * sets the report's error, and uses the defaults. */
 static void info_options_read(void *options, ucs_config_field_t *table,
                               struct info_report *report)
 {
@@ -516,7 +518,7 @@ info_subnet_check(const uct_dcx_md_config_t *config, uint64_t *subnet,
     }
 }
 
-/* Values out of their range are another error than those that are none. */
+/* Checks the ranges of values that could be parsed; sets the report's error. */
 static void
 info_options_check(uct_dcx_iface_config_t *config, struct info_report *report)
 {
@@ -548,7 +550,7 @@ int info_device_report(struct info_report *report, const char *name)
     info_subnet_check(&md_config, &subnet, report);
     info_site_report(&report->site, uct_dcx_iface_config_table);
     info_site_report(&report->site, md_table);
-    /* an error is that there are none: no module of the kernel */
+    /* An error means that there are none: the kernel has no module. */
     list = info_soft_list(report->soft_error);
     for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
         struct info_device dev = {

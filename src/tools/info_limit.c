@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows of limits; see info_limit.h. A limit that is too low has a command that
- * asks for no more than there is.
+ * Rows of limits; see info_limit.h. For a limit that is too low, the report has
+ * a command that sets the option to a value that fits.
  */
 #include "info_limit.h"
 #include "uct/dcx/base/dcx_policy.h"
@@ -9,12 +9,12 @@
 
 #include <ucs/sys/math.h>
 
-/* A limit of the device, of which so much is needed */
+/* A limit of the device, and the amount that is needed */
 struct info_need {
     const char   *what;
     const char   *variable;
     unsigned long found, needs;
-    unsigned long fits;     /* the variable's value that needs no more */
+    unsigned long fits;     /* a value of the variable that needs no more */
 };
 
 static void info_limit(struct info_part *part, const struct info_need *need)

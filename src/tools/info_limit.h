@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The rows of a device that are about numbers: what it has, and how much of
- * that the transport needs with the options as they are.
+ * The rows of a device with its limits: how much it has of each resource, and
+ * how much the transport needs with the current options.
  */
 #ifndef DCX_INFO_LIMIT_H
 #define DCX_INFO_LIMIT_H
@@ -11,11 +11,13 @@
 void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
                  const uct_dcx_iface_config_t *config);
 
-/* Tagged buffers that an interface could have beside its receive queue */
+/* Returns the tagged buffers that an interface could have beside its receive
+ * queue. */
 unsigned info_max_tags(const uct_dcx_device_t *dev,
                        const uct_dcx_iface_config_t *config);
 
-/* ... and has with these options; one at least if they insist */
+/* Returns the tagged buffers that it has with these options; at least one with
+ * UCX_DCX_TM_ENABLE=y. */
 unsigned info_num_tags(const uct_dcx_device_t *dev,
                        const uct_dcx_iface_config_t *config);
 

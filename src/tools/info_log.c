@@ -15,9 +15,10 @@
 #define INFO_LOG_MAX 256
 
 static char info_log_text[INFO_LOG_MAX];
-static ucs_log_level_t info_log_level; /* of that */
+static ucs_log_level_t info_log_level; /* of the kept message */
 
-/* Keeps the first of the gravest: the finder of an error logs it. */
+/* Keeps the first message of the most severe level: the function that finds an
+ * error logs it first. */
 static ucs_log_func_rc_t
 info_log_handle(const char *file, unsigned line, const char *function,
                 ucs_log_level_t level, const ucs_log_component_config_t *config,

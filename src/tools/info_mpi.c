@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What commands of Open MPI and MPICH print; see info_mpi.h. They run without our
- * preloads: they are asked, not tried.
+ * Parses the output of commands of Open MPI and MPICH; see info_mpi.h. The
+ * commands run without our preloads, as only their output is needed.
  */
 #include "info_mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What the command prints, which the caller frees; NULL: nothing. All of it is read:
- * it shall not end of a broken pipe. */
+/* Returns the output of the command, which the caller frees; NULL: none. Reads
+ * all of it, so that the command does not end by SIGPIPE. */
 static char *info_mpi_ask(const char *command)
 {
     char *text  = NULL;
@@ -30,8 +30,8 @@ static char *info_mpi_ask(const char *command)
     return text;
 }
 
-/* What stands behind `key` in the first line that begins with that; NULL: there is
- * none */
+/* Returns the text behind @key in the first line that begins with it; NULL:
+ * there is none. */
 static const char *info_mpi_find(const char *text, const char *key)
 {
     const char *at = text;
@@ -76,10 +76,11 @@ void info_mpi_find_mpich(struct info_mpi *mpi)
     free(text);
 }
 
-/* --- which of them ---------------------------------------------------------- */
+/* --- the MPI in use ------------------------------------------------------- */
 enum info_mpi_kind { INFO_MPI_NONE, INFO_MPI_OMPI, INFO_MPI_MPICH };
 
-/* Whose launcher `mpirun` is, by its first line: MPICH's is called Hydra */
+/* Returns the MPI of `mpirun`, by the first line that it prints. MPICH's
+ * launcher is called Hydra. */
 static enum info_mpi_kind info_mpi_mpirun(void)
 {
     char *text              = info_mpi_ask("mpirun --version");
@@ -95,7 +96,8 @@ static enum info_mpi_kind info_mpi_mpirun(void)
     return kind;
 }
 
-/* By the variables of who has started this process, else by `mpirun` */
+/* Returns the MPI that started this process, by its variables; if none did,
+ * that of `mpirun`. */
 static enum info_mpi_kind info_mpi_kind(void)
 {
     if (getenv("OMPI_COMM_WORLD_SIZE") != NULL) {
@@ -104,7 +106,8 @@ static enum info_mpi_kind info_mpi_kind(void)
     return (getenv("PMI_RANK") != NULL) ? INFO_MPI_MPICH : info_mpi_mpirun();
 }
 
-/* Below srun, one of several tasks, and none of them knows of the others */
+/* Returns true if this is one of several tasks of srun, but without a PMI: no
+ * task knows the others. */
 static bool info_mpi_alone(void)
 {
     const char *tasks = getenv("SLURM_STEP_NUM_TASKS");

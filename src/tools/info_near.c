@@ -18,8 +18,9 @@
 
 extern char **environ;
 
-/* Counts the letters to change, to add, to leave out, and the neighbours to
- * swap (optimal string alignment), in the first letters of long names. */
+/* Returns the number of letters to change, add or remove, and of neighbours to
+ * swap (optimal string alignment). Of long names, only the first INFO_NAME_MAX
+ * letters count. */
 static unsigned
 info_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
@@ -46,7 +47,8 @@ info_distance(const char *a, size_t a_length, const char *b, size_t b_length)
     return cost[rows][columns];
 }
 
-/* "dc" is another transport. */
+/* Returns true if @entry is "dcx" with one mistake. "dc" is another
+ * transport. */
 static bool info_is_near_dcx(const char *entry, size_t length)
 {
     char name[sizeof("dcx") + 1];
@@ -83,7 +85,7 @@ struct info_nearest {
     char        option[64];
 };
 
-/* Looks through @fields and the tables in it. */
+/* Searches @fields and the tables in it. */
 static void info_nearest_walk(struct info_nearest *nearest,
                               const ucs_config_field_t *fields)
 {
@@ -105,7 +107,8 @@ static void info_nearest_walk(struct info_nearest *nearest,
     }
 }
 
-/* @variable  "UCX_DCX_NAME=VALUE", or of the transport dcx_view */
+/* Finds the nearest option. @variable: "UCX_DCX_NAME=VALUE", or one of the
+ * transport dcx_view */
 static void
 info_nearest_find(struct info_nearest *nearest, const char *variable)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Parameters of Open MPI; see info_ompi.h. Where they come from, in order: the
- * environment (mpirun --mca puts them there as well), the user's file, the
- * machine's (ompi_info(1), "mca_base_param_files").
+ * Parameters of Open MPI; see info_ompi.h. Their sources in order: the
+ * environment, where `mpirun --mca` puts them, too; the user's file; the
+ * machine's file (ompi_info(1), "mca_base_param_files").
  */
 #include "info_ompi.h"
 
@@ -30,7 +30,7 @@ bool info_list_has(const char *list, const char *entry)
     return false;
 }
 
-/* "name = value" of a file; the last one counts. */
+/* Reads "name = value" from a file; the last line of the name counts. */
 static bool info_ompi_file(const char *path, const char *name, char *value)
 {
     FILE *file = fopen(path, "r");
@@ -51,7 +51,8 @@ static bool info_ompi_file(const char *path, const char *name, char *value)
     return found;
 }
 
-/* @param value of INFO_TEXT_MAX bytes. @return where it is set, or NULL */
+/* Reads a parameter into @value, of INFO_TEXT_MAX bytes. @return the place that
+ * sets it, or NULL */
 static const char *info_ompi_value(const char *name, char *value)
 {
     static char path[PATH_MAX];
@@ -85,7 +86,8 @@ static bool info_ompi_is_asked(void)
     return false;
 }
 
-/* The common parameter, or that of the component */
+/* Returns true if the common parameter, or the component's own, has the
+ * entry. */
 static bool info_ompi_allows(const char *common, const char *own,
                              const char *entry)
 {
@@ -96,8 +98,9 @@ static bool info_ompi_allows(const char *common, const char *own,
            (info_list_has(value, "any") || info_list_has(value, entry));
 }
 
-/* Below mpirun the variable may be what its command line says, which comes before
- * the environment, and what it says instead mends either. */
+/* Says how to set the parameter. Below mpirun, the variable may come from its
+ * command line, which precedes the environment: an argument of mpirun fixes
+ * both. */
 static void info_ompi_mend(const char *name, const char *value,
                            struct info_verdict *verdict)
 {

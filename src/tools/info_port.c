@@ -76,7 +76,7 @@ static void info_port_path(struct info_part *part, const uct_dcx_port_t *port)
     info_row_needs(row, "%s", port->is_global ? "sent" : "not sent");
 }
 
-/* The port with its options, resolved as an interface does it */
+/* Resolves the port's options as an interface does. */
 static void info_port_resolve(struct info_part *part, uct_dcx_md_t *md,
                               const uct_dcx_iface_config_t *config)
 {

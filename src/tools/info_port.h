@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A port of a device that the transport has opened: its state, and what the
- * options of the path come to on it.
+ * A port of a device that the transport has opened: its state, and the values
+ * that the options of the path resolve to.
  */
 #ifndef DCX_INFO_PORT_H
 #define DCX_INFO_PORT_H
@@ -10,7 +10,7 @@
 
 #include "uct/dcx/net/dcx_port.h"
 
-/* Appends port `num` of the domain's device. */
+/* Appends port @num of the domain's device. */
 void info_port_report(struct info_report *report, uct_dcx_md_t *md,
                       const uct_dcx_iface_config_t *config, unsigned num);
 

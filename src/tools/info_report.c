@@ -202,7 +202,7 @@ void info_rows_print_json(const struct info_part *part, FILE *out)
     fputs("]", out);
 }
 
-/* The members that devices and ports have both. */
+/* Prints the members that devices and ports share. */
 static void info_part_print_json(const struct info_part *part, FILE *out)
 {
     fputs("{", out);

@@ -25,7 +25,8 @@ info_site_row(struct info_part *part, const ucs_config_field_t *table,
     row->variable = row->source;
 }
 
-/* @fields are of @table, or of a table in it; @has_prefix: of the site */
+/* Appends the rows of @fields, which are those of @table, or of a table in it.
+ * @has_prefix: a site's variables set them */
 static void
 info_site_walk(struct info_part *part, const ucs_config_field_t *table,
                const ucs_config_field_t *fields, bool has_prefix)

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The options that come from variables of UCX's own transports, as an
- * administrator has set them for a whole site (src/uct/dcx/base/dcx_site.h).
+ * Options from variables of UCX's own transports, which an administrator has
+ * set for a whole site (src/uct/dcx/base/dcx_site.h).
  */
 #ifndef DCX_INFO_SITE_H
 #define DCX_INFO_SITE_H
@@ -10,7 +10,7 @@
 
 #include "uct/dcx/base/dcx_site.h"
 
-/* Appends a row for each option of the table that is taken from there. */
+/* Appends a row for each option of @table that comes from such a variable. */
 void info_site_report(struct info_part *part, const ucs_config_field_t *table);
 
 #endif

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * softhca where it cannot start; see info_soft.h.
+ * Errors of softhca at its start; see info_soft.h.
  */
 #include "info_soft.h"
 
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* "softhca[PID] error TEXT": the last line of these */
+/* Finds the last line "softhca[PID] error TEXT". */
 static void info_soft_find(char *text, char *error)
 {
     char *line, *rest;
@@ -24,7 +24,7 @@ static void info_soft_find(char *text, char *error)
     }
 }
 
-/* Shows what the file has, as it would have been. */
+/* Prints the captured output on stderr, and finds the error in it. */
 static void info_soft_show(int fd, char *error)
 {
     char text[4096];
@@ -53,7 +53,8 @@ struct ibv_device **info_soft_list(char *error)
     return list;
 }
 
-/* Finds the variable, which stands in front, or the folder or limit to change. */
+/* Says how to fix the error: the variable that the text begins with, or the
+ * folder or limit to change. */
 static void info_soft_mend(const char *error, struct info_verdict *verdict)
 {
     const char *limit = strstr(error, "raise ulimit -");

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * softhca, the software device, where it cannot start: it says so on stderr when
- * devices are listed, and what would mend that follows from its words.
+ * Errors of softhca, the software device, when it cannot start. It prints them
+ * on stderr when devices are listed; they tell how to fix the problem.
  */
 #ifndef DCX_INFO_SOFT_H
 #define DCX_INFO_SOFT_H
@@ -10,11 +10,11 @@
 
 #include <infiniband/verbs.h>
 
-/* ibv_get_device_list(). What is written to stderr meanwhile stays there.
- * @param error  softhca's last error of it, of INFO_TEXT_MAX bytes; or "" */
+/* Calls ibv_get_device_list(). Output on stderr meanwhile is printed, too.
+ * @param error  softhca's last error in it, of INFO_TEXT_MAX bytes; or "" */
 struct ibv_device **info_soft_list(char *error);
 
-/* That it could not start, with that error. */
+/* Blames softhca, which could not start because of @error. */
 void info_soft_blame(const char *error, struct info_verdict *verdict);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Causes that lie with the options of UCX and of Open MPI; see info_ucx.h. In
- * the end UCP itself is asked which transport it takes between two processes,
- * with an endpoint that leads back to its own worker.
+ * Causes in the options of UCX and of Open MPI; see info_ucx.h. The last check
+ * asks UCP itself which transport it uses between two processes, with an
+ * endpoint to its own worker.
  */
 #include "info_ucx.h"
 #include "info_log.h"
@@ -15,7 +15,7 @@
 #include <ucp/api/ucp.h>
 #include <unistd.h>
 
-/* What the cause below finds; UCP prints more than the names. */
+/* The lane that the cause below finds: only the names from UCP's output */
 static char info_lane[64];
 
 const char *info_ucx_lane(void)
@@ -23,7 +23,7 @@ const char *info_ucx_lane(void)
     return !strncmp(info_lane, "dcx/", 4) ? info_lane : NULL;
 }
 
-/* The value that UCX goes by, from the environment or a file of its own */
+/* Reads the value that UCX uses, from the environment or from a file of UCX. */
 static void info_ucx_value(const char *name, char *value, size_t max)
 {
     size_t length = strlen(name), size;
@@ -49,9 +49,10 @@ static void info_ucx_value(const char *name, char *value, size_t max)
     free(text);
 }
 
-/* UCP asks the connection manager for the network interface of the address, and
- * goes on only if a transport has that: with rdma_cm it is the port's, without
- * there is TCP's alone (wireup_cm.c: ucp_cm_client_resolve_cb()). */
+/* Says what UCX_TLS needs for connections by socket address. UCP asks the
+ * connection manager for the network interface of the address, and continues
+ * only if a transport has that interface. With rdma_cm it is the port's;
+ * without it, only TCP has one (wireup_cm.c: ucp_cm_client_resolve_cb()). */
 const char *info_ucx_sockaddr(void)
 {
     static char variables[INFO_TEXT_MAX + sizeof("UCX_TLS=,tcp")];
@@ -135,8 +136,9 @@ info_bad_value(const struct info_report *report, struct info_verdict *verdict)
     }
 }
 
-/* --- what UCP chooses ----------------------------------------------------- */
-/* "#  lane[0]:  0:dcx/mlx5_0:1.0 md[0] ...": the first lane carries messages */
+/* --- the choice of UCP ---------------------------------------------------- */
+/* Reads the first lane, which carries messages:
+ * "#  lane[0]:  0:dcx/mlx5_0:1.0 md[0] ..." */
 static void info_lane_read(ucp_ep_h ep)
 {
     char *text, *lane;
@@ -185,8 +187,8 @@ static ucs_status_t info_lane_connect(ucp_worker_h worker)
     return status;
 }
 
-/* Shared memory and the loopback are left out: between machines they are not
- * there, and here they would hide what is. */
+/* Asks UCP for its lane. Leaves out shared memory and loopback: they do not
+ * exist between machines, and would hide the other transports here. */
 static ucs_status_t info_lane_find(void)
 {
     ucp_worker_params_t worker_params = {};

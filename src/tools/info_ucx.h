@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Causes that lie with the options of UCX and of Open MPI.
+ * Causes in the options of UCX and of Open MPI.
  */
 #ifndef DCX_INFO_UCX_H
 #define DCX_INFO_UCX_H
@@ -9,12 +9,12 @@
 
 extern const info_cause_t info_ucx_causes[];
 
-/* Which device and port carries UCX's messages, "dcx/mlx5_0:1", as UCP chose
- * it; NULL if that is not dcx, or was not asked for yet. */
+/* Returns the device and port that carry UCX's messages, "dcx/mlx5_0:1", as UCP
+ * chose it; NULL if it is not dcx, or UCP was not asked yet. */
 const char *info_ucx_lane(void);
 
-/* What programs that connect by socket address need besides, as variables to set;
- * NULL if nothing. */
+/* Returns the variables that programs which connect by socket address have to
+ * set in addition; NULL: none. */
 const char *info_ucx_sockaddr(void);
 
 #endif

@@ -84,7 +84,8 @@ static const struct info_rlimit *info_rlimit_find(char letter)
     return limit;
 }
 
-/* Tries to raise the hard limit, and undoes that. */
+/* Returns true if the process may raise the hard limit: tries it, and restores
+ * it. */
 static bool info_rlimit_is_free(int resource, const struct rlimit *limit)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};

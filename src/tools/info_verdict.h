@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Why UCX does not use dcx, and the one thing to do.
+ * The reason why UCX does not use dcx, and how to fix it.
  */
 #ifndef DCX_INFO_VERDICT_H
 #define DCX_INFO_VERDICT_H
@@ -9,28 +9,30 @@
 
 #include <sys/resource.h>
 
-/* What came of a look at a cause */
+/* The result of a check for a cause */
 struct info_verdict {
-    char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
-    char mend[2 * INFO_TEXT_MAX];   /* a command, or what else to do */
+    char reason[2 * INFO_TEXT_MAX]; /* "": this is not the cause */
+    char mend[2 * INFO_TEXT_MAX];   /* a command, or other advice */
     char unknown[INFO_TEXT_MAX];    /* a variable that is no option; or "" */
 };
 
-/* Fills a verdict; both texts are formats of printf. */
+/* Set the reason, and how to fix it; formats are those of printf. */
 void info_blame(struct info_verdict *verdict, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 void info_mend(struct info_verdict *verdict, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* Has the verdict undo the variable that a message of dcx names, if it does. */
+/* Advises to unset the variable that a message of dcx names; if it names none,
+ * to log more. */
 void info_mend_variable(struct info_verdict *verdict, const char *text);
 
-/* Writes into @text, of INFO_TEXT_MAX bytes, how to raise the limit that
- * ulimit(1) calls @letter, to @needs bytes. 0: to more than it is. */
+/* Writes to @text, of INFO_TEXT_MAX bytes, how to raise the limit that
+ * ulimit(1) calls @letter to @needs bytes. 0: to more than now */
 void info_advise_limit(char letter, rlim_t needs, char *text);
 
-/* Prints it. Where nothing is wrong, `lane` is what UCX uses, and `sockaddr`, which
- * may be NULL, the variables for programs that connect by socket address. */
+/* Prints the verdict. If nothing is wrong, @lane is the one that UCX uses, and
+ * @sockaddr has the variables for programs that connect by socket address, or
+ * is NULL. */
 void info_verdict_print(const struct info_verdict *verdict, const char *lane,
                         const char *sockaddr, bool json, FILE *out);
 

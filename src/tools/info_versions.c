@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* The file of a library, without symbolic links. @return whether it loads */
+/* Stores the file of a library in @path, without symbolic links. @return true
+ * if the library loads */
 static bool info_library(const char *name, char *path)
 {
     void *handle = dlopen(name, RTLD_LAZY | RTLD_GLOBAL);
@@ -23,7 +24,8 @@ static bool info_library(const char *name, char *path)
            (realpath(map->l_name, path) != NULL);
 }
 
-/* UCX's version; NULL if there is none. @param path  its file, of PATH_MAX bytes */
+/* Returns UCX's version; NULL: there is no UCX. @path: its file, of PATH_MAX
+ * bytes */
 static const char *info_ucx_version(char *path)
 {
     const char *(*get_version)(void);
@@ -46,7 +48,8 @@ static void info_versions_row_ucx(struct info_part *part)
     row->is_bad = (version == NULL) || strcmp(version, DCX_UCX_VERSION);
 }
 
-/* rdma-core's version ends the names of its libraries: libibverbs.so.1.14.44.0 */
+/* Appends rdma-core's version, which ends the names of its libraries:
+ * libibverbs.so.1.14.44.0 */
 static void info_versions_row_verbs(struct info_part *part)
 {
     struct info_row *row = info_part_add(part, "rdma-core", NULL);
@@ -62,7 +65,8 @@ static void info_versions_row_verbs(struct info_part *part)
     info_row_found(row, "%s", version);
 }
 
-/* The kernel's own has its version; one that came beside it, as NVIDIA's, another. */
+/* Appends the driver's version. The kernel's own driver has the kernel's
+ * version; a separate one, as NVIDIA's, has its own. */
 static void info_versions_row_driver(struct info_part *part)
 {
     struct info_row *row = info_part_add(part, "driver", NULL);
@@ -87,7 +91,7 @@ static void info_versions_row_driver(struct info_part *part)
                    (version[0] == '\0') ? "" : ", mlx5_core ", version);
 }
 
-/* @param what  it was built with, if it is there */
+/* Appends an MPI. @what: how it was built, if it is installed */
 static void info_versions_row_mpi(struct info_part *part, const char *name,
                                   const struct info_mpi *mpi, const char *what,
                                   const char *needs)
@@ -127,7 +131,7 @@ void info_versions_print_json(const struct info_part *part, FILE *out)
     info_rows_print_json(part, out);
 }
 
-/* "PREFIX/lib/libucp.so.0.0.0": the prefix, unless that is the system's */
+/* Returns PREFIX of "PREFIX/lib/libucp.so.0.0.0"; NULL: it is the system's. */
 static char *info_prefix(char *path)
 {
     char *end;
@@ -148,7 +152,7 @@ int info_is_packaged(void)
     return !strncmp(DCX_LIBDIR, "/usr/lib", 8);
 }
 
-/* Says how to have dcx for the UCX of this version, whose libucp is @path. */
+/* Says how to get dcx for UCX @version, whose libucp is @path. */
 static void info_mend_version(struct info_verdict *verdict, const char *version,
                               char *path)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Causes that lie with the machine and the loading of the transport, and the
- * walk through all of them; see info_why.h.
+ * Causes in the machine and in the loading of the transport, and the walk
+ * through all causes; see info_why.h.
  */
 #include "info_why.h"
 #include "info_soft.h"
@@ -20,7 +20,8 @@
 #define INFO_PLUGIN "libuct_dcx.so"
 
 /* --- the machine ---------------------------------------------------------- */
-/* A device of Mellanox/NVIDIA that no driver shows to verbs */
+/* Returns true if PCI has a device of Mellanox/NVIDIA. Called if verbs shows
+ * none: then it lacks its driver. */
 static bool info_has_idle_nic(void)
 {
     glob_t paths;
@@ -43,7 +44,7 @@ static bool info_has_idle_nic(void)
     return found;
 }
 
-/* A device that the kernel has and libibverbs does not list */
+/* Finds a device that the kernel has, but libibverbs does not list. */
 static bool info_has_kernel_device(char *name, size_t max)
 {
     DIR *dir = opendir("/sys/class/infiniband");
@@ -60,7 +61,7 @@ static bool info_has_kernel_device(char *name, size_t max)
     return found;
 }
 
-/* The entry of LD_PRELOAD that ends in `name`, as it stands there */
+/* Copies the entry of LD_PRELOAD that ends in @name to @path. */
 static bool info_preloaded(const char *name, char *path, size_t max)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -106,7 +107,7 @@ static void info_no_device(const struct info_report *report,
     }
 }
 
-/* Names the link of a port that is down: "mlx5_0:1" */
+/* Says how to set the link of a port up. @name: "mlx5_0:1" */
 static void info_mend_link(struct info_verdict *verdict, const char *name)
 {
     int length = strcspn(name, ":");
@@ -129,8 +130,9 @@ static void info_mend_link(struct info_verdict *verdict, const char *name)
     }
 }
 
-/* Not mlx5, cannot be opened, no DC, a limit, a port that is down: the report
- * has said it already, by device. Ports say more than their device. */
+/* A cause: no port is usable, for the reason in the report. It may be a device
+ * that is not mlx5, cannot be opened or has no DC, a limit, or a port that is
+ * down. The reason of a port precedes that of its device. */
 static void info_no_port(const struct info_report *report,
                          struct info_verdict *verdict)
 {
@@ -172,7 +174,7 @@ static void info_no_loader(const struct info_report *report,
     }
 }
 
-/* Where the loader looks for it */
+/* A cause: the plugin is not in the place where the loader looks for it. */
 static void info_no_plugin(const struct info_report *report,
                            struct info_verdict *verdict)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One operation of UCT takes no more */
+/* Bytes of the longest operation of UCT */
 #define PERF_SIZE_MAX (1ul << 30)
 
 const char *perf_op_names[PERF_OPS] = {
@@ -28,7 +28,7 @@ const char *perf_method_names[PERF_METHODS] = {
     [PERF_BLOCK]  = "block"
 };
 
-/* By bits */
+/* Names by bits of perf_side */
 static const char *perf_side_names[] = {NULL, "local", "remote", "both"};
 
 const char *perf_side_name(unsigned sides)
@@ -76,7 +76,8 @@ static void perf_usage(FILE *out)
 }
 
 /* --- values --------------------------------------------------------------- */
-/* A number with K, M or G behind it; the text behind that */
+/* Parses a number, with K, M or G behind it or not; stores the text behind that
+ * in @end. */
 static bool perf_number(const char *text, char **end, uint64_t max,
                         uint64_t *value)
 {
@@ -117,7 +118,7 @@ perf_parse_number(const char *option, const char *text, uint64_t min,
     return value;
 }
 
-/* "4K:1M", or one size */
+/* Parses "4K:1M", or one size. */
 static void perf_parse_sizes(struct perf_plan *plan, const char *text)
 {
     char *end;
@@ -156,7 +157,7 @@ static void perf_parse_blocks(struct perf_plan *plan, const char *text)
     } while (*end == ',');
 }
 
-/* "put", or "put, get" ... for the message */
+/* Returns all names, "put, get", for a message. */
 static const char *perf_all_names(const char *const *names, unsigned num)
 {
     static char text[128];
@@ -219,7 +220,7 @@ static const struct option perf_options[] = {
     {NULL, 0, NULL, 0}
 };
 
-/* What is to be measured; @return false if the option is none of that. */
+/* Parses an option of the plan; @return false if it is none. */
 static bool perf_parse_plan(struct perf_plan *plan, int option)
 {
     switch (option) {

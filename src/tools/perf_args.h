@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The command line of dcx_perf: what is to be measured, and how the two
- * processes find each other.
+ * The command line of dcx_perf: the cases to measure, and how the two processes
+ * find each other.
  */
 #ifndef DCX_PERF_ARGS_H
 #define DCX_PERF_ARGS_H
@@ -15,7 +15,7 @@ enum {
 
 enum perf_op { PERF_PUT, PERF_GET, PERF_OPS };
 
-/* Bits: who has the bytes in pieces */
+/* Bits: the sides that have their bytes in pieces */
 enum perf_side { PERF_LOCAL = 1, PERF_REMOTE = 2 };
 
 enum perf_method {
@@ -27,9 +27,9 @@ enum perf_method {
     PERF_METHODS
 };
 
-/* What is to be measured; only the process that does so needs it. */
+/* The cases to measure; only the near process needs them. */
 struct perf_plan {
-    uint32_t ops;     /* bits */
+    uint32_t ops;     /* bits, as are the next three */
     uint32_t forms;
     uint32_t methods;
     uint32_t sides;
@@ -41,13 +41,13 @@ struct perf_plan {
     uint64_t stride;  /* 0: twice the block */
     uint32_t iters;
     uint32_t warmup;
-    bool     is_all;  /* all figures are to be printed, not a summary */
+    bool     is_all;  /* print all figures, not a summary */
 };
 
 struct perf_args {
     struct perf_plan plan;
     const char      *device; /* NULL: the first */
-    const char      *host;   /* NULL: wait for the other, or PMIx */
+    const char      *host;   /* NULL: wait for the peer, or use PMIx */
     const char      *port;   /* NULL: not given */
     const char      *csv;    /* NULL: none */
 };
@@ -55,10 +55,11 @@ struct perf_args {
 extern const char *perf_op_names[PERF_OPS];
 extern const char *perf_method_names[PERF_METHODS];
 
-/* "local", "remote", "both" */
+/* Returns "local", "remote" or "both". */
 const char *perf_side_name(unsigned sides);
 
-/* Ends the process if they are wrong, and for --help and --version. */
+/* Parses the arguments. Ends the process if they are wrong, and for --help and
+ * --version. */
 void perf_args_parse(struct perf_args *args, int argc, char **argv);
 
 #endif

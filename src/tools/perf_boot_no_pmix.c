@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * In the place of perf_boot_pmix.c where dcx was built without PMIx.
+ * Replaces perf_boot_pmix.c if dcx is built without PMIx.
  */
 #include "perf_boot.h"
 #include "perf_say.h"

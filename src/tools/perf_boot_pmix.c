@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * perf_boot.h by PMIx, which mpirun, prterun and srun --mpi=pmix speak. A
- * process that ends in the middle is the launcher's business.
+ * perf_boot.h by PMIx, which mpirun, prterun and srun --mpi=pmix support. The
+ * launcher handles a process that ends early.
  */
 #include "perf_boot.h"
 #include "perf_say.h"
@@ -21,7 +21,7 @@ static void perf_pmix_check(pmix_status_t status, const char *what)
     }
 }
 
-/* Of all processes, or of one */
+/* Gets a value of the job (PMIX_RANK_WILDCARD), or of one process. */
 static pmix_value_t *perf_pmix_get(pmix_rank_t rank, const char *key)
 {
     pmix_value_t *value;

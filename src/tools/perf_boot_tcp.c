@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * perf_boot.h by a connection of TCP. It stays open: its end is the peer's.
+ * perf_boot.h by a TCP connection. It stays open: its end means that the peer
+ * has ended.
  */
 #include "perf_boot.h"
 #include "perf_say.h"
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    /* s: for a peer that has connected and says nothing */
+    /* seconds to wait for a peer that has connected, but sends nothing */
     PERF_TCP_PATIENCE = 20
 };
 
@@ -75,7 +76,7 @@ static int perf_tcp_connect_to(const struct addrinfo *to)
     return fd;
 }
 
-/* The first address that works; @return -1 with errno if none does */
+/* Opens the first address that works. @return -1 with errno if none does */
 static int perf_tcp_try(const char *host, const char *port, int family,
                         int (*open_one)(const struct addrinfo *to))
 {
@@ -90,7 +91,8 @@ static int perf_tcp_try(const char *host, const char *port, int family,
     return fd;
 }
 
-/* By IPv6, which takes peers of IPv4, too, unless the host has none */
+/* Listens by IPv6, which accepts IPv4 peers, too; by IPv4 if the host has no
+ * IPv6. */
 int perf_tcp_listen(const char *port)
 {
     int fd = perf_tcp_try(NULL, port, AF_INET6, perf_tcp_listen_to);
@@ -107,7 +109,7 @@ int perf_tcp_listen(const char *port)
     return fd;
 }
 
-/* Short calls and answers go at once. */
+/* Sets the timeout, and sends short calls and answers at once (TCP_NODELAY). */
 static int perf_tcp_configure(int fd)
 {
     const struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};

@@ -60,7 +60,7 @@ void perf_do_unpack(const struct perf_mem *mem, unsigned count)
 /* --- the far side --------------------------------------------------------- */
 typedef void (*perf_do_t)(const struct perf_mem *mem, unsigned count);
 
-/* Packs or unpacks, and says what it took if that was asked for */
+/* Packs or unpacks. Measures the time if the call asks for it. */
 static void perf_serve_copy(const struct perf_mem *mem,
                             const struct perf_call *call,
                             struct perf_answer *answer, perf_do_t copy)

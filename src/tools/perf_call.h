@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the process that measures (near) asks of the other one (far), and the
- * answers: one call at a time, each a message of dcx in either direction.
+ * Calls of the process that measures (near) to the other one (far), and their
+ * answers: one call at a time, with one message of dcx in either direction.
  */
 #ifndef DCX_PERF_CALL_H
 #define DCX_PERF_CALL_H
@@ -9,22 +9,22 @@
 #include "perf_mem.h"
 
 enum perf_verb {
-    PERF_CALL_BEGIN,  /* a case: memory for it; the answer has its keys */
-    PERF_CALL_FILL,   /* the pattern `seed` into the buffer */
-    PERF_CALL_CLEAR,  /* no data anywhere */
-    PERF_CALL_CHECK,  /* the buffer has the pattern, and `count` places of
-                       * staging */
-    PERF_CALL_PACK,   /* from the buffer to `count` places of staging */
-    PERF_CALL_UNPACK, /* ... and back */
-    PERF_CALL_END,    /* of the case */
+    PERF_CALL_BEGIN,  /* allocate memory for a case; the answer has its keys */
+    PERF_CALL_FILL,   /* write pattern @seed to the buffer */
+    PERF_CALL_CLEAR,  /* write bytes that are no data everywhere */
+    PERF_CALL_CHECK,  /* compare the buffer, and @count places of staging, with
+                       * the pattern */
+    PERF_CALL_PACK,   /* copy from the buffer to @count places of staging */
+    PERF_CALL_UNPACK, /* copy from these places to the buffer */
+    PERF_CALL_END,    /* free the memory of the case */
     PERF_CALL_QUIT
 };
 
 struct perf_call {
     uint32_t         verb;
     uint32_t         count;
-    uint32_t         is_staged; /* staging is meant, in one piece */
-    uint32_t         with_cpu;  /* the answer has cpu_ns and ns */
+    uint32_t         is_staged; /* use staging, in one piece */
+    uint32_t         with_cpu;  /* measure cpu_ns and ns for the answer */
     uint64_t         seed;
     struct perf_case what;
 };
@@ -40,14 +40,14 @@ struct perf_answer {
 _Static_assert(sizeof(struct perf_call) <= PERF_MAIL_MAX, "");
 _Static_assert(sizeof(struct perf_answer) <= PERF_MAIL_MAX, "");
 
-/* A call, and its answer */
+/* Sends a call, and waits for its answer. */
 void perf_call(struct perf_uct *uct, const struct perf_call *call,
                struct perf_answer *answer);
 
-/* The far side: answers until it is told to quit. */
+/* Serves calls on the far side, until PERF_CALL_QUIT. */
 void perf_serve(struct perf_uct *uct);
 
-/* What either side does with its own memory */
+/* Functions of the calls, which either side applies to its own memory */
 void perf_do_fill(const struct perf_mem *mem, uint64_t seed, bool is_staged);
 void perf_do_clear(const struct perf_mem *mem, uint64_t seed);
 bool perf_do_check(const struct perf_mem *mem, uint64_t seed, bool is_staged,

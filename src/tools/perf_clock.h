@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Clocks, in ns; and the time of the processor that a part of a loop takes. A
- * look at that clock is a system call, which costs as much as what is measured:
- * what it costs itself is taken off, and no loop that is timed otherwise has
- * it.
+ * Clocks in ns, and a stopwatch for the processor time of parts of a loop.
+ * Reading that clock is a system call, which costs as much as the measured
+ * parts. So its own cost is subtracted, and loops with other timings do not
+ * read it.
  */
 #ifndef DCX_PERF_CLOCK_H
 #define DCX_PERF_CLOCK_H
@@ -27,9 +27,9 @@ static inline uint64_t perf_now(void)
 
 struct perf_cpu {
     bool     is_on;
-    int64_t  ns;    /* of all parts */
-    uint64_t begin; /* of the one under way */
-    uint64_t cost;  /* of the clock */
+    int64_t  ns;    /* sum of all parts */
+    uint64_t begin; /* of the current part */
+    uint64_t cost;  /* ns that the clock itself costs */
 };
 
 static inline void perf_cpu_begin(struct perf_cpu *cpu)
@@ -47,7 +47,7 @@ static inline void perf_cpu_end(struct perf_cpu *cpu)
     }
 }
 
-/* The least of some times that a part takes which has nothing in it */
+/* Returns the time of an empty part in ns: the shortest of 1000. */
 static inline uint64_t perf_cpu_cost(void)
 {
     static uint64_t least = UINT64_MAX;

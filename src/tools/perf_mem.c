@@ -36,7 +36,7 @@ perf_mem_register(const struct perf_mem *mem, void *address, size_t size)
 }
 
 /* --- layouts -------------------------------------------------------------- */
-/* What a layout is made of: one run of blocks, or a list */
+/* The blocks of a layout: one run of them, or a list */
 struct perf_blocks {
     uct_dcx_layout_params_t params;
     uct_dcx_block_t         run;
@@ -54,8 +54,8 @@ static void perf_blocks_init(struct perf_blocks *blocks, size_t repeat,
     };
 }
 
-/* All rows from the first to the last one of the shape, those of a box that are
- * not in it included */
+/* Describes all rows from the first to the last one of the shape, including
+ * rows between the planes of a box. */
 static void
 perf_blocks_of_rows(struct perf_blocks *blocks, const struct perf_mem *mem)
 {
@@ -71,7 +71,7 @@ perf_blocks_of_rows(struct perf_blocks *blocks, const struct perf_mem *mem)
                      &blocks->run, 1);
 }
 
-/* A box: planes, each so many bytes of the layout of all rows */
+/* Describes a box: its planes, as bytes of the layout of all rows */
 static void
 perf_blocks_of_planes(struct perf_blocks *blocks, const struct perf_mem *mem)
 {
@@ -116,7 +116,8 @@ static void perf_blocks_of(struct perf_blocks *blocks,
     }
 }
 
-/* @return NULL if no key takes as many pieces, or none is left */
+/* Makes a layout. @return NULL if no key takes so many pieces, or all are in
+ * use */
 static uct_mem_h perf_layout_create(const struct perf_mem *mem,
                                     const struct perf_blocks *blocks)
 {

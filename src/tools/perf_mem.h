@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a process has for a case: a buffer with its bytes in a shape,
- * registered, with a layout if they are in pieces, and staging, where they lie
- * side by side.
+ * The memory of a process for a case: a registered buffer with its bytes in a
+ * shape, with a layout if they are in pieces, and staging, where they are
+ * contiguous.
  */
 #ifndef DCX_PERF_MEM_H
 #define DCX_PERF_MEM_H
@@ -14,7 +14,7 @@ enum {
     PERF_RKEY_MAX = 16
 };
 
-/* What is measured at a time; the peer gets it as it is */
+/* A case to measure; the peer gets this struct unchanged. */
 struct perf_case {
     uint32_t op;
     uint32_t form;
@@ -25,7 +25,7 @@ struct perf_case {
     uint64_t stride;
 };
 
-/* What the peer needs of a side */
+/* Addresses and keys of a side, for the peer */
 struct perf_keys {
     uint64_t buffer;
     uint64_t staging;
@@ -39,22 +39,22 @@ struct perf_mem {
     struct perf_uct  *uct;
     struct perf_shape shape;
     uint8_t          *buffer;
-    uint8_t          *staging; /* window times the bytes of the shape */
+    uint8_t          *staging; /* the bytes of the shape, window times */
     size_t            staging_size;
     uct_mem_h         buffer_memh;
     uct_mem_h         staging_memh;
-    uct_mem_h         rows;    /* of a box: what its layout is a layout of */
+    uct_mem_h         rows;    /* of a box: the layer below its layout */
     uct_mem_h         layout;  /* NULL: in one piece, or too many for a key */
 };
 
-/* in_pieces: else in one piece, whatever the form of the case */
+/* Allocates memory. @in_pieces: in the form of the case; false: in one piece */
 void perf_mem_create(struct perf_mem *mem, struct perf_uct *uct,
                      const struct perf_case *what, bool in_pieces);
 void perf_mem_destroy(struct perf_mem *mem);
 
 void perf_mem_keys(const struct perf_mem *mem, struct perf_keys *keys);
 
-/* Gives the layout to the device once more, and waits until it has it. */
+/* Gives the layout to the device again, and waits until it has it. */
 void perf_mem_set_layout(const struct perf_mem *mem);
 
 static inline uint8_t *perf_mem_stage(const struct perf_mem *mem, unsigned i)

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 enum {
-    /* the distance of blocks that one entry of a key has (docs/strided.md) */
+    /* bytes: the largest stride of an entry of a key (docs/strided.md) */
     PERF_STRIDE_MAX = 65535
 };
 
-/* Where in the other process */
+/* An address in the far process */
 struct perf_target {
     uint64_t   address;
     uct_rkey_t rkey;
@@ -32,8 +32,8 @@ perf_post_once(struct perf_bench *bench, const uct_iov_t *iov, size_t num,
     return uct_ep_get_zcopy(ep, iov, num, to.address, to.rkey, &bench->comp);
 }
 
-/* What has come takes time of the processor, looking for it in vain none that
- * counts: a program would do something else. */
+/* Polls once. Counts the processor time only if something came: a program would
+ * use the time of empty polls otherwise. */
 static void perf_wait_once(struct perf_bench *bench)
 {
     int64_t before = bench->cpu.ns;
@@ -97,7 +97,8 @@ perf_far_stage(const struct perf_bench *bench, unsigned i)
     };
 }
 
-/* The same bytes each time, as umr, iov and block have: also in the caches */
+/* Transfers the same bytes each time, as umr, iov and block do, so they are in
+ * the caches, too. */
 static void perf_run_contig(struct perf_bench *bench)
 {
     uct_iov_t iov = perf_iov(perf_mem_stage(&bench->mem, 0),
@@ -120,7 +121,7 @@ static bool perf_is_near_in_pieces(const struct perf_bench *bench)
     return bench->mem.shape.form != PERF_CONTIGUOUS;
 }
 
-/* All of the far buffer */
+/* Returns the whole far buffer. */
 static struct perf_target perf_far_all(const struct perf_bench *bench)
 {
     if (perf_is_far_in_pieces(bench)) {
@@ -132,7 +133,7 @@ static struct perf_target perf_far_all(const struct perf_bench *bench)
     };
 }
 
-/* ... and of the near one */
+/* Returns the whole near buffer. */
 static uct_iov_t perf_near_all(const struct perf_bench *bench)
 {
     const struct perf_mem *mem = &bench->mem;
@@ -173,8 +174,8 @@ static size_t perf_max_iov(const struct perf_bench *bench)
                                           attr->cap.get.max_iov;
 }
 
-/* One run of blocks is an entry of a key, more runs are as many as they have
- * blocks. */
+/* Returns true if PERF_IOV exists. One run of blocks takes one entry of a key;
+ * several runs take one for each block. */
 static bool perf_has_iov(const struct perf_bench *bench)
 {
     const struct perf_shape *shape = &bench->mem.shape;
@@ -195,7 +196,7 @@ static void perf_run_iov(struct perf_bench *bench)
     perf_wait(bench);
 }
 
-/* Planes of rows: an entry for each plane */
+/* Describes planes of rows, with an entry for each plane. */
 static void perf_strides_of_planes(struct perf_bench *bench)
 {
     const struct perf_shape *shape = &bench->mem.shape;
@@ -268,7 +269,8 @@ static void perf_near_unpack(struct perf_bench *bench, unsigned i)
     perf_cpu_end(&bench->cpu);
 }
 
-/* Between staging where a side is in pieces, and the buffer where it is not */
+/* Posts a transfer. A side in pieces uses staging; a side in one piece uses the
+ * buffer. */
 static void perf_post_staged(struct perf_bench *bench, unsigned i)
 {
     uct_iov_t iov = perf_near_all(bench);
@@ -282,7 +284,8 @@ static void perf_post_staged(struct perf_bench *bench, unsigned i)
                                              perf_far_all(bench));
 }
 
-/* The far process is told behind the data, and answers when it has unpacked. */
+/* Sends the call to unpack behind the data. The far process answers when it has
+ * unpacked. */
 static void perf_run_pack_put(struct perf_bench *bench)
 {
     for (unsigned i = 0; i < bench->window; i++) {
@@ -328,8 +331,8 @@ static bool perf_has_pieces(const struct perf_bench *bench)
 }
 
 /* --- block ---------------------------------------------------------------- */
-/* Pieces of one side, or the same ones of both; a side in one piece has them
- * one behind the other. */
+/* Posts a transfer for each piece. Both sides have the same pieces; in a side
+ * in one piece, they are contiguous. */
 static void perf_post_blocks(struct perf_bench *bench)
 {
     const struct perf_shape *near = &bench->mem.shape;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The ways in which the bytes of a case go from one process to the other. All
- * run in the near process, and have ended when the bytes are in their place and
- * the near process knows it.
+ * Methods to transfer the bytes of a case from one process to the other. All
+ * run in the near process, and end when the bytes are in their place and the
+ * near process knows it.
  */
 #ifndef DCX_PERF_METHOD_H
 #define DCX_PERF_METHOD_H
@@ -15,27 +15,27 @@ struct perf_bench {
     struct perf_case  what;
     struct perf_mem   mem;    /* near */
     struct perf_shape far;    /* the shape of the other side */
-    struct perf_keys  keys;   /* ... its addresses */
-    uct_rkey_bundle_t buffer; /* ... and keys */
+    struct perf_keys  keys;   /* the far side's addresses and packed keys */
+    uct_rkey_bundle_t buffer; /* of the far side, as the next two */
     uct_rkey_bundle_t staging;
     uct_rkey_bundle_t layout;
-    uct_iov_t        *iov;    /* the near buffer by strides, for PERF_IOV */
+    uct_iov_t        *iov;    /* the near buffer as strides, for PERF_IOV */
     size_t            num_iov;
-    uct_completion_t  comp;   /* counts what is under way, and one */
-    bool              is_refused; /* dcx does not take the operation */
+    uct_completion_t  comp;   /* counts outstanding operations, plus one */
+    bool              is_refused; /* dcx refused an operation */
     unsigned          window;  /* transfers of a run */
     struct perf_cpu   cpu;
     int64_t           far_cpu_ns;
 };
 
-/* Whether there is such a way for the case */
+/* Returns true if the method exists for the case. */
 bool perf_method_is_there(const struct perf_bench *bench,
                           enum perf_method method);
 
-/* A run; @return false if dcx refused it. */
+/* Runs a method once. @return false if dcx refused it. */
 bool perf_method_run(struct perf_bench *bench, enum perf_method method);
 
-/* Describes the near buffer by strides; the caller frees it. */
+/* Sets @iov to the near buffer as strides; the caller frees it. */
 void perf_method_strides(struct perf_bench *bench);
 
 #endif

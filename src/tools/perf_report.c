@@ -13,7 +13,7 @@ static double perf_latency(const struct perf_row *row, enum perf_method method)
     return row->results[method].us;
 }
 
-/* MB are 10^6 bytes */
+/* Returns MB/s, with MB of 10^6 bytes. */
 static double
 perf_bandwidth(const struct perf_row *row, enum perf_method method)
 {
@@ -91,7 +91,7 @@ static void perf_print_row(const struct perf_report *report,
     fflush(stdout);
 }
 
-/* Once more all rows of the last table, with another figure */
+/* Prints all rows of the current table again, with another figure. */
 static void perf_print_table(const struct perf_report *report,
                              const char *what, perf_figure_t figure)
 {
@@ -101,7 +101,7 @@ static void perf_print_table(const struct perf_report *report,
     }
 }
 
-/* --- what else is to be said of a table ----------------------------------- */
+/* --- below a table -------------------------------------------------------- */
 static bool perf_has_bound(const struct perf_row *row)
 {
     return (row->form != PERF_CONTIGUOUS) && (perf_row_bound(row) > 0);
@@ -120,7 +120,8 @@ static void perf_print_broken(const struct perf_row *row)
            row->results[PERF_CONTIG].us, row->unpack_us);
 }
 
-/* Rows of the last table that keep the rule; names the others. */
+/* Counts the rows of the current table that keep the rule, and prints the
+ * others. */
 static void perf_print_rule(struct perf_report *report)
 {
     size_t num = 0, kept = 0;
@@ -144,7 +145,7 @@ static void perf_print_rule(struct perf_report *report)
     report->kept   += kept;
 }
 
-/* Of all rows of the last table */
+/* Returns the sums of all rows of the current table. */
 static struct perf_result
 perf_table_sum(const struct perf_report *report, enum perf_method method)
 {
@@ -178,7 +179,7 @@ static void perf_print_keys(const struct perf_report *report)
     }
 }
 
-/* The rest of the last table */
+/* Prints the rest of the current table. */
 static void perf_end_table(struct perf_report *report)
 {
     perf_progress_clear();
@@ -210,7 +211,7 @@ static void perf_summary_head(const struct perf_report *report)
     puts("  umr/pack");
 }
 
-/* One line, with the ratio that decides between a layout and packing */
+/* Prints one line, with the ratio that decides between a layout and packing. */
 static void
 perf_summary_row(const struct perf_report *report, const struct perf_row *row)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What was measured, and how it is printed: one table of times, or all figures in
- * tables by operation and layout; CSV, and whether the layouts keep the rule of
- * self-consistency. Pure but for files.
+ * The results, and their output: one table of times, or all figures in tables
+ * by operation and layout; CSV; and a check of the layouts against the rule of
+ * self-consistency. No state except files.
  */
 #ifndef DCX_PERF_REPORT_H
 #define DCX_PERF_REPORT_H
@@ -11,14 +11,14 @@
 
 #include <stdio.h>
 
-/* Of one method */
+/* The results of one method */
 struct perf_result {
     bool     is_there;
     double   us;        /* of a transfer, median */
-    double   cpu_us;    /* of the processor in both processes' own threads */
-    double   device_us; /* ... in other threads of the near one */
+    double   cpu_us;    /* processor time of both processes' own threads */
+    double   device_us; /* processor time of other threads of the near one */
     uint64_t hits;      /* keys found with their layout, in all repetitions */
-    uint64_t misses;    /* ... that had to be given it */
+    uint64_t misses;    /* keys that got their layout first */
     uint64_t evictions;
     uint64_t sets;
     uint64_t doorbells;
@@ -31,7 +31,7 @@ struct perf_row {
     size_t             size;
     size_t             block;
     size_t             pieces;
-    double             pack_us;   /* of the processor alone; 0: nothing to do */
+    double             pack_us;   /* of a copy alone; 0: none is needed */
     double             unpack_us;
     double             setup_us;  /* of the near layout; 0: there is none */
     struct perf_result results[PERF_METHODS];
@@ -41,27 +41,27 @@ struct perf_report {
     const struct perf_plan *plan;
     FILE                   *csv; /* NULL: none */
     const char             *csv_name;
-    bool                    has_device; /* device_us is to be shown */
+    bool                    has_device; /* print device_us */
     struct perf_row        *rows;
     size_t                  num;
-    size_t                  table;  /* row with which the last table began */
-    size_t                  bounds; /* rows with a bound in the tables before */
-    size_t                  kept;   /* ... that keep it */
+    size_t                  table;  /* first row of the current table */
+    size_t                  bounds; /* rows with a bound in earlier tables */
+    size_t                  kept;   /* of these, rows that keep it */
 };
 
-/* csv: the name of a file, or NULL. has_device: other threads of the process
- * are the device's, so that their time is of interest. */
+/* Opens a report. @csv: name of a file, or NULL. @has_device: other threads of
+ * the process belong to the device, so their time is printed. */
 void perf_report_open(struct perf_report *report, const struct perf_plan *plan,
                       const char *csv, bool has_device);
 
 /* Appends a row, and prints it. */
 void perf_report_add(struct perf_report *report, const struct perf_row *row);
 
-/* The rest, when all is measured. Ends the process if it cannot be written. */
+/* Prints the rest. Ends the process if it cannot be written. */
 void perf_report_close(struct perf_report *report);
 
-/* t(pack) + t(contiguous) + t(unpack): what umr must not exceed. @return 0 if
- * either was not measured. */
+/* Returns the bound of umr in us: t(pack) + t(contiguous) + t(unpack); 0 if one
+ * of them was not measured. */
 double perf_row_bound(const struct perf_row *row);
 
 #endif

@@ -12,18 +12,18 @@
 #include <string.h>
 
 enum {
-    PERF_PATIENCE  = 100000000, /* ns: of repetitions of one figure, in all */
-    PERF_LEAST     = 5,         /* ... but as many */
-    PERF_SHORT_RUN = 20         /* repetitions of what is looked at beside */
+    PERF_PATIENCE  = 100000000, /* ns: all repetitions of one figure */
+    PERF_LEAST     = 5,         /* repetitions, even if they take longer */
+    PERF_SHORT_RUN = 20         /* repetitions of minor figures */
 };
 
-/* A run of the program */
+/* The state of a run */
 struct perf_job {
     struct perf_uct        *uct;
     const struct perf_plan *plan;
     struct perf_report     *report;
-    uint64_t                seed; /* the last pattern */
-    unsigned                num;  /* cases that were done */
+    uint64_t                seed; /* of the last pattern */
+    unsigned                num;  /* cases done */
     unsigned                of;
 };
 
@@ -41,10 +41,10 @@ static double perf_median(double *values, unsigned num)
     return values[num / 2];
 }
 
-/* A thing to be timed: us of one time, or < 0 if it does not work */
+/* A function to be timed: returns us of one repetition, or < 0 if it fails */
 typedef double (*perf_time_t)(struct perf_bench *bench, int arg);
 
-/* The median of up to `max` times */
+/* Returns the median of up to @max repetitions, in us. */
 static double perf_repeat(struct perf_bench *bench, unsigned max,
                           perf_time_t time, int arg)
 {
@@ -140,7 +140,8 @@ static void perf_is_wrong(const struct perf_bench *bench,
               wrong->is_hole ? ", where no data belongs" : "");
 }
 
-/* The pattern at the source, none at the destination */
+/* Writes the pattern at the source, and bytes that are no data at the
+ * destination. */
 static void perf_check_begin(struct perf_bench *bench, uint64_t seed,
                              bool is_staged)
 {
@@ -155,7 +156,8 @@ static void perf_check_begin(struct perf_bench *bench, uint64_t seed,
     }
 }
 
-/* Places of staging at the destination that have the data then */
+/* Returns how many places of staging at the destination have the data
+ * afterwards. */
 static unsigned
 perf_num_staged(const struct perf_bench *bench, enum perf_method method,
                 unsigned window)
@@ -184,8 +186,8 @@ static bool perf_check_end(struct perf_bench *bench, uint64_t seed,
     return !answer.is_wrong;
 }
 
-/* So many transfers at a time, of which each byte is looked at. @return false
- * if dcx refuses them. */
+/* Runs @window transfers at a time, and compares each byte. @return false if
+ * dcx refuses them. */
 static bool perf_check(struct perf_bench *bench, enum perf_method method,
                        uint64_t seed, unsigned window)
 {
@@ -229,8 +231,8 @@ static void perf_keys_since(const struct perf_bench *bench,
     result->doorbells += now.doorbells - before->doorbells;
 }
 
-/* Time of the processor: of the parts of a transfer in both processes, and of
- * the near process' other threads, which are the software device's. */
+/* Measures processor times: of the parts of a transfer in both processes, and
+ * of the near process' other threads, which belong to the software device. */
 static void perf_measure_cpu(struct perf_bench *bench, enum perf_method method,
                              struct perf_result *result)
 {
@@ -261,7 +263,8 @@ static void perf_measure(struct perf_job *job, struct perf_bench *bench,
 {
     uct_dcx_layout_stats_t before = perf_keys_now(bench);
 
-    /* a single one, which nothing makes up for; at the end as was measured */
+    /* Check a single transfer first, as a later one could hide its errors; at
+     * the end, check as many as were measured. */
     if (!perf_check(bench, method, ++job->seed, 1)) {
         return;
     }
@@ -275,7 +278,7 @@ static void perf_measure(struct perf_job *job, struct perf_bench *bench,
                        perf_check(bench, method, ++job->seed, bench->window);
 }
 
-/* What the processors do in `pack`, each alone */
+/* Measures the copies of `pack` by both processors, each alone. */
 static void perf_measure_parts(struct perf_bench *bench, struct perf_row *row)
 {
     bool is_put            = (bench->what.op == PERF_PUT);
@@ -292,7 +295,7 @@ static void perf_measure_parts(struct perf_bench *bench, struct perf_row *row)
     }
 }
 
-/* ... and what it takes to give the device the near layout */
+/* Measures the time to give the device the near layout. */
 static void perf_measure_setup(struct perf_bench *bench, struct perf_row *row)
 {
     uct_dcx_layout_stats_t before = perf_keys_now(bench);
@@ -398,7 +401,8 @@ static void perf_count_case(struct perf_job *job, const struct perf_case *what)
     job->of++;
 }
 
-/* A size in blocks of all lengths that are in it; in one piece it has none */
+/* Visits a size with each length of block that is not longer. Data in one piece
+ * has no blocks. */
 static void perf_walk_blocks(struct perf_job *job, struct perf_case *what,
                              size_t size, perf_visit_t visit)
 {

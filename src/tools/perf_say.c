@@ -32,9 +32,9 @@ void perf_fail(const char *format, ...)
     exit(PERF_BAD);
 }
 
-/* A launcher starts all processes with the same arguments: one of them is
- * enough to say what is wrong with them. It ends them all when the first one
- * ends, so the others leave it the time. */
+/* Only one process of a launcher prints the line, as all have the same
+ * arguments. The launcher kills all of them when the first one ends, so the
+ * others wait until it has printed. */
 void perf_wrong_call(const char *format, ...)
 {
     const char *rank = getenv("PMIX_RANK");

@@ -20,7 +20,7 @@ static size_t perf_max(size_t a, size_t b)
     return (a > b) ? a : b;
 }
 
-/* Planes of a box of `rows`: about as many as a plane has rows */
+/* Returns the planes of a box of @rows: about as many as a plane has rows. */
 static size_t perf_box_planes(size_t rows)
 {
     size_t planes = 1;
@@ -47,14 +47,14 @@ size_t perf_shape_size(enum perf_form form, size_t size, size_t block)
     }
 }
 
-/* A number of pieces that is not exceeded */
+/* Returns an upper bound of the number of pieces. */
 static size_t perf_shape_max_pieces(const struct perf_shape *shape)
 {
     if (shape->form == PERF_CONTIGUOUS) {
         return 1;
     }
-    /* three pieces of a composite have three blocks, less what is rounded
-     * off */
+    /* Three pieces of a composite have the bytes of three blocks, minus
+     * rounding. */
     return shape->size / shape->block * 2 + 2;
 }
 
@@ -79,8 +79,7 @@ static void perf_shape_add_rows(struct perf_shape *shape)
     }
 }
 
-/* Each two pieces in the wrong order, so that no address follows from
- * another */
+/* Swaps each two pieces, so that no address follows from another. */
 static void perf_shape_swap(struct perf_shape *shape)
 {
     struct perf_piece first;
@@ -145,7 +144,7 @@ void perf_shape_cleanup(struct perf_shape *shape)
 }
 
 /* --- the processor's way -------------------------------------------------- */
-/* Lengths that are known to the compiler need no call for a few bytes. */
+/* Copies; lengths known to the compiler avoid a call for a few bytes. */
 static inline void perf_copy(void *to, const void *from, size_t length)
 {
     switch (length) {
@@ -193,8 +192,9 @@ void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
     }
 }
 
-/* --- what belongs where --------------------------------------------------- */
-/* Byte `i` of a pattern, without its highest bit: that says what is no data */
+/* --- contents ------------------------------------------------------------- */
+/* Returns byte @i of a pattern. Its highest bit is 0: a 1 marks bytes that are
+ * no data. */
 static inline uint8_t perf_byte(uint64_t i, uint64_t seed)
 {
     return ((i + seed * 0x10001 + 1) * 0x9e3779b97f4a7c15) >> 57;
@@ -247,7 +247,7 @@ void perf_shape_clear(const struct perf_shape *shape, uint8_t *buffer,
     perf_data_clear(buffer, shape->extent, seed);
 }
 
-/* Byte by byte, not by the copies that are measured */
+/* Writes byte by byte, independent of the copies that are measured. */
 void perf_shape_fill(const struct perf_shape *shape, uint8_t *buffer,
                      uint64_t seed)
 {

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shape: where in a buffer the bytes of a transfer lie, as a list of pieces,
- * and what belongs there. Pure: knows no device, one thread.
+ * A shape: where the bytes of a transfer lie in a buffer, as a list of pieces,
+ * and their contents. Knows no device. One thread.
  *
- *   strided     n blocks, the beginnings of which are a stride apart
+ *   strided     n blocks, whose begins are a stride apart
  *   composite   pieces of half a block, one, and one and a half, with gaps of
- *               different lengths; each two of them in the wrong order
+ *               different lengths; the order of each two is swapped
  *   box         planes of rows that are a stride apart, in an array whose
  *               planes have twice as many rows
  */
@@ -25,7 +25,7 @@ enum perf_form {
 };
 
 enum {
-    /* bytes before the first and behind the last piece, which are looked at */
+    /* bytes before the first and behind the last piece, which are checked */
     PERF_GUARD = 64
 };
 
@@ -47,46 +47,48 @@ struct perf_shape {
     struct perf_piece *pieces;
 };
 
-/* A byte that is not as it should be */
+/* A wrong byte */
 struct perf_wrong {
-    int64_t offset;    /* in the buffer; of the guard before it < 0 */
+    int64_t offset;    /* in the buffer; < 0: in the guard before it */
     uint8_t is;
     uint8_t expected;
     bool    is_hole;   /* belongs to no piece */
-    bool    is_packed; /* of data that lie side by side, not of a buffer */
+    bool    is_packed; /* in contiguous data, not in a buffer */
 };
 
 extern const char *perf_form_names[PERF_FORMS];
 
-/* Bytes that a shape has which shall have `size`: whole blocks of them */
+/* Returns the bytes of a shape of up to @size bytes: strided shapes and boxes
+ * have whole blocks. */
 size_t perf_shape_size(enum perf_form form, size_t size, size_t block);
 
-/* stride: 0 for twice the block. @return false if there is no memory for it. */
+/* Makes a shape. @stride: 0 for twice the block. @return false if there is no
+ * memory. */
 bool perf_shape_init(struct perf_shape *shape, enum perf_form form,
                      size_t size, size_t block, size_t stride);
 void perf_shape_cleanup(struct perf_shape *shape);
 
-/* The pieces of a buffer, side by side and back */
+/* Copy the pieces of a buffer to contiguous data, and back. */
 void perf_shape_pack(const struct perf_shape *shape, const void *buffer,
                      void *packed);
 void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
                        const void *packed);
 
-/* The pattern `seed` in all pieces, and what is no data in all else. No byte of
- * data of any pattern is one that is none. */
+/* Writes pattern @seed to all pieces, and bytes that are no data elsewhere.
+ * These differ from all data of any pattern. */
 void perf_shape_fill(const struct perf_shape *shape, uint8_t *buffer,
                      uint64_t seed);
 
-/* No data anywhere */
+/* Writes bytes that are no data everywhere. */
 void perf_shape_clear(const struct perf_shape *shape, uint8_t *buffer,
                       uint64_t seed);
 
-/* Whether a cleared buffer now has the pattern in its pieces, and all else is
- * as it was. @return false with the first byte that is not so. */
+/* Returns true if a cleared buffer now has the pattern in its pieces, and all
+ * other bytes are unchanged. Otherwise stores the first wrong byte. */
 bool perf_shape_check(const struct perf_shape *shape, const uint8_t *buffer,
                       uint64_t seed, struct perf_wrong *wrong);
 
-/* The same of `size` bytes of data that lie side by side */
+/* Fill, clear and check @size bytes of contiguous data. */
 void perf_data_fill(uint8_t *data, size_t size, uint64_t seed);
 void perf_data_clear(uint8_t *data, size_t size, uint64_t seed);
 bool perf_data_check(const uint8_t *data, size_t size, uint64_t seed,

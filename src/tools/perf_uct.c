@@ -26,7 +26,8 @@ void perf_uct_check(ucs_status_t status, const char *what)
 }
 
 /* --- the domain ----------------------------------------------------------- */
-/* Whether the domain has the device, or any if none is named */
+/* Returns true if the domain has the device, or any device if @device is
+ * NULL. */
 static bool perf_uct_md_has(struct perf_uct *uct, const char *device)
 {
     uct_tl_resource_desc_t *list;
@@ -72,7 +73,7 @@ static bool perf_uct_open_md(struct perf_uct *uct, const char *name,
     return found;
 }
 
-/* Of a component: opens the first domain that has the device */
+/* Opens the component's first domain that has the device. */
 static bool
 perf_uct_search(struct perf_uct *uct, const char *device)
 {
@@ -246,7 +247,7 @@ void perf_uct_close(struct perf_uct *uct)
 }
 
 /* --- waiting -------------------------------------------------------------- */
-/* A message that may find no peer, each second */
+/* Sends a message once a second: it fails if the peer is gone. */
 static void perf_uct_ask(struct perf_uct *uct)
 {
     static time_t asked;
@@ -259,7 +260,8 @@ static void perf_uct_ask(struct perf_uct *uct)
     }
 }
 
-/* Its last message may have come just before its end was seen. */
+/* Returns true if the peer is gone. Its last message may have come just before
+ * its end was seen. */
 static bool perf_uct_is_gone(struct perf_uct *uct)
 {
     if (uct->has_mail || !uct->boot->is_gone()) {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx, through UCT's public interface: the domain, one interface, the endpoint
- * to the peer, and a mailbox of one message. One thread. What fails ends the
- * process, and so does a peer that is gone.
+ * dcx through UCT's public interface: the domain, one interface, the endpoint
+ * to the peer, and a mailbox of one message. One thread. A failure, or the end
+ * of the peer, ends the process.
  */
 #ifndef DCX_PERF_UCT_H
 #define DCX_PERF_UCT_H
@@ -29,25 +29,26 @@ struct perf_uct {
     size_t                  max_pieces; /* of a key: UCX_DCX_UMR_MAX_ENTRIES */
     char                    device[PERF_DEVICE_MAX];
     const struct perf_boot *boot;
-    bool                    has_failed; /* the peer has */
-    bool                    may_end;    /* ... and it may go, too */
-    unsigned                idle;       /* times that nothing came */
+    bool                    has_failed; /* the peer has failed */
+    bool                    may_end;    /* the peer may fail or end */
+    unsigned                idle;       /* polls that returned nothing */
     bool                    has_mail;
     uint8_t                 mail[PERF_MAIL_MAX];
 };
 
-/* An interface's address, as the peer gets it */
+/* An interface's address, as sent to the peer */
 struct perf_address {
     uint8_t device[PERF_ADDRESS_MAX];
     uint8_t iface[PERF_ADDRESS_MAX];
 };
 
-/* device: such as "mlx5_0:1", or NULL for the first one */
+/* Opens the domain and the interface. @device: such as "mlx5_0:1", or NULL for
+ * the first one */
 void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
                    const char *device);
 
-/* The same; more: further parameters of the interface, or NULL. @return that of
- * uct_iface_open(). */
+/* Opens the domain and the interface. @more: further parameters of the
+ * interface, or NULL. @return the status of uct_iface_open(). */
 ucs_status_t
 perf_uct_open_with(struct perf_uct *uct, const struct perf_boot *boot,
                    const char *device, const uct_iface_params_t *more);
@@ -56,10 +57,11 @@ void perf_uct_address(struct perf_uct *uct, struct perf_address *address);
 void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer);
 void perf_uct_close(struct perf_uct *uct);
 
-/* Now and then, while nothing comes: whether the peer is there */
+/* Checks that the peer is alive; called now and then, while nothing comes. */
 void perf_uct_look_after(struct perf_uct *uct);
 
-/* Once round a loop that waits for something. @return what has come. */
+/* Progresses once, in a loop that waits for something. @return the number of
+ * events. */
 static inline unsigned perf_uct_progress(struct perf_uct *uct)
 {
     unsigned count = uct_worker_progress(uct->worker);
@@ -71,14 +73,14 @@ static inline unsigned perf_uct_progress(struct perf_uct *uct)
     return count;
 }
 
-/* Sends PERF_MAIL_MAX bytes or less; takes the next that comes. */
+/* Send up to PERF_MAIL_MAX bytes; receive the next message. */
 void perf_uct_send(struct perf_uct *uct, const void *mail, size_t length);
 void perf_uct_receive(struct perf_uct *uct, void *mail, size_t length);
 
-/* Until all that was posted is done */
+/* Waits until all posted operations are complete. */
 void perf_uct_flush(struct perf_uct *uct);
 
-/* Ends the process if `status` is an error. */
+/* Ends the process if @status is an error. @what: the failed action */
 void perf_uct_check(ucs_status_t status, const char *what);
 
 #endif

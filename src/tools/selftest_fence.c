@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of messages, and of the order that a fence makes: what follows it, a put,
- * an atomic or a message, is seen by the target behind the large put before it,
- * although adaptive routes and relaxed ordering of PCIe may reorder these. The
- * target looks while they arrive: nothing is flushed before it has answered.
+ * Probes of messages, and of the order that a fence guarantees. The target sees
+ * an operation behind the fence, a put, an atomic or a message, after the large
+ * put before it, although adaptive routing and PCIe relaxed ordering may
+ * reorder them. The target looks while they arrive: nothing is flushed before
+ * it has answered.
  */
 #include "perf_say.h"
 #include "selftest.h"
@@ -78,7 +79,8 @@ static bool selftest_fence_is_seen(struct selftest_loop *loop,
            (atomic_load_explicit(flag, memory_order_acquire) == round);
 }
 
-/* Waits for what follows the fence, then looks at once at what was before it. */
+/* Waits for the operation behind the fence, then checks at once the put before
+ * it. */
 static void selftest_fence_look(struct selftest_loop *loop,
                                 enum selftest_fence kind, uint64_t round)
 {
@@ -99,8 +101,8 @@ static void selftest_fence_look(struct selftest_loop *loop,
     selftest_compare(what, loop->message, loop->image, SELFTEST_FENCE_SIZE);
 }
 
-/* The call stands for all rounds: the target looks for the next one before the
- * origin hears of the last. */
+/* Serves all rounds in one call: the target looks for the next round before the
+ * origin gets the answer to the last. */
 void selftest_serve_fences(struct selftest_loop *loop,
                            struct selftest_call *call, uint8_t *data)
 {
@@ -132,7 +134,7 @@ static void selftest_fences(struct selftest_loop *loop,
     }
 }
 
-/* A target of its own looks while the device is at work. */
+/* Forks the target, which looks while the device works. */
 void selftest_fence(struct selftest_loop *loop)
 {
     loop->forks = true;
@@ -146,7 +148,7 @@ void selftest_fence(struct selftest_loop *loop)
     }
 }
 
-/* Posts @length bytes of near, by a buffer or from where they are. */
+/* Posts @length bytes of near, by bcopy or by zcopy. */
 static ucs_status_t
 selftest_message_post(struct selftest_loop *loop, size_t length, bool is_zcopy)
 {

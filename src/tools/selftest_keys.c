@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of memory that may be taken back from peers: keys that lead to others
- * (KSM), in entries of 2 GiB.
+ * Probes of memory that can be invalidated: its keys are indirect (KSM), with
+ * entries of 2 GiB.
  */
 #include "perf_say.h"
 #include "selftest.h"
@@ -17,7 +17,7 @@
 
 enum { SELFTEST_TAKEN = 65536 }; /* bytes */
 
-/* A put and a get of few bytes; says on which device. */
+/* Puts and gets a few bytes. Reports the device. */
 void selftest_open(struct selftest_loop *loop)
 {
     selftest_loop_open(loop);
@@ -69,8 +69,8 @@ static uint8_t *selftest_map_crossing(size_t size)
     return NULL;
 }
 
-/* Takes up to half of the free memory, as registration may pin all of it, and
- * as much of that as RLIMIT_MEMLOCK allows. */
+/* Maps up to half of the free memory, as registration may pin all of it, and no
+ * more than RLIMIT_MEMLOCK allows. */
 static void
 selftest_map_large(struct selftest_loop *loop, struct selftest_mem *mem)
 {
@@ -116,7 +116,7 @@ static uint8_t *selftest_map(size_t size)
     return (memory == MAP_FAILED) ? NULL : memory;
 }
 
-/* Registers it, and packs a key for invalidation. */
+/* Registers @memory, and packs a key that can be invalidated. */
 static void
 selftest_ksm(struct selftest_loop *loop, struct selftest_mem *mem,
              uint8_t *memory, size_t size, unsigned access)
@@ -161,7 +161,7 @@ static void selftest_invalidated(uct_completion_t *comp)
     comp->count = -1;
 }
 
-/* Memory of the target with a key for invalidation */
+/* Gets memory of the target whose key can be invalidated. */
 static void selftest_take(struct selftest_loop *loop)
 {
     struct selftest_call call = {.op = SELFTEST_TAKE};

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of layouts: keys that UMR gives a list of pieces, or repeated blocks.
- * Each is a put to it, a get from it, either with it on the local side, and a
- * message from it; bytes beside its pieces are looked at, too.
+ * Probes of layouts: keys to which a UMR gives a list of pieces, or repeated
+ * blocks. Each probe puts to the layout, gets from it, does both with it on the
+ * local side, and sends a message from it. It checks the bytes beside the
+ * pieces, too.
  */
 #include "perf_clock.h"
 #include "perf_say.h"
@@ -17,9 +18,9 @@
 enum {
     SELFTEST_CHANGES = 1000,
     SELFTEST_DEPTH   = 5,
-    SELFTEST_LAYOUTS = 16,        /* that a peer may ask for */
-    SELFTEST_AREA    = 512 << 20, /* larger than caches */
-    SELFTEST_COPIED  = 8192,      /* into a buffer */
+    SELFTEST_LAYOUTS = 16,        /* most layouts for a peer */
+    SELFTEST_AREA    = 512 << 20, /* bytes; larger than caches */
+    SELFTEST_COPIED  = 8192,      /* bytes copied into a buffer */
     SELFTEST_BLOCK   = 256
 };
 
@@ -55,7 +56,7 @@ static void selftest_layout_set(struct selftest_mem *layout, size_t repeat,
                    "a layout");
 }
 
-/* A layout of the peer's memory */
+/* Asks the peer for a layout of its memory. */
 static bool selftest_layout_ask(struct selftest_loop *loop,
                                 struct selftest_mem *layout, size_t repeat,
                                 const uct_dcx_block_t *blocks, size_t num)
@@ -73,7 +74,8 @@ static bool selftest_layout_ask(struct selftest_loop *loop,
     return true;
 }
 
-/* Returns whether dcx sets it: it knows the depth that the device takes. */
+/* Makes a layout. Returns false if dcx refuses it: dcx knows the depth that the
+ * device supports. */
 static bool selftest_layout_may(struct selftest_loop *loop,
                                 struct selftest_mem *layout, size_t repeat,
                                 const uct_dcx_block_t *blocks, size_t num)
@@ -109,7 +111,7 @@ selftest_layout_close(struct selftest_loop *loop, struct selftest_mem *layout)
 {
     uct_rkey_release(loop->uct.component, &layout->rkey);
     if (loop->is_remote) {
-        return; /* the peer's goes with its process */
+        return; /* the peer's process frees its layouts at its end */
     }
     perf_uct_check(uct_md_mem_dereg(loop->uct.md, layout->memh), "a layout");
 }
@@ -145,7 +147,7 @@ void selftest_serve_layout(struct selftest_loop *loop,
 }
 
 /* --- its data ------------------------------------------------------------- */
-/* Far is what it was, with these bytes in the pieces. */
+/* Compares far with its old bytes, and with the new ones in the pieces. */
 static void selftest_expect(struct selftest_loop *loop,
                             const struct selftest_shape *shape,
                             const char *what)
@@ -198,7 +200,7 @@ static void selftest_send(struct selftest_loop *loop,
                      shape->size);
 }
 
-/* The layout on the target's side */
+/* Transfers with the layout on the target's side. */
 static void selftest_move_far(struct selftest_loop *loop,
                               const struct selftest_mem *layout,
                               const struct selftest_shape *shape)
@@ -213,7 +215,7 @@ static void selftest_move_far(struct selftest_loop *loop,
     selftest_gathered(loop, shape, "a get from the layout");
 }
 
-/* The same on the origin's side */
+/* Transfers with the layout on the origin's side. */
 static void selftest_move_near(struct selftest_loop *loop,
                                const struct selftest_mem *layout,
                                const struct selftest_shape *shape)
@@ -237,13 +239,13 @@ static void selftest_move(struct selftest_loop *loop,
         perf_fail("a layout has %zu bytes, not %zu", layout->size, shape->size);
     }
     selftest_move_far(loop, layout, shape);
-    if (!loop->is_remote) { /* it is a layout of the target's memory */
+    if (!loop->is_remote) { /* the layout is of the target's memory */
         selftest_move_near(loop, layout, shape);
     }
 }
 
 /* --- lists ---------------------------------------------------------------- */
-/* Pieces of @length bytes and less, in memory in the other direction. */
+/* Makes pieces of @length bytes and less, in descending order of addresses. */
 static void selftest_blocks(struct selftest_loop *loop, uct_dcx_block_t *blocks,
                             size_t num, size_t length)
 {
@@ -289,7 +291,7 @@ void selftest_list53(struct selftest_loop *loop)
     selftest_list(loop, 53, 100);
 }
 
-/* 1,024 pieces, or as many as dcx takes */
+/* Tests 1,024 pieces, or as many as dcx supports. */
 static void selftest_list_most(struct selftest_loop *loop)
 {
     size_t num = 1024;
@@ -307,7 +309,7 @@ void selftest_list1024(struct selftest_loop *loop)
     selftest_list_most(loop);
 }
 
-/* All of them, at a peer */
+/* Tests all lists, with a peer. */
 void selftest_lists(struct selftest_loop *loop)
 {
     selftest_loop_open(loop);
@@ -327,7 +329,7 @@ void selftest_inline52(struct selftest_loop *loop)
 }
 
 /* --- repeated blocks ------------------------------------------------------ */
-/* Rows of 24 bytes, each 64 behind the other */
+/* Rows of 24 bytes, 64 bytes apart */
 enum { SELFTEST_ROWS = 120, SELFTEST_ROW = 24, SELFTEST_STEP = 64 };
 
 static uct_dcx_block_t selftest_rows(struct selftest_loop *loop)
@@ -340,7 +342,7 @@ static uct_dcx_block_t selftest_rows(struct selftest_loop *loop)
     };
 }
 
-/* Bytes @offset to @offset + @length of these rows */
+/* Adds @length bytes of these rows, from byte @offset on. */
 static void selftest_shape_rows(size_t offset, size_t length)
 {
     for (size_t i = offset; i < offset + length; i++) {
@@ -368,7 +370,7 @@ void selftest_strided(struct selftest_loop *loop)
     selftest_move(loop, &layout, &selftest_shape);
 }
 
-/* Pieces of the rows that begin and end within one */
+/* Tests a list of pieces that begin and end within a row. */
 void selftest_list_over(struct selftest_loop *loop)
 {
     uct_dcx_block_t blocks[3] = {};
@@ -386,8 +388,8 @@ void selftest_list_over(struct selftest_loop *loop)
     selftest_move(loop, &layout, &selftest_shape);
 }
 
-/* Blocks of 30 bytes of the rows, each 50 behind the other, then blocks of
- * these */
+/* Tests blocks of 30 bytes of the rows, 50 bytes apart, then blocks of
+ * these. */
 void selftest_nests(struct selftest_loop *loop)
 {
     struct selftest_mem rows, layout, upper;
@@ -414,7 +416,7 @@ void selftest_nests(struct selftest_loop *loop)
 }
 
 /* --- depth, changes ------------------------------------------------------- */
-/* Leaves out a byte at either end and one in the middle of the shape. */
+/* Removes a byte at either end and one in the middle of the shape. */
 static void selftest_shape_cut(struct selftest_shape *shape)
 {
     size_t size = shape->num, half = size / 2;
@@ -427,7 +429,7 @@ static void selftest_shape_cut(struct selftest_shape *shape)
     shape->size = size - 3;
 }
 
-/* A list that does so with what is below */
+/* Makes a list that removes these bytes from the layout below. */
 static bool selftest_cut_open(struct selftest_loop *loop,
                              struct selftest_mem *layout,
                              const struct selftest_mem *below)
@@ -468,7 +470,7 @@ void selftest_depth(struct selftest_loop *loop)
     }
 }
 
-/* Each change is used at once: the old translation must be gone. */
+/* Changes a layout, and uses it at once: the old translation must be gone. */
 void selftest_changes(struct selftest_loop *loop)
 {
     uct_dcx_block_t block = {.length = 16, .skip = 48};
@@ -509,9 +511,9 @@ void selftest_local_inv(struct selftest_loop *loop)
     selftest_put_fails(loop, rkey, 0, "a put to a layout that is gone");
 }
 
-/* --- what it costs -------------------------------------------------------- */
-/* us of a change of a layout of @num entries, waited for: the shortest, as
- * others may have the processor */
+/* --- costs ---------------------------------------------------------------- */
+/* Returns the time to change a layout of @num entries and wait for it, in us:
+ * the shortest, as other processes may use the processor. */
 static double selftest_cost(struct selftest_loop *loop, size_t num)
 {
     uct_dcx_block_t blocks[SELFTEST_PIECES];
@@ -531,8 +533,8 @@ static double selftest_cost(struct selftest_loop *loop, size_t num)
     return least / 1e3;
 }
 
-/* Measures the copy that a layout saves, in MB/s: blocks go side by side into
- * @buffer, from an area that no cache holds. The shortest time counts. */
+/* Measures the copy that a layout saves, in MB/s: packs blocks into @buffer,
+ * from an area larger than any cache. The shortest time counts. */
 static void selftest_copy_cost(uint8_t *buffer)
 {
     bool has_room         = selftest_memory_free() / 2 > SELFTEST_AREA;
@@ -543,7 +545,7 @@ static void selftest_copy_cost(uint8_t *buffer)
         selftest_note("no " UCT_DCX_PROFILE_COPY ": memory is short");
         return;
     }
-    memset(area, 1, SELFTEST_AREA); /* without a store all pages are one */
+    memset(area, 1, SELFTEST_AREA); /* else all pages are the zero page */
     for (unsigned i = 0; i < 3; i++) {
         begin = perf_now();
         for (size_t pos = 0; pos < SELFTEST_AREA / 2; pos += SELFTEST_BLOCK) {

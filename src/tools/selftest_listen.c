@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 enum {
-    SELFTEST_SPARE = 5 /* s: the target's process outlives the origin's */
+    SELFTEST_SPARE = 5 /* seconds by which the target outlives the origin */
 };
 
 struct selftest_session {
     const struct selftest_probe *probes;
     const struct selftest_how   *how;
-    int                          fd; /* of the test, -1: none yet */
+    int                          fd; /* of the test; -1: none yet */
     int                          status;
 };
 
@@ -66,7 +66,8 @@ selftest_connection(struct selftest_session *session, int fd)
     close(fd);
 }
 
-/* Its last byte says that the test went to its end. */
+/* Ends a session. The connection's last byte says that the test was
+ * completed. */
 static int selftest_session_end(struct selftest_session *session)
 {
     char byte;
@@ -88,7 +89,7 @@ int selftest_listen(const struct selftest_probe *probes,
                              .events = POLLIN}, {.events = POLLIN}};
 
     do {
-        fds[1].fd      = session.fd; /* -1 is passed over */
+        fds[1].fd      = session.fd; /* poll() ignores -1 */
         fds[1].revents = 0;
         if ((poll(fds, 2, -1) < 0) && (errno != EINTR)) {
             perf_fail("poll: %s", strerror(errno));

@@ -1,15 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The side of the targets: dcx_selftest --listen. The first connection is that of
- * the test, and lasts as long; each probe has one of its own, and a process.
+ * The side of the targets: dcx_selftest --listen. The first connection belongs
+ * to the test, and lasts as long. Each probe has a connection and a process of
+ * its own.
  */
 #ifndef DCX_SELFTEST_LISTEN_H
 #define DCX_SELFTEST_LISTEN_H
 
 #include "selftest_run.h"
 
-/* Serves one test; @how has the device and the port, @probes end with one that
- * has no name. Returns the status of the process. */
+/* Serves one test. @how: device and port; @probes: ends with one that has no
+ * name. Returns the exit status. */
 int selftest_listen(const struct selftest_probe *probes,
                     const struct selftest_how *how);
 

@@ -129,7 +129,7 @@ void selftest_loop_start(struct selftest_loop *loop,
         selftest_need_memory(status, "opening the interface");
     }
     selftest_need(status, "opening the interface");
-    loop->uct.may_end = true; /* a failure of the endpoint is a result */
+    loop->uct.may_end = true; /* the endpoint's failure is a result */
     perf_uct_check(uct_iface_set_am_handler(loop->uct.iface, SELFTEST_AM_ID,
                                             selftest_message, loop, 0),
                    "the interface");
@@ -193,7 +193,8 @@ void selftest_compare(const char *what, const uint8_t *found,
 }
 
 /* --- operations ----------------------------------------------------------- */
-/* Waits for what was posted with @status; an endpoint that fails ends it. */
+/* Waits for the operation that was posted with @status. Ends the process if the
+ * endpoint fails. */
 static void selftest_wait(struct selftest_loop *loop, ucs_status_t status,
                           const char *what)
 {

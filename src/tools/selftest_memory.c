@@ -12,7 +12,7 @@
 #include <sys/sysinfo.h>
 #include <ucs/sys/math.h>
 
-/* Files of a cgroup */
+/* The files of a version of cgroups */
 struct selftest_cgroup {
     const char *mount, *limit, *usage;
     const char *cache; /* key in memory.stat: pages that the kernel drops */
@@ -81,7 +81,7 @@ static size_t selftest_memory_level(const char *folder,
     return limit - ucs_min(limit, usage);
 }
 
-/* Each cgroup limits all below it. */
+/* Returns the smallest limit of a cgroup and those above it. */
 static size_t selftest_memory_path(const char *root, const char *path,
                                    const struct selftest_cgroup *cgroup)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory that a probe may pin. In a container the limit of its cgroup counts,
- * beyond which the kernel kills the process.
+ * The memory that a probe may pin. In a container, the kernel kills a process
+ * that exceeds the limit of its cgroup.
  */
 #ifndef DCX_SELFTEST_MEMORY_H
 #define DCX_SELFTEST_MEMORY_H

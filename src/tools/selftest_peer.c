@@ -27,7 +27,8 @@ static void selftest_hello(struct selftest_hello *hello, const char *probe,
     snprintf(hello->probe, sizeof(hello->probe), "%s", probe);
 }
 
-/* Returns NULL if @hello is one of this version, or what is wrong. */
+/* Returns NULL if @hello is of this version, otherwise a description of the
+ * fault. */
 static const char *
 selftest_hello_fault(struct selftest_hello *hello, ssize_t length)
 {
@@ -51,7 +52,7 @@ selftest_hello_fault(struct selftest_hello *hello, ssize_t length)
 static ssize_t selftest_swap(int fd, const struct selftest_hello *mine,
                              struct selftest_hello *theirs)
 {
-    (void)send(fd, mine, sizeof(*mine), MSG_NOSIGNAL); /* else recv() tells */
+    (void)send(fd, mine, sizeof(*mine), MSG_NOSIGNAL); /* recv() finds errors */
     return recv(fd, theirs, sizeof(*theirs), MSG_WAITALL);
 }
 
@@ -87,7 +88,8 @@ int selftest_peer_accept(int fd, struct selftest_hello *hello)
 }
 
 /* --- calls ---------------------------------------------------------------- */
-/* It was stopped, or its host was: that says nothing of the device. */
+/* Ends the process without a result: the peer, or its host, was stopped, which
+ * tells nothing about the device. */
 static void __attribute__((noreturn)) selftest_peer_ended(void)
 {
     fprintf(stderr, "%s: the peer's process has ended\n",
@@ -108,7 +110,8 @@ static void selftest_write(struct selftest_loop *loop, const void *bytes,
     }
 }
 
-/* Goes on with the interface meanwhile. Returns false if the other has ended. */
+/* Reads @size bytes, and progresses the interface meanwhile. Returns false if
+ * the peer has ended. */
 static bool
 selftest_read_all(struct selftest_loop *loop, void *bytes, size_t size)
 {
@@ -215,7 +218,8 @@ void selftest_serve_meet(struct selftest_loop *loop,
     memcpy(call->key, loop->far.key, sizeof(call->key));
 }
 
-/* The origin has a line for an end of the target that is no crash. */
+/* Tells the origin that the target ends, unless it crashes: the origin prints a
+ * line. */
 static void selftest_end(int status, void *arg)
 {
     struct selftest_loop *loop      = arg;

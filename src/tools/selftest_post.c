@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of initiators: how a WQE gets to the device, the order of completions, a
- * queue that has failed, bandwidth.
+ * Probes of initiators: how a WQE is posted, the order of completions, recovery
+ * of a queue that has failed, and bandwidth.
  */
 #include "perf_clock.h"
 #include "perf_say.h"
@@ -23,7 +23,7 @@ static void selftest_order_end(uct_completion_t *comp)
     (void)comp;
 }
 
-/* A large get, a small put, and a flush whose completion stands for both */
+/* Posts a large get, a small put, and a flush, whose completion covers both. */
 static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
 {
     uct_completion_t comp = {.func = selftest_order_end, .count = 1};
@@ -70,8 +70,8 @@ void selftest_order(struct selftest_loop *loop)
 }
 
 /* --- how a WQE gets there ------------------------------------------------- */
-/* Looks at the status of a put; makes room, if that was short. Returns 1 if the
- * put is posted. */
+/* Checks the status of a put. Progresses if there was no room for it. Returns 1
+ * if the put is posted. */
 static unsigned
 selftest_is_posted(struct selftest_loop *loop, ucs_status_t status)
 {
@@ -83,7 +83,7 @@ selftest_is_posted(struct selftest_loop *loop, ucs_status_t status)
     return 1;
 }
 
-/* All short puts, a queue full of each size before the device is waited for */
+/* Tests short puts of all sizes: posts a queue full of each before it waits. */
 void selftest_post_sizes(struct selftest_loop *loop)
 {
     const size_t burst = 100;
@@ -109,7 +109,8 @@ void selftest_post_sizes(struct selftest_loop *loop)
 }
 
 /* --- failures ------------------------------------------------------------- */
-/* A key that nobody has puts the initiator into error; it has to work again. */
+/* Uses an invalid key, which moves the initiator to the error state. It has to
+ * recover. */
 void selftest_recovery(struct selftest_loop *loop)
 {
     selftest_loop_open(loop);
@@ -126,7 +127,7 @@ void selftest_recovery(struct selftest_loop *loop)
 }
 
 /* --- bandwidth ------------------------------------------------------------ */
-/* MB/s of large gets, memory to memory of this host, or to the peer's */
+/* Measures large gets in MB/s: within this host, or from the peer. */
 void selftest_bandwidth(struct selftest_loop *loop)
 {
     ucs_status_t status;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See selftest_run.h. The output of the process is read to its end: lines that
- * begin with "= " are values, with "# " remarks; of the rest, those that
- * name an error are its reasons.
+ * See selftest_run.h. Reads the output of the process to its end. Lines that
+ * begin with "= " are values, lines with "# " remarks. Other lines that name an
+ * error are its reasons.
  */
 #include "perf_clock.h"
 #include "perf_say.h"
@@ -75,7 +75,8 @@ void selftest_note(const char *format, ...)
     va_end(args);
 }
 
-/* An option of the caller's would be held for a property of the device. */
+/* Removes options of the caller, which would look like properties of the
+ * device. */
 static void selftest_clear_environment(void)
 {
     char name[256];
@@ -92,7 +93,7 @@ static void selftest_clear_environment(void)
     }
 }
 
-/* Fills in @argv of the process of the probe. */
+/* Fills @argv for the process of the probe. */
 static void selftest_arguments(const char **argv,
                                const struct selftest_probe *probe,
                                const struct selftest_how *how)
@@ -126,7 +127,7 @@ static void selftest_exec(const struct selftest_probe *probe,
     const char *argv[16];
 
     setrlimit(RLIMIT_CORE, &no_core);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else would stop what hangs */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing else stops a hanging probe */
     selftest_clear_environment();
     setenv("UCX_DCX_PROFILE", how->profile, 1);
     setenv("UCX_LOG_LEVEL", "diag", 1);
@@ -185,7 +186,7 @@ static void selftest_line(struct selftest_report *report, const char *line)
     }
 }
 
-/* Takes whole lines out of @text; returns the bytes that are left. */
+/* Parses whole lines of @text. Returns the bytes that are left. */
 static size_t selftest_lines(struct selftest_report *report, char *text,
                              size_t length, int is_last)
 {
@@ -205,8 +206,8 @@ static size_t selftest_lines(struct selftest_report *report, char *text,
     return length;
 }
 
-/* Reads until the process closes its output; returns 0 if @timeout ends first,
- * in seconds. */
+/* Reads until the process closes its output. Returns 0 if @timeout seconds pass
+ * first. */
 static int
 selftest_read(struct selftest_report *report, unsigned timeout, int in)
 {
@@ -238,7 +239,7 @@ static void selftest_ended(struct selftest_report *report, int status)
         report->result = SELFTEST_FAIL;
     }
     if (WIFSIGNALED(status)) {
-        if (WTERMSIG(status) == SIGKILL) { /* by the kernel, short of memory */
+        if (WTERMSIG(status) == SIGKILL) { /* by the kernel: out of memory */
             report->result = SELFTEST_NOT_RUN;
         }
         snprintf(text, sizeof(text), "it ended by signal %d (%s)",

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Runs a probe in a process of its own: a device that hangs it, or makes it
- * crash, has failed.
+ * Runs a probe in a process of its own: the device has failed if the probe
+ * hangs or crashes.
  */
 #ifndef DCX_SELFTEST_RUN_H
 #define DCX_SELFTEST_RUN_H
@@ -10,16 +10,16 @@
 
 enum {
     SELFTEST_TEXT        = 8192,
-    SELFTEST_TIMEOUT_MAX = 3600 /* s */
+    SELFTEST_TIMEOUT_MAX = 3600 /* seconds */
 };
 
 struct selftest_how {
     const char *device;  /* "mlx5_0:1", or NULL */
     const char *profile; /* for UCX_DCX_PROFILE */
     unsigned    timeout; /* seconds */
-    const char *host;    /* of the peer, and its port; NULL: none */
+    const char *host;    /* of the peer; NULL: none */
     const char *port;
-    int         serve;   /* a connection whose target it is; 0: none */
+    int         serve;   /* connection to serve as a target; 0: none */
 };
 
 struct selftest_report {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of tag matching by the device: receives into memory and into keys with
- * a layout.
+ * Probes of tag matching by the device: receives into memory, and into keys
+ * with a layout.
  */
 #include "perf_say.h"
 #include "selftest.h"
@@ -16,14 +16,14 @@ enum {
     SELFTEST_TAG_SPAN  = 400000
 };
 
-/* A receive; the context is its first member */
+/* A receive; the context must be its first member */
 struct selftest_recv {
     uct_tag_context_t     ctx;
     struct selftest_loop *loop;
     int                   has_ended;
     size_t                length;
     ucs_status_t          status;
-    uint8_t               data[256]; /* that came within the completion */
+    uint8_t               data[256]; /* received within the completion */
     size_t                num_data;
 };
 
@@ -117,10 +117,11 @@ static void selftest_recv_append(struct selftest_loop *loop,
     perf_uct_check(status, "posting a tagged buffer");
 }
 
-/* Returns when the device has all buffers that were appended. Nothing else orders
- * them before a message, which would come by a receive buffer and be matched by
- * software: right for a program, no proof of anything here. Operations of the list
- * are executed in order, and a removal tells when it was. */
+/* Waits until the device has all buffers that were appended. Nothing else
+ * orders them before a message: that would come by a receive buffer, and
+ * software would match it, which is correct for a program, but proves nothing
+ * here. The device executes operations of the list in order, and a removal has
+ * a completion. */
 static void selftest_recv_settle(struct selftest_loop *loop)
 {
     const uct_iov_t iov = selftest_iov(&loop->near, SELFTEST_SIZE);
@@ -138,7 +139,7 @@ static void selftest_recv_settle(struct selftest_loop *loop)
     }
 }
 
-/* Posts the first @length bytes of far, at the target. */
+/* Posts a receive into the first @length bytes of far, at the target. */
 static void selftest_recv_far(struct selftest_loop *loop,
                               struct selftest_recv *recv, uct_tag_t tag,
                               size_t length)
@@ -151,7 +152,7 @@ static void selftest_recv_far(struct selftest_loop *loop,
         selftest_call(loop, &call, NULL, NULL);
         return;
     }
-    memset(loop->far.bytes, 0, length); /* nothing of the one before */
+    memset(loop->far.bytes, 0, length); /* clear the message before */
     iov = selftest_iov(&loop->far, length);
     selftest_recv_append(loop, recv, tag, &iov);
     selftest_recv_settle(loop);
@@ -209,7 +210,7 @@ static void selftest_recv_wait(struct selftest_recv *recv, size_t length)
     }
 }
 
-/* Compares what it has brought to far with near. */
+/* Compares the bytes received in far with near. */
 static void
 selftest_recv_compare(struct selftest_loop *loop,
                       const struct selftest_recv *recv, size_t length)
@@ -256,7 +257,7 @@ static void selftest_rndv_post(struct selftest_loop *loop, uct_tag_t tag,
     }
 }
 
-/* Returns when the device has fetched the data, and its sender knows. */
+/* Waits until the device has fetched the data, and the sender knows it. */
 static void selftest_rndv(struct selftest_loop *loop, uct_tag_t tag,
                           struct selftest_recv *recv, size_t length)
 {
@@ -307,9 +308,9 @@ void selftest_tm_rndv(struct selftest_loop *loop)
     }
 }
 
-/* A rendezvous between targets of two processes whose keys are not equal. Either
- * answer is one: with its own key the device has read by the key of the request,
- * with an error by that of the list. */
+/* Tests a rendezvous between targets of two processes whose keys differ. Both
+ * outcomes are results: on success, the device reads by the key of the request;
+ * on an error, by that of the list. */
 void selftest_tm_own_keys(struct selftest_loop *loop)
 {
     const size_t length = 65536;
@@ -332,7 +333,8 @@ void selftest_tm_own_keys(struct selftest_loop *loop)
     selftest_value(key, "own");
 }
 
-/* @num blocks of far, last to first as a list, or first to last as one run */
+/* Makes a layout of @num blocks of far: last to first as a list, or first to
+ * last as one run. */
 static void selftest_tag_layout(struct selftest_loop *loop,
                                 struct selftest_mem *layout,
                                 struct selftest_shape *shape, unsigned num,
@@ -369,8 +371,8 @@ static void selftest_tag_layout(struct selftest_loop *loop,
     perf_uct_check(status, "a layout");
 }
 
-/* The first @length bytes of the layout are those of near, the rest of far is
- * what it was. */
+/* Compares the first @length bytes of the layout with near, and the rest of far
+ * with its old bytes. */
 static void selftest_tag_expect(struct selftest_loop *loop,
                                 const struct selftest_shape *shape,
                                 const struct selftest_recv *recv, size_t length)
@@ -380,7 +382,7 @@ static void selftest_tag_expect(struct selftest_loop *loop,
     selftest_fill(loop->image, SELFTEST_SIZE, 1);
     selftest_shape_gather(shape, loop->image, data);
     memcpy(data, loop->near.bytes, length);
-    if (recv->num_data > 0) { /* it is the receiver's to place */
+    if (recv->num_data > 0) { /* the receiver has to copy it */
         selftest_compare("a tagged message", recv->data, loop->near.bytes,
                          length);
         return;

@@ -41,8 +41,7 @@ static int walk_steps(walk_t *walk, long steps)
     return walk->steps_left >= 0;
 }
 
-/* --- named types
- * ----------------------------------------------------------- */
+/* --- named types ---------------------------------------------------------- */
 
 static void walk_add_bytes(shape_builder_t *builder, ptrdiff_t offset,
                            size_t bytes)
@@ -78,8 +77,7 @@ static shape_t *walk_named(walk_t *walk, const mpi_extents_t *extents)
     return shape_build_end(builder, extents->extent);
 }
 
-/* --- a type, again and again
- * ------------------------------------------------ */
+/* --- a type, repeated ----------------------------------------------------- */
 
 /* Returns @count copies of a shape, @stride bytes apart, and frees the shape.
  * NULL stays NULL. */
@@ -127,8 +125,7 @@ static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
     return walk_repeat(walk, shape, 0, args->ints[0], stride);
 }
 
-/* --- lists
- * ----------------------------------------------------------------- */
+/* --- lists ---------------------------------------------------------------- */
 
 /* Returns displacement @i in bytes: an address, or, of the two index types, an
  * integer in units of @extent. */
@@ -210,8 +207,7 @@ static shape_t *walk_list(walk_t *walk, const mpi_args_t *args)
     return shape;
 }
 
-/* --- parts of arrays
- * -------------------------------------------------------- */
+/* --- parts of arrays ------------------------------------------------------ */
 
 /* Returns the index of the dimension that is number @i from the inside. */
 static int walk_array_dim(const walk_t *walk, int num, int order, int i)
@@ -327,8 +323,7 @@ static shape_t *walk_darray(walk_t *walk, const mpi_args_t *args)
     return shape;
 }
 
-/* --- the types
- * ------------------------------------------------------------- */
+/* --- the types ------------------------------------------------------------ */
 
 /* Functions by constructor. NULL: a named type, or one of Fortran 90, which has
  * the form of a named one. */
