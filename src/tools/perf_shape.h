@@ -41,7 +41,7 @@ struct perf_shape {
     size_t            block;
     size_t            stride; /* from row to row; 0 for a composite */
     size_t            rows;   /* of a plane */
-    size_t            planes; /* 1 but for a box */
+    size_t            planes; /* 1 except for a box */
     size_t            pitch;  /* rows from plane to plane */
     size_t            num;
     struct perf_piece *pieces;

@@ -125,7 +125,7 @@ void selftest_loop_start(struct selftest_loop *loop,
 
     selftest_peer_begin(loop);
     status = perf_uct_open_with(&loop->uct, &boot, loop->device, more);
-    if (status == UCS_ERR_NO_MEMORY) { /* of its receive buffers */
+    if (status == UCS_ERR_NO_MEMORY) { /* for its receive buffers */
         selftest_need_memory(status, "opening the interface");
     }
     selftest_need(status, "opening the interface");

@@ -21,8 +21,8 @@
  *
  * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr()
  * ...) call those here through the dynamic linker, so they are covered, too.
- * Functions that may be called with UCP's locks held: while they hold a lock of
- * ours, they call nothing that takes one of UCP's.
+ * Functions that may run with UCP's locks held never call a function that takes
+ * these while they hold a lock of ours.
  */
 #include "views/type/hook_commit.h"
 #include "hook_context.h"

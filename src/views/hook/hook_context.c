@@ -22,7 +22,7 @@
 static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
-    hook_worker_t *_Atomic workers; /* none is ever freed */
+    hook_worker_t *_Atomic workers; /* records are reused, never freed */
 } hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 atomic_int hook_context_any;

@@ -17,7 +17,7 @@
 
 enum {
     HOOK_CONTEXT_MAX_MDS    = 64,
-    HOOK_WORKER_MAX_CONFIGS = 256 /* more than there are as a rule */
+    HOOK_WORKER_MAX_CONFIGS = 256 /* usually more than there are */
 };
 
 

@@ -24,7 +24,7 @@
 /* The user's callback */
 typedef struct hook_op_callback {
     __typeof__(((ucp_request_param_t *)0)
-                       ->cb) cb; /* .send NULL: there is none */
+                       ->cb) cb; /* .send is NULL: there is none */
     void *arg;
     void *request; /* in the user's memory; NULL: UCP's request */
     struct hook_op *op; /* hook_op_put() it after the callback; or NULL */

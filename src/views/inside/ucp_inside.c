@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCP's own structures, in any version of UCX; see ucp_inside.h.
+ * Access to UCP's internal structures, in any version of UCX; see ucp_inside.h.
  */
 #include "ucp_inside.h"
 

@@ -78,7 +78,7 @@ typedef struct mpi_extents {
 } mpi_extents_t;
 
 
-/* A function of the MPI, and where its address goes */
+/* A function of the MPI, and the pointer that gets its address */
 typedef struct mpi_symbol {
     const char *name;
     void *pointer;

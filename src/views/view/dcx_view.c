@@ -28,8 +28,8 @@ enum {
 /* A place of the table */
 typedef struct uct_dcx_view_place {
     uct_dcx_view_t            super;
-    ucs_list_link_t           list;     /* in 'free', while not in use */
-    struct uct_dcx_view_place *chain;   /* next in its bucket, or in 'closed' */
+    ucs_list_link_t           list;     /* in @free, while not in use */
+    struct uct_dcx_view_place *chain;   /* next in its bucket, or in @closed */
     int                       is_known; /* is in a bucket while not in use */
     int                       is_open;
     unsigned                  num_open;
@@ -85,7 +85,7 @@ uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
     uint64_t hash = (uintptr_t)data->super.buffer ^ (data->id << 32) ^
                     (data->super.count << 8) ^ data->is_dest;
 
-    hash *= 0x9e3779b97f4a7c15ul; /* as layouts are mixed: dcx_sgl.c */
+    hash *= 0x9e3779b97f4a7c15ul; /* as in the hash of layouts: dcx_sgl.c */
     return &uct_dcx_views.buckets[(hash >> 32) % UCT_DCX_VIEW_BUCKETS];
 }
 

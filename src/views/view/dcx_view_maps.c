@@ -77,7 +77,7 @@ int uct_dcx_view_maps_has(const uct_dcx_view_maps_t *maps, uint64_t begin,
                           uint64_t end)
 {
     size_t low  = 0;
-    size_t high = maps->num; /* the range is before it */
+    size_t high = maps->num; /* the range is before this one */
     size_t middle;
 
     while (low < high) {

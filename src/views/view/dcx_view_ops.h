@@ -27,7 +27,7 @@
 /* UCX_DCX_TYPES */
 typedef enum uct_dcx_view_mode {
     UCT_DCX_VIEW_OFF,  /* n */
-    UCT_DCX_VIEW_MPI,  /* try: in programs of an MPI that is known */
+    UCT_DCX_VIEW_MPI,  /* try: in programs of a supported MPI */
     UCT_DCX_VIEW_ON    /* y: in any program of UCP */
 } uct_dcx_view_mode_t;
 
