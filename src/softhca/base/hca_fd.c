@@ -38,7 +38,7 @@ void hca_fd_lose(int fd)
     }
 }
 
-/* In this order: the number may be another's at once. */
+/* Unmarks first: once closed, the number may be reused at once. */
 void hca_fd_close(int fd)
 {
     hca_fd_lose(fd);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Log lines of the device. No lock and no allocation: several processes and
- * threads share the destination, each line arrives whole through O_APPEND.
+ * threads share the destination; O_APPEND keeps each line whole.
  */
 #define _GNU_SOURCE
 #include "hca_log.h"
@@ -75,7 +75,7 @@ void hca_log_write(enum hca_log_level level, const char *fmt, ...)
     head += (body < (int)sizeof(line) - head - 1) ?
                     body : (int)sizeof(line) - head - 2;
     line[head] = '\n';
-    /* write() would be a cancellation point, and there are locks held */
+    /* write() is a cancellation point, but callers may hold locks */
     if (syscall(SYS_write, hca_log_fd, line, head + 1) < 0) {
         /* nowhere left to report it */
     }

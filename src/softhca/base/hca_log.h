@@ -7,7 +7,7 @@
  *
  * base/ is what every other room may use: log lines, descriptors, mutexes,
  * mappings, libc behind the preloaded functions, valgrind. It knows nothing of
- * devices, and each file of it little of the others.
+ * devices; its files depend little on each other.
  */
 #ifndef HCA_LOG_H
 #define HCA_LOG_H
@@ -24,8 +24,8 @@ enum hca_log_level {
 
 extern enum hca_log_level hca_log_level;
 
-/* Reads SOFTHCA_LOG and SOFTHCA_LOG_FILE; a wrong level is an error line that
- * lists the right ones, and leaves the default. Called once, at load. */
+/* Reads SOFTHCA_LOG and SOFTHCA_LOG_FILE. A wrong level logs an error that
+ * lists the right ones; the default stays. Called once, at load. */
 void hca_log_init(void);
 
 void hca_log_write(enum hca_log_level level, const char *fmt, ...)

@@ -70,7 +70,7 @@ hca_maps_read(int fd, void (*fn)(const struct hca_vma *vma, void *arg),
         }
         fill = strlen(line);
         if (fill == sizeof(buf) - 1) {
-            fill = 0; /* a line that long names no file of ours */
+            fill = 0; /* too long for any file of ours */
         }
         memmove(buf, line, fill);
     }
@@ -87,7 +87,7 @@ void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
 }
 
 /* PROCMAP_QUERY of Linux 6.11, include/uapi/linux/fs.h: the mapping of an
- * address. Its flags for what may be done are those of PROT_*. */
+ * address. Its permission flags equal PROT_*. */
 struct hca_procmap {
     uint64_t size;
     uint64_t query_flags;
@@ -105,7 +105,7 @@ static_assert(sizeof(struct hca_procmap) == 104, "PROCMAP_QUERY");
 #define HCA_PROCMAP_QUERY      _IOWR('f', 17, struct hca_procmap)
 #define HCA_PROCMAP_VMA_SHARED 8u
 
-/* @return 0, also where a mapping is missing, or -ENOTTY: an older kernel. */
+/* @return 0, also if a mapping is missing, or -ENOTTY: an older kernel. */
 static int hca_maps_ask(int fd, struct hca_range *range)
 {
     struct hca_procmap vma = {.size = sizeof(vma), .vma_end = range->start};
@@ -122,7 +122,7 @@ static int hca_maps_ask(int fd, struct hca_range *range)
     return 0;
 }
 
-/* What lies before `mapped` is known. */
+/* A query of @range: all before @mapped has been found mapped. */
 struct hca_maps_query {
     struct hca_range *range;
     uintptr_t         mapped;

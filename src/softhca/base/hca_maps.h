@@ -16,7 +16,7 @@ struct hca_vma {
     int         prot; /* PROT_* */
     bool        is_shared;
     uint64_t    offset;
-    const char *line; /* the whole of it, for its name */
+    const char *line; /* the whole line, for its name */
 };
 
 /* Calls fn for each mapping, in the order of addresses. */
@@ -27,8 +27,8 @@ void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg),
 struct hca_range {
     uintptr_t start, end;
     bool      is_whole;  /* all of it is mapped */
-    bool      is_shared; /* some of it */
-    int       prot;      /* what all of it allows */
+    bool      is_shared; /* some of it is */
+    int       prot;      /* PROT_* that all of it allows */
 };
 
 /* Fills in what is known of the range from start to end.

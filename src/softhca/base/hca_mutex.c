@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mutexes in the segment: process-shared, and robust, as whoever holds one may
- * be killed.
+ * Mutexes in the segment: process-shared, and robust, as a process that holds
+ * one may be killed.
  */
 #define _GNU_SOURCE
 #include "hca_mutex.h"

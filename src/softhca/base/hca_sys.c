@@ -4,7 +4,7 @@
  * signal handler. The table is written once.
  */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* its inline variants of what is looked up here */
+#undef _FORTIFY_SOURCE /* no inline variants of functions looked up here */
 #include "hca_sys.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 static struct hca_sys hca_sys_real;
 static atomic_bool hca_sys_ready;
 
-/* Twice at once is harmless: both find the same. */
+/* Running twice at once is harmless: both find the same. */
 static void hca_sys_resolve(void)
 {
 #define HCA_SYS_RESOLVE(_name) \

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The functions of libc that the preloaded library stands before: the real
- * ones, or those of another preloaded library behind this one. preload/ passes
- * on to them what is not the device's. The rooms below call them for their own
- * files, which are no business of preload/.
+ * The functions of libc that the preloaded library replaces: the real ones, or
+ * those of another preloaded library behind this one. preload/ passes on to
+ * them all calls that do not concern the device. The rooms below call them for
+ * their own files, so that these never pass through preload/.
  *
- * A call that must be no cancellation point, or that no hook may see (UCX's
- * memory hooks), is a syscall() where it is made.
+ * A call that must not be a cancellation point, or must not be seen by hooks
+ * (UCX's memory hooks), is made by syscall() instead.
  */
 #ifndef HCA_SYS_H
 #define HCA_SYS_H
@@ -45,8 +45,8 @@ struct hca_sys {
     HCA_SYS(HCA_SYS_MEMBER)
 };
 
-/* Returns the real functions. They are looked up when the library starts, or by
- * the first caller, if that is a constructor of another library. */
+/* Returns the real functions. They are looked up when the library starts, or
+ * earlier, by the first caller, if the constructor of another library calls. */
 const struct hca_sys *hca_sys(void);
 
 #endif

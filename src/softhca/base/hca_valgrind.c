@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Whether the program is run by valgrind: see hca_valgrind.h. */
+/* Detects valgrind: see hca_valgrind.h. */
 #define _GNU_SOURCE
 #include "hca_valgrind.h"
 
@@ -10,7 +10,7 @@
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
-#define RUNNING_ON_VALGRIND 0 /* its preloaded library tells as well */
+#define RUNNING_ON_VALGRIND 0 /* its preloaded library shows it, too */
 #endif
 
 static bool valgrind_preloaded(void)

@@ -34,7 +34,7 @@
 static _Atomic(struct uverbs_ctx*) dispatch_files[DISPATCH_MAX_FDS];
 static pthread_mutex_t dispatch_files_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Users before what they use: the order in which a context is given back. */
+/* Users before the objects they use: the order of releasing a context. */
 static const struct uverbs_type *const dispatch_types[] = {
     &devx_obj_type, &devx_umem_type,
     &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
@@ -59,7 +59,7 @@ static struct uverbs_ctx *dispatch_ctx_get(int fd)
         ctx = atomic_load(&dispatch_files[fd]);
     }
     if (ctx != NULL) {
-        ctx->refs++; /* a close that took it out now waits for the lock */
+        ctx->refs++; /* a close that removed it now waits for the lock */
     }
     pthread_mutex_unlock(&dispatch_files_lock);
     return ctx;
@@ -88,8 +88,8 @@ static void dispatch_ctx_put(struct uverbs_ctx *ctx)
     free(ctx);
 }
 
-/* Another thread may have held these when it forked. What is open stays the
- * parent's: a close only forgets. */
+/* Reinitializes the locks: another thread may have held them at the fork. The
+ * open objects stay the parent's: a close only forgets. */
 static void dispatch_forked(void)
 {
     pthread_mutex_init(&dispatch_files_lock, NULL);
@@ -126,7 +126,7 @@ static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev, uint64_t file)
     return ctx;
 }
 
-/* Has this process a device, of which fd will be one? */
+/* Attaches this process, whose @fd becomes a device. @return 0 or -errno. */
 static int dispatch_prepare(int fd)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -160,7 +160,7 @@ int dispatch_open(int fd, unsigned dev)
     if (ret != 0) {
         return ret;
     }
-    dispatch_close(fd); /* whoever had that number closed it behind our back */
+    dispatch_close(fd); /* the number's last file was closed unseen */
     ret = uverbs_map_file(fd, dev, &file);
     if (ret != 0) {
         return ret;
@@ -178,7 +178,7 @@ bool dispatch_may_import(int fd, const struct stat *st)
     return uverbs_map_is_file(st) && !dispatch_is_open(fd);
 }
 
-/* Whether the file is that of a device which this process has, too. */
+/* Returns true if the file's device is one that this process has, too. */
 static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
 {
     unsigned n = file->dev - hca_dev_local(0);
@@ -192,7 +192,7 @@ static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
     return false;
 }
 
-/* A place of its own for this process, as what opened it has one. */
+/* Gives this process a context of its own, as its opener has one. */
 int dispatch_import(int fd)
 {
     struct uverbs_ctx *ctx, *none = NULL;
@@ -288,16 +288,16 @@ void dispatch_close(int fd)
     if (dispatch_is_open(fd)) {
         ctx = atomic_exchange(&dispatch_files[fd], NULL);
     }
-    /* in a forked child the objects are still the parent's, and the lock may
-     * be held by a thread that was not forked */
+    /* in a forked child the objects are still the parent's, and a thread that
+     * was not forked may hold the lock */
     if ((ctx != NULL) && (ctx->pid == getpid())) {
         dispatch_ctx_put(ctx);
     }
 }
 
-/* A child has a copy of the context, whose lock another thread of its parent may
- * have held, and a place of its own on the fabric: from here on it is as if it had
- * got the descriptor from its parent. */
+/* Renews a context copied by fork(): a thread of the parent may have held its
+ * lock, and the child has its own place on the fabric. The context is then as
+ * if the child had received the descriptor from its parent. */
 static int dispatch_inherit(struct uverbs_ctx *ctx)
 {
     int ret = hca_fabric_attach(hca_nic_kinds, NULL);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * From a descriptor to a handler: the opened device files, their ioctl, and the
- * tables of what uverbs/ and devx/ offer, which both must not know of each
+ * tables of the methods of uverbs/ and devx/, which must not know of each
  * other.
  *
  * dispatch/ is called by preload/, from the functions that take the place of
@@ -14,40 +14,42 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* A program opened the node of device `dev`; from now on fd is a file of its own
- * (uverbs_mmap.h). @return 0, or -EMFILE (the number is beyond what the table
- * holds), -ENOMEM, or what hca_fabric_attach() returns. */
+/* Makes @fd an opened device after the program opened the node of device @dev;
+ * from now on fd is a file of its own (uverbs_mmap.h).
+ * @return 0, -EMFILE (the number exceeds the table), -ENOMEM, or an error of
+ *         hca_fabric_attach(). */
 int dispatch_open(int fd, unsigned dev);
 
-/* newfd is a duplicate of fd. @return 0, -EBADF, -EMFILE. */
+/* Records @newfd as a duplicate of @fd. @return 0, -EBADF, -EMFILE. */
 int dispatch_dup(int fd, int newfd);
 
-/* newfd came from somewhere, through a socket for example. @return whether it is
- * a duplicate of one up to `top` that is open here, and is known as such now. */
+/* Records @newfd, received through a socket for example, if it is a duplicate
+ * of an opened device up to @top.
+ * @return true if it is one. */
 bool dispatch_adopt(int newfd, int top);
 
-/* Whether fd, of that status, may be what dispatch_import() takes. */
+/* Returns true if dispatch_import() may take @fd, whose status is @st. */
 bool dispatch_may_import(int fd, const struct stat *st);
 
-/* Another process opened the device that fd is of, and this one has come to have
- * its descriptor: makes fd a device here, too. @return as dispatch_open(), or
- * -ENODEV: it is none, or none that this process could have opened. */
+/* Makes @fd a device here, too: another process opened it, and this one has
+ * received the descriptor. @return as dispatch_open(), or -ENODEV: it is no
+ * device, or none that this process could have opened. */
 int dispatch_import(int fd);
 
-/* Whether the device that was opened as fd has this file. */
+/* Returns true if the device opened as @fd has the file of status @st. */
 bool dispatch_has_file(int fd, const struct stat *st);
 
-/* The device (hca_dev.h) that fd is; -1 if it is none. */
+/* Returns the device (hca_dev.h) of @fd; -1 if it is none. */
 int dispatch_dev(int fd);
 
-/* fd is being closed. The last duplicate releases what the context holds. In
- * a forked child it only forgets the descriptor. */
+/* Forgets @fd, which is being closed. The last duplicate releases the objects
+ * of the context. In a forked child it only forgets the descriptor. */
 void dispatch_close(int fd);
 
 /* @return 0 or -errno; -ENOTTY for any request but RDMA_VERBS_IOCTL. */
 int dispatch_ioctl(int fd, unsigned long request, void *arg);
 
-/* Whether fd is an opened device: one load. */
+/* Returns true if @fd is an opened device: one load. */
 bool dispatch_is_open(int fd);
 
 #endif

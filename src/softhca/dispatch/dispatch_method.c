@@ -12,7 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* The first so many have no rings: a forked child may use their objects. */
+/* Number of leading tables whose objects have no rings: a forked child may use
+ * those. */
 #define DISPATCH_RINGLESS 7
 
 static const struct uverbs_method *const dispatch_methods[] = {
@@ -52,7 +53,7 @@ static bool dispatch_has_ring(const struct uverbs_method *method)
            NULL;
 }
 
-/* The driver's answer is taken as written, as the kernel does. */
+/* Takes the driver's answer as written, as the kernel does. */
 static int dispatch_finish(struct uverbs_req *req)
 {
     struct uverbs_slot *slot = &req->slots[UVERBS_MAX_SPECS - 1];

@@ -9,7 +9,7 @@
 
 /* Runs the method that an RDMA_VERBS_IOCTL names, under the context's lock.
  * @param user  the program's memory
- * @return what its handler returns; -EFAULT, -EINVAL, -EPROTONOSUPPORT. */
+ * @return the result of its handler; -EFAULT, -EINVAL, -EPROTONOSUPPORT. */
 int dispatch_method_run(struct uverbs_ctx *ctx,
                         struct ib_uverbs_ioctl_hdr *user);
 

@@ -17,7 +17,7 @@
 #define XSAVE_HEADER 512 /* offset: XSTATE_BV, XCOMP_BV */
 #define XSAVE_FIRST  576 /* offset of the first component */
 
-/* Components by number. What the device's code cannot touch stays out: x87
+/* Components by number. Those that the device's code cannot touch stay out: x87
  * (no long double), MPX, the protection keys, AMX tiles. */
 enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
 
@@ -25,7 +25,7 @@ enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
 #define YMM_MASK   (BIT(SSE) | BIT(AVX))
 #define SAVED_MASK (YMM_MASK | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
 
-/* What is stored plainly: by size of a register, and with masks and MXCSR */
+/* Sizes for plain stores: a register; an image, with masks and MXCSR */
 enum { YMM_SIZE = 32, ZMM_SIZE = 64, ZMM_IMAGE = 32 * ZMM_SIZE + 8 * 8 + 4 };
 
 struct hca_cpu_save hca_cpu_save;
@@ -68,7 +68,7 @@ static uint32_t layout_scan(uint32_t mask)
     return (next > end) ? next : end;
 }
 
-/* Bytes of a register that plain stores take; masks have 64 bits with AVX-512BW */
+/* Bytes of a register for plain stores; masks have 64 bits with AVX-512BW */
 static uint32_t plain_size(uint32_t mask)
 {
     uint32_t eax, ebx = 0, ecx, edx;
@@ -127,8 +127,8 @@ struct hca_cpu_vec hca_cpu_vec_signal(const void *fpregs)
     return vec;
 }
 
-/* One piece of a register, the n-th of that size in its component. What was
- * in its initial state need not have been written (XSTATE_BV) and is zero. */
+/* Copies the @n-th piece of @size bytes of a component. A component in its
+ * initial state need not have been written (XSTATE_BV): it reads as zero. */
 static void vec_piece(struct hca_cpu_vec vec, int component, unsigned n,
                       void *out, size_t size)
 {
@@ -163,7 +163,7 @@ static void vec_read(struct hca_cpu_vec vec, unsigned reg, uint8_t *out)
     }
 }
 
-/* Size bytes of value from its low end, in the order that movbe stores. */
+/* Returns the low @size bytes of value in the byte order that movbe stores. */
 static uint64_t value_swap(uint64_t value, unsigned size)
 {
     return __builtin_bswap64(value) >> (64 - 8 * size);

@@ -14,23 +14,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where an image has the vector registers. */
+/* Places of the vector registers in an image. */
 struct hca_cpu_layout {
     uint32_t flat;      /* bytes per register, one after the other; 0: XSAVE */
-    uint32_t offset[8]; /* XSAVE: of the components, 0: not there */
+    uint32_t offset[8]; /* XSAVE: of the components, 0: absent */
 };
 
 /*
- * How trampolines save what a C function may overwrite beside the general
- * registers: by plain stores and loads of all vector registers, sixteen with AVX
- * and thirty-two with AVX-512, which take 10 to 15 ns, where XSAVEC with XRSTOR
- * takes 110 to 200. x87 and MMX registers are never saved. Read by assembly,
- * which asserts the offsets.
+ * How trampolines save the registers that a C function may overwrite, beside
+ * the general ones: by plain stores and loads of all vector registers, sixteen
+ * with AVX and thirty-two with AVX-512, which take 10 to 15 ns, where XSAVEC
+ * with XRSTOR takes 110 to 200. x87 and MMX registers are never saved. Read by
+ * assembly, which asserts the offsets.
  */
 struct hca_cpu_save {
     uint32_t mask;    /* components of XCR0 to save, for XSAVE */
     uint32_t size;    /* bytes of the image, multiple of 64 */
-    uint32_t compact; /* XSAVEC exists: skips what is in its initial state */
+    uint32_t compact; /* XSAVEC exists: skips components in initial state */
     uint32_t mxcsr;   /* the ABI's initial value */
     uint32_t plain;   /* bytes of a register, stored one after the other: 32 if
                        * ymm0 to ymm15 are all, 64 if zmm0 to zmm31 are, with
@@ -46,13 +46,13 @@ struct hca_cpu_vec {
     const struct hca_cpu_layout *layout; /* NULL: nothing beyond FXSAVE */
 };
 
-/* Asks CPUID. Idempotent; before any other function of this file. */
+/* Asks CPUID. Idempotent; call it before any other function of this file. */
 void hca_cpu_init(void);
 
-/* The image that a trampoline made as hca_cpu_save says. */
+/* Returns the image that a trampoline saved as hca_cpu_save directs. */
 struct hca_cpu_vec hca_cpu_vec_saved(const void *image);
 
-/* The image that the kernel put in a signal frame.
+/* Returns the image that the kernel put in a signal frame.
  * @param fpregs  uc_mcontext.fpregs, may be NULL */
 struct hca_cpu_vec hca_cpu_vec_signal(const void *fpregs);
 
@@ -60,7 +60,7 @@ struct hca_cpu_vec hca_cpu_vec_signal(const void *fpregs);
  * Value of a store, as the bytes it would write.
  *
  * @param gpr   general registers in the order of encoding
- * @param vec   vector registers; what it lacks reads as zero
+ * @param vec   vector registers; missing ones read as zero
  * @param out   src->size bytes are written, at most HCA_INSN_MAX_STORE
  */
 void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of store instructions: which opcode stores what. hca_trap calls it
- * on the instruction that faulted, hca_patch relies on its length. How an
- * instruction is put together from bytes is in hca_insn_enc. No state, no
+ * Decoder of store instructions: which opcode stores which value. hca_trap
+ * calls it on the instruction that faulted, hca_patch relies on its length.
+ * hca_insn_enc reads the parts of an instruction from the bytes. No state, no
  * locks, no libc. Specification: Intel SDM volume 2, the opcode pages.
  */
 #include "hca_insn.h"
@@ -219,7 +219,7 @@ int hca_insn_decode(const uint8_t *code, size_t len, struct hca_insn *out)
         ret = (ret == -ENOENT) ? decode_vec(&c, &pfx, opcode, &insn) : ret;
     }
 
-    /* longer than legal is not "needs more bytes" */
+    /* beyond the legal length, more bytes would not help */
     if (c.over) {
         return (len < HCA_INSN_MAX_LEN) ? -ENODATA : -EINVAL;
     }

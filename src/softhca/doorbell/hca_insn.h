@@ -18,7 +18,7 @@
 #define HCA_INSN_NO_REG    0xff
 #define HCA_INSN_RIP       16   /* value of base: relative to the next RIP */
 
-/* Where the stored value comes from. */
+/* Source of the stored value. */
 enum hca_insn_kind {
     HCA_INSN_GPR,      /* low bytes of general register reg */
     HCA_INSN_GPR_HIGH, /* bits 15..8 of register reg: ah, ch, dh, bh */
@@ -57,7 +57,7 @@ struct hca_insn {
  * @param out   filled on success only
  *
  * @return Length of the instruction in bytes, -ENODATA if it goes on beyond
- *         @a len, -EINVAL if it is anything but an understood store (other
+ *         @a len, -EINVAL if it is not a store that this decoder knows (other
  *         instructions, fs/gs, 32-bit addresses, masked or MMX stores).
  */
 int hca_insn_decode(const uint8_t *code, size_t len, struct hca_insn *out);

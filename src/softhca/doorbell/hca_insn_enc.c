@@ -43,8 +43,8 @@ int32_t hca_insn_int(struct insn_cursor *c, unsigned bytes)
     }
 }
 
-/* Prefixes of the old kind. In 64-bit mode the segments cs, ds, es and ss
- * mean nothing; they serve as padding. */
+/* Reads legacy prefixes. In 64-bit mode the segments cs, ds, es and ss mean
+ * nothing; they serve as padding. */
 static int prefix_legacy(struct insn_cursor *c, struct insn_prefix *pfx)
 {
     for (;;) {

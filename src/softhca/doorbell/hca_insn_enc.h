@@ -2,8 +2,8 @@
 /*
  * How instructions are encoded: prefixes of the old kind, VEX and EVEX in one
  * form, and the memory operand. The bytes are read once, through a cursor that
- * cannot leave them: after running off the end every byte reads as zero, and
- * the result is to be discarded. Internal to hca_insn.
+ * cannot leave them: beyond their end every byte reads as zero, and the caller
+ * discards the result. Internal to hca_insn.
  * Specification: Intel SDM volume 2, chapter 2.
  */
 #ifndef HCA_INSN_ENC_H
@@ -30,7 +30,7 @@ struct insn_cursor {
     bool           over;
 };
 
-/* What the prefixes said, in one form for all encodings. */
+/* The prefixes, in one form for all encodings. */
 struct insn_prefix {
     uint8_t enc;    /* one of ENC_* */
     uint8_t map;
@@ -42,14 +42,14 @@ struct insn_prefix {
     uint8_t veclen; /* bytes */
 };
 
-/* The next byte; 0, and over, if there is none. */
+/* Returns the next byte; 0, and sets over, if there is none. */
 uint8_t hca_insn_u8(struct insn_cursor *c);
 
-/* Little endian and sign extended, as displacements and immediates are. */
+/* Reads a little-endian, signed number: a displacement or an immediate. */
 int32_t hca_insn_int(struct insn_cursor *c, unsigned bytes);
 
 /**
- * Everything up to the opcode.
+ * Decode everything up to the opcode.
  *
  * @param pfx  starts as a legacy encoding without prefixes
  *
@@ -59,7 +59,7 @@ int hca_insn_prefix_decode(struct insn_cursor *c, struct insn_prefix *pfx,
                            uint8_t *opcode);
 
 /**
- * The memory operand of a store.
+ * Decode the memory operand of a store.
  *
  * @param size  bytes stored: with EVEX an 8-bit displacement counts in units
  *              of it (SDM 2.7.5; for plain stores the tuple is the whole store)

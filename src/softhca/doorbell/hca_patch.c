@@ -2,16 +2,17 @@
 /*
  * Rewrites storing instructions into jumps to trampolines. Called from the
  * handler of hca_trap in the thread that stored; one thread at a time rewrites
- * (an atomic flag that nobody waits for), all others read the array of sites,
+ * (an atomic flag that no thread waits for), all others read the site array,
  * which only grows. A rewritten site is never touched again: its module may
- * have gone, and its trampoline does the right thing for any address.
+ * have been unloaded, and its trampoline works for any address.
  *
  * Other threads may be about to execute the bytes. First the first byte
- * becomes hlt, a change that cannot be seen half; who meets it faults, and the
- * handler sends him to the trampoline. When membarrier(2) has made each core
- * forget what it had fetched, the other bytes follow, then the first one. This
- * is the kernel's text_poke_bp() with hlt for int3: hlt raises SIGSEGV, which
- * is ours and never blocked, and which debuggers have been told to pass on.
+ * becomes hlt, a change that is never seen half; a thread that executes it
+ * faults, and the handler sends that thread to the trampoline. When
+ * membarrier(2) has made each core forget what it had fetched, the other bytes
+ * follow, then the first one. This is the kernel's text_poke_bp() with hlt for
+ * int3: hlt raises SIGSEGV, which is ours and never blocked, and which
+ * debuggers have been told to pass on.
  */
 #define _GNU_SOURCE
 #include "hca_patch.h"
@@ -34,7 +35,7 @@
 #define OPCODE_HLT      0xf4
 
 struct site {
-    _Atomic(uintptr_t)    addr; /* written last; 0 when its module went */
+    _Atomic(uintptr_t)    addr; /* written last; 0: module unloaded */
     struct hca_patch_code code; /* entry 0: refused */
     uint8_t               own;  /* bytes that change: the store's, if < 5 */
     uint8_t               old;  /* the first of them */
@@ -47,7 +48,7 @@ static atomic_bool patch_on;
 static atomic_flag patch_busy = ATOMIC_FLAG_INIT;
 static const void *patch_enter, *patch_push;
 
-/* All threads of the process execute nothing fetched before this call. */
+/* Makes all threads of the process drop instructions fetched earlier. */
 static int patch_sync_cores(void)
 {
     const int sync = MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE;
@@ -90,7 +91,7 @@ static struct site *site_find(uintptr_t rip)
     return NULL;
 }
 
-/* The bytes differ if another module was loaded where one has gone. */
+/* The bytes differ if another module was loaded at the address since. */
 uintptr_t hca_patch_find(uintptr_t rip)
 {
     struct site *site;
@@ -121,7 +122,7 @@ uintptr_t hca_patch_origin(uintptr_t rip)
     return 0;
 }
 
-/* A jump must not borrow from, or be borrowed from by, another. */
+/* Returns true if the jump would share bytes with another site's. */
 static bool site_overlaps(uintptr_t rip)
 {
     unsigned i;
@@ -136,8 +137,8 @@ static bool site_overlaps(uintptr_t rip)
     return false;
 }
 
-/* libc copies for everybody: a detour would slow down all of them. The code of
- * the kernel and of the loader is left alone. */
+/* All code calls libc's copies: a detour would slow down every caller. The code
+ * of the kernel and of the loader is left alone, too. */
 static bool module_usable(const char *path)
 {
     static const char *const others[] = {"libc.so", "libc-", "ld-", "linux-"};
@@ -158,7 +159,8 @@ static void byte_store(uintptr_t addr, uint8_t byte)
     __atomic_store_n((uint8_t*)addr, byte, __ATOMIC_RELEASE);
 }
 
-/* The protocol of the head of this file. The text was and becomes r-x. */
+/* Writes by the protocol at the head of this file. The text is r-x before and
+ * after. */
 static int text_write(const struct site *site)
 {
     uintptr_t rip = atomic_load(&site->addr);
@@ -205,7 +207,7 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
 
     memcpy(store.bytes, (const void*)rip, need);
     if (memcmp(store.bytes, code, insn->len) != 0) {
-        return -ENOTSUP; /* somebody else rewrites code too */
+        return -ENOTSUP; /* another rewriter of code is at work */
     }
     return hca_patch_code_create(&store,
                                  hca_patch_code_pushes(insn) ? patch_push :
@@ -234,7 +236,7 @@ static bool patch_debugged(void)
     return (tracer != NULL) && (tracer[sizeof(name) - 1] != '0');
 }
 
-/* Known from here on, also when refused: no second attempt. */
+/* Publishes a site, also a refused one, so that it is not tried again. */
 static struct site *site_publish(const struct site *site)
 {
     unsigned     n   = atomic_load(&patch_count);
@@ -245,8 +247,8 @@ static struct site *site_publish(const struct site *site)
     return new;
 }
 
-/* Should the text remain as it is, the trampoline still serves who comes there
- * by a fault. */
+/* If the text cannot be written, the trampoline still serves threads that fault
+ * there. */
 static void patch_once(uintptr_t rip, const struct hca_insn *insn,
                        const uint8_t *code)
 {
@@ -284,8 +286,8 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
               (void*)site->code.entry);
 }
 
-/* A child forked while another thread is at it inherits the flag: it only
- * loses further patches. */
+/* A child forked while another thread rewrites inherits the set flag: it only
+ * does without further patches. */
 void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
                     const uint8_t *code)
 {

@@ -13,36 +13,38 @@
 #include <stdint.h>
 
 /**
- * Once, before the other functions; they do nothing until then.
+ * Call once, before the other functions; they do nothing until then.
  *
  * @param on     false: never rewrite anything. Off as well without XSAVE,
  *               under valgrind or a debugger, and where membarrier(2) lacks
  *               SYNC_CORE or text may not be made writable
  * @param enter  hca_trap_enter, which the trampolines call
- * @param push   hca_trap_enter_push, which those call whose stores may be part
+ * @param push   hca_trap_enter_push, for trampolines of stores that may be part
  *               of a push
  */
 void hca_patch_init(bool on, const void *enter, const void *push);
 
 /**
- * Rewrites the instruction, if that is safe. From a fault at it, or from any
- * other context in which it may be executed by other threads.
+ * Rewrites the instruction, if that is safe. Called from a fault at it, or from
+ * any other context; other threads may be executing it.
  *
  * @param rip   address of the instruction
  * @param insn  as decoded from there
- * @param code  the bytes that were decoded, insn->len of them
+ * @param code  the insn->len bytes that were decoded
  */
 void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
                     const uint8_t *code);
 
 /**
- * Where to continue after a fault at rip, if that is a site that has been or
- * is being rewritten; 0 otherwise. Bytes at rip read before the call were
- * those of the program if it returns 0.
+ * Finds where to continue after a fault at @rip.
+ *
+ * @return The address, if @rip is a site that has been or is being rewritten.
+ *         0 otherwise: then bytes at @rip read before the call were those of
+ *         the program.
  */
 uintptr_t hca_patch_find(uintptr_t rip);
 
-/* The site whose store a trampoline executes at rip; 0 if it is none. */
+/* Returns the site whose store a trampoline executes at @rip; 0 if none. */
 uintptr_t hca_patch_origin(uintptr_t rip);
 
 #endif

@@ -30,7 +30,7 @@
 #define OPCODE_INT3  0xcc
 #define REG_RSP      4
 
-/* Where a jump may lead, given the bytes of the successor. */
+/* Possible targets of a jump, given the bytes of the successor. */
 struct window {
     uintptr_t low;
     size_t    size;
@@ -92,7 +92,8 @@ static void code_int(struct code *c, int32_t value)
     code_add(c, &value, sizeof(value));
 }
 
-/* An instruction that ends in a reference to a constant of the trampoline. */
+/* Adds an instruction that ends in a reference to the trampoline's constant
+ * number @which. */
 static void code_constant(struct code *c, const void *opcode, int which)
 {
     code_add(c, opcode, 2);
@@ -105,7 +106,7 @@ static void code_jump(struct code *c, uintptr_t to)
     code_int(c, to - (c->page + c->used + 4));
 }
 
-/* lea of the store's address into rax, with a 32-bit displacement. */
+/* Adds lea of the store's address into rax, with a 32-bit displacement. */
 static void code_lea(struct code *c, const struct hca_insn *insn)
 {
     uint8_t index = (insn->index == HCA_INSN_NO_REG) ? 4 : insn->index;
@@ -125,7 +126,7 @@ static void code_restore(struct code *c)
     code_add(c, "\x9d\x58\x48\x8d\xa4\x24\x88\x00\x00\x00", 10);
 }
 
-/* Whole words in registers that code_store() can name. */
+/* Only whole words in registers that code_store() can name. */
 bool hca_patch_code_pushes(const struct hca_insn *insn)
 {
     const struct hca_insn_src *src = &insn->src;
@@ -136,8 +137,8 @@ bool hca_patch_code_pushes(const struct hca_insn *insn)
             (src->lane == 0) && ((src->size == 16) || (src->size == 32)));
 }
 
-/* A store of the source to where rax points. rax itself, if it is the source,
- * is on the stack, above the flags. */
+/* Adds a store of the source to where rax points. If rax itself is the source,
+ * it is on the stack, above the flags. */
 static void code_store(struct code *c, const struct hca_insn_src *src)
 {
     const bool    is_high   = (src->reg >= 8);
@@ -156,7 +157,7 @@ static void code_store(struct code *c, const struct hca_insn_src *src)
     }
 }
 
-/* What follows the call if hca_trap_enter_push may return a place. */
+/* Adds the code behind the call if hca_trap_enter_push may return a place. */
 static void code_push(struct code *c, const struct hca_patch_store *store)
 {
     unsigned jbe;
@@ -169,8 +170,9 @@ static void code_push(struct code *c, const struct hca_patch_store *store)
     c->bytes[jbe - 1] = c->used - jbe;      /* 2: */
 }
 
-/* Prepares the stack as hca_trap_enter wants it, calls it, and either goes on
- * behind the store or executes the original. Returns the offset of that. */
+/* Builds code that prepares the stack for hca_trap_enter, calls it, and either
+ * goes on behind the store or executes the original. Returns the offset of the
+ * original. */
 static unsigned code_build(struct code *c, const struct hca_patch_store *store,
                            const void *enter)
 {
@@ -204,8 +206,8 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
     return native;
 }
 
-/* For a jump of our own bytes only, any window would do; that of a store of
- * four bytes is as good. */
+/* A jump of the store's own bytes only could use any window; that of a store of
+ * four bytes serves as well. */
 static struct window window_of(const struct hca_patch_store *store)
 {
     const unsigned len  = store->insn->len;
@@ -245,8 +247,8 @@ static bool twin_build(uintptr_t addr, uintptr_t page)
     return true;
 }
 
-/* A page, writable, that the jump can reach, with its twin in place; 0 if
- * there is none. */
+/* Maps a writable page that the jump can reach, with its twin in place.
+ * @return 0 if there is none. */
 static uintptr_t window_map(struct window w)
 {
     size_t    step = page_up(w.size / CODE_TRIES);
@@ -265,8 +267,8 @@ static uintptr_t window_map(struct window w)
     return 0;
 }
 
-/* What begins an instruction of at least two bytes: two-byte opcodes, REX, VEX,
- * prefixes. */
+/* Returns true for the first byte of instructions of two or more: two-byte
+ * opcodes, REX, VEX, prefixes. */
 static bool is_long(uint8_t byte)
 {
     return (byte == 0x0f) || ((byte & 0xf0) == 0x40) || (byte == 0xc4) ||
@@ -274,8 +276,8 @@ static bool is_long(uint8_t byte)
            (byte == 0xf3);
 }
 
-/* The bytes that the jump borrows must be of one instruction, of the function
- * of the store: then only a breakpoint on that one can change them. */
+/* The successor's bytes in the jump must be of one instruction, of the store's
+ * function: then only a breakpoint on that one can change them. */
 static bool successor_usable(const uint8_t *bytes, unsigned len)
 {
     if (len >= HCA_PATCH_JUMP) {
@@ -289,8 +291,8 @@ static bool successor_usable(const uint8_t *bytes, unsigned len)
     return (len == HCA_PATCH_JUMP - 1) || is_long(bytes[len]);
 }
 
-/* Doorbells are not on the stack, so the trampoline needs not know that rsp is
- * another one there. */
+/* Doorbells are not on the stack, so the trampoline does not need to know that
+ * rsp differs there. */
 static bool insn_usable(const struct hca_insn *insn)
 {
     return (insn->len >= CODE_MIN_LEN) && (insn->base < HCA_INSN_RIP) &&

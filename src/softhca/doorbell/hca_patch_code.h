@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Trampolines: the code that takes the place of a storing instruction, and the
- * jump that leads there. Internal to hca_patch.
+ * Trampolines: code that replaces a storing instruction, and the jump that
+ * leads there. Internal to hca_patch.
  */
 #ifndef HCA_PATCH_CODE_H
 #define HCA_PATCH_CODE_H
@@ -14,7 +14,7 @@
 
 #define HCA_PATCH_JUMP 5 /* bytes of jmp rel32 */
 
-/* What is to be replaced. */
+/* A store to be replaced. */
 struct hca_patch_store {
     uintptr_t              rip;
     const struct hca_insn *insn;
@@ -23,7 +23,7 @@ struct hca_patch_store {
 
 struct hca_patch_code {
     uintptr_t entry;
-    uintptr_t native;               /* where it executes the original */
+    uintptr_t native;               /* address of its original store */
     uint8_t   jump[HCA_PATCH_JUMP]; /* from the store to entry */
 };
 
@@ -43,11 +43,11 @@ struct hca_patch_code {
 int hca_patch_code_create(const struct hca_patch_store *store,
                           const void *enter, struct hca_patch_code *out);
 
-/* Whether a trampoline can put what the instruction stores somewhere else: one
- * of hca_trap_enter_push. */
+/* Returns true if a trampoline can store the instruction's value elsewhere: it
+ * calls hca_trap_enter_push then. */
 bool hca_patch_code_pushes(const struct hca_insn *insn);
 
-/* mprotect() of the pages that hold a range, unseen by interposed functions.
+/* mprotect() of the pages that hold a range, not seen by interposed functions.
  * @return 0 or -errno. */
 int hca_patch_code_protect(uintptr_t addr, size_t len, int prot);
 

@@ -14,8 +14,8 @@
 #define HCA_GENERAL_REGS __attribute__((target("general-regs-only")))
 #define PUSH_BLOCK_DS    4 /* octowords of a block of 64 bytes */
 
-/* Of a store, as bits of hca_push.words; 0 if it is not in whole words, or goes
- * beyond its half. */
+/* Returns a store as bits of hca_push.words; 0 if it is not in whole words, or
+ * goes beyond its half. */
 HCA_GENERAL_REGS static uint32_t push_words(unsigned pos, unsigned size)
 {
     uint64_t words;
@@ -28,8 +28,8 @@ HCA_GENERAL_REGS static uint32_t push_words(unsigned pos, unsigned size)
     return (words > UINT32_MAX) ? 0 : words;
 }
 
-/* What a row consists of that begins with this ctrl segment: the WQE in whole
- * blocks. 0 if it is none, or longer than a half. */
+/* Returns the bits of a row that begins with this ctrl segment: the WQE in
+ * whole blocks. 0 if it is no WQE, or longer than a half. */
 HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
 {
     unsigned ds = be64toh(ctrl) & PRM_CTRL_DS;
@@ -42,8 +42,8 @@ HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
     return UINT32_MAX >> (32 - 8 * ds);
 }
 
-/* Its first store is less than a block, so that it completes nothing: what the
- * row is need not be known yet. One that follows may store too much. */
+/* The first store of a row is less than a block and completes nothing, so the
+ * length of the row is not needed yet. A later one may exceed the row. */
 HCA_GENERAL_REGS void *
 hca_push_part(struct hca_push *push, uintptr_t offset, unsigned size)
 {
@@ -90,7 +90,7 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
     return (row != 0) && ((push->words[half] | 1) == row);
 }
 
-/* As hca_trap_table_find(), but without a copy of what it finds. */
+/* Looks up like hca_trap_table_find(), but copies nothing. */
 HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size)
 {
     struct hca_trap_region *end, *r;

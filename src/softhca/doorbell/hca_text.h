@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The program's code, as its modules hold it. Used by the trap, which must
- * look behind the breakpoints of a debugger, and by hca_patch, which must know
- * that it changes nothing but a module's text.
+ * look behind the breakpoints of a debugger, and by hca_patch, which must
+ * change nothing but a module's text.
  */
 #ifndef HCA_TEXT_H
 #define HCA_TEXT_H
@@ -31,7 +31,7 @@ bool hca_text_find(uintptr_t addr, struct hca_text *out);
 /**
  * Read text from the module's file, where no debugger has been.
  *
- * @return How many bytes, at most len; 0 if there are none to be had.
+ * @return Bytes read, at most @len; 0 if there are none.
  */
 size_t hca_text_original(uintptr_t addr, void *bytes, size_t len);
 

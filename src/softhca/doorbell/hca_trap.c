@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The handler of SIGSEGV and SIGBUS. It runs in the faulting thread, takes no
- * lock and allocates nothing. What a store is, where doorbells are, and what
- * becomes of a fault that is none of ours, is in hca_insn, hca_trap_table and
- * hca_trap_sig.
+ * lock and allocates nothing. hca_insn decodes stores, hca_trap_table knows the
+ * doorbells, and hca_trap_sig passes on faults that are not ours.
  */
 #define _GNU_SOURCE
 #include "hca_trap.h"
@@ -36,7 +35,7 @@ static const int trap_gregs[16] = {
 
 static bool (*_Atomic trap_bus_fn)(const void *addr);
 
-/* One store caught in the act. */
+/* One faulting store. */
 struct trap_store {
     ucontext_t         *uc;
     uintptr_t           rip;
@@ -47,8 +46,8 @@ struct trap_store {
     struct hca_trap_hit hit;
 };
 
-/* Code may end with its page: what lies behind is read only if needed. A
- * debugger that steps or stops here leaves its breakpoint in the place of the
+/* Code may end with its page: bytes beyond are read only if needed. A debugger
+ * that steps or stops here leaves its breakpoint in the place of the
  * instruction that faulted. */
 static int trap_decode(struct trap_store *s)
 {
@@ -80,8 +79,8 @@ static void trap_ring(const struct trap_store *s, size_t done,
     s->hit.fn(s->hit.arg, s->addr - s->hit.start + done, value, size);
 }
 
-/* How much of a string instruction is done at once: what lies within the
- * range. The rest, if any, is executed again. */
+/* Returns how many elements of a string instruction are done at once: those
+ * within the range. The rest, if any, is executed again. */
 static size_t trap_string_count(const struct trap_store *s)
 {
     size_t count = s->insn.rep ? s->gpr[1] : 1;
@@ -90,8 +89,8 @@ static size_t trap_string_count(const struct trap_store *s)
     return (count < room) ? count : room;
 }
 
-/* movs and stos, in pieces of at most 64 bytes, like the write combining
- * buffers that a device would see them through. */
+/* Executes movs and stos, in pieces of at most 64 bytes, as a device would get
+ * them from write combining buffers. */
 static bool trap_string(struct trap_store *s)
 {
     static const struct hca_cpu_vec none;
@@ -128,8 +127,8 @@ static bool trap_string(struct trap_store *s)
     return true;
 }
 
-/* An alternate signal stack is often small. A fault within code that runs on
- * it already stays there. */
+/* An alternate signal stack is often small. A fault in code that already runs
+ * on it stays there. */
 static bool trap_on_altstack(const ucontext_t *uc)
 {
     uintptr_t base = (uintptr_t)uc->uc_stack.ss_sp;
@@ -140,8 +139,8 @@ static bool trap_on_altstack(const ucontext_t *uc)
            (from - base >= uc->uc_stack.ss_size);
 }
 
-/* Let the device run on the interrupted stack, after our return. That stack is
- * free below its red zone, as the signal frame lies on the other one. */
+/* Makes the device run on the interrupted stack, after our return. That stack
+ * is free below its red zone, as the signal frame lies on the other one. */
 static void trap_bounce(const struct trap_store *s)
 {
     greg_t   *gregs = s->uc->uc_mcontext.gregs;
@@ -229,9 +228,9 @@ static void trap_explain(const struct trap_store *s)
                                    "");
 }
 
-/* Under valgrind only rip and rsp are up to date in a fault, and these not for
- * all of its tools; the fault itself tells the address as well. The value is
- * left out. */
+/* Under valgrind only rip and rsp are up to date in a fault, and not even these
+ * for all of its tools; the fault itself has the address, too. The value is
+ * omitted. */
 static bool trap_locate(struct trap_store *s, uintptr_t fault)
 {
     s->addr = hca_valgrind_active() ? fault :
@@ -240,8 +239,8 @@ static bool trap_locate(struct trap_store *s, uintptr_t fault)
            (s->addr - s->hit.start < s->hit.len);
 }
 
-/* A store to one of our ranges. The instruction is decoded before the sites
- * are searched: if it is not found there, its bytes were the program's. */
+/* Handles a store to one of our ranges. The instruction is decoded before the
+ * sites are searched: if none has it, its bytes were the program's. */
 static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t         fault = (uintptr_t)info->si_addr, to;
@@ -273,7 +272,7 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
     return trap_execute(&s);
 }
 
-/* Faults of our own code: a guarded copy, an instruction being rewritten. */
+/* Resumes after faults of our code: a guarded copy, a site being rewritten. */
 static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t rip = uc->uc_mcontext.gregs[REG_RIP];
@@ -292,7 +291,7 @@ static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
 }
 
 /* A rewritten instruction that stores to other memory does so in its
- * trampoline; the program shall find it where it was written. */
+ * trampoline; the program must see the fault at the original address. */
 static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t site = hca_trap_sig_is_fault(info) ?
@@ -304,7 +303,7 @@ static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
     hca_trap_sig_chain(sig, info, uc);
 }
 
-/* Also in a guarded copy, before that gives up. */
+/* Asks also for a guarded copy, before that gives up. */
 static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
 {
     bool (*fn)(const void *addr) = atomic_load(&trap_bus_fn);
@@ -318,7 +317,7 @@ static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
-/* As well: the page is exchanged this moment, or was. */
+/* Covers guarded copies, too: the page is, or was, just being exchanged. */
 static bool trap_frozen(const siginfo_t *info, ucontext_t *uc)
 {
     greg_t *rip = &uc->uc_mcontext.gregs[REG_RIP];

@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* What the assembly builds on the stack, from the lowest address. */
+/* The frame that the assembly builds on the stack, from the lowest address. */
 struct enter_frame {
     uint64_t            gpr[16]; /* in the order of encoding */
     uint64_t            ret;
@@ -34,8 +34,9 @@ static_assert(offsetof(struct hca_cpu_save, mxcsr) == 12, "for assembly");
 static_assert(offsetof(struct hca_cpu_save, plain) == 16, "for assembly");
 
 /* The unwinder is told that the caller is the interrupted code itself, so that
- * a backtrace from within the device shows who rang: the frame before ours has
- * the address of the next instruction 136 bytes below its stack pointer. */
+ * a backtrace from within the device shows the code that rang: the frame before
+ * ours has the address of the next instruction 136 bytes below its stack
+ * pointer. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl hca_trap_enter, hca_trap_enter_push, hca_trap_bounce\n"
@@ -152,9 +153,9 @@ __asm__(".text\n"
         "    movq %rsp, %rdx\n"
         "    cmpl $32, 16+hca_cpu_save(%rip)\n"
         "    jne 6f\n"
-        /* Sixteen registers. If their upper halves are zero, they are made
-         * so by vzeroupper in the end: it lets the program's SSE code go on
-         * at full speed, as a load of all 32 bytes would not. */
+        /* Sixteen registers. If their upper halves are zero, vzeroupper sets
+         * them in the end: the program's SSE code then runs at full speed,
+         * which it would not after a load of all 32 bytes. */
         "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
         "    vmovdqa %ymm\\n, 32*\\n(%rsp)\n"
         "    .endr\n"
@@ -186,8 +187,8 @@ __asm__(".text\n"
         "    .endr\n"
         "    jmp 9f\n"
         "6:  jb 10f\n"
-        /* Thirty-two of 64 bytes, and the masks, likewise: upper halves are what
-         * the first sixteen have above 16 bytes. */
+        /* Thirty-two registers of 64 bytes, and the masks, likewise: upper
+         * halves are the parts of the first sixteen above 16 bytes. */
         "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
         "    vmovdqa64 %zmm\\n, 64*\\n(%rsp)\n"
         "    .endr\n"
@@ -284,8 +285,8 @@ __asm__(".text\n"
         "    ret\n"
         "    .cfi_endproc\n"
         ".size hca_trap_enter, .-hca_trap_enter\n"
-        /* Everything to be put back lies above the red zone's lower end only
-         * after the return, hence a return that also drops the red zone. */
+        /* The saved registers lie above the red zone's lower end only after
+         * the return, hence a return that also drops the red zone. */
         "hca_trap_bounce:\n"
         "    .cfi_startproc\n"
         "    .cfi_signal_frame\n"

@@ -17,9 +17,9 @@
 extern const char hca_trap_enter[] __attribute__((visibility("hidden")));
 
 /*
- * The same for a store that can be made elsewhere. Out: as well rax = where the
- * value belongs, for the caller to put it there (hca_push_store()); the device
- * has not been called then.
+ * hca_trap_enter for a store that can be made elsewhere. Out: additionally rax
+ * = the place for the value, for the caller to store it there
+ * (hca_push_store()); the device has not been called then.
  */
 extern const char hca_trap_enter_push[] __attribute__((visibility("hidden")));
 

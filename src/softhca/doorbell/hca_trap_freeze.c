@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A range of pages that is read-only for a moment. A store that faults there
- * waits in its handler and is made again. It may have faulted while the range
- * was frozen and be looked at when it is no longer: so each thread is allowed
- * one such retry for each range, after which the fault is the program's.
+ * waits in its handler and is made again. A fault may have happened while the
+ * range was frozen and reach the handler when it is thawed: so each thread may
+ * retry once for each freeze, after which the fault is the program's.
  */
 #define _GNU_SOURCE
 #include "hca_trap_freeze.h"
@@ -21,7 +21,7 @@ static _Atomic unsigned  freeze_count; /* odd: frozen now */
 static __thread unsigned freeze_seen; /* count of the last retry */
 static __thread bool     freeze_own;  /* this thread froze it */
 
-/* The kernel's form: of the thread that froze, while it does. */
+/* Mask of the thread that froze, in the kernel's form; valid while frozen. */
 static uint64_t freeze_mask;
 
 bool hca_trap_frozen(const siginfo_t *info)
@@ -49,7 +49,7 @@ bool hca_trap_frozen(const siginfo_t *info)
 }
 
 /* No handler of the program runs in the thread that froze: it could store to
- * the pages, and nobody would be left to thaw them. */
+ * the pages, and no thread would be left to thaw them. */
 static void freeze_block(void)
 {
     const uint64_t all = ~((1ull << (SIGSEGV - 1)) | (1ull << (SIGBUS - 1)));
@@ -78,7 +78,7 @@ void hca_trap_thaw(void)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
-/* Its holder may not be there any more. */
+/* The thread that froze may not exist in the child. */
 void hca_trap_freeze_forked(void)
 {
     pthread_mutex_init(&freeze_mutex, NULL);

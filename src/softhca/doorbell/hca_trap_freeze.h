@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Whether a fault was that of a frozen page, which it is no longer. */
+/* Returns true if the fault was at a frozen page, which is thawed by now. */
 bool hca_trap_frozen(const siginfo_t *info);
 
 #endif

@@ -5,10 +5,10 @@
  * hca_trap recognizes a fault by its instruction, which lies between two
  * labels, and continues at a third, in the manner of the kernel's exception
  * tables. So it nests, and a foreign fault can never be mistaken for it. The
- * function keeps nothing on the stack and in no register that its caller
- * wants back. Where a fault could be resolved, the copy begins anew: valgrind
- * does not show a handler all registers as they are within a loop. The same for
- * one compare and exchange.
+ * function keeps nothing on the stack and changes no register that its caller
+ * needs preserved. Where a fault could be resolved, the copy begins anew:
+ * valgrind does not show a handler all registers as they are within a loop.
+ * The compare and exchange works likewise.
  */
 #include "hca_trap_guard.h"
 #include "hca_cpu.h"
@@ -147,7 +147,7 @@ extern const char hca_trap_guard_swap_begin[]
 extern const char hca_trap_guard_swap_end[]
         __attribute__((visibility("hidden")));
 
-/* One instruction of each may fault, which may as well be made again. */
+/* One instruction of each may fault; executing it again is harmless. */
 #define GUARD_SWAP(_name, _suffix, _old, _new) \
     ".p2align 4\n" \
     ".globl " _name "\n" \

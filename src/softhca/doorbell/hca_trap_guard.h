@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* Where to continue after a fault at rip; 0 if it is not the copy's. */
+/* Returns where to continue after a fault at @rip; 0 if not the copy's. */
 uintptr_t hca_trap_guard_give_up(uintptr_t rip);
 
-/* Where to continue if the memory is accessible now; rip itself if the fault
- * is not the copy's. */
+/* Returns where to continue if the memory is accessible now; @rip itself if the
+ * fault is not the copy's. */
 uintptr_t hca_trap_guard_restart(uintptr_t rip);
 
 #endif

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Our handler in front of the program's: installation, delivery of what is not
- * ours, and the functions that stand in for libc's. Called by those in any
- * thread and context, and by the handler of hca_trap. Specification: signal(7),
- * sigaction(2), Linux force_sig_info() for faults that are ignored or blocked.
+ * Our handler in front of the program's: installation, delivery of signals that
+ * are not ours, and the functions that stand in for libc's. Called by those in
+ * any thread and context, and by the handler of hca_trap. Specification:
+ * signal(7), sigaction(2), Linux force_sig_info() for faults that are ignored or
+ * blocked.
  */
 #define _GNU_SOURCE
 #include "hca_trap_sig.h"
@@ -19,7 +20,7 @@
 static _Atomic(hca_trap_sig_fn) installed;
 static void (*_Atomic at_end)(void); /* hca_trap_at_end() */
 
-/* What the kernel gets for the program's action. The alternate stack and the
+/* Installs our handler for the program's action. The alternate stack and the
  * restart of system calls follow the program's handler, as that runs on top of
  * ours; without one, a program that has an alternate stack wants it used.
  * NODEFER: a guarded copy within the device may fault in turn. */
@@ -37,7 +38,7 @@ static int action_install(const struct hca_trap_virt *v,
     return hca_sys()->sigaction(v->sig, &own, NULL) ? -errno : 0;
 }
 
-/* A virtually blocked signal was sent, and has been unblocked now. */
+/* Runs for a virtually blocked signal that was sent and is unblocked now. */
 static void marker_handler(int marker, siginfo_t *info, void *context)
 {
     struct hca_trap_virt *v;
@@ -65,7 +66,7 @@ static int marker_install(int marker)
     }
 
     if (old.sa_handler != SIG_DFL) {
-        return 0; /* ours, or the program uses it: leave that alone */
+        return 0; /* ours, or one that the program uses */
     }
     return hca_sys()->sigaction(marker, &own, NULL) ? -errno : 0;
 }
@@ -139,8 +140,8 @@ static void signal_self(int sig, siginfo_t *info)
     syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info);
 }
 
-/* A fault repeats itself when we return, and dumps core where it happened. A
- * signal that was sent is sent again; it is held back until the return. */
+/* A fault repeats when we return, and dumps core where it happened. A signal
+ * that was sent is sent again; it is held back until the return. */
 static void chain_default(int sig, siginfo_t *info)
 {
     struct sigaction act = {.sa_handler = SIG_DFL};
@@ -246,7 +247,7 @@ static hca_trap_sighandler signal_set(int sig, hca_trap_sighandler handler,
     return hca_trap_sigaction(sig, &act, &old) ? SIG_ERR : old.sa_handler;
 }
 
-/* Other signals go to libc, which knows about siginterrupt(). */
+/* Passes other signals to libc, which knows about siginterrupt(). */
 hca_trap_sighandler hca_trap_signal(int sig, hca_trap_sighandler handler)
 {
     if (hca_trap_virt_find(sig) == NULL) {

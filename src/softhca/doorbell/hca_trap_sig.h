@@ -12,21 +12,21 @@
 typedef void (*hca_trap_sig_fn)(int sig, siginfo_t *info, void *context);
 
 /**
- * Puts the handler in front of SIGSEGV and SIGBUS, or back there if something
- * replaced it behind our back; what was there becomes the program's action.
+ * Puts the handler in front of SIGSEGV and SIGBUS, or back there if it was
+ * replaced unseen; the action found there becomes the program's.
  *
  * @return 0 or -errno.
  */
 int hca_trap_sig_install(hca_trap_sig_fn handler);
 
-/* A fault caused by an instruction, not a signal that somebody sent. */
+/* Returns true for a fault of an instruction, false for a signal sent. */
 static inline int hca_trap_sig_is_fault(const siginfo_t *info)
 {
     return info->si_code > 0;
 }
 
-/* Does with the signal what the kernel would have done, had only the program's
- * action been installed. Called from the handler; may not return. */
+/* Does with the signal what the kernel would do if only the program's action
+ * were installed. Called from the handler; may not return. */
 void hca_trap_sig_chain(int sig, siginfo_t *info, ucontext_t *uc);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * The table of doorbell ranges. Written by hca_trap_add() and hca_trap_del()
  * in any thread, read by handlers and trampolines. An array of slots, each with
- * a sequence number: writers claim a slot by making it odd, readers pass over
- * what changed while they looked, so that neither a handler nor a forked child
- * ever waits for somebody.
+ * a sequence number: writers claim a slot by making it odd, readers skip slots
+ * that changed while they looked, so that neither a handler nor a forked child
+ * ever waits.
  */
 #include "hca_trap_table.h"
 
@@ -15,7 +15,7 @@
 __attribute__((visibility("hidden")))
 struct hca_trap_region hca_trap_regions[TABLE_SIZE];
 
-/* Behind the last slot ever used. Read by assembly. */
+/* End of the slots ever used. Read by assembly. */
 __attribute__((visibility("hidden")))
 _Atomic(struct hca_trap_region*) hca_trap_regions_end = hca_trap_regions;
 
@@ -33,8 +33,8 @@ static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
            (seq == atomic_load_explicit(&r->seq, memory_order_relaxed));
 }
 
-/* A slot that is changing is not there: it did not exist before, or will not
- * after. */
+/* A slot that is changing counts as absent: its range is not complete yet, or
+ * about to go. */
 bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit)
 {
     struct hca_trap_region *end, *r;

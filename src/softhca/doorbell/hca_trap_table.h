@@ -25,7 +25,7 @@ struct hca_trap_region {
 static_assert(offsetof(struct hca_trap_region, len) == 8, "for assembly");
 static_assert(sizeof(struct hca_trap_region) == 64, "for assembly");
 
-/* What a lookup yields: a copy, as the range may go at any time. */
+/* The result of a lookup: a copy, as the range may go at any time. */
 struct hca_trap_hit {
     uintptr_t   start;
     size_t      len;
@@ -34,7 +34,7 @@ struct hca_trap_hit {
     struct hca_push *push;
 };
 
-/* Behind the last slot ever used: what assembly searches. */
+/* The slots, and the end of those ever used: assembly searches in between. */
 extern struct hca_trap_region hca_trap_regions[];
 extern _Atomic(struct hca_trap_region*) hca_trap_regions_end;
 
@@ -47,10 +47,10 @@ bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit);
 
 bool hca_trap_table_overlaps(uintptr_t start, size_t len);
 
-/* @return 0 or -ENOSPC. Two overlapping ranges are not noticed. */
+/* @return 0 or -ENOSPC. Overlapping ranges are not detected. */
 int hca_trap_table_add(struct hca_trap_hit new);
 
-/* @return 0, or -ENOENT if no range begins there. */
+/* @return 0, or -ENOENT if no range begins at @start. */
 int hca_trap_table_del(uintptr_t start);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The program's actions and masks for our signals: see hca_trap_virt.h. No
  * locks: an action is written to a free slot and published by its number, so
- * that handlers and forked children never find it half done.
+ * that handlers and forked children never find it half written.
  */
 #define _GNU_SOURCE
 #include "hca_trap_virt.h"

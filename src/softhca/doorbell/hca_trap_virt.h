@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The program's own actions for SIGSEGV and SIGBUS, kept virtual while ours
- * are installed, and how masks name the two: where the program blocks one, the
- * kernel is told to block a signal that stands for it. Called in any thread
- * and context. Internal to hca_trap_sig.
+ * are installed, and the names of the two in masks: where the program blocks
+ * one, the kernel is told to block a signal that stands for it. Called in any
+ * thread and context. Internal to hca_trap_sig.
  */
 #ifndef HCA_TRAP_VIRT_H
 #define HCA_TRAP_VIRT_H
@@ -14,7 +14,7 @@
 
 #define HCA_TRAP_NUM_VIRTS 2
 
-/* More than there can be threads in the middle of one sigaction() call. */
+/* More than the threads that can be in the middle of one sigaction() call. */
 #define HCA_TRAP_VIRT_SLOTS 64
 
 struct hca_trap_virt {
@@ -37,23 +37,25 @@ static inline bool hca_trap_is_handler(const struct sigaction *act)
 /* @return NULL for the signals that are not ours. */
 struct hca_trap_virt *hca_trap_virt_find(int sig);
 
-/* The program's action. @return the number under which it was published. */
+/* Reads the program's action. @return the number under which it was
+ * published. */
 unsigned hca_trap_virt_get(struct hca_trap_virt *v, struct sigaction *act);
 
-/* Makes it another one. @param oldact what it was, if not NULL */
+/* Replaces the program's action.
+ * @param oldact  receives the previous one, if not NULL */
 void hca_trap_virt_put(struct hca_trap_virt *v, const struct sigaction *act,
                        struct sigaction *oldact);
 
-/* The action for one signal about to be delivered; SA_RESETHAND takes it off
- * for the next, in one step. */
+/* Reads the action for one signal about to be delivered. SA_RESETHAND resets it
+ * in the same step. */
 void hca_trap_virt_take(struct hca_trap_virt *v, struct sigaction *act);
 
-/* The program's mask as the kernel gets it. Only single words are touched: the
- * mask in a signal frame is shorter than sigset_t. */
+/* Turns the program's mask into the kernel's. Only single words are touched:
+ * the mask in a signal frame is shorter than sigset_t. */
 void hca_trap_mask_to_kernel(sigset_t *mask);
 
-/* ... and back. A signal that is blocked in truth, from before we were loaded,
- * stays in. */
+/* Turns the kernel's mask into the program's. A signal that is really blocked,
+ * since before we were loaded, stays in it. */
 void hca_trap_mask_to_program(sigset_t *mask);
 
 #endif
