@@ -3,8 +3,8 @@
  * Our handler in front of the program's: installation, delivery of signals that
  * are not ours, and the functions that stand in for libc's. Called by those in
  * any thread and context, and by the handler of hca_trap. Specification:
- * signal(7), sigaction(2), Linux force_sig_info() for faults that are ignored or
- * blocked.
+ * signal(7), sigaction(2), Linux force_sig_info() for faults that are ignored
+ * or blocked.
  */
 #define _GNU_SOURCE
 #include "hca_trap_sig.h"

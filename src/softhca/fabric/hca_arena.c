@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Memory of the segment for rings, CQs and doorbell records. A process owns
- * whole chunks, so that those of a dead one are known without its help; within
- * its chunks it hands out runs of pages, kept in process-local memory under
- * one mutex. Control path only: libmlx5 allocates here when it makes a queue.
+ * whole chunks, so that others can free those of a dead one; within its chunks
+ * it hands out runs of pages, kept in process-local memory under one mutex.
+ * Control path only: libmlx5 allocates here when it makes a queue.
  */
 #define _GNU_SOURCE
 #include "hca_arena.h"
@@ -32,7 +32,7 @@ static pthread_mutex_t hca_arena_mutex = PTHREAD_MUTEX_INITIALIZER;
 /* By chunk: the first run of the extent that starts there. */
 static struct hca_run *hca_extents[HCA_MAX_CHUNKS];
 
-/* By chunk: where it is mapped since hca_arena_abandon(). */
+/* By chunk: its address since hca_arena_abandon(). */
 static char *hca_aliases[HCA_MAX_CHUNKS];
 
 static char *hca_arena_base(void)
@@ -66,7 +66,7 @@ static unsigned hca_chunks_take(unsigned n)
 
 static void hca_chunks_give(unsigned first, unsigned n)
 {
-    /* a hole in the memfd: the memory goes, zeroes come back */
+    /* a hole in the memfd: frees the memory, reads as zeros */
     for (unsigned i = first; i < first + n; i++) {
         madvise((hca_aliases[i] != NULL) ? hca_aliases[i] :
                 hca_arena_base() + i * HCA_CHUNK_SIZE,
@@ -127,7 +127,7 @@ static struct hca_run *hca_run_find(const void *ptr)
     return NULL;
 }
 
-/* Cuts a free run so that its first `pages` are a run of their own. */
+/* Cuts a free run so that its first @pages are a run of their own. */
 static bool hca_run_split(struct hca_run *run, size_t pages)
 {
     struct hca_run *rest;
@@ -168,7 +168,7 @@ static void hca_run_join(struct hca_run *run)
     free(next);
 }
 
-/* A run is nobody's until it is taken; with the mutex held. */
+/* Finds a free run, which the caller then takes; with the mutex held. */
 static struct hca_run *hca_run_get(size_t size)
 {
     size_t pages = (size + HCA_PAGE - 1) / HCA_PAGE;
@@ -203,8 +203,8 @@ void *hca_arena_reserve(size_t size)
     return (run == NULL) ? NULL : run->addr;
 }
 
-/* Memory is touched now, so that a lack of it is an error here and not a SIGBUS
- * when a ring is written. */
+/* Touches the memory now, so that a lack of it is an error here and not a
+ * SIGBUS when a ring is written. */
 void *hca_arena_alloc(size_t size)
 {
     struct hca_run *run;
@@ -248,7 +248,7 @@ void hca_arena_free(void *ptr)
     struct hca_run *run;
 
     /* a forked child, or a program that frees after its exit handlers ran,
-     * would free what may be another's by now */
+     * could free memory that is another process' by now */
     if ((ptr == NULL) || !hca_fabric_is_attached()) {
         return;
     }
@@ -296,8 +296,8 @@ void hca_arena_forked(void)
     memset(hca_aliases, 0, sizeof(hca_aliases)); /* of its parent's segment */
 }
 
-/* The copy is made beside the chunk and then moved over it, so that the
- * contents never change for those who look. */
+/* The copy is made beside the chunk and then moved over it, so that readers
+ * never see the contents change. */
 static void hca_chunk_abandon(unsigned i)
 {
     char *chunk = hca_arena_base() + i * HCA_CHUNK_SIZE;

@@ -48,15 +48,15 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
 
 #define HCA_LACK(_name) (1u << HCA_LACK_##_name)
 
-/* Not known of any adapter, so that no model has it: a 2RST_QP of a queue in
- * RTS (UCX resets queues in error), indirect keys in the list of tags, repeated
- * blocks over repeated blocks (no published program has them), a rendezvous by
- * its sender's own DC access key (UCX has one key for all); nor more
- * translations in a WQE than the 20 that kernels of MLNX_OFED announced. A
+/* Features not known of any adapter, so that no model has them: a 2RST_QP of a
+ * queue in RTS (UCX resets queues in error), indirect mkeys in the tag list,
+ * repeated blocks over repeated blocks (no published program has them), a
+ * rendezvous by its sender's own DC access key (UCX has one key for all); nor
+ * more translations in a WQE than the 20 that kernels of MLNX_OFED announced. A
  * capability umr_fence of 0 means strong ordering (get_umr_fence() of mlx5_ib),
- * and is what firmware says that does not know the field. On Ethernet there is
- * no tag matching (ibv_devinfo of a ConnectX-5 in issue 5376 of UCX). The
- * first stream in error ends its initiator (torchcomms, pull 958). */
+ * and is the value of firmware without the field. On Ethernet there is no tag
+ * matching (ibv_devinfo of a ConnectX-5 in issue 5376 of UCX). The first stream
+ * in error ends its initiator (torchcomms, pull 958). */
 #define HCA_MODEL_ALL \
     (HCA_LACK(RTS2RST) | HCA_LACK(TM_INDIRECT) | HCA_LACK(REPEAT_NEST) | \
      HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
@@ -88,8 +88,8 @@ enum { HCA_MODEL_INLINE_KLM = 20 };
 /* Without a model */
 #define HCA_MODEL_DEFAULT (HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
 
-/* The device has rings of 2^n entries; of some it keeps one for itself
- * (mlx5_ib_query_device()). */
+/* Returns true for limits of rings: these have 2^n entries, one of which the
+ * device keeps in some (mlx5_ib_query_device()). */
 static bool hca_caps_is_ring(int limit, unsigned long number)
 {
     if ((limit == HCA_LIMIT_CQE) || (limit == HCA_LIMIT_SRQ_WR) ||
@@ -134,7 +134,7 @@ static bool hca_caps_model(struct hca_caps *caps, char *item)
     for (unsigned i = 0; i < sizeof(hca_models) / sizeof(*hca_models); i++) {
         model = &hca_models[i];
         if (!strcmp(item, model->name) &&
-            (caps->limits[HCA_LIMIT_INLINE_KLM] == 0)) { /* the only one */
+            (caps->limits[HCA_LIMIT_INLINE_KLM] == 0)) { /* only one model */
             caps->lacks                        = model->lacks;
             caps->is_roce                      = model->is_roce;
             caps->log_streams                  = model->log_streams;
@@ -146,7 +146,7 @@ static bool hca_caps_model(struct hca_caps *caps, char *item)
     return false;
 }
 
-/* "name=number"; the device itself has less than 2^31 of anything. */
+/* Reads "name=number"; the device itself has less than 2^31 of anything. */
 static bool hca_caps_limit(struct hca_caps *caps, char *item)
 {
     char *value = strchr(item, '='), *end;
@@ -167,7 +167,7 @@ static bool hca_caps_limit(struct hca_caps *caps, char *item)
     return true;
 }
 
-/* Hands each item of the list to `take`. */
+/* Passes each item of the list to @take. */
 static int hca_caps_list(const char *name, const char *usage,
                          bool (*take)(struct hca_caps *caps, char *item),
                          struct hca_caps *caps)
@@ -198,7 +198,7 @@ static int hca_caps_list(const char *name, const char *usage,
     "umr_atomic, umr_fence, repeat, repeat_nest, or several of these with " \
     "commas"
 
-/* In this order: a later one says more of what an earlier one has said. */
+/* In this order, as a later one refines an earlier one. */
 static const struct {
     const char *name, *usage;
     bool      (*take)(struct hca_caps *caps, char *item);

@@ -2,7 +2,7 @@
 /*
  * Features that the devices of this process lack: SOFTHCA_MODEL,
  * SOFTHCA_LACKS, SOFTHCA_HAS, SOFTHCA_LIMITS, SOFTHCA_MEMLOCK. Read once, while
- * attaching (hca_dev.c); what is not there is neither reported nor done.
+ * attaching (hca_dev.c); a missing feature is neither reported nor done.
  */
 #ifndef HCA_CAPS_H
 #define HCA_CAPS_H
@@ -28,7 +28,7 @@ enum hca_lack {
     HCA_LACK_TM,          /* tag matching */
     HCA_LACK_TM_ROCE,     /* tag matching on Ethernet */
     HCA_LACK_TM_DC,       /* rendezvous by DC, with tag matching */
-    HCA_LACK_TM_INDIRECT, /* tag matching into indirect keys */
+    HCA_LACK_TM_INDIRECT, /* tag matching into indirect mkeys */
     HCA_LACK_TM_OWN_KEY,  /* rendezvous with a DC key that is its sender's */
     HCA_LACK_STRIDES,     /* tag matching with receives in strides */
     HCA_LACK_UMR_ATOMIC,  /* the right to atomics, by UMR */
@@ -45,27 +45,27 @@ enum hca_limit {
     HCA_LIMIT_SRQ_WR,      /* max_srq_wr */
     HCA_LIMIT_TAGS,        /* max_num_tags */
     HCA_LIMIT_RD_ATOMIC,   /* reads and atomics of a DCI */
-    HCA_LIMIT_INDIRECTION, /* keys that lead to each other */
+    HCA_LIMIT_INDIRECTION, /* nesting of indirect mkeys */
     HCA_LIMIT_INLINE_KLM,  /* translations inside of a WQE */
     HCA_NUM_LIMITS
 };
 
 struct hca_caps {
     unsigned lacks;                  /* bits 1 << enum hca_lack */
-    uint32_t limits[HCA_NUM_LIMITS]; /* 0: that of the device */
+    uint32_t limits[HCA_NUM_LIMITS]; /* 0: the device's own */
     uint8_t  log_streams;            /* of a DCI */
-    uint8_t  log_errored;            /* of them, that may be in error */
+    uint8_t  log_errored;            /* streams that may be in error */
     bool     is_roce;                /* the model has Ethernet ports */
     bool     memlock;                /* regions count against RLIMIT_MEMLOCK */
 };
 
 extern struct hca_caps hca_caps;
 
-/* Reads the variables. @return 0, or -EINVAL after a line that names the
- * variable, its value and what is allowed. */
+/* Reads the variables. @return 0, or -EINVAL after logging a line that names
+ * the variable, its value and the allowed values. */
 int hca_caps_init(void);
 
-/* Takes away what devices of this link layer do not have. */
+/* Removes features that devices of this link layer do not have. */
 void hca_caps_settle(bool is_roce);
 
 static inline bool hca_lacks(enum hca_lack lack)
@@ -73,14 +73,14 @@ static inline bool hca_lacks(enum hca_lack lack)
     return (hca_caps.lacks >> lack) & 1;
 }
 
-/* Whether DC targets fetch the data of a rendezvous. */
+/* Returns true if DC targets fetch the data of a rendezvous. */
 static inline bool hca_has_dc_rndv(void)
 {
     return !hca_lacks(HCA_LACK_DC) && !hca_lacks(HCA_LACK_TM) &&
            !hca_lacks(HCA_LACK_TM_DC);
 }
 
-/* A limit of the device, which has `own` if nothing less was asked for. */
+/* Returns a limit of the device: @own, unless less was asked for. */
 static inline uint32_t hca_limit(enum hca_limit limit, uint32_t own)
 {
     uint32_t asked = hca_caps.limits[limit];

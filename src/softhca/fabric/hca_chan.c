@@ -2,10 +2,10 @@
 /*
  * Event channels: pipes. The program reads one end. The other is open for
  * reading and writing, so that a write never finds a pipe without a reader
- * (SIGPIPE) and its owner can take back what was not read. A peer opens it
- * through /proc and keeps it open. Writers hold the channel's lock. System
- * calls are made directly: libc's are cancellation points, at which a thread
- * would end with that lock, and those of whom it was called by.
+ * (SIGPIPE) and its owner can take back unread records. A peer opens it through
+ * /proc and keeps it open. Writers hold the channel's lock. System calls are
+ * made directly: libc's are cancellation points, at which a thread would end
+ * with that lock and its callers' locks held.
  */
 #define _GNU_SOURCE
 #include "hca_chan.h"
@@ -112,7 +112,7 @@ static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
     return fd;
 }
 
-/* Who is killed here has most likely written: it counts before. */
+/* Count first: a writer killed here has probably already written. */
 static int hca_chan_put(int fd, const void *record, size_t size,
                         uint32_t *count)
 {
@@ -165,7 +165,7 @@ unsigned hca_chan_purge(uint32_t num, size_t record_size,
     if (hca_sys()->ioctl(chan->write_fd, FIONREAD, &queued) < 0) {
         queued = 0;
     }
-    /* once around: what stays goes back to the end of the queue */
+    /* once around: records that stay go back to the end of the queue */
     for (unsigned i = queued / record_size; i > 0; i--) {
         if (syscall(SYS_read, chan->write_fd, record, record_size) !=
             (long)record_size) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Counters of a device for what is not as it should be, for all processes of
- * the fabric: those of mlx5 that need nothing on the way of a message that
+ * Counters of a device's errors and other anomalies, for all processes of the
+ * fabric: those of mlx5 that cost nothing on the path of a message that
  * succeeds (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts,
  * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts). Read by
  * preload/hca_sysfs_count.c.

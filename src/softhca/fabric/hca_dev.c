@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Names of the devices on the fabric, and the variables that say how many
+ * Names of the devices on the fabric, and the variables that set how many
  * this node has. Everything but dev_link is a function of the device's number,
  * so that no process has to ask another. Guards: hca_config is written once,
  * while attaching; dev_link is atomic.
@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With an LMC, the LIDs of a port begin at a multiple of the most it can have;
- * these lie above those of ports without. */
+/* With an LMC, the LIDs of a port begin at a multiple of their largest number;
+ * they lie above those of ports without an LMC. */
 #define HCA_LID_SPAN  128u
 #define HCA_LID_FIRST (3 * HCA_LID_SPAN)
 
@@ -45,7 +45,7 @@ static const char *const hca_link_names[] = {
     [HCA_LINK_ROCE] = "roce"
 };
 
-/* Decimal digits only: strtoul() would take "-1", " 1" and "1x". */
+/* Decimal digits only: strtoul() would accept "-1", " 1" and "1x". */
 static int hca_config_uint(const char *name, unsigned min, unsigned max,
                            unsigned *value)
 {
@@ -99,7 +99,7 @@ static int hca_config_bool(const char *name, bool *value)
     return 0;
 }
 
-/* The first entries of the table; the others name no partition. */
+/* Sets the first entries of the table; the others name no partition. */
 static int hca_config_pkeys(const char *name, uint16_t *pkeys)
 {
     const char *str = getenv(name);
@@ -132,8 +132,8 @@ static bool hca_config_has_name(const struct hca_config *config,
     return false;
 }
 
-/* Names of the first devices. What the kernel calls others may be none of
- * them. */
+/* Names the first devices. Names as the kernel gives them are not allowed:
+ * another device may have one. */
 static int hca_config_names(const char *name, struct hca_config *config)
 {
     const char *str = getenv(name), *p = str;
@@ -164,7 +164,7 @@ static int hca_config_names(const char *name, struct hca_config *config)
     return 0;
 }
 
-/* Each is of one link layer only. */
+/* Rejects options that the link layer does not have. */
 static int hca_config_check(const struct hca_config *config)
 {
     if ((config->lmc != 0) && (config->link != HCA_LINK_IB)) {
@@ -186,7 +186,7 @@ static int hca_config_check(const struct hca_config *config)
     return 0;
 }
 
-/* Variables that are a number */
+/* Numeric variables */
 static const struct {
     const char *name;
     unsigned    min, max;
@@ -374,7 +374,7 @@ enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
     return (index & 1) ? HCA_GID_ROCE_V2 : HCA_GID_ROCE_V1;
 }
 
-/* The device's number as the last bytes of each form of GID have it. */
+/* Returns the device's number, which ends each form of GID. */
 static unsigned hca_dev_gid_number(const uint8_t gid[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

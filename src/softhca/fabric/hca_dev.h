@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The devices: how many this node has, and what each is called on the fabric.
+ * The devices: how many this node has, and the name of each on the fabric.
  * A device is `dev` = node * HCA_DEVS_PER_NODE + n, where n is that of mlx5_n;
  * its LID, GUIDs, MAC and GIDs follow from that number alone.
  *
@@ -24,8 +24,8 @@
 
 #define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
 
-/* CapabilityMask of PortInfo (IBTA 14.2.5.6); an Ethernet port has no more of
- * it than that there is a connection manager (mlx5_query_port_roce()) */
+/* CapabilityMask of PortInfo (IBTA 14.2.5.6); an Ethernet port reports only a
+ * connection manager (mlx5_query_port_roce()) */
 #define HCA_PORT_CAP_MASK      0x2651e84au
 #define HCA_PORT_CAP_MASK_ROCE (1u << 16)
 
@@ -35,8 +35,8 @@ enum hca_link {
     HCA_LINK_ROCE
 };
 
-/* Above the link layer, an entry of hca_fabric->dev_link has the LMC, and
- * whether the port is down. */
+/* An entry of hca_fabric->dev_link has, above the link layer, the LMC and a bit
+ * for a port that is down. */
 #define HCA_LINK_LAYER     0x0fu
 #define HCA_LINK_LMC_SHIFT 4
 #define HCA_LINK_LMC       0x70u
@@ -55,22 +55,22 @@ struct hca_config {
     enum hca_link link;
     unsigned      lmc; /* 2^lmc LIDs for each port (IBTA 7.11.1) */
     bool          lag; /* RoCE: the port is a bond of two */
-    unsigned      log_streams; /* of a DCI, at the most; 0: it has none */
+    unsigned      log_streams; /* of a DCI, at most; 0: it has none */
     unsigned      log_errored;
-    unsigned      down;  /* n of the device whose port is down ... */
-    unsigned      other; /* ... and of one that is not mlx5; or no such n */
+    unsigned      down;  /* n of the device with its port down */
+    unsigned      other; /* n of the device that is not mlx5 */
     uint16_t      pkeys[HCA_PKEY_TABLE_LEN]; /* of each port */
     char          names[HCA_DEVS_PER_NODE][HCA_DEV_NAME_LEN]; /* or "" */
 };
 
 extern struct hca_config hca_config;
 
-/* Reads the variables. @return 0, or -EINVAL after a line that names the
- * variable, its value and its range. */
+/* Reads the variables. @return 0, or -EINVAL after logging a line that names
+ * the variable, its value and its range. */
 int hca_config_init(void);
 
 /* Enters this node's devices in the fabric. @return 0, or -EINVAL if another
- * process of this node has them with another link layer or LMC. */
+ * process of this node entered them with another link layer or LMC. */
 int hca_dev_register(void);
 
 static inline unsigned hca_dev_local(unsigned n)
@@ -88,14 +88,14 @@ static inline unsigned hca_dev_lmc(unsigned dev)
     return (hca_fabric->dev_link[dev] & HCA_LINK_LMC) >> HCA_LINK_LMC_SHIFT;
 }
 
-/* Since the device is there, or for now. */
+/* Returns true if the port is down: from the start, or for now. */
 static inline bool hca_dev_is_down(unsigned dev)
 {
     return (hca_fabric->dev_link[dev] & HCA_LINK_DOWN) ||
            hca_fabric->port_down[dev];
 }
 
-/* Whether a port that lets nothing pass has a link all the same: no subnet
+/* Returns true if a port that passes no data has a link nevertheless: no subnet
  * manager has brought it up. */
 static inline bool hca_dev_is_init(unsigned dev)
 {
@@ -103,7 +103,7 @@ static inline bool hca_dev_is_init(unsigned dev)
            (dev != hca_dev_local(hca_config.down));
 }
 
-/* Whether mlx5_n is only in the list, as a device of another driver. */
+/* Returns true if mlx5_n is only listed, as a device of another driver. */
 static inline bool hca_dev_is_other(unsigned n)
 {
     return n == hca_config.other;
@@ -126,20 +126,20 @@ uint16_t hca_dev_lid(unsigned dev);
 /* Node GUID (big endian, as verbs show it); that of its port is the same. */
 uint64_t hca_dev_guid(unsigned dev);
 
-/* Of a device of this node: the length of its table, and an entry of it; 0 is
+/* For a device of this node: the length of its table, and an entry of it; 0 is
  * the key of no partition. */
 unsigned hca_dev_num_pkeys(unsigned dev);
 uint16_t hca_dev_pkey(unsigned dev, unsigned index);
 
-/* Device memory is one for all processes: counts `size` bytes of it as this
- * one's. @return false if then there were more than `total`. */
+/* Counts @size bytes of device memory as this process'; all processes share it.
+ * @return false if the sum would exceed @total. */
 bool hca_dev_take_memory(unsigned dev, uint32_t size, uint32_t total);
 void hca_dev_give_memory(unsigned dev, uint32_t size);
 
 void hca_dev_mac(unsigned dev, uint8_t mac[6]);
 
-/* The name of a device of this node, as the kernel gives it or as rules of udev
- * have changed it (rdma_rename of rdma-core). */
+/* Returns the name of a device of this node: the kernel's, or the one that
+ * rules of udev have given it (rdma_rename of rdma-core). */
 void hca_dev_name(unsigned n, char name[HCA_DEV_NAME_LEN]);
 
 /* Entry `index` of the GID table. @return its type; HCA_GID_NONE: empty. */

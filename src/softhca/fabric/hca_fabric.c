@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Attaching to the fabric and leaving it. Everything that changes the run-time
- * folder holds flock() on it, so that two processes that start at once agree
- * on one segment and no one sweeps away a directory that is being made.
+ * Attaching to the fabric and leaving it. Every change of the run-time folder
+ * is made under flock() on it, so that two processes that start at once agree
+ * on one segment and neither removes a directory that is being made.
  */
 #define _GNU_SOURCE
 #include "hca_fabric.h"
@@ -38,7 +38,7 @@ static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
 static int hca_attach_result;
 
-/* The dead that no one was left to notice. */
+/* Reaps dead processes whose death no process noticed. */
 static void hca_fabric_sweep(void)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
@@ -134,8 +134,8 @@ static int hca_fabric_check(void)
     return -EPROTO;
 }
 
-/* Tries one of the other processes, which are all of the same user: the error
- * comes now, not with the first message. */
+/* Tries the memory of one other process; all are of the same user, so that an
+ * error shows now and not with the first message. */
 static void hca_fabric_meet(void)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
@@ -220,7 +220,7 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     if (ret != 0) {
         return ret;
     }
-    /* Yama's ptrace_scope 1 would keep peers from this process' memory */
+    /* Yama's ptrace_scope 1 would deny peers this process' memory */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     ret = hca_mem_check();
     if (ret != 0) {
@@ -258,7 +258,7 @@ static void hca_fabric_forked(void)
 {
     hca_helper_forked();
     hca_fabric_hide();
-    hca_self         = 0; /* a slot of nobody */
+    hca_self         = 0; /* the slot of no process */
     hca_attached_pid = 0;
     pthread_mutex_init(&hca_attach_mutex, NULL);
     hca_umem_forked();

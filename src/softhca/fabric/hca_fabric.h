@@ -9,8 +9,8 @@
  * its descriptor in /proc, and its sysfs tree.
  *
  * fabric/ is called by all rooms above it. It keeps objects, memory and
- * processes, and does not know what they are for: who executes on an object,
- * which program made it, which files show the device.
+ * processes, and does not know what they are for: which process executes on an
+ * object, which program made it, which files show the device.
  */
 #ifndef HCA_FABRIC_H
 #define HCA_FABRIC_H
@@ -19,7 +19,7 @@
 
 #include <unistd.h>
 
-/* Puts into the directory of this process what else is to be found there.
+/* Adds further files to the directory of this process.
  * @return 0 or -errno, logged. */
 typedef int (*hca_fabric_fill_t)(const char *dir);
 
@@ -28,18 +28,18 @@ struct hca_kind_ops;
 /* Attaches this process, once; later calls return the first result. Reads
  * SOFTHCA_DIR, SOFTHCA_FABRIC.
  * @param kinds  of objects, HCA_NUM_KINDS: the same in all processes
- * @param fill  called before any other call returns; NULL: there is nothing
- * @return 0 or -errno, logged with what to do. */
+ * @param fill   called before any other call returns; NULL: nothing to add
+ * @return 0 or -errno, logged with advice. */
 int hca_fabric_attach(const struct hca_kind_ops *kinds,
                       hca_fabric_fill_t fill);
 
-/* Leaves: takes back what this process still holds, removes its directory.
- * Called at exit; a forked child's call does nothing. No doorbell of this
- * thread may come meanwhile: the caller sees to that. */
+/* Leaves: takes back all that this process still holds, removes its directory.
+ * Called at exit; a forked child's call does nothing. The caller ensures that
+ * this thread rings no doorbell meanwhile. */
 void hca_fabric_detach(void);
 
-/* Before a process ends that does not leave, or that has forked and knows of
- * nothing here: under valgrind, what its search for leaks is not to read. */
+/* Hides memory from valgrind's search for leaks, before a process ends that
+ * does not leave, or a forked one that is not attached. */
 void hca_fabric_hide(void);
 
 /* Returns true if this very process, and not one that forked it, is attached
@@ -56,16 +56,17 @@ static inline bool hca_fabric_is_attached(void)
 const char *hca_fabric_dir(void);
 
 /* Marks a process as dead and takes back its objects and chunks. Any process
- * may call it once it knows of the death (hca_proc.h), with no lock of that
- * one's objects held; `gen` says which life of the slot is meant. Where a
- * stopped process holds an object, the rest is left to the next caller. As
- * for hca_fabric_detach(), no doorbell of this thread may come meanwhile. */
+ * may call it once it knows of the death (hca_proc.h), without a lock on any
+ * object of the dead one; @gen is the life of the slot that is meant. If a
+ * stopped process holds an object, the rest is left to the next caller. As for
+ * hca_fabric_detach(), this thread must ring no doorbell meanwhile. */
 void hca_fabric_reap(unsigned proc, uint32_t gen);
 
-/* Who goes on with what a process was executing, once its own objects are gone;
- * no object may be locked that the caller of hca_fabric_reap() holds. `heir`
- * returns false if it could not take over all: the next caller tries again.
- * Called before the first object of this process is made. */
+/* Sets the function that continues the work that a dead process was executing,
+ * once its own objects are gone; it must not need an object that the caller of
+ * hca_fabric_reap() has locked. @heir returns false if it could not take over
+ * all: the next caller tries again. Call this before the first object of this
+ * process is made. */
 void hca_fabric_set_heir(bool (*heir)(unsigned proc));
 
 #endif

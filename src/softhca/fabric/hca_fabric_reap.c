@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Taking back what a process left: its ports, its objects, its chunks, in this
- * order. hca_fabric.reap_lock: one process at a time does it.
+ * Takes back all that a process left: its ports, its objects, its chunks, in
+ * this order. hca_fabric.reap_lock: one process at a time does it.
  */
 #include "hca_fabric.h"
 #include "hca_arena.h"

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The helper thread: see hca_helper.h. It waits in one epoll set for the
- * timerfd of hca_timer.c and for what hca_proc_watch.c watches. It has all
+ * timerfd of hca_timer.c and for the watches of hca_proc_watch.c. It has all
  * signals blocked: no handler of the program ever runs in it.
  */
 #define _GNU_SOURCE
@@ -25,8 +25,8 @@ static pthread_mutex_t hca_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool hca_helper_runs;
 static int hca_helper_epoll = -1;
 
-/* Held while the helper does something: no fork() may happen meanwhile, as the
- * child would have the locks that the helper holds, here or in a library that
+/* Held while the helper works: no fork() may happen meanwhile, as the child
+ * would have the locks that the helper holds, here or in a library that
  * intercepts its calls (UCX's memory hooks), and no helper to release them. */
 static pthread_mutex_t hca_helper_work =
         PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
@@ -63,9 +63,10 @@ static void *hca_helper_main(void *started)
     return NULL;
 }
 
-/* Blocks the program's signals in the thread; a guarded copy may fault there.
- * The thread runs when it returns: AddressSanitizer allocates in a thread that
- * starts, and a child that is forked meanwhile keeps its allocator's lock. */
+/* Starts the thread with the program's signals blocked; those of faults stay
+ * unblocked, for guarded copies. The thread runs when this returns:
+ * AddressSanitizer allocates in a thread that starts, and a child forked
+ * meanwhile would keep its allocator's lock. */
 static int hca_helper_spawn(void)
 {
     sigset_t all, old;
@@ -91,7 +92,7 @@ static int hca_helper_spawn(void)
     return -ret;
 }
 
-/* @param fd  or -errno, which is returned */
+/* @param fd  a descriptor, or -errno, which is returned */
 static int hca_helper_add(int fd, uint64_t tag)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = tag};
@@ -157,7 +158,7 @@ int hca_helper_start(void)
 }
 
 /* Does not wait if this is the helper, or in fork(). A thread that a signal
- * ends may hold what the helper waits for: it does not wait for ever. */
+ * ends may hold a lock that the helper waits for: so the wait has a limit. */
 void hca_helper_stop(void)
 {
     struct timespec until;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The helper thread of a process, to which everything belongs that no store to
- * a doorbell causes: deaths of peers (hca_proc.h) and timers (hca_timer.h). It
- * sleeps in epoll_wait() unless one of them is due.
+ * The helper thread of a process, for all work that no doorbell causes: deaths
+ * of peers (hca_proc.h) and timers (hca_timer.h). It sleeps in epoll_wait()
+ * unless one of them is due.
  */
 #ifndef HCA_HELPER_H
 #define HCA_HELPER_H
@@ -10,8 +10,8 @@
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);
 
-/* For the end of the process, from any thread, in a signal handler: the helper
- * does nothing more when this returns. */
+/* Stops the helper at the end of the process, from any thread, in a signal
+ * handler: it does nothing more when this returns. */
 void hca_helper_stop(void);
 
 /* Around fork(): keeps the helper idle, so that the child gets none of its
@@ -19,7 +19,7 @@ void hca_helper_stop(void);
 void hca_helper_fork_begin(void);
 void hca_helper_fork_end(void);
 
-/* In a forked child: the helper, its timers and what it watched are the
+/* In a forked child: the helper, its timers and its watches are the
  * parent's. */
 void hca_helper_forked(void);
 

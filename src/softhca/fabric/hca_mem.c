@@ -70,7 +70,7 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
     "in a container add the capability SYS_PTRACE (--cap-add=SYS_PTRACE), or " \
     "allow process_vm_readv and process_vm_writev in its seccomp profile"
 
-/* Says once that the system forbids it: no message will ever get through. */
+/* Logs once that the system forbids it: no message will ever get through. */
 static int hca_mem_denied(pid_t pid, int error)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -83,8 +83,8 @@ static int hca_mem_denied(pid_t pid, int error)
     return -EPERM;
 }
 
-/* Reads from an address that has nothing: where reading is allowed at all, the
- * error is EFAULT. @return 0 or an errno */
+/* Reads from an unmapped address: where reading is allowed at all, the error is
+ * EFAULT. @return 0 or an errno */
 static int hca_mem_ask(pid_t pid)
 {
     char byte;
@@ -115,7 +115,7 @@ void hca_mem_meet(pid_t pid)
     }
 }
 
-/* What a short or failed process_vm_*() means. */
+/* Turns a short or failed process_vm_*() into a result. */
 static int hca_mem_status(pid_t pid, ssize_t moved, size_t total)
 {
     if (moved == (ssize_t)total) {
@@ -145,8 +145,8 @@ static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
                           total);
 }
 
-/* The counts of both, side by side; a bit of HCA_MEM_FROZEN: pages of that one
- * are read-only now (hca_umem.c). */
+/* The counts of both, side by side; a bit of HCA_MEM_FROZEN: pages of that
+ * process are read-only now (hca_umem.c). */
 #define HCA_MEM_FROZEN (1ull << 32 | 1)
 
 static uint64_t hca_mem_freezes(unsigned proc)
@@ -155,9 +155,9 @@ static uint64_t hca_mem_freezes(unsigned proc)
            atomic_load(&hca_fabric->procs[hca_self].freezes);
 }
 
-/* What met an exchange of pages is done again: it may have failed because of
- * that, or have gone to a page that was exchanged meanwhile, as the kernel
- * finds the page first and copies then. */
+/* Repeats a copy during which pages were exchanged: it may have failed because
+ * of that, or have accessed a page that was exchanged meanwhile, as the kernel
+ * first finds the page and then copies. */
 static int hca_mem_move(const struct hca_mem_move *move, size_t total)
 {
     unsigned proc   = move->owner.proc;
@@ -177,7 +177,7 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
     }
 }
 
-/* Inline, as the bulk of messages comes through here. */
+/* Inline, as most messages take this path. */
 static inline __attribute__((always_inline)) int
 hca_mem_run(const struct hca_mem_move *move)
 {

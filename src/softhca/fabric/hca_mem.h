@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of the programs: this process' own and that of others, which keys name
- * and WQEs say how much of.
+ * Memory of the programs, this process' own and others', as mkeys and WQEs
+ * name it.
  */
 #ifndef HCA_MEM_H
 #define HCA_MEM_H
@@ -10,24 +10,24 @@
 
 #include <sys/uio.h>
 
-/* Whose memory is meant. The pid is kept because the slot may be another's at
- * the time of the copy: then there is no process of that pid any more. */
+/* The owner of some memory. The pid is kept because the slot may be another's
+ * when the copy is made: then no process of that pid exists any more. */
 struct hca_owner {
     unsigned proc;
     pid_t    pid;
 };
 
-/* While the lock of an object of that process is held, which therefore has its
- * slot, alive or not; or for this process. */
+/* Returns the owner for a slot: this process', or that of an object whose lock
+ * is held, so that its process has the slot, alive or not. */
 static inline struct hca_owner hca_owner(unsigned proc)
 {
     return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
 }
 
-/* Looks whether seccomp forbids what all below needs. @return 0 or -EPERM */
+/* Checks if seccomp forbids the system calls used below. @return 0 or -EPERM */
 int hca_mem_check(void);
 
-/* Logs an error if this process has no access to the memory of that one. */
+/* Logs an error if this process has no access to the memory of @pid. */
 void hca_mem_meet(pid_t pid);
 
 /* Copies between local pieces and pieces of the owner's memory (which may be
@@ -41,7 +41,7 @@ int hca_mem_read(struct hca_owner owner, const struct iovec *local,
                  unsigned nlocal, const struct iovec *remote,
                  unsigned nremote);
 
-/* Pieces of one length, each at its stride from the one before it. */
+/* Pieces of one length, each at a stride from the one before it. */
 struct hca_mem_rows {
     char   *to, *from;
     size_t to_stride, from_stride;

@@ -17,8 +17,8 @@ const struct hca_kind_ops *hca_obj_kinds;
 struct hca_table {
     hca_off_t        slots;
     uint32_t         slot_size; /* each starts on a cache line of its own */
-    uint32_t         mask;      /* bits of a number that tell its slot */
-    uint32_t         next; /* where the search for a free slot goes on */
+    uint32_t         mask;      /* bits of a number that are its slot */
+    uint32_t         next; /* next slot to search */
     _Atomic uint64_t used[HCA_MAP_WORDS];
 };
 
@@ -75,7 +75,7 @@ void hca_obj_tables_init(void)
     }
 }
 
-/* @return a slot that was free, or the number of slots if all are taken. */
+/* @return a slot that was free, or the number of slots if all are in use. */
 static uint32_t hca_slot_take(enum hca_kind kind)
 {
     struct hca_table *table = hca_table(kind);
@@ -92,7 +92,7 @@ static uint32_t hca_slot_take(enum hca_kind kind)
         }
         if (taken != ~0ull) {
             index = word * 64 + __builtin_ctzll(~taken);
-            /* before the slot counts as taken, for hca_obj_foreach() */
+            /* before the slot counts as used, for hca_obj_foreach() */
             ((struct hca_obj*)hca_slot(table, index))->proc = hca_self;
             atomic_fetch_or(&table->used[word], 1ull << (index % 64));
             table->next = (index + 1) % hca_num_slots(kind);

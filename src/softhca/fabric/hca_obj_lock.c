@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Locks of objects. Their holder may die, which is repaired, or be stopped,
- * which nobody waits for; and the object may be another one when the lock is
- * there. So this is the way to the end of an object, too.
+ * Locks of objects, and the end of an object. A holder may die, which is
+ * repaired, or be stopped, for which no process waits; and the object may be
+ * another one by the time the lock is taken.
  */
 #define _GNU_SOURCE
 #include "hca_obj.h"
@@ -23,7 +23,7 @@ static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
     }
 }
 
-/* Goes on with the lock held, which an owner that died had if is_broken.
+/* Continues with the lock held; @is_broken: its owner died.
  * @return obj; NULL, with it unlocked, if it is another one by now. */
 static inline void *hca_obj_locked(enum hca_kind kind, struct hca_obj *obj,
                                    uint32_t num, bool is_broken)
@@ -39,7 +39,7 @@ static inline void *hca_obj_locked(enum hca_kind kind, struct hca_obj *obj,
     return obj;
 }
 
-/* @return false if the deadline came first. */
+/* @return false if the deadline passed first. */
 static bool hca_lock_wait(pthread_mutex_t *lock,
                           const struct timespec *deadline, bool *is_broken)
 {
@@ -75,7 +75,7 @@ static void hca_deadline(struct timespec *deadline, unsigned ms)
     }
 }
 
-/* @return whether who has it locked is stopped, which is said once. */
+/* @return true if the holder is stopped, which is logged once. */
 static bool hca_obj_is_held_up(enum hca_kind kind, struct hca_obj *obj,
                                pid_t holder)
 {
@@ -91,10 +91,10 @@ static bool hca_obj_is_held_up(enum hca_kind kind, struct hca_obj *obj,
     return true;
 }
 
-/* Looks each time after a while if the holder is stopped; at once, if that one
- * was found to be before.
+/* Waits for a lock; checks at intervals if the holder is stopped, and at once
+ * if that one was found stopped before.
  * @param lock  one of the object's
- * @return false if it is stopped. */
+ * @return false if the holder is stopped. */
 static bool hca_obj_wait_live(enum hca_kind kind, struct hca_obj *obj,
                               pthread_mutex_t *lock, bool *is_broken)
 {
@@ -113,7 +113,7 @@ static bool hca_obj_wait_live(enum hca_kind kind, struct hca_obj *obj,
     return false;
 }
 
-/* @return false if a process that is stopped has it. */
+/* @return false if a stopped process holds it. */
 static inline bool hca_obj_lock_live(enum hca_kind kind, struct hca_obj *obj,
                                      bool *is_broken)
 {
@@ -191,7 +191,7 @@ void hca_obj_abandon(enum hca_kind kind, void *ptr)
 bool hca_obj_free(enum hca_kind kind, void *ptr)
 {
     struct hca_obj *obj = ptr;
-    bool is_broken; /* and needs no repair, as it goes */
+    bool is_broken; /* ignored: it goes, so no repair */
 
     if (!hca_obj_lock_live(kind, obj, &is_broken)) {
         hca_obj_abandon(kind, obj);
@@ -211,7 +211,7 @@ static void hca_obj_reap_one(void *ptr, void *arg)
 {
     struct hca_obj_reaper *reaper = arg;
     struct hca_obj *obj           = ptr;
-    bool is_broken; /* and needs no repair, as it goes */
+    bool is_broken; /* ignored: it goes, so no repair */
 
     if (!hca_lock_wait(&obj->lock, &reaper->deadline, &is_broken)) {
         reaper->is_done = false;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Objects that another process knows by a name: found, and destroyed as far as
- * others can.
+ * Objects that another process knows by a name: finding them, and destroying
+ * them as far as another process can.
  */
 #include "hca_obj.h"
 #include "hca_proc.h"

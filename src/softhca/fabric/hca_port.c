@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Ports that go down and come up (hca_port.h). The event is that of the port,
- * not of an object: nobody counts it (ib_uverbs_event_handler() of the kernel),
- * and it goes to every file of async events that is open on the device.
+ * not of an object: it is not counted (ib_uverbs_event_handler() of the
+ * kernel), and it goes to every file of async events open on the device.
  *
- * hca_port_mutex keeps the events of a process' changes in their order.
+ * hca_port_mutex keeps the events of this process' changes in order.
  */
 #include "hca_port.h"
 #include "hca_chan.h"
@@ -16,7 +16,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
-#define HCA_PORT_NUM 1u /* of the one that a device has */
+#define HCA_PORT_NUM 1u /* a device has one port */
 
 static pthread_mutex_t hca_port_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -55,7 +55,7 @@ static void hca_port_tell_all(unsigned dev, bool is_down)
     }
 }
 
-/* Who has it now, if that was `from`, is `to`. */
+/* Changes the keeper of a port (0: none) to @to, if it is @from. */
 static void hca_port_pass(unsigned dev, uint16_t from, uint16_t to)
 {
     if (atomic_compare_exchange_strong(&hca_fabric->port_down[dev], &from,

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The end of a process that keeps a port down is noticed by all others: see
+ * Makes all other processes notice the end of one that keeps a port down: see
  * hca_port.h.
  */
 #include "hca_port.h"
 #include "hca_proc.h"
 
-/* All others notice the end of this process from now on. Nobody is told of a
- * change who is found dead here. */
+/* Makes all others notice the end of this process from now on. A process found
+ * dead here is reaped first: it needs no event of the change. */
 static void hca_port_be_watched(void)
 {
     for (unsigned proc = 1; proc < HCA_MAX_PROCS; proc++) {

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Kept of the first file that was opened: if a peer is stopped has to be found
- * out even when the program has used all descriptors up. */
+/* The first descriptor opened here, kept as a spare: a stopped peer must be
+ * detectable even when the program has used all descriptors up. */
 static _Atomic int hca_spare_fd = -1;
 
 static int hca_proc_open_stat(const char *path)
@@ -44,7 +44,7 @@ static void hca_proc_close_stat(int fd)
     }
 }
 
-/* Without stdio, which allocates, past any hook, and no cancellation point. */
+/* Reads without stdio, which allocates, past hooks; no cancellation point. */
 static int hca_proc_read(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[32];
@@ -84,9 +84,9 @@ int hca_proc_start_time(pid_t pid, uint64_t *start)
     return 0;
 }
 
-/* By the function of the kernel that it sleeps in, where the kernel tells: in a
- * cgroup of version 1, of version 2 (do_freezer_trap() is part of get_signal() or
- * not), which has no other place to sleep. */
+/* Detects freezing by the kernel function that the thread sleeps in, where the
+ * kernel shows it: of a cgroup of version 1, or of version 2 (do_freezer_trap()
+ * may be inlined in get_signal(), which has no other place to sleep). */
 static bool hca_proc_is_frozen(pid_t tid)
 {
     static const char *const places[] = {
@@ -144,7 +144,7 @@ int hca_proc_open_fd(unsigned slot, int fd)
     }
     ret = hca_proc_check(proc);
     if (ret != 0) {
-        syscall(SYS_close, own); /* may be a stranger's */
+        syscall(SYS_close, own); /* may be an unrelated process' */
         return ret;
     }
     return own;

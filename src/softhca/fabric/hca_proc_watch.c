@@ -21,8 +21,8 @@
 
 /* Knowledge of a slot; written under hca_peers_mutex. */
 struct hca_peer {
-    _Atomic uint32_t gen; /* the life of the slot it speaks of; 0 none */
-    uint32_t         warned; /* the life that could not be watched */
+    _Atomic uint32_t gen; /* life of the slot that is watched; 0 none */
+    uint32_t         warned; /* life that could not be watched */
     int              pidfd;
 };
 
@@ -93,16 +93,16 @@ void hca_proc_watch_forked(void)
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }
 
-/* A descriptor that has an event when the process is gone. valgrind knows no
- * pidfd_open(): the pipe of hca_proc_watch_init(), which hangs up with the last
- * end that can write. */
+/* Opens a descriptor that has an event when the process is gone. valgrind lacks
+ * pidfd_open(): there it is the pipe of hca_proc_watch_init(), which hangs up
+ * when its last writable end is closed. */
 static int hca_peer_open(const struct hca_proc *proc)
 {
     char path[48];
     int fd;
 
     if (!hca_valgrind_active()) {
-        /* Debian 12's kernel headers know it by number only */
+        /* Debian 12's kernel headers lack its name */
         fd = syscall(SYS_pidfd_open, proc->pid, 0);
     } else {
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid,
@@ -114,7 +114,8 @@ static int hca_peer_open(const struct hca_proc *proc)
 }
 
 /* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex.
- * @return 0, -ESRCH (it is dead), or why that cannot be told or watched. */
+ * @return 0, -ESRCH (it is dead), or -errno: its state cannot be found out, or
+ *         it cannot be watched. */
 static int hca_peer_watch(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc    = &hca_fabric->procs[slot];
@@ -130,10 +131,10 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
     }
 
     pidfd = hca_peer_open(proc);
-    if (pidfd < 0) { /* also: the pid is that of a stranger's thread by now */
+    if (pidfd < 0) { /* or the pid is another process' thread */
         return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : pidfd;
     }
-    ret = hca_proc_check(proc); /* else a stranger was given the pid */
+    ret = hca_proc_check(proc); /* else the pid was reused */
     if ((ret == 0) &&
         (epoll_ctl(hca_watch_epoll, EPOLL_CTL_ADD, pidfd, &event) < 0)) {
         ret = -errno;
@@ -147,7 +148,7 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
     return 0;
 }
 
-/* Said once in the life of the peer: each message asks again. */
+/* Warns once in the life of the peer, as each message asks again. */
 static void hca_peer_warn(unsigned slot, uint32_t gen, int error)
 {
     struct hca_peer *peer = &hca_peers[slot];
@@ -159,7 +160,7 @@ static void hca_peer_warn(unsigned slot, uint32_t gen, int error)
     }
 }
 
-/* It counts as alive as long as nothing says that it is dead. */
+/* A peer counts as alive until it is known to be dead. */
 static bool hca_proc_ask(unsigned slot, uint32_t gen)
 {
     int ret = 0;

@@ -2,8 +2,7 @@
 /*
  * The run-time folder. Every function runs under the folder's flock(), taken
  * by the attaching or leaving thread, or by the sweeper; see hca_rundir.h.
- * Needs nothing else of the device but its log, since the sweeper has only
- * these two.
+ * Uses no file of the device but three of base/: the sweeper has no others.
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
@@ -60,7 +59,7 @@ static int hca_rundir_name(void)
     return 0;
 }
 
-/* A folder that others may enter would open the device to them. */
+/* A folder that other users may enter would open the device to them. */
 static int hca_rundir_check(int fd)
 {
     struct stat st;
@@ -81,8 +80,8 @@ static int hca_rundir_check(int fd)
     return 0;
 }
 
-/* Whether the locked folder is still the one of that name: the last process
- * of others may have removed it while we waited for the lock. */
+/* Returns true if the locked folder is still the one of that name: the last
+ * other process may have removed it while we waited for the lock. */
 static int hca_rundir_is_current(void)
 {
     struct stat locked, named;
@@ -107,8 +106,8 @@ static void hca_rundir_rm(const char *path)
     nftw(path, hca_rundir_rm_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Whether the owner of a process directory is gone: its lock tells. The pid
- * does not, as it may be one of another pid namespace, or a stranger's. */
+/* Returns true if a process directory is not locked: its owner is dead. The pid
+ * shows nothing, as it may be of another pid namespace, or reused. */
 static bool hca_rundir_is_dead(const char *name)
 {
     int fd = hca_sys()->openat(hca_rundir_fd, name,
@@ -200,7 +199,7 @@ int hca_rundir_lock(void)
             return hca_rundir_fail("make", hca_rundir_folder);
         }
         ret = hca_rundir_lock_existing();
-        /* the last of the others may be removing it this moment */
+        /* the last other process may be removing it this moment */
     } while (ret == -ENOENT);
     if (ret == 0) {
         hca_rundir_foreach(hca_rundir_sweep_one, NULL);

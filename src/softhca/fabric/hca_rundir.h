@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The run-time folder: SOFTHCA_DIR, or /dev/shm/softhca-<uid>. Mode 0700 and
- * owned by the user, or it is refused. Holds one directory per attached
+ * The run-time folder: SOFTHCA_DIR, or /dev/shm/softhca-<uid>. It is refused
+ * unless its mode is 0700 and the user owns it. Holds a directory per attached
  * process, `<pid>`, which is locked with flock() while that process lives.
  * Used by hca_fabric.c, in the order lock, find, publish, unlock, and by the
  * sweeper (sweep.c), which has no directory of its own.
@@ -11,29 +11,30 @@
 
 #include <stdbool.h>
 
-/* Makes the folder where needed, locks it, removes what dead processes left
- * there. @return 0 or -errno, logged with the path and what to do. */
+/* Makes the folder if needed, locks it, removes the directories of dead
+ * processes. @return 0 or -errno, logged with the path and advice. */
 int hca_rundir_lock(void);
 void hca_rundir_unlock(void);
 
-/* Only locks the folder. @return -ENOENT, not logged, if there is none. */
+/* Locks the folder only. @return -ENOENT, not logged, if there is none. */
 int hca_rundir_lock_existing(void);
 
 /* Calls fn for each process directory of the locked folder, until it returns
  * other than 0, and returns that. */
 int hca_rundir_foreach(int (*fn)(const char *name, void *arg), void *arg);
 
-/* Removes a process directory whose process is dead. @return whether it is. */
+/* Removes a process directory whose process is dead. @return true if it is. */
 bool hca_rundir_sweep(const char *name);
 
 /* Removes the locked folder, if it is empty. */
 void hca_rundir_rmdir(void);
 
-/* Where the folder is, or is to be. NULL if SOFTHCA_DIR is wrong (logged). */
+/* Returns the path of the folder, which may not exist yet. NULL if SOFTHCA_DIR
+ * is wrong (logged). */
 const char *hca_rundir_folder_path(void);
 
-/* Opens the segment of a fabric that some living process has.
- * @return descriptor (the caller's), -ENOENT if none has it. */
+/* Opens the segment of a fabric that a living process has.
+ * @return descriptor (the caller's), -ENOENT if there is none. */
 int hca_rundir_find(const char *fabric);
 
 /* Makes this process' directory, with the link to its segment.

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The segment: made, mapped, hidden. See hca_segment.h.
+ * The segment: creation, mapping, hiding. See hca_segment.h.
  */
 #define _GNU_SOURCE
 #include "hca_segment.h"
@@ -37,8 +37,8 @@ static bool hca_segment_is_mapped(const struct stat *st)
            (own.st_dev == st->st_dev) && (own.st_ino == st->st_ino);
 }
 
-/* In the place of an inherited one, as there are pointers to that; else far
- * below the libraries: what is within 2 GiB of them is for trampolines
+/* Maps it in the place of an inherited one, as there are pointers to that; else
+ * far below the libraries: the 2 GiB around them are for trampolines
  * (hca_patch.h). */
 int hca_segment_map(int fd)
 {
@@ -72,7 +72,7 @@ int hca_segment_map(int fd)
 }
 
 /* mremap() with a size of 0 is one step and needs no descriptor; but valgrind
- * does not know it. */
+ * lacks it. */
 int hca_segment_map_again(const void *from, size_t size, void *to)
 {
     long ret;

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The segment of the fabric: memory that all its processes have mapped. It
- * holds what one process' device has to reach in another's: who is attached,
- * the numbered objects (hca_obj.h) and the arena (hca_arena.h), from which
- * rings, completion queues and doorbell records come.
+ * holds all that one process' device has to reach in another's: the table of
+ * processes, the numbered objects (hca_obj.h) and the arena (hca_arena.h), from
+ * which rings, completion queues and doorbell records come.
  *
  * It is a memfd, so that it ends with its last process however that one dies.
  * An address in it is kept as an offset (hca_off_t, 0 for none): each process
@@ -45,46 +45,45 @@ struct hca_proc {
     _Atomic(uint32_t) state;
     uint32_t         gen; /* counts the processes that had this slot */
     pid_t            pid;
-    uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
+    uint64_t         start_time; /* /proc/PID/stat: detects a reused pid */
     int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
-    _Atomic(uint32_t) holds; /* keys in use by it this moment */
+    _Atomic(uint32_t) holds; /* mkeys in use by it this moment */
     _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
     _Atomic(uint32_t) given_up; /* its objects that others have destroyed */
-    _Atomic(uint32_t) walk_turn; /* where walks of its keys count: lowest bit */
-    uint32_t         node; /* of the devices that it has */
+    _Atomic(uint32_t) walk_turn; /* lowest bit: index in hca_walks.of */
+    uint32_t         node; /* of its devices */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */
 } __attribute__((aligned(64)));
 
-/* Walks of one process over indirect keys, by whose keys they are
- * (obj/hca_walk.h). What one that died had under way ends with it. */
+/* Walks of one process over indirect mkeys, by the owner of the mkeys
+ * (obj/hca_walk.h). Those of a process that dies end with it. */
 struct hca_walks {
     _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
 };
 
-/* Head of the segment. lock guards procs, chunks and object numbers;
- * reap_lock, taken before it, that one process at a time takes back what
- * another left. */
+/* Head of the segment. lock guards procs, chunks and object numbers; reap_lock,
+ * taken before it, lets one process at a time take back what another left. */
 struct hca_fabric {
     uint64_t         magic; /* written last: the segment is ready */
-    uint32_t         source; /* sum of the source of who made it */
+    uint32_t         source; /* sum of its maker's source */
     pthread_mutex_t  lock;
     pthread_mutex_t  reap_lock;
     struct hca_proc  procs[HCA_MAX_PROCS];
     uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free, or
                                                      HCA_CHUNK_KEPT */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
-    _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
-    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
-    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
+    _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
+    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams with one */
+    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages with one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
                                                                  gone */
-    uint64_t         id;       /* no other of this machine has it */
+    uint64_t         id;       /* unique on this machine */
     _Atomic(uint64_t) num_files; /* of devices, ever opened */
     hca_off_t        tables;
     hca_off_t        arena;
     pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
-    struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: who attaches has a row */
+    struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: a row for each process */
 };
 
 extern struct hca_fabric *hca_fabric; /* NULL until attached */
@@ -100,7 +99,7 @@ static inline hca_off_t hca_off(const void *ptr)
     return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
 }
 
-/* The memory that a new fabric lives in. @return descriptor or -errno. */
+/* Creates the memory of a new fabric. @return descriptor or -errno. */
 int hca_segment_create(const char *name, size_t size);
 
 /* Maps all of it as hca_fabric. The descriptor stays open, hidden from the
@@ -108,17 +107,17 @@ int hca_segment_create(const char *name, size_t size);
 int hca_segment_map(int fd);
 void hca_segment_unmap(void);
 
-/* Whether it is where the process that forked this one had it: pointers that
- * were inherited lead to the same. */
+/* Returns true if the segment is where the process that forked this one had it:
+ * inherited pointers into it are valid. */
 bool hca_segment_is_inherited(void);
 
-/* Maps pages of it a second time, in place of what is at `to`. The call is made
+/* Maps pages of it a second time, in place of those at @to. The call is made
  * directly, past any hook. @return 0 or -errno. */
 int hca_segment_map_again(const void *from, size_t size, void *to);
 
-/* valgrind's search for leaks, which comes after this, would read the whole
- * segment and so fill its holes: gigabytes, for minutes. What is hidden from
- * it no one uses any more: all but the rings of this process. */
+/* Makes all but the rings of this process inaccessible; only these are still in
+ * use. valgrind's search for leaks, which comes after this, would read the
+ * whole segment and so fill its holes: gigabytes, for minutes. */
 void hca_segment_hide(void);
 
 #endif

@@ -50,7 +50,7 @@ void hca_timer_cleanup(void)
 void hca_timer_forked(void)
 {
     pthread_mutex_init(&hca_timer_mutex, NULL);
-    pthread_cond_init(&hca_timer_idle, NULL); /* without who waited there */
+    pthread_cond_init(&hca_timer_idle, NULL); /* drops its waiters */
     hca_timers        = NULL;
     hca_timer_running = NULL;
 }
@@ -120,7 +120,7 @@ void hca_timer_cancel(struct hca_timer *timer)
         if (hca_timer_running != timer) {
             break;
         }
-        /* it may arm itself again before it ends: look once more */
+        /* it may arm itself again before it ends: look again */
         pthread_cond_wait(&hca_timer_idle, &hca_timer_mutex);
     }
     pthread_mutex_unlock(&hca_timer_mutex);

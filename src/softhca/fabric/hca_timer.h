@@ -19,12 +19,12 @@ struct hca_timer {
  * held; it may arm the timer again. */
 void hca_timer_arm(struct hca_timer *timer, uint64_t due);
 
-/* When it returns, fn does not run and will not. Not from inside fn. */
+/* Returns when @fn does not run and will not. Not from inside @fn. */
 void hca_timer_cancel(struct hca_timer *timer);
 
 uint64_t hca_time_ns(void);
 
-/* Has @enter called before the function of each timer, and @leave after it.
+/* Sets functions called before (@enter) and after (@leave) that of each timer.
  * Once, before the first timer is armed. */
 void hca_timer_set_bracket(void (*enter)(void), void (*leave)(void));
 
@@ -36,10 +36,10 @@ int hca_timer_init(void);
 /* Closes it. */
 void hca_timer_cleanup(void);
 
-/* In a forked child, after that: no timer of the parent's runs here. */
+/* In a forked child, after hca_timer_cleanup(): drops the parent's timers. */
 void hca_timer_forked(void);
 
-/* Runs what is due; called by the helper when the timerfd is readable. */
+/* Runs timers that are due; the helper calls it if the timerfd is readable. */
 void hca_timer_expire(void);
 
 #endif

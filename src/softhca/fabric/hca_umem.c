@@ -21,14 +21,14 @@
 
 #define UMEM_PAGE  4096ul
 #define UMEM_STACK 65536ul
-#define UMEM_MAX   (1ul << 56) /* beyond all that a program has */
+#define UMEM_MAX   (1ul << 56) /* beyond every address of a program */
 
-/* Room in the arena for pages of the program that lie close to each other, be
- * they shared by now or not: what an allocator hands out next often begins in
- * the page where the last piece ended, and has to be one piece there, too. So
- * much is kept before and behind the first piece. It is taken from what all
- * processes have: of the spans of a process the first ones have most, as long as
- * half of the arena is nobody's. */
+/* Room in the arena for pages of the program that lie close to each other,
+ * shared by now or not: an allocator often begins a piece in the page where the
+ * last one ended, and the two must be one piece in the arena, too. So much is
+ * kept before and behind the first piece. All processes take it from one arena:
+ * the first spans of a process get most, as long as half of the arena is
+ * free. */
 #define UMEM_ROOM_MOST  (2ul << 20)
 #define UMEM_ROOM       (128 * 1024ul)
 #define UMEM_ROOM_LEAST (16 * 1024ul)
@@ -37,7 +37,7 @@
 
 struct hca_span {
     uintptr_t        start, end;
-    char            *base;       /* in the arena: what lies at `start` */
+    char            *base;       /* address of `start` in the arena */
     unsigned         num_shared; /* pages that have users */
     struct hca_span *next;
     uint32_t         users[];    /* umems, of each page */
@@ -47,7 +47,7 @@ static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hca_span *hca_spans;
 static unsigned hca_num_spans;
 
-/* Puts the pages at `from` in place of those at `to`, in one step. */
+/* Moves the pages at @from over those at @to, in one step. */
 static int hca_umem_move(void *from, size_t size, void *to)
 {
     long ret = syscall(SYS_mremap, from, size, size,
@@ -56,7 +56,7 @@ static int hca_umem_move(void *from, size_t size, void *to)
     return (ret < 0) ? -errno : 0;
 }
 
-/* As the kernel copies: what is not there is an error and no fault. */
+/* Copies by the kernel: a missing page is an error and no fault. */
 static int hca_umem_copy(void *to, void *from, size_t size)
 {
     struct iovec local  = {to, size};
@@ -67,7 +67,7 @@ static int hca_umem_copy(void *to, void *from, size_t size)
     return (ret == (ssize_t)size) ? 0 : -EFAULT;
 }
 
-/* The exchange itself needs the stack from here on downwards. */
+/* The exchange itself needs the stack from @frame on downwards. */
 static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
 {
     uintptr_t start = (uintptr_t)umem->pages;
@@ -75,7 +75,7 @@ static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
     return (frame >= start) && (frame - UMEM_STACK < start + umem->size);
 }
 
-/* Neither this process nor a peer (hca_mem.c) writes there meanwhile. */
+/* Keeps this process and peers (hca_mem.c) from writing there. */
 static int hca_umem_freeze(void *pages, size_t size)
 {
     int ret = hca_trap_install();
@@ -93,8 +93,8 @@ static void hca_umem_thaw(void)
     hca_trap_thaw();
 }
 
-/* Nobody writes to the pages between their copy and their exchange. That they
- * can be read is found out before their protection changes. */
+/* No thread or peer writes to the pages between their copy and their exchange.
+ * A first copy shows if they are readable, before the protection changes. */
 static int hca_umem_exchange(char *pages, size_t size, char *base)
 {
     int ret = hca_umem_copy(base, pages, size);
@@ -121,7 +121,7 @@ out:
     return ret;
 }
 
-/* Pages that others have as well would be theirs alone afterwards. */
+/* Rejects pages shared with others: they would be private afterwards. */
 static int hca_umem_check(char *pages, size_t size, bool writes)
 {
     struct hca_range range = {
@@ -140,7 +140,7 @@ static int hca_umem_check(char *pages, size_t size, bool writes)
     return (range.is_shared || !(range.prot & PROT_WRITE)) ? -EOPNOTSUPP : 0;
 }
 
-/* A private copy in place of a run of shared pages. */
+/* Puts a private copy in place of a run of shared pages. */
 static int hca_umem_make_private(char *pages, size_t size)
 {
     void *copy = (void*)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
@@ -168,17 +168,18 @@ static int hca_umem_make_private(char *pages, size_t size)
     return ret;
 }
 
-/* --- what is shared ------------------------------------------------------- */
+/* --- shared pages --------------------------------------------------------- */
 
-/* The program may have unmapped its pages, and something else may lie there:
- * what counts is what is still the arena's at the right place. */
+/* The program may have unmapped its pages, and mapped something else there:
+ * only pages count that are still the arena's, at the right place. */
 struct hca_umem_part {
     const struct hca_span *span;
     uintptr_t              start, end;
-    size_t                 size; /* of it that is still there */
+    size_t                 size; /* bytes that are still there */
 };
 
-/* Cuts the part to what of it is in the mapping. @return whether some is. */
+/* Cuts the part to its overlap with @vma. @return true if that has pages of the
+ * span. */
 static bool hca_umem_cut(const struct hca_vma *vma, struct hca_umem_part *part)
 {
     uint64_t offset;
@@ -227,7 +228,8 @@ static char *hca_span_mem(const struct hca_span *span, uintptr_t addr)
     return span->base + (addr - span->start);
 }
 
-/* The end of the run of pages from `page` on that have users, or have none. */
+/* Returns the end of the run of pages from @page on that all have users, or all
+ * have none. */
 static uintptr_t hca_span_run(struct hca_span *span, uintptr_t page,
                               uintptr_t end)
 {
@@ -240,7 +242,7 @@ static uintptr_t hca_span_run(struct hca_span *span, uintptr_t page,
     return page;
 }
 
-/* Bytes of the range that are shared by way of this span. */
+/* Returns the bytes of the range that are shared by way of this span. */
 static size_t hca_span_shared(struct hca_span *span, uintptr_t start,
                               uintptr_t end)
 {
@@ -300,7 +302,7 @@ static void hca_span_destroy(struct hca_span *span)
     free(span);
 }
 
-/* What is shared already has to lie in one span, and the rest to fit in. */
+/* Pages that are shared already must lie in one span that fits the rest. */
 static int hca_umem_find_span(struct hca_umem *umem)
 {
     uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size;
@@ -330,7 +332,7 @@ static int hca_umem_find_span(struct hca_umem *umem)
     return (umem->span != NULL) ? 0 : -ENOMEM;
 }
 
-/* Takes a user of each page away. Those that have no other go back. */
+/* Removes a user from each page. Pages without users become private. */
 static void hca_umem_drop(struct hca_span *span, uintptr_t start,
                           uintptr_t end)
 {
@@ -409,7 +411,7 @@ int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
     umem->pages = (char*)(addr & ~(UMEM_PAGE - 1));
     umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
                   ~(UMEM_PAGE - 1);
-    ret = (umem->pages == NULL) ? -EFAULT /* nobody has the first page */ :
+    ret = (umem->pages == NULL) ? -EFAULT /* page 0 is never mapped */ :
           hca_umem_is_stack(umem, (uintptr_t)__builtin_frame_address(0)) ?
           -EINVAL : 0;
     if (ret == 0) {
@@ -463,12 +465,12 @@ void hca_umem_abandon(void)
                       &(struct hca_umem_part){span, span->start, span->end,
                                               0});
     }
-    hca_spans     = NULL; /* their umems lead to them still */
+    hca_spans     = NULL; /* their umems still point to them */
     hca_num_spans = 0;
     pthread_mutex_unlock(&hca_umem_mutex);
 }
 
-/* There is one thread, and a lock that another may have held. */
+/* The child has one thread, and a lock that another may have held. */
 void hca_umem_forked(void)
 {
     pthread_mutex_init(&hca_umem_mutex, NULL);

@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * softhca-sweep PID: removes what killed processes leave in the run-time
- * folder, for as long as the command lives that dcx-run becomes (PID), and
+ * softhca-sweep PID: removes the directories that killed processes leave in the
+ * run-time folder, as long as the command lives that dcx-run becomes (PID), and
  * after it until the folder has no process directory any more. Processes that
- * end in order remove their own, and each that starts those of the dead: this
- * is for when all are killed and none starts.
+ * end in order remove their own directories, and each one that starts removes
+ * those of the dead: the sweeper is for when all are killed and none starts.
  *
- * It prints the pid that it goes on with, behind the back of the command, in
- * a session of its own. Several may serve one folder: they meet only in its
- * lock. Each sleeps until a process of the folder, or the command, ends, or
- * one starts; nothing is kept between two looks at the folder.
+ * It goes on in the background, detached from the command, in a session of its
+ * own, and prints its pid. Several may serve one folder: they share nothing but
+ * its lock. Each sleeps until a process of the folder, or the command, ends, or
+ * one starts; it keeps no state between two looks at the folder.
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
@@ -28,8 +28,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* More than the usual limit of descriptors; those beyond it are seen when one
- * of the others ends. */
+/* More than the usual limit of descriptors; further processes are looked at
+ * when one of the others ends. */
 #define SWEEP_MAX 1024
 
 enum {
@@ -66,7 +66,7 @@ static void sweep_detach(void)
     }
     setsid();
     if (chdir("/") < 0) {
-        /* then it keeps that file system busy */
+        /* a sweeper that stays there keeps that file system busy */
     }
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         (null < 0) ? hca_sys()->close(fd) : hca_sys()->dup2(null, fd);
@@ -76,8 +76,8 @@ static void sweep_detach(void)
     }
 }
 
-/* A descriptor that can be read when the folder gets a new directory, goes, or
- * is made. */
+/* Opens a descriptor that can be read when the folder gets a new directory, is
+ * removed, or is created. */
 static int sweep_watch(const char *folder)
 {
     const uint32_t inside = IN_CREATE | IN_DELETE_SELF | IN_ONLYDIR;
@@ -92,9 +92,9 @@ static int sweep_watch(const char *folder)
     return fd;
 }
 
-/* Whether the process has ended is asked before its lock is tried: what ends
- * in between still has its pidfd, which tells of it. Who has ended and yet has
- * a lock is of another pid namespace. */
+/* Checks if the process has ended before trying its lock: one that ends in
+ * between still has its pidfd, which reports it. A process that has ended but
+ * holds a lock is of another pid namespace. */
 static int sweep_look_at(const char *name, void *arg)
 {
     struct sweep *sweep = arg;
@@ -110,7 +110,7 @@ static int sweep_look_at(const char *name, void *arg)
     return 0;
 }
 
-/* @return whether there is something to wait for. */
+/* @return true if there is something to wait for. */
 static bool sweep_look(struct sweep *sweep)
 {
     const char *folder = hca_rundir_folder_path();
