@@ -11,14 +11,14 @@
 
 int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type)
 {
-    uint32_t uncounted = 0; /* nobody acknowledges those of DEVX */
+    uint32_t uncounted = 0; /* events of DEVX are not acknowledged */
 
     return ((obj->devx.chan == 0) || !(obj->devx.mask & HCA_EQE_BIT(type))) ?
            0 : hca_chan_write(obj->devx.chan, &obj->devx.cookie,
                               sizeof(obj->devx.cookie), &uncounted);
 }
 
-/* @return 0 for one of a port */
+/* @return 0 for an event of a port */
 static enum hca_eqe_type hca_eqe_type(enum ibv_event_type type)
 {
     static const uint8_t types[] = {
@@ -58,7 +58,7 @@ static bool hca_async_match(const void *record, void *arg)
     return desc->element == *(uint64_t*)arg;
 }
 
-/* Takes back those that lie unread in a channel (0: none). @return how many. */
+/* Removes unread events of @obj from a channel (0: none). @return how many. */
 static uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj)
 {
     uint64_t element = obj->user_handle;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Async events: what happened to an object, for the program that made it and
- * for who subscribed by DEVX.
+ * Async events: they report events of an object to the program that made it
+ * and to a subscriber by DEVX.
  */
 #ifndef HCA_ASYNC_H
 #define HCA_ASYNC_H
@@ -23,17 +23,17 @@ enum hca_eqe_type {
 
 #define HCA_EQE_BIT(_type) (1ull << (_type))
 
-/* Reports an async event of `obj` on obj->async_chan, with obj->user_handle as
- * its element, and counts it in obj->events; to a subscription as well. The
- * caller holds obj->lock. */
+/* Reports an async event of @obj on obj->async_chan, with obj->user_handle as
+ * its element, and counts it in obj->events; reports it to a subscription, too.
+ * The caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
 /* Ends the async events of an object that is about to go.
- * @return those that the program has read. */
+ * @return number of events that the program has read. */
 uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj);
 
 /* Subscribes to the events of an object.
- * @return 0, -EOPNOTSUPP (another did). */
+ * @return 0, -EOPNOTSUPP (another subscription exists). */
 int hca_async_subscribe(struct hca_obj *obj,
                         const struct hca_subscription *subscription);
 

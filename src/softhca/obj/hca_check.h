@@ -1,11 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Everything that execution refuses, one row each: the error domain of the
- * NIC's half. A row says which field is meant, what was expected of it, and
- * how it is reported: the syndrome of the completion in error on this side,
- * the answer to the peer, the async event. The number of the row is the
- * vendor syndrome of the completion (ibv_wc.vendor_err), by which a test tells
- * them apart.
+ * NIC's half. A row names the field, the value expected of it, and the way it
+ * is reported: the syndrome of the completion in error on this side, the answer
+ * to the peer, the async event. The number of the row is the vendor syndrome of
+ * the completion (ibv_wc.vendor_err), by which a test distinguishes them.
  */
 #ifndef HCA_CHECK_H
 #define HCA_CHECK_H
@@ -16,7 +15,7 @@
 enum hca_check {
     HCA_OK,
 
-    /* the WQE as it stands in the ring */
+    /* fields of the WQE in the ring */
     HCA_CHECK_SQ_OVERRUN = 0x01,
     HCA_CHECK_CTRL_IDX,
     HCA_CHECK_CTRL_QPN,
@@ -50,7 +49,7 @@ enum hca_check {
     HCA_CHECK_BF_COPY,
     HCA_CHECK_BF_SHORT,
 
-    /* local keys; the order is that of enum hca_key_fault */
+    /* local mkeys; the order is that of enum hca_key_fault */
     HCA_CHECK_LKEY = 0x28,
     HCA_CHECK_LKEY_FREE,
     HCA_CHECK_LKEY_PD,
@@ -76,7 +75,7 @@ enum hca_check {
     HCA_CHECK_UMR_BIND,
     HCA_CHECK_INVAL_KEY,
 
-    /* what the requester is told by the wire */
+    /* answers that the requester gets by the wire */
     HCA_CHECK_RETRY_EXC = 0x40,
     HCA_CHECK_RNR_EXC,
     HCA_CHECK_REMOTE_INVAL,
@@ -85,7 +84,7 @@ enum hca_check {
     HCA_CHECK_FLUSH,
     HCA_CHECK_CQ,
 
-    /* what the responder refuses */
+    /* refusals of the responder */
     HCA_CHECK_NO_RECV = 0x50,
     HCA_CHECK_RQ_OVERRUN,
     HCA_CHECK_SRQ,
@@ -103,7 +102,7 @@ enum hca_check {
     HCA_CHECK_RD_ATOMIC,
     HCA_CHECK_STRIDES,
 
-    /* remote keys; the order is that of enum hca_key_fault */
+    /* remote mkeys; the order is that of enum hca_key_fault */
     HCA_CHECK_RKEY = 0x60,
     HCA_CHECK_RKEY_FREE,
     HCA_CHECK_RKEY_PD,
@@ -113,7 +112,7 @@ enum hca_check {
     HCA_CHECK_RKEY_FAULT,
     HCA_CHECK_RKEY_PIECES,
 
-    /* keys of a receive buffer; the order is that of enum hca_key_fault */
+    /* mkeys of a receive buffer; the order is that of enum hca_key_fault */
     HCA_CHECK_RECV_LKEY = 0x68,
     HCA_CHECK_RECV_LKEY_FREE,
     HCA_CHECK_RECV_LKEY_PD,
@@ -147,7 +146,7 @@ enum hca_check {
     HCA_CHECK_UMR_BLOCK,
     HCA_CHECK_UMR_STRIDE,
 
-    /* what a program may not want */
+    /* requests that a program may not make */
     HCA_CHECK_CQE_KEY,
     HCA_CHECK_UMR_NO_REPEAT,
     HCA_CHECK_UMR_FENCE,
@@ -164,30 +163,30 @@ enum hca_ack_code {
     HCA_ACK_INVAL,  /* invalid request */
     HCA_ACK_ACCESS, /* remote access error */
     HCA_ACK_OP,     /* remote operational error */
-    HCA_ACK_NONE    /* nobody answers */
+    HCA_ACK_NONE    /* no answer is sent */
 };
 
 struct hca_check_desc {
     const char *what;     /* the field */
-    const char *expected; /* what would have been right */
+    const char *expected; /* correct values */
     uint8_t     syndrome; /* MLX5_CQE_SYNDROME_*, of the completion here */
     uint8_t     ack;      /* enum hca_ack_code, to the peer */
     int         event;    /* enum ibv_event_type, -1 none */
 };
 
-/* A check that no row describes reads as HCA_OK. */
+/* Returns the row of a check; HCA_OK's if there is none. */
 const struct hca_check_desc *hca_check_desc(enum hca_check check);
 
-/* One log line about a WQE of a send queue. @return check. */
+/* Logs a line about a WQE of a send queue. @return check. */
 enum hca_check hca_check_wqe(enum hca_check check, uint32_t qpn, uint16_t idx,
                              uint64_t got);
 
-/* One log line about a message or a receive queue. @return check. */
+/* Logs a line about a message or a receive queue. @return check. */
 enum hca_check hca_check_recv(enum hca_check check, uint32_t qpn,
                               uint64_t got);
 
-/* SOFTHCA_STRICT=1: fields that hardware ignores have to be zero as well. Off
- * by default: UCX's own mlx5 transports leave there what the ring held. */
+/* SOFTHCA_STRICT=1: fields that hardware ignores must be zero, too. Off by
+ * default: UCX's own mlx5 transports leave old contents of the ring there. */
 extern bool hca_strict;
 
 /* Reads SOFTHCA_STRICT; called once, when the first UAR is mapped. */

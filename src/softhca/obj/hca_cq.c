@@ -21,7 +21,8 @@ uint64_t hca_cq_timestamp(void)
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* Of several that wait for one that is stopped, each would say so. */
+/* True once only: of several threads that wait for a stopped one, one reports
+ * it. */
 bool hca_cq_to_error(struct hca_cq *cq)
 {
     return !__atomic_exchange_n(&cq->overrun, true, __ATOMIC_ACQ_REL);
@@ -33,7 +34,8 @@ void hca_cq_fail(struct hca_cq *cq)
     hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
 }
 
-/* It was not to be had: there is none, or it is given up, once. */
+/* Handles a CQ that could not be locked: there is none, or it is put in error,
+ * once. */
 static __attribute__((noinline)) void hca_cq_held_up(uint32_t cqn)
 {
     struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
@@ -70,7 +72,7 @@ static uint32_t hca_cq_purge_comp(uint32_t chan, const struct hca_cq *cq)
                           hca_cq_match_comp, &handle);
 }
 
-/* From here on it reports nothing. */
+/* Stops all reports of the CQ. */
 static void hca_cq_end_events(struct hca_cq *cq, struct hca_cq_events *events)
 {
     uint32_t chan = cq->chan;

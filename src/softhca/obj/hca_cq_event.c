@@ -27,8 +27,8 @@ struct hca_cq_timer {
 
 static struct hca_cq_timer hca_cq_timers[HCA_CQ_TIMERS];
 
-/* The queue stays armed until the event is out: for the next completion, if
- * it cannot be written, or its writer is killed before. */
+/* The queue stays armed until the event is written: the next completion tries
+ * again if it cannot be written, or its writer is killed before. */
 static void hca_cq_fire(struct hca_cq *cq)
 {
     struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->obj.user_handle};
@@ -59,9 +59,9 @@ static void hca_cq_timer_fn(struct hca_timer *timer)
     }
 }
 
-/* Only the owner's helper lasts as long as the queue; that of a peer may end
+/* Only the owner's helper lives as long as the queue; that of a peer may end
  * with its process before the timer is due.
- * @return false if it is not to be held back, or no timer is left. */
+ * @return false if it is not to be held back, or no timer is free. */
 static bool hca_cq_hold_back(struct hca_cq *cq)
 {
     if (cq->obj.proc != hca_self) {
@@ -107,7 +107,7 @@ void hca_cq_notify(struct hca_cq *cq, bool solicited)
     }
 }
 
-/* Completions that the program had not seen when it armed. */
+/* Returns true for completions that the program had not seen when it armed. */
 static bool hca_cq_has_news(const struct hca_cq *cq, uint32_t ci)
 {
     uint32_t pi = cq->armed_se ? cq->solicited_pi : cq->pi;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CQE compression: which completions go together, and what a mini CQE says of
- * each. See hca_cq_mini.h.
+ * CQE compression: which completions go together, and the contents of mini
+ * CQEs. See hca_cq_mini.h.
  */
 #include "hca_cq_mini.h"
 
@@ -29,7 +29,7 @@ bool hca_mini_is_plain(const struct hca_cqe *cqe)
     }
 }
 
-/* A mini CQE of a send has its index and opcode; receives are counted on. */
+/* Mini CQEs of sends have their index and opcode; receives are consecutive. */
 static bool hca_minis_follows(const struct hca_minis *minis,
                               const struct hca_cqe *cqe)
 {
@@ -53,7 +53,7 @@ bool hca_minis_take(const struct hca_minis *minis, const struct hca_cqe *cqe)
            hca_minis_follows(minis, cqe);
 }
 
-/* Neither hash nor checksum is known of what is not Ethernet: 0. */
+/* Only Ethernet has a hash and a checksum: they are 0. */
 void hca_minis_add(struct hca_minis *minis, const struct hca_cqe *cqe)
 {
     struct prm_mini_cqe *mini = &minis->minis[minis->num];

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completions are added under the CQ's lock, in whatever thread of whatever
- * process has them.
+ * Completions are added under the CQ's lock, in the thread and process that
+ * executes.
  */
 #define _GNU_SOURCE
 #include "hca_cq.h"
@@ -24,8 +24,9 @@ static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
     hca_cq_advance(cq, 1);
 }
 
-/* An entry is the program's with its last word; it counts after that. What is
- * held is for one index: at another, it was counted, and not yet forgotten. */
+/* An entry is valid with its last word, and counted after that. Completions are
+ * held for the index minis->pi: at another index they were counted already, but
+ * not yet dropped. */
 void hca_cq_repair(void *obj)
 {
     struct hca_cq *cq       = obj;
@@ -45,7 +46,7 @@ void hca_cq_repair(void *obj)
     hca_cq_notify_late(cq);
 }
 
-/* @param num  completions that are held */
+/* @param num  completions held */
 static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
 {
     return hca_cq_index(cq->pi + num - hca_cq_consumer(cq)) >=
@@ -65,7 +66,7 @@ static int hca_cq_overrun(struct hca_cq *cq)
 
 /* --- compression ---------------------------------------------------------- */
 
-/* One alone is an entry like others. */
+/* Writes a single held completion as a plain entry. */
 static void hca_cq_close_locked(struct hca_cq *cq)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
@@ -84,7 +85,7 @@ static void hca_cq_close_locked(struct hca_cq *cq)
     }
 }
 
-/* @return false if it is to be written, after what is held. */
+/* @return false if @cqe must be written, after the held completions. */
 static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
@@ -117,7 +118,7 @@ void hca_cq_close(uint32_t cqn)
     }
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- all queues ----------------------------------------------------------- */
 
 static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
@@ -164,8 +165,8 @@ unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
     return ((cq->ring.log_stride == 7) && (scatter >= 64)) ? 64 : 32;
 }
 
-/* The RESIZE_CQ entry takes an index of its own: the library copies what it
- * has not polled to index + 1 of the new ring and goes on behind it
+/* The RESIZE_CQ entry takes an index of its own: the library copies the entries
+ * not polled yet to index + 1 of the new ring and continues behind them
  * (mlx5_cq_resize_copy_cqes()). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
 {

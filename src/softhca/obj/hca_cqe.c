@@ -90,7 +90,7 @@ static void hca_cqe_count(struct hca_cq *cq, uint8_t opcode, uint64_t length)
                  length);
 }
 
-/* The first half of an entry of 128 bytes is written for data, or padded. */
+/* Entries of 128 bytes have their first half written for data, or padded. */
 static unsigned hca_cqe_length(const struct hca_cq *cq,
                                const struct hca_cqe *cqe)
 {
@@ -100,8 +100,8 @@ static unsigned hca_cqe_length(const struct hca_cq *cq,
     return (has_data || cq->is_padded) ? 128 : 64;
 }
 
-/* The owner bit makes the entry valid: it goes last, with all that was
- * written for this message before it. Pairs with the poller's barrier. */
+/* The owner bit makes the entry valid: it goes last, after all earlier writes
+ * of this message. Pairs with the poller's barrier. */
 void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
 {
     uint32_t pi     = hca_cq_index(cq->pi);

@@ -28,9 +28,9 @@ struct hca_cqe {
     uint32_t    src_qpn;
     uint32_t    imm;       /* as on the wire */
     uint32_t    byte_cnt;
-    const void *data;      /* NULL, or up to 64 bytes to go inline */
+    const void *data;      /* NULL, or up to 64 bytes, stored inline */
     uint8_t     data_len;  /* as hca_cq_inline_room() allows */
-    bool        wide;      /* data: to the first half of 128, however few */
+    bool        wide;      /* data: always to the first half of 128 */
     uint8_t     app, app_op; /* tag matching: PRM_CQE_TM_* */
     uint16_t    app_info;    /* app: of this entry of the list */
     uint16_t    stride;      /* app: from this stride of the receive on */

@@ -3,9 +3,9 @@
  * Protection domains, XRC domains and device memory: see hca_domain.h.
  *
  * Processes that open an XRC domain through the same inode share it: each has
- * an object of its own, and all say the same domain number, that of the first,
+ * an object of its own, and all have the same domain number, that of the first,
  * in obj.user_handle. So a domain outlives its first opener. Two that open at
- * the same moment might both find none; each then looks again, and the one with
+ * the same moment may both find none; each then looks again, and the one with
  * the higher number takes that of the lower.
  */
 #include "hca_domain.h"

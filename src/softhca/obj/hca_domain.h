@@ -12,10 +12,10 @@
 int hca_pd_create(unsigned dev, const struct hca_name *name,
                   struct hca_pd **pd_p);
 
-/* Notes that another process has asked for it. */
+/* Records that another process has asked for it. */
 void hca_pd_share(struct hca_pd *pd);
 
-/* Counts address handles of its owner: `n` more, or less. */
+/* Counts address handles of its owner: adds @n, which may be negative. */
 void hca_pd_count_ahs(struct hca_pd *pd, int n);
 
 struct hca_dm_spec {
@@ -28,10 +28,10 @@ struct hca_dm_spec {
 /* @return 0, -ENOMEM. */
 int hca_dm_create(const struct hca_dm_spec *spec, struct hca_dm **dm_p);
 
-/* Notes whether another process may have it mapped. */
+/* Records if another process may have it mapped. */
 void hca_dm_set_shared(struct hca_dm *dm, bool is_shared);
 
-/* Counts regions on it: `n` more, or less. */
+/* Counts regions on it: adds @n, which may be negative. */
 void hca_dm_count_regions(struct hca_dm *dm, int n);
 
 struct hca_xrcd_spec {
@@ -39,10 +39,10 @@ struct hca_xrcd_spec {
     uint64_t st_dev, st_ino; /* 0, 0: private to its opener */
 };
 
-/* @return the number of the domain that there is for an inode, 0 if none. */
+/* @return the number of the domain of an inode, 0 if there is none. */
 uint32_t hca_xrcd_find(const struct hca_xrcd_spec *spec);
 
-/* Opens a domain, under number `xrcdn` if that is not 0. @return 0, -ENOMEM. */
+/* Opens a domain, with number @xrcdn if that is not 0. @return 0, -ENOMEM. */
 int hca_xrcd_create(const struct hca_xrcd_spec *spec, uint32_t xrcdn,
                     struct hca_xrcd **xrcd_p);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Walks over layouts of indirect keys; called for each use of one, with the key
- * held. Entries of no length (a list is padded with them) are passed over.
+ * Walks over layouts of indirect mkeys; called for each use of one, with the
+ * mkey held. Entries of length 0 (padding of a list) are skipped.
  */
 #include "hca_layout.h"
 
@@ -14,7 +14,7 @@ static uint64_t hca_layout_size(const struct hca_layout *layout,
     return (layout->shift != 0) ? 1ull << layout->shift : klm->length;
 }
 
-/* Entries are passed over until the one that `skip` bytes lead into. */
+/* Skips entries until the one that contains the byte at @skip. */
 static void hca_layout_settle(struct hca_layout *layout)
 {
     for (; layout->entry < layout->num; layout->entry++) {
@@ -27,8 +27,8 @@ static void hca_layout_settle(struct hca_layout *layout)
     }
 }
 
-/* The last entry that begins at `skip` or before: a walk through rows seeks for
- * each of them, so not by the entries one after the other. */
+/* Finds the last entry that begins at @skip or before, by bisection: a walk
+ * through rows seeks for each of them. */
 static void hca_layout_find(struct hca_layout *layout)
 {
     uint32_t end = layout->num, at, middle;
@@ -48,8 +48,8 @@ static void hca_layout_find(struct hca_layout *layout)
     layout->skip -= found;
 }
 
-/* A UMR may change the key meanwhile, which who walks finds out afterwards: what is
- * decided by is read once. */
+/* A UMR may change the mkey meanwhile, which the walk detects afterwards: every
+ * field that decisions depend on is read once. */
 #define HCA_LAYOUT_ONCE(_member) __atomic_load_n(&(_member), __ATOMIC_RELAXED)
 
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
@@ -113,7 +113,7 @@ bool hca_layout_next(struct hca_layout *layout, uint64_t max,
     part->addr   = klm->addr + layout->skip;
     part->length = (left < max) ? left : max;
     if (part->length == 0) {
-        return false; /* a UMR shortened the entry just now */
+        return false; /* just shortened by a UMR */
     }
     if (layout->repeat != 0) {
         part->addr += (uint64_t)layout->row * klm->stride;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What an indirect key leads to, one run of bytes after the other: ranges of
- * other keys. Nothing is looked up here, and nothing held.
+ * Translation of an indirect mkey, one run of bytes after the other, to ranges
+ * of other mkeys. Nothing is looked up here, and nothing held.
  *
  * A list (KLM, KSM): its entries lie one behind the other. Strided: a row is
  * one block of each entry, and row r has the block of an entry r strides behind
@@ -12,16 +12,16 @@
 
 #include "hca_objs.h"
 
-/* Where a walk is. What the key says is taken once, as a UMR may change it
- * meanwhile: what is read is of no use then (hca_walk.h), but no entry is read
- * that is not there. */
+/* Position of a walk. The mkey's fields are read once, as a UMR may change them
+ * meanwhile: the result is then discarded (hca_walk.h), but no entry beyond the
+ * list is read. */
 struct hca_layout {
     const struct hca_klm *klms;
     uint32_t              num;
     uint8_t               shift;
     uint32_t              repeat, row_bytes; /* 0: a list */
     uint32_t              row, entry;
-    uint64_t              skip; /* bytes of the entry that are behind */
+    uint64_t              skip; /* bytes of the entry already passed */
 };
 
 struct hca_layout_part {
@@ -30,17 +30,17 @@ struct hca_layout_part {
     uint64_t length;
 };
 
-/* A walk that begins `offset` bytes into the key. */
+/* Begins a walk @offset bytes into the mkey. */
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset);
 
-/* The next run, of `max` bytes (not 0) or less.
- * @return false if the layout has ended, or changed; else it is not empty. */
+/* Returns the next run, of @max bytes (not 0) or less, in @part.
+ * @return false if the layout has ended, or changed; a run is never empty. */
 bool hca_layout_next(struct hca_layout *layout, uint64_t max,
                      struct hca_layout_part *part);
 
-/* Whole rows of one block that come next, if it has that length and a row has
- * no other: `max` or less. They are not passed over. */
+/* Returns how many whole rows of one block of @length bytes come next, at most
+ * @max, if a row has no other block. They are not skipped. */
 static inline uint32_t hca_layout_rows(const struct hca_layout *layout,
                                        uint64_t length, uint64_t max)
 {

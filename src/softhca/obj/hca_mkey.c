@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Lookup and check of memory keys. Nothing is locked: a use announces itself
- * in mkey->in_use and then looks whether the key is still there; destroying a
- * key does it the other way round and waits for the count.
+ * Lookup and check of memory keys. Nothing is locked: a use counts itself in
+ * mkey->in_use and then checks that the mkey is still there; the destroyer
+ * first removes the mkey and then waits for the count.
  */
 #include "hca_mkey.h"
 
@@ -15,8 +15,9 @@ void hca_mkey_release(struct hca_mkey *mkey)
 
 /* mkey->in_use is raised first, then the number is read again; both
  * sequentially consistent, as are the two steps of the destroyer. The count of
- * this process is raised before that and lowered after it: a key in use while
- * no process that lives holds any was a dead one's (hca_mkey_life.c). */
+ * this process is raised before that and lowered after it: if an mkey is in use
+ * while no live process holds any, its user was a dead process
+ * (hca_mkey_life.c). */
 struct hca_mkey *hca_mkey_hold(uint32_t key)
 {
     struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Memory keys as the data path sees them: looked up, checked, and held until
- * the bytes have moved (hca_mkey.c). And how they come to be known to it, and
- * are taken from under it (hca_mkey_life.c).
+ * the bytes have moved (hca_mkey.c). Also their creation and invalidation
+ * (hca_mkey_life.c).
  */
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
@@ -10,7 +10,7 @@
 #include "hca_objs.h"
 #include "softhca/fabric/hca_caps.h"
 
-/* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
+/* Nesting of indirect mkeys (mlx5_ifc.h: max_indirection). */
 #define HCA_MKEY_DEPTH 4u
 
 static inline unsigned hca_mkey_depth(void)
@@ -20,7 +20,7 @@ static inline unsigned hca_mkey_depth(void)
 
 struct prm_klm;
 
-/* Why a key was refused; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
+/* Reasons to refuse an mkey; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
  * and HCA_CHECK_RECV_LKEY of hca_check.h are in this order from 1 on. */
 enum hca_key_fault {
     HCA_KEY_OK,
@@ -36,18 +36,18 @@ enum hca_key_fault {
 
 #define HCA_ANY_QPN 0xffffffu /* hca_mkey.qpn: no QP in particular */
 
-/* One range to be reached through a key. */
+/* One range to be accessed through an mkey. */
 struct hca_key_use {
     uint32_t key;
     uint32_t pdn;
-    uint32_t qpn;    /* of the QP on whose behalf: windows are bound to one */
-    uint32_t access; /* IBV_ACCESS_* that it takes, 0 to read locally */
+    uint32_t qpn;    /* of the QP that uses it: windows are bound to one */
+    uint32_t access; /* IBV_ACCESS_* needed, 0 to read locally */
     uint16_t dev;
     uint64_t addr;
     uint64_t length; /* not 0 */
 };
 
-/* Whether the range lies in the key's own. */
+/* Returns true if the range lies in the mkey's own. */
 static inline bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
                                   uint64_t length)
 {
@@ -68,35 +68,36 @@ static inline bool hca_mkey_is_relaxed(const struct hca_mkey *mkey)
            (mkey->access & IBV_ACCESS_RELAXED_ORDERING);
 }
 
-/* Holds the key until hca_mkey_release(): it stays as it is, even if it is
+/* Holds the mkey until hca_mkey_release(): it stays unchanged, even if it is
  * destroyed meanwhile. @return NULL if there is none. */
 struct hca_mkey *hca_mkey_hold(uint32_t key);
 void hca_mkey_release(struct hca_mkey *mkey);
 
-/* The key without a hold on it: between hca_walk_enter() and hca_walk_leave()
- * (hca_walk.h). @return NULL if there is none. */
+/* Finds an mkey without holding it: between hca_walk_enter() and
+ * hca_walk_leave() (hca_walk.h). @return NULL if there is none. */
 const struct hca_mkey *hca_mkey_find(uint32_t key);
 
-/* Tells if there is such a key, and it leads to others. */
+/* Returns true if there is such an mkey, and it is indirect. */
 bool hca_mkey_is_indirect(uint32_t key);
 
-/* Whether a key that is held allows a use, but for what it leads to. */
+/* Checks if an mkey that is held allows a use. Ignores the mkeys that it leads
+ * to. */
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Invalidates a key that allows it (a window of type 2, some indirect ones) for
- * a WQE of a QP, or for a message to it. @return HCA_KEY_OK or why not. */
+/* Invalidates an mkey that allows it (a window of type 2, some indirect ones)
+ * for a WQE of a QP, or for a message to it. @return HCA_KEY_OK or a fault. */
 enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use);
 enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
 
-/* Key of an mkey: its number and its variant. */
+/* Returns the key of an mkey: its number and its variant. */
 uint32_t hca_key(const struct hca_mkey *mkey);
 
 struct hca_mkey_spec {
     unsigned        dev;
     uint8_t         type;          /* enum hca_mkey_type */
-    bool            has_variant;   /* the program chose that; else the key is
-                                    * none that libmlx5 takes for "no key" */
+    bool            has_variant;   /* the program chose it; else the key is one
+                                    * that libmlx5 does not take for "no key" */
     uint8_t         variant;
     bool            is_free;       /* no translation yet */
     bool            implicit_odp;
@@ -108,29 +109,29 @@ struct hca_mkey_spec {
     uint64_t        iova, va, length;
     struct hca_name name;          /* MR */
     uint8_t         klm_shift;     /* INDIRECT: log2 of the bytes of an entry;
-                                    * 0: as entries say */
-    uint32_t        num_klms, max_klms; /* entries, and room for a UMR's */
+                                    * 0: entries have lengths */
+    uint32_t        num_klms, max_klms; /* entries, and room for a UMR */
     const struct prm_klm *klms;    /* the entries */
 };
 
 /* @return 0, -ENOMEM. */
 int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p);
 
-/* Gives a region another translation, other rights and another domain, after
- * the accesses that had begun before: REREG_MR. The key stays. */
+/* Changes a region's translation, rights and domain, after the end of accesses
+ * that had begun before: REREG_MR. The key stays. */
 void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
-/* Takes the translation away (mkey->is_free) and waits for the accesses that
- * had begun before. Those of a process that died never end: not for them.
- * @return false if one of a process that lives did not end either, as that is
- * stopped: the mkey, and what belongs to it, has to stay as it is. */
+/* Removes the translation (mkey->is_free) and waits for the accesses that had
+ * begun before. Those of a dead process never end: it does not wait for them.
+ * @return false if an access of a live process did not end, as that is stopped:
+ * the mkey, and all that belongs to it, must stay as it is. */
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
-/* Takes an mkey back once no access is under way on it; if one does not end,
- * its slot is lost until the process ends. */
+/* Frees an mkey once no access is under way on it; if one does not end, its
+ * slot leaks until the process ends. */
 void hca_mkey_destroy(struct hca_mkey *mkey);
 
-/* In a forked child: nobody waits for anything. */
+/* In a forked child: no thread waits for anything. */
 void hca_mkey_forked(void);
 
 #endif

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Keys of memory regions and windows: how they come to be known to execution,
- * and how they are taken from under it. An access of any process raises
- * in_use, then looks whether the key is good (hca_mkey.c); here the key is
- * made bad first, then in_use is waited for.
+ * Mkeys of memory regions and windows: their creation and invalidation. An
+ * access of any process raises in_use, then checks that the mkey is valid
+ * (hca_mkey.c); here the mkey is invalidated first, then in_use is waited for.
  */
 #define _GNU_SOURCE
 #include "hca_mkey.h"
@@ -23,7 +22,7 @@
 /* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
 #define HCA_INVALID_KEY 0x100u
 
-/* One WQE changes a key in far less. */
+/* One WQE changes an mkey in far less. */
 #define HCA_UMR_SECONDS 2
 
 uint32_t hca_key(const struct hca_mkey *mkey)
@@ -31,7 +30,7 @@ uint32_t hca_key(const struct hca_mkey *mkey)
     return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
 }
 
-/* Numbers are too large for a chosen variant to make HCA_INVALID_KEY. */
+/* No number is so small that a chosen variant makes HCA_INVALID_KEY of it. */
 static void hca_mkey_set_variant(struct hca_mkey *mkey,
                                  const struct hca_mkey_spec *spec)
 {
@@ -57,7 +56,7 @@ static void hca_mkey_set_region(struct hca_mkey *mkey,
     mkey->length       = spec->length;
 }
 
-/* Room for the entries that are given, or for all that a UMR may. */
+/* Allocates room for the given entries, or for the most that a UMR may set. */
 static bool hca_mkey_alloc_klms(struct hca_mkey *mkey,
                                 const struct hca_mkey_spec *spec)
 {
@@ -116,8 +115,8 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
     return 0;
 }
 
-/* Tells if a process that lives uses any key this moment.
- * @param is_asked  by hca_proc_lives(), which costs time */
+/* Returns true if a live process uses any mkey this moment.
+ * @param is_asked  check by hca_proc_lives(), which costs time */
 static bool hca_mkeys_held(bool is_asked)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
@@ -139,7 +138,7 @@ static void hca_mkey_pause(void)
     syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
 }
 
-/* Waits until no process that lives uses the key.
+/* Waits until no live process uses the mkey.
  * @return false if that takes too long. */
 static bool hca_mkey_drain(struct hca_mkey *mkey)
 {
@@ -160,7 +159,8 @@ static bool hca_mkey_drain(struct hca_mkey *mkey)
     return true;
 }
 
-/* One waits at a time: each sends new walks where it does not wait itself. */
+/* One thread waits at a time: each sends new walks to the count that it does
+ * not wait for. */
 static pthread_mutex_t hca_mkey_walks_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void hca_mkey_forked(void)
@@ -199,8 +199,8 @@ static bool hca_mkey_drain_turn(unsigned owner, unsigned turn)
     return is_done;
 }
 
-/* Waits for walks that came to it over an indirect key (hca_walk.h). New ones
- * take the other turn, so that an end comes. */
+/* Waits for walks that reached it over an indirect mkey (hca_walk.h). New ones
+ * use the other count, so that the wait ends. */
 static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
 {
     unsigned owner = mkey->obj.proc;
@@ -212,8 +212,8 @@ static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
     return is_done;
 }
 
-/* Ends what UMR does to the key: one under way before, as it writes what the key
- * leads to and may make it good again. Others, of memory, are not locked.
+/* Ends UMRs of the mkey: waits for one under way, as it writes the layout of the
+ * mkey and may validate it again. Mkeys of memory have none and are not locked.
  * @return false if that takes too long. */
 static bool hca_mkey_end_umr(struct hca_mkey *mkey)
 {

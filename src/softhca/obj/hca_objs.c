@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Functions of objects that go by their place in a table, and of paths; see
+ * Functions of objects that depend on their slot in a table, and of paths; see
  * hca_objs.h.
  */
 #include "hca_objs.h"
@@ -19,7 +19,7 @@ bool hca_qp_is_stuck(struct hca_qp *qp)
     return hca_obj_is_stuck(HCA_KIND_QP, qp);
 }
 
-/* The first block would have the numbers 0 and 1, which are not for this. */
+/* The first block is not used: it would have the numbers 0 and 1. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns)
 {
     return (hca_obj_index(HCA_KIND_QPNS, qpns) + 1) << HCA_QPNS_LOG_COUNT;
@@ -42,8 +42,8 @@ bool hca_dm_keep(const struct hca_dm *dm)
 
 /* --- paths: LIDs; on RoCE, or with a GRH, GIDs and MACs ------------------- */
 
-/* The GID has to be one of `to`, of the kind that the source GID has: RoCE v1
- * and v2 are different protocols. */
+/* The GID must be one of @to, of the same type as the source GID: RoCE v1 and
+ * v2 are different protocols. */
 static bool hca_path_gid_leads(const struct hca_path *path, unsigned from,
                                unsigned to)
 {

@@ -27,10 +27,10 @@ struct hca_ring {
 enum hca_pcie_what {
     HCA_PCIE_MMIO,       /* stores to a register of a queue */
     HCA_PCIE_WQE,        /* reads of WQEs */
-    HCA_PCIE_WQE_WAIT,   /* reads of WQEs that nothing goes out before */
-    HCA_PCIE_LIST,       /* reads of the translations that WQEs name */
-    HCA_PCIE_GATHER,     /* reads of what is sent or written */
-    HCA_PCIE_RESULT,     /* writes of what was read, or of an atomic's result */
+    HCA_PCIE_WQE_WAIT,   /* reads of WQEs that sending has to wait for */
+    HCA_PCIE_LIST,       /* reads of translations that WQEs name */
+    HCA_PCIE_GATHER,     /* reads of data to send or write */
+    HCA_PCIE_RESULT,     /* writes of data read, or of an atomic's result */
     HCA_PCIE_RECV_WQE,
     HCA_PCIE_RECV_DBREC,
     HCA_PCIE_REMOTE,     /* reads of a peer: its RDMA READs and atomics */
@@ -41,14 +41,14 @@ enum hca_pcie_what {
 };
 
 struct hca_pcie_count {
-    uint64_t times, bytes, lines; /* lines of 64 bytes that are touched */
+    uint64_t times, bytes, lines; /* lines of 64 bytes */
 };
 
 struct hca_pcie {
     struct hca_pcie_count counts[HCA_NUM_PCIE];
-    bool     is_rung; /* and the WQE was not executed yet */
-    uint16_t known; /* receives that the doorbell record told of */
-    uint64_t line;  /* that of the last receive WQE, and 1 */
+    bool     is_rung; /* its WQE was not executed yet */
+    uint16_t known; /* receives posted by the doorbell record */
+    uint64_t line;  /* 1 + line of the last receive WQE */
 };
 
 /* XRC domain; shared by the processes that opened it on one inode. */
@@ -57,20 +57,20 @@ struct hca_xrcd {
     uint64_t       st_dev, st_ino; /* 0, 0: private to its opener */
 };
 
-/* Numbers that no QP has. All of theirs lie above those of the first life of a
- * slot, which there is none of. */
+/* A block of numbers that no QP has: numbers of the first life of QP slots. All
+ * QPs have larger numbers, those of later lives. */
 struct hca_qpns {
     struct hca_obj obj;
 };
 
-#define HCA_QPNS_LOG_COUNT 5u /* numbers of one */
+#define HCA_QPNS_LOG_COUNT 5u /* numbers of one object */
 
-/* Live ones on the fabric, at the most */
+/* Most live objects on the fabric */
 #define HCA_MAX_QPS     ((1u << 16) - 1)
 #define HCA_LOG_MAX_PDS 18u
 #define HCA_LOG_MAX_DMS 13u
 
-/* Protection domain: obj.num is what keys and queues name it by. */
+/* Protection domain: mkeys and queues name it by obj.num. */
 struct hca_pd {
     struct hca_obj  obj;
     struct hca_name name;
@@ -88,7 +88,7 @@ struct hca_dm {
     uint64_t        length;
 };
 
-/* Memory key. What an RDMA or a scatter entry may reach through it. */
+/* Memory key: its kind says which memory it leads to. */
 enum hca_mkey_type {
     HCA_MKEY_MR,       /* [start, start + length) at va, of the owner */
     HCA_MKEY_NULL,     /* reads zeros, writes vanish */
@@ -98,8 +98,8 @@ enum hca_mkey_type {
 
 /* Entry of an indirect key: a range, or one block of each row (`repeat`). */
 struct hca_klm {
-    uint64_t addr;  /* in the space of `key` */
-    uint64_t start; /* bytes of the entries before it; in a row, if there are */
+    uint64_t addr;  /* in the address space of `key` */
+    uint64_t start; /* bytes of earlier entries; in a row, if there are any */
     union {
         uint32_t     length;
         struct {
@@ -114,8 +114,8 @@ struct hca_klm {
 
 struct hca_mkey {
     struct hca_obj   obj;   /* obj.num is the 24-bit index */
-    /* accesses under way; dereg waits for 0. Lives on with the slot, since one
-     * that comes late may count itself in and out again. */
+    /* accesses under way; dereg waits for 0. Survives the slot's life, since a
+     * late access may count itself in and out again. */
     _Atomic(uint32_t) in_use;
     uint8_t          type;
     uint8_t          variant; /* low 8 bits of the key */
@@ -125,22 +125,22 @@ struct hca_mkey {
                                * it */
     bool             local_inv_ok; /* LOCAL_INV may invalidate it */
     bool             remote_inv_ok; /* SEND with invalidate may do so */
-    bool             no_local_read; /* nothing is gathered from it */
+    bool             no_local_read; /* it cannot be gathered from */
     uint32_t         access;  /* enum ibv_access_flags */
     uint32_t         pdn;
     uint32_t         qpn;     /* 0xffffff: of any QP (type 2 MW binds one) */
-    uint64_t         iova;    /* first address a user of the key names */
-    uint64_t         va;      /* address in the owner's memory of iova */
+    uint64_t         iova;    /* its first address in WQEs */
+    uint64_t         va;      /* address of iova in the owner's memory */
     uint64_t         length;
     uint32_t         base_key;  /* MW: key of the region it is bound to */
     uint64_t         base_addr; /* MW: its start in that region */
     uint32_t         num_klms;  /* INDIRECT: entries */
-    uint8_t          klm_shift; /* INDIRECT: log2 of the bytes of an entry; 0: as
-                                 * entries say */
+    uint8_t          klm_shift; /* INDIRECT: log2 of the bytes of an entry; 0:
+                                 * entries have lengths */
     uint32_t         max_klms;  /* room; of a strided layout one for its head */
     uint32_t         repeat;    /* rows of a strided layout, 0: it is a list */
     uint32_t         row_bytes; /* of all its entries together */
-    _Atomic(uint32_t) change;   /* goes on with each UMR; odd: in one */
+    _Atomic(uint32_t) change;   /* counts UMRs, twice each; odd: in one */
     hca_off_t        klms;      /* struct hca_klm: in `few`, or the arena */
     struct hca_klm   few[HCA_MKEY_FEW];
     struct hca_name  name;      /* MR */
@@ -188,17 +188,17 @@ struct hca_srq {
     uint32_t         uidx;
     hca_off_t        tm;       /* struct hca_tm, 0: no tag matching */
     bool             has_rndv; /* it fetches data by rendezvous */
-    struct hca_srq_dc dc;      /* how it does from initiators of DC */
+    struct hca_srq_dc dc;      /* how, from initiators of DC */
     struct {
-        uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
-        uint32_t     next;     /* of the WQE at `head` */
+        uint32_t     number;   /* in a WQE, 0: WQEs are not divided */
+        uint32_t     next;     /* next one, of the WQE at `head` */
         uint8_t      log_size; /* bytes of one */
     } strides;
     uint16_t         head;     /* next WQE to consume */
     uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
     uint16_t         limit;    /* armed low-water mark, 0 none */
     uint8_t          is_xrc;
-    bool             is_cyclic; /* no list: WQEs are taken in their order */
+    bool             is_cyclic; /* no list: WQEs are consumed in order */
     bool             in_error;
     struct hca_pcie  pcie;
 };
@@ -213,7 +213,7 @@ enum hca_qp_type {
     HCA_QP_DCT
 };
 
-/* Where a QP, or an address vector, sends to. */
+/* Path to a destination, of a QP or an address vector. */
 struct hca_path {
     uint16_t dlid;
     uint8_t  sl;
@@ -239,41 +239,41 @@ struct hca_qp_attr {
     uint8_t         timeout, retry_cnt, rnr_retry, min_rnr_timer;
     uint8_t         max_rd_atomic, max_dest_rd_atomic;
     uint8_t         mig_state;   /* enum ibv_mig_state: has no effect */
-    uint8_t         log_msg_max; /* longest message that it sends. Stays. */
-    bool            no_atomics;  /* atomic mode 0, which no right overrides */
+    uint8_t         log_msg_max; /* longest message to send; constant */
+    bool            no_atomics;  /* atomic mode 0, despite all rights */
     uint8_t         dp_ordering; /* enum hca_dp_ordering (hca_order.h) */
     bool            dp_force;    /* it overrides the device's own */
 };
 
-/* Attempts at a WQE that is not through yet. */
+/* Attempts at a WQE that is not completed yet. */
 struct hca_tries {
-    uint8_t retries;     /* done without an answer */
-    uint8_t rnr_retries; /* done with RNR for one */
-    bool    executed;    /* the peer has done it, its answer was lost:
+    uint8_t retries;     /* attempts without an answer */
+    uint8_t rnr_retries; /* attempts answered by RNR */
+    bool    executed;    /* the peer executed it, its answer was lost:
                              of DC, or for a rendezvous */
     union {
-        uint64_t atomic; /* what that was */
-        uint64_t arrived; /* else, of a SEND: bytes that strides hold */
+        uint64_t atomic; /* of an atomic: the lost answer */
+        uint64_t arrived; /* of a SEND: bytes that strides hold */
     };
 };
 
-/* Requester half, under sq_lock, run by the owner's process only (but flushed
- * by whoever puts the QP in error). */
+/* Requester half, under sq_lock, run by the owner's process only (except that
+ * any process may flush it that puts the QP in error). */
 struct hca_req {
     struct hca_sq *sq;   /* hca_sq.h: address in the owner's process */
-    uint16_t ci;         /* next basic block to execute; of what is fetched,
-                            that whose completion is due */
+    uint16_t ci;         /* next basic block to execute; if some are fetched,
+                            the next one to complete */
     struct hca_tries tries;
     bool     attached;   /* between hca_sq_add() and hca_sq_del() */
-    bool     waiting;    /* for a timer; nothing is executed till then */
-    uint8_t  err_looks;  /* at the RQ since the QP is in error */
+    bool     waiting;    /* for a timer; nothing is executed until then */
+    uint8_t  err_looks;  /* looks at the RQ since the QP is in error */
     bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
     bool     ticking;    /* the timer will run the queue (hca_late.h) */
     bool     due;        /* the timer runs it now */
     bool     behind_umr; /* the next WQE was rung before the UMR in front of it
                           * had completed */
-    uint8_t  reads;      /* and atomics that may still be under way */
-    uint16_t fetched;    /* basic blocks from ci on that are taken up and have
+    uint8_t  reads;      /* RDMA READs, atomics maybe under way */
+    uint16_t fetched;    /* basic blocks from ci on that are fetched and have
                           * not completed (hca_stream.h) */
     uint32_t psn;
 };
@@ -311,17 +311,17 @@ struct hca_qp {
     bool               has_rndv; /* its SRQ may read through it */
     uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
     bool               has_streams; /* DCI */
-    uint8_t            log_streams; /* log2 of how many may wait at once */
-    uint8_t            log_errored; /* log2 of how many may be in error */
+    uint8_t            log_streams; /* log2 of those that may wait at once */
+    uint8_t            log_errored; /* log2 of those that may be in error */
     uint32_t           pdn, scqn, rcqn, srqn, xrcdn;
     uint32_t           uar;   /* page its doorbell is on */
     uint32_t           uidx;  /* user index reported in CQEs */
     struct hca_ring    sq, rq; /* sq: 64-byte basic blocks */
     hca_off_t          dbrec;  /* [0] RQ, [1] SQ producer, 16 bits valid */
     uint64_t           dc_key; /* DCT */
-    uint16_t           pkey; /* that attr.pkey_index leads to */
+    uint16_t           pkey; /* P_Key of attr.pkey_index */
     struct hca_qp_attr attr;
-    uint32_t           num_resets; /* what began before the last one is over */
+    uint32_t           num_resets; /* work begun before the last one is void */
     struct hca_req     req;
     struct hca_traffic asked;    /* as requester, under sq_lock */
     struct hca_resp    resp;
@@ -329,18 +329,18 @@ struct hca_qp {
     struct hca_pcie    pcie;
 };
 
-/* hca_obj_is_stuck() of both locks of a QP: that of the send queue is held while
- * the data of a rendezvous are fetched. */
+/* hca_obj_is_stuck() for both locks of a QP: the send queue's is held while the
+ * data of a rendezvous is fetched. */
 bool hca_qp_is_stuck(struct hca_qp *qp);
 
-/* The first of the numbers. */
+/* Returns the first of the numbers. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 
-/* Which of those on the fabric it is. */
+/* Returns its index among those on the fabric. */
 uint32_t hca_dm_index(const struct hca_dm *dm);
 
-/* Keeps the memory when its owner goes, if it was shared and nobody has destroyed
- * it. @return true if it is kept. */
+/* Keeps the memory when its owner goes, if it was shared and is not destroyed.
+ * @return true if it is kept. */
 bool hca_dm_keep(const struct hca_dm *dm);
 
 /* @return true if a path that starts at device @from ends at device @to. */

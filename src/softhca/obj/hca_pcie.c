@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Counts are added to without a lock: the requester, the responder and whoever
- * completes into a queue hold different ones.
+ * Counts are raised without a lock: the requester, the responder and writers of
+ * completions hold different ones.
  */
 #include "hca_pcie.h"
 #include "softhca/base/hca_log.h"
@@ -70,7 +70,7 @@ void hca_pcie_ring(struct hca_pcie *pcie)
     pcie->is_rung = true;
 }
 
-/* The reads of those behind the first of a doorbell are under way with it. */
+/* Later WQEs of a doorbell are read while the first is under way. */
 void hca_pcie_wqe(struct hca_pcie *pcie, uint16_t idx, unsigned size)
 {
     hca_pcie_add(pcie, HCA_PCIE_WQE, idx * HCA_LINE, size);
@@ -80,8 +80,8 @@ void hca_pcie_wqe(struct hca_pcie *pcie, uint16_t idx, unsigned size)
     }
 }
 
-/* Takes back what a doorbell would have been, unless its WQE waits: then it is
- * read, as it has left the register when its turn comes. */
+/* Takes back the counts of a doorbell. The read of its WQE stays counted if the
+ * WQE waits, as it has left the register when its turn comes. */
 void hca_pcie_push(struct hca_pcie *pcie, unsigned size, bool has_rung)
 {
     uint64_t lines = (size + HCA_LINE - 1) / HCA_LINE;
@@ -97,7 +97,7 @@ void hca_pcie_push(struct hca_pcie *pcie, unsigned size, bool has_rung)
     }
 }
 
-/* A line that was read is known as far as WQEs were posted then. */
+/* The record is read again only when all receives that it posted are taken. */
 void hca_pcie_look(struct hca_pcie *pcie, uint16_t taken, uint16_t posted)
 {
     if ((int16_t)(pcie->known - taken) > 0) {
@@ -108,7 +108,7 @@ void hca_pcie_look(struct hca_pcie *pcie, uint16_t taken, uint16_t posted)
     pcie->line  = 0;
 }
 
-/* `line` is that behind the last that was read. */
+/* pcie->line is the line behind the last one read. */
 void hca_pcie_take(struct hca_pcie *pcie, size_t offset, size_t size)
 {
     uint64_t first = offset / HCA_LINE, end;
@@ -120,7 +120,7 @@ void hca_pcie_take(struct hca_pcie *pcie, size_t offset, size_t size)
     pcie->line = end;
 }
 
-/* --- what is printed ----------------------------------------------------- */
+/* --- printing ------------------------------------------------------------ */
 
 static void hca_pcie_print(const char *kind, uint32_t num,
                            const struct hca_pcie *pcie)
@@ -178,7 +178,7 @@ void hca_pcie_exit(void)
     }
 }
 
-/* --- what a program asks for --------------------------------------------- */
+/* --- requests of programs ------------------------------------------------ */
 
 static void hca_pcie_sum_qp(void *obj, void *sum)
 {

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_PCIE: what a NIC would move between itself and memory, counted. Each
- * queue has its counts, whoever executes for it; those of a process are the sum,
- * with the queues that it has destroyed.
+ * SOFTHCA_PCIE: counts the bytes that a NIC would move between itself and
+ * memory. Each queue has its counts, in any process that executes for it; those
+ * of a process are the sum over its queues, destroyed ones included.
  *
- * The model, of which docs/softhca.md says where it comes from: a WQE is read
- * from its ring unless it was pushed; data is read and written where it lies,
- * unless it is inline or in a CQE; a receive WQE is read when it is taken, and a
- * doorbell record of receives when all that it told of are taken. A translation,
- * a context or an SQ's doorbell record is not read.
+ * The model (docs/softhca.md has its sources): a WQE is read from its ring
+ * unless it was pushed; data is read and written in place, unless it is inline
+ * or in a CQE; a receive WQE is read when it is taken, and a doorbell record of
+ * receives when all that it posted are taken. Translations, contexts and an
+ * SQ's doorbell record are not read.
  */
 #ifndef HCA_PCIE_H
 #define HCA_PCIE_H
@@ -24,46 +24,47 @@ static inline bool hca_pcie_is_on(void)
     return __builtin_expect(hca_pcie_on, 0);
 }
 
-/* Reads SOFTHCA_PCIE; a wrong value is an error line, and nothing is counted. */
+/* Reads SOFTHCA_PCIE; a wrong value logs an error, and nothing is counted. */
 void hca_pcie_init(void);
 
-/* The process ends and its queues are gone: prints what they were, in all. */
+/* Prints the sum at the end of the process, whose queues are gone. */
 void hca_pcie_exit(void);
 
-/* A transfer of `length` bytes at addr; of none: none. */
+/* Counts a transfer of @length bytes at @addr; none if it is 0. */
 void hca_pcie_add(struct hca_pcie *pcie, enum hca_pcie_what what, uint64_t addr,
                   uint64_t length);
 
-/* One of each piece of memory, but for those in [inner, inner + size), which
- * the device has. What an indirect key leads to in many pieces counts as one. */
+/* Counts a transfer for each piece of memory, except pieces in
+ * [inner, inner + size), which the device has. All pieces of an indirect mkey
+ * count as one. */
 void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
                       const struct hca_sgl *sgl, const void *inner,
                       size_t size);
 
-/* A doorbell of eight bytes. */
+/* Counts a doorbell of eight bytes. */
 void hca_pcie_ring(struct hca_pcie *pcie);
 
-/* A WQE of `size` bytes was pushed. With has_rung its first eight bytes were
- * taken for a doorbell. */
+/* Counts a push of a WQE of @size bytes. @has_rung: its first eight bytes were
+ * counted as a doorbell. */
 void hca_pcie_push(struct hca_pcie *pcie, unsigned size, bool has_rung);
 
-/* A WQE at this basic block is executed that the register does not have. */
+/* Counts the read of a WQE at basic block @idx that was not pushed. */
 void hca_pcie_wqe(struct hca_pcie *pcie, uint16_t idx, unsigned size);
 
-/* A queue of receives is looked at: `taken` WQEs were, of `posted`. */
+/* Counts a look at a receive queue: @taken WQEs were taken, of @posted. */
 void hca_pcie_look(struct hca_pcie *pcie, uint16_t taken, uint16_t posted);
 
-/* One is taken, that many bytes long and that far in the ring. */
+/* Counts the read of a receive WQE of @size bytes at @offset in the ring. */
 void hca_pcie_take(struct hca_pcie *pcie, size_t offset, size_t size);
 
-/* Prints the counts of a queue of this process that is destroyed, and adds them
- * to those of the process. */
+/* Print the counts of a destroyed queue of this process, and add them to those
+ * of the process. */
 void hca_pcie_retire_qp(void *qp);
 void hca_pcie_retire_srq(void *srq);
 void hca_pcie_retire_cq(void *cq);
 
-/* For programs that measure, by dlsym(): what this process' queues have moved, by
- * the name of a kind, as printed. @return 0, or -1 without such a kind. */
+/* For programs that measure, by dlsym(): returns the transfers of this process'
+ * queues, of a kind named as printed. @return 0, or -1 without such a kind. */
 __attribute__((visibility("default"))) int softhca_pcie(const char *kind,
                                                         uint64_t *times,
                                                         uint64_t *bytes,

@@ -3,13 +3,12 @@
  * Receive queues. A QP's own is a ring of WQEs, each a list of data segments
  * (struct mlx5_wqe_data_seg), behind a signature segment (not checked) if the
  * QP has signatures. An SRQ is a linked list: each WQE begins with the index of
- * the next (struct mlx5_wqe_srq_next_seg), which a cyclic one does not look at.
- * A segment with lkey 0x100 ends a
- * list that is shorter than its stride.
+ * the next (struct mlx5_wqe_srq_next_seg), which a cyclic SRQ ignores. A
+ * segment with lkey 0x100 ends a list that is shorter than its stride.
  *
- * The WQE of an SRQ with strides is for many packets, each of which begins with
- * the next stride of it. The strides lie behind each other in what its segments
- * name, wherever those begin and end.
+ * A WQE of an SRQ with strides is for many packets, each of which begins with
+ * the WQE's next stride. The strides lie one behind the other in the memory of
+ * its segments, regardless of the segments' limits.
  */
 #include "hca_rq.h"
 #include "hca_async.h"
@@ -129,17 +128,17 @@ static void hca_srq_check_limit(struct hca_srq *srq, unsigned posted)
     }
 }
 
-/* Of each receive: as many instructions as if strides were not there */
+/* Inlined into each receive: without strides these cost no instruction */
 #define HCA_SRQ_F static inline __attribute__((always_inline))
 
-/* The WQE that is taken next, besides what is in it. */
+/* The next WQE to take, except its contents. */
 struct hca_srq_wqe {
-    uint16_t posted; /* how many there are */
-    uint16_t next;   /* the one behind it */
+    uint16_t posted; /* number of posted WQEs */
+    uint16_t next;   /* index of the WQE behind it */
 };
 
-/* The index that its completion has is that of a list's WQE, or counts those of
- * a ring, as of any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
+/* The index in its completion is that of a list's WQE, or in a ring a count, as
+ * of any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
 HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
                                       struct hca_recv *recv,
                                       struct hca_srq_wqe *at)
@@ -173,8 +172,8 @@ HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
     return HCA_OK;
 }
 
-/* Counted first: who is killed in between leaves a receive that nobody gets,
- * not one that was not posted. */
+/* Counts first: a process killed in between loses one receive, but does not
+ * consume one that was not posted. */
 HCA_SRQ_F void hca_srq_pop(struct hca_srq *srq, const struct hca_srq_wqe *at)
 {
     if (hca_pcie_is_on()) {
@@ -187,9 +186,9 @@ HCA_SRQ_F void hca_srq_pop(struct hca_srq *srq, const struct hca_srq_wqe *at)
     hca_srq_check_limit(srq, at->posted - 1);
 }
 
-/* An XRC message names the SRQ, which has to be of the QP's domain and brings
- * its own completion queue, as one with tag matching does. No SRQ is both: an
- * XRQ has no XRC domain (xrqc, and create_xrq_cmd() of mlx5_ib sets none). */
+/* An XRC message names the SRQ, which must be of the QP's domain and has its
+ * own completion queue, as one with tag matching has. No SRQ is both: an XRQ
+ * has no XRC domain (xrqc, and create_xrq_cmd() of mlx5_ib sets none). */
 HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
                                          const struct hca_srq *srq,
                                          struct hca_recv *recv)
@@ -257,7 +256,7 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
 
 /* --- strides -------------------------------------------------------------- */
 
-/* Makes it the bytes from `offset` on, as many as `length`; it has them. */
+/* Reduces @recv to its @length bytes from @offset on, which it has. */
 static void hca_recv_cut(struct hca_recv *recv, uint64_t offset,
                          uint64_t length)
 {
@@ -273,8 +272,8 @@ static void hca_recv_cut(struct hca_recv *recv, uint64_t offset,
     recv->length          = length;
 }
 
-/* The WQE that has the next stride. One without, of which a process died that
- * took the last, is left behind. */
+/* Finds the WQE with the next stride. A WQE without strides left, whose process
+ * died after taking the last, is skipped. */
 static enum hca_check hca_srq_look_strides(struct hca_srq *srq, uint32_t qpn,
                                            struct hca_recv *recv,
                                            struct hca_srq_wqe *at)
@@ -289,7 +288,7 @@ static enum hca_check hca_srq_look_strides(struct hca_srq *srq, uint32_t qpn,
     return check;
 }
 
-/* The WQE is behind before its strides are counted anew: see above. */
+/* The WQE is popped before its strides are reset: see hca_srq_pop(). */
 static void hca_srq_count_strides(struct hca_srq *srq,
                                   const struct hca_srq_wqe *at, uint32_t count)
 {
@@ -301,7 +300,7 @@ static void hca_srq_count_strides(struct hca_srq *srq,
     }
 }
 
-/* A packet without data takes one as well. */
+/* A packet without data takes a stride, too. */
 static uint64_t hca_srq_num_strides(const struct hca_srq *srq, uint64_t length)
 {
     return (length == 0) ? 1 :

@@ -13,25 +13,25 @@
 
 #define HCA_RECV_SEGS 64u
 
-/* Peculiar to the responder: the message vanishes, nobody answers. */
+/* For the responder only: the message is dropped without an answer. */
 #define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
 
 /* A receive WQE, copied out of its ring. */
 struct hca_recv {
     bool     taken;
-    bool     in_ring;  /* the QP's own still counts it as posted */
+    bool     in_ring;  /* still counted as posted in the QP's own queue */
     uint16_t index;    /* as its CQE names it */
-    struct hca_owner owner; /* whose memory it names */
+    struct hca_owner owner; /* of the memory that it names */
     uint32_t pdn;
-    uint32_t cqn;      /* where it completes ... */
-    uint32_t uidx;     /* ... and for whom */
+    uint32_t cqn;      /* CQ of its completion */
+    uint32_t uidx;     /* user index in its completion */
     uint8_t  tm_op;    /* PRM_CQE_TM_* of that, 0: no tag matching */
     uint16_t tm_index; /* of the tagged buffer that it is */
-    uint32_t tm_bytes; /* that came to it */
+    uint32_t tm_bytes; /* received into that */
     const struct ibv_tmh *tmh; /* goes with that, or NULL */
-    uint32_t stride;      /* the first that it is ... */
-    uint32_t num_strides; /* ... of these, 0: no strides */
-    uint32_t mp_flags;    /* ... for PRM_CQE_MP_* */
+    uint32_t stride;      /* index of its first stride */
+    uint32_t num_strides; /* 0: no strides */
+    uint32_t mp_flags;    /* PRM_CQE_MP_* of its strides */
     unsigned count;
     uint64_t length;
     struct {
@@ -42,15 +42,16 @@ struct hca_recv {
 };
 
 /* Reads the next WQE of the QP's own queue, which stays the next one until
- * hca_rq_consume(). obj.lock is held till then, or is given back without it.
- * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or what is wrong. */
+ * hca_rq_consume(). The caller holds obj.lock from here to that call, or
+ * releases it without consuming.
+ * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or an error. */
 enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv);
 
-/* The receive is about to complete: it leaves the QP's own queue, if it is of
- * that one. */
+/* Removes a receive that is about to complete from the QP's own queue, if it is
+ * from there. */
 void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv);
 
-/* Receives that are posted and not consumed. */
+/* Returns the number of receives posted and not consumed. */
 unsigned hca_rq_posted(const struct hca_qp *qp);
 
 /* Takes the next WQE of a shared queue for qp. The lock of the SRQ is taken
@@ -59,35 +60,36 @@ unsigned hca_rq_posted(const struct hca_qp *qp);
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
 
-/* The same of one whose lock is held. */
+/* hca_srq_take() from an SRQ whose lock is held. */
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv);
 
-/* The lock of an SRQ was not to be had. @return HCA_DROP if a process that is
- * stopped has it, HCA_OK if there is no such queue (any more). */
+/* Explains why the lock of an SRQ could not be taken. @return HCA_DROP if a
+ * stopped process has it, HCA_OK if there is no such queue (any more). */
 enum hca_check hca_srq_held_up(uint32_t srqn);
 
-/* Takes the strides for a packet from one with strides, whose lock is held.
- * Strides at the end of a WQE that are too few for it are passed over: recv is
- * these then, with PRM_CQE_MP_FILLER, to complete in front of the next try. */
+/* Takes strides for a packet of @length bytes from an SRQ with strides, whose
+ * lock is held. Strides at the end of a WQE that are too few for the packet are
+ * skipped: @recv is these then, with PRM_CQE_MP_FILLER; complete them, then try
+ * again. */
 enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
                                     uint64_t length, struct hca_recv *recv);
 
-/* Fills in recv with a tagged buffer of the queue, whose lock is held. It is no
- * receive of the queue: not `taken`. */
+/* Fills in @recv with a tagged buffer of the queue, whose lock is held. It is
+ * not a receive of the queue: not `taken`. */
 void hca_srq_take_tagged(const struct hca_srq *srq,
                          const struct mlx5_wqe_data_seg *seg,
                          struct hca_recv *recv);
 
-/* SOFTHCA_STRICT: data that scatter to CQE leaves in the completion is the
- * program's to move to the address of the buffer, which is none of memory if
- * the key is indirect. Hardware does not look, nor does libmlx5
+/* SOFTHCA_STRICT: data that scatter to CQE leaves in the completion must be
+ * moved by the program to the buffer's address, which is not a memory address
+ * if the mkey is indirect. Hardware does not check, nor does libmlx5
  * (providers/mlx5/qp.c: mlx5_copy_to_recv_wqe()).
- * @return HCA_OK or what is wrong, logged. */
+ * @return HCA_OK or an error, logged. */
 enum hca_check hca_recv_check_cqe(const struct hca_qp *qp,
                                   const struct hca_recv *recv);
 
-/* Appends the first `length` bytes of the buffer to sgl.
+/* Appends the first @length bytes of the buffer to @sgl.
  * @return HCA_OK or a row of HCA_CHECK_RECV_*, which is logged. */
 enum hca_check hca_recv_map(const struct hca_qp *qp,
                             const struct hca_recv *recv, uint64_t length,

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Lists of pieces: what keys lead to, and the copy from list to list.
+ * Lists of pieces, and the translation of mkeys into them.
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"
@@ -10,7 +10,7 @@
 
 const struct hca_mkey hca_sgl_other = {.type = HCA_MKEY_MR};
 
-/* The list lets go of the key, or this does at once, if it is full. */
+/* Holds @mkey for the list, or releases it at once, if the list is full. */
 static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
 {
     if (sgl->num_held == HCA_SGL_MAX) {
@@ -54,8 +54,8 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
                                                       HCA_KEY_PIECES;
 }
 
-/* A window grants what its region has: the region's key is looked up anew at
- * each use, as it may be gone. */
+/* A window grants the access of its region: the region's mkey is looked up anew
+ * at each use, as it may be gone. */
 static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
                                              const struct hca_mkey *window,
                                              const struct hca_key_use *use)
@@ -85,7 +85,7 @@ err_release:
     return fault;
 }
 
-/* Takes back what was appended from entry `count` on. */
+/* Removes the entries from @count on. */
 static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
 {
     while (sgl->count > count) {
@@ -96,7 +96,7 @@ static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
     }
 }
 
-/* Appends the pieces, which are checked by that. No atomics go through rows.
+/* Appends the pieces, which checks them. Atomics cannot use rows.
  * @return HCA_KEY_PIECES if there are more than a few. */
 static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                                           const struct hca_mkey *mkey,
@@ -154,8 +154,8 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
 }
 
-/* The key is held and so its process was there, unless it has no number any
- * more: then that was reaped, and its slot may be another's. */
+/* The mkey is held and so its process was there, unless the mkey has no number
+ * any more: then the process was reaped, and its slot may be another's. */
 static enum hca_key_fault hca_sgl_add_foreign(struct hca_sgl *sgl,
                                               const struct hca_mkey *mkey,
                                               const struct hca_key_use *use)

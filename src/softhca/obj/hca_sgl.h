@@ -2,8 +2,8 @@
 /*
  * The memory of one message: each piece that a WQE names is looked up, checked
  * and held until the bytes have moved, and ends up in a list of addresses of
- * one process. If that has imported another's region, which is as rare as it is
- * slow, some are that one's.
+ * one process. If that process has imported another's region, which is as rare
+ * as it is slow, some addresses are of the other process.
  */
 #ifndef HCA_SGL_H
 #define HCA_SGL_H
@@ -13,37 +13,38 @@
 
 #include <sys/uio.h>
 
-/* Entries of a list. A WQE has at most 63 octowords; short layouts that its
- * keys lead to and a header fit in besides. */
+/* Entries of a list. A WQE has at most 63 octowords; short layouts of its mkeys
+ * and a header fit in, too. */
 #define HCA_SGL_MAX 128u
 
-/* Up to here an indirect key is replaced by the pieces it leads to, or up to
- * there if these have less than a KiB: many such are copied with fewer calls. */
+/* An indirect mkey is replaced by its pieces if these are at most FEW; in a use
+ * of less than FEW KiB, at most FEW_SHORT: without that, many short pieces are
+ * copied with fewer calls. */
 #define HCA_SGL_FEW       32u
 #define HCA_SGL_FEW_SHORT 8u
 
-/* An entry is a piece of memory or, where `via` names a key, what that leads
- * to: zeros, or (INDIRECT) the range that begins at iov_base in its space, in
- * as many pieces as there are. Those are found during the copy. hca_sgl_other
+/* An entry is a piece of memory or, where `via` names an mkey, its translation:
+ * zeros, or (INDIRECT) the range that begins at iov_base in its address space,
+ * in any number of pieces, which are found during the copy. hca_sgl_other
  * stands for a piece of the other owner. */
 struct hca_sgl {
     unsigned               count;
-    struct hca_owner       owner;     /* whose addresses these are */
+    struct hca_owner       owner;     /* of these addresses */
     unsigned               num_held;
-    bool                   has_via;   /* some entry has; `via` is valid */
-    bool                   has_walks; /* hca_walk_leave() has to be called */
-    uint8_t                turn;      /* ... with this */
+    bool                   has_via;   /* of some entry; `via` is valid */
+    bool                   has_walks; /* hca_walk_leave() must be called */
+    uint8_t                turn;      /* argument of hca_walk_leave() */
     uint64_t               length;
-    struct hca_key_use     use;       /* with has_via: who asks for keys ... */
-    struct hca_owner       other;     /* ... and of proc 0, or the other owner */
+    struct hca_key_use     use;       /* with has_via: the user of mkeys */
+    struct hca_owner       other;     /* with has_via: other owner, or proc 0 */
     struct hca_mkey       *held[HCA_SGL_MAX];
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
-    struct iovec           iov[HCA_SGL_MAX + 1]; /* ... and a header */
+    struct iovec           iov[HCA_SGL_MAX + 1]; /* entries, a header */
 };
 
 extern const struct hca_mkey hca_sgl_other;
 
-/* Whether an entry is of the other owner. */
+/* Returns true if an entry is of the other owner. */
 static inline bool hca_sgl_is_other(const struct hca_sgl *sgl, unsigned index)
 {
     return sgl->has_via && (sgl->via[index] == &hca_sgl_other);
@@ -73,29 +74,29 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
     return true;
 }
 
-/* Checks all of the use, holds the key and appends the range. What an indirect
- * key leads to stays until hca_sgl_put(), too. Of one other owner there may be
- * regions. */
+/* Checks all of the use, holds the mkey and appends the range. The translation
+ * of an indirect mkey stays until hca_sgl_put(), too. The list may have regions
+ * of one other owner. */
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use);
 
-/* Lets go of the keys. */
+/* Releases the mkeys. */
 void hca_sgl_put(struct hca_sgl *sgl);
 
-/* Drops the first bytes of the list, to leave the place of a header. */
+/* Drops the first bytes of the list, to make room for a header. */
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
 
-/* Appends `length` bytes of src from offset on to dst, which holds no keys of
- * its own and ends before src does; src has that many. */
+/* Appends @length bytes of @src from @offset on to @dst; @src has that many.
+ * @dst holds no mkeys of its own and must not be used after @src is put. */
 void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
                     size_t offset, size_t length);
 
-/* Makes dst those bytes. */
+/* Makes @dst those bytes: like hca_sgl_append() to an empty list. */
 void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
                   size_t offset, size_t length);
 
-/* Moves src to dst, of the same length; one of them is this process'. The null
- * key reads as zeros and swallows what is written. @return as hca_mem_*. */
+/* Copies @src to @dst, of the same length; one of them is this process'. The
+ * null mkey reads as zeros and discards writes. @return as hca_mem_*. */
 int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src);
 
 #endif

@@ -2,13 +2,13 @@
 /*
  * The copy between two lists. Plain ones are moved with one call of hca_mem.h.
  *
- * With a `via` in one of them they may have any number of pieces. Those of two
- * lists, side by side, are collected and copied together. The kernel takes a
- * remote piece for about as long as it copies 4 KiB (it looks for its pages
- * anew: mm/process_vm_access.c, process_vm_rw_single_vec()), and a local one
- * for a tenth of that. So neighbours are joined, what is read of a peer is read
- * with the small gaps between its pieces, and many small pieces of this process
- * come from, or go to, a buffer by loads and stores.
+ * With a `via` in one of them they may have any number of pieces. The pieces of
+ * both lists, side by side, are collected and copied together. The kernel takes
+ * for a remote piece about the time of copying 4 KiB (it looks for its pages
+ * anew: mm/process_vm_access.c, process_vm_rw_single_vec()), for a local one a
+ * tenth of that. So neighbours are joined, a peer's pieces are read together
+ * with the small gaps between them, and many small pieces of this process are
+ * copied through a buffer by loads and stores.
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"
@@ -16,34 +16,34 @@
 
 #include <errno.h>
 
-/* Pieces of a side; they lie on the stack of whoever rings a doorbell. */
+/* Pieces of a side; they lie on the stack of the thread that rang a doorbell */
 #define HCA_BATCH_MAX 264u
 
-/* More than these are many: copied through the buffer, if they are short. */
+/* More pieces than these are copied through the buffer, if they are short. */
 #define HCA_BATCH_FEW   8u
 #define HCA_BATCH_SHORT 1024u
 
-/* Bytes between two pieces of a peer that are read and dropped. As it is less
- * than a page, only pages are touched that a piece lies in. */
+/* Longest gap between two pieces of a peer that is read and dropped. As it is
+ * less than a page, only pages that contain a piece are touched. */
 #define HCA_BATCH_GAP 2048u
 
-/* Pieces of one length and distance that are found together. */
+/* Pieces of one length and stride that are found together. */
 #define HCA_BATCH_ROWS 1024u
 
-/* From here on those of both sides are copied at once, with a call for them. */
+/* From this many on, rows of both sides are copied by one call. */
 #define HCA_BATCH_MANY 16u
 
 /* A position in a list. */
 struct hca_batch_at {
     const struct hca_sgl *sgl;
     unsigned              next; /* entry */
-    struct hca_walk       walk; /* of the one before it, if that is a layout */
-    struct iovec          piece; /* what is left of it */
+    struct hca_walk       walk; /* of the entry before it, if a layout */
+    struct iovec          piece; /* rest of the current piece */
     bool                  is_null;
     bool                  is_other; /* of the other owner */
-    uint32_t              rows; /* pieces that follow it ... */
-    struct iovec          row;  /* ... the first of them ... */
-    uint64_t              stride; /* ... and from each to the next */
+    uint32_t              rows; /* further pieces like it */
+    struct iovec          row;  /* first of them */
+    uint64_t              stride; /* between them, in bytes */
 };
 
 struct hca_batch {
@@ -58,8 +58,8 @@ struct hca_batch {
 
 static const char hca_batch_zeros[4096];
 
-/* The buffer: of who has it. Others, a signal handler in its midst among them,
- * do without. */
+/* The buffer, for one thread at a time. Others, and a signal handler that
+ * interrupts its use, do without. */
 #define HCA_BATCH_BUFFER 65536u
 static char hca_batch_buffer[HCA_BATCH_BUFFER];
 static atomic_flag hca_batch_buffer_used = ATOMIC_FLAG_INIT;
@@ -75,7 +75,7 @@ static void hca_batch_buffer_put(void)
     atomic_flag_clear_explicit(&hca_batch_buffer_used, memory_order_release);
 }
 
-/* --- where a list is ------------------------------------------------------ */
+/* --- position in a list---------------------------------------------------- */
 
 static void hca_batch_at_init(struct hca_batch_at *at,
                               const struct hca_sgl *sgl)
@@ -111,7 +111,7 @@ static int hca_batch_enter(struct hca_batch_at *at)
     return (hca_walk_begin(&at->walk, via, &use) == HCA_KEY_OK) ? 0 : -EFAULT;
 }
 
-/* The next piece of a walk, and what follows that is like it. */
+/* Gets the next piece of a walk, and the number of similar ones behind it. */
 static int hca_batch_walk(struct hca_batch_at *at)
 {
     const struct hca_mkey *key = NULL;
@@ -128,7 +128,7 @@ static int hca_batch_walk(struct hca_batch_at *at)
     return 0;
 }
 
-/* Goes on to the next of the rows that were found, or to a later one. */
+/* Goes on to the @rows-th of the rows that were found. */
 static void hca_batch_at_row(struct hca_batch_at *at, uint32_t rows)
 {
     at->piece          = at->row;
@@ -137,8 +137,8 @@ static void hca_batch_at_row(struct hca_batch_at *at, uint32_t rows)
     at->rows          -= rows;
 }
 
-/* Sees to it that there is a piece, unless the list has ended.
- * @return -EFAULT if what was checked before is there no more. */
+/* Ensures that there is a piece, unless the list has ended.
+ * @return -EFAULT if memory that was checked before is gone. */
 static int hca_batch_at_piece(struct hca_batch_at *at)
 {
     while (at->piece.iov_len == 0) {
@@ -163,7 +163,7 @@ static void hca_batch_at_advance(struct hca_batch_at *at, size_t length)
     at->piece.iov_len -= length;
 }
 
-/* --- what is collected ---------------------------------------------------- */
+/* --- collected pieces ----------------------------------------------------- */
 
 static int hca_batch_move(struct hca_batch *batch, const struct iovec *local,
                           unsigned nlocal)
@@ -226,7 +226,7 @@ static void hca_batch_append(struct iovec *iov, unsigned *count, void *base,
     }
 }
 
-/* Bytes in front of the next remote piece that are to be read: 0 if none. */
+/* Bytes to read in front of the next remote piece: 0 if none. */
 static size_t hca_batch_gap(const struct hca_batch *batch, const char *base)
 {
     const struct iovec *last = batch->remote + batch->nremote - 1;
@@ -239,7 +239,8 @@ static size_t hca_batch_gap(const struct hca_batch *batch, const char *base)
     return (gap <= HCA_BATCH_GAP) ? gap : 0;
 }
 
-/* ... or would be too large for the buffer, which pays for many pieces only. */
+/* The batch is full, too, when the buffer is, which is used for many pieces
+ * only. */
 static bool hca_batch_is_full(const struct hca_batch *batch, size_t length)
 {
     return (batch->nlocal + 2 > HCA_BATCH_MAX) ||
@@ -286,7 +287,7 @@ static bool hca_batch_at_is_row(const struct hca_batch_at *at, size_t length)
            (at->row.iov_len == length);
 }
 
-/* Pieces of that length that come next, also as parts of one piece. */
+/* Counts pieces of @length bytes that come next, also as parts of one piece. */
 static size_t hca_batch_at_count(const struct hca_batch_at *at, size_t length,
                                  size_t *stride)
 {
@@ -311,8 +312,9 @@ static void hca_batch_at_pass(struct hca_batch_at *at, size_t length,
     at->piece.iov_len = 0;
 }
 
-/* Through the buffer, which they fit in with what lies between those of a peer:
- * these are read as one, and only written if they are one. */
+/* Copies rows through the buffer, in which they fit together with the gaps
+ * between a peer's pieces: these are read as one, but written as one only
+ * without gaps. */
 static int hca_batch_rows_buffered(const struct hca_batch *batch,
                                    struct hca_mem_rows *rows)
 {
@@ -333,7 +335,7 @@ static int hca_batch_rows_buffered(const struct hca_batch *batch,
     return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
 }
 
-/* How many of these rows are copied at once: 0 if it pays to collect them. */
+/* Returns how many of these rows to copy at once: 0 if collecting is faster. */
 static size_t hca_batch_rows_most(const struct hca_batch *batch,
                                   const struct hca_mem_rows *rows)
 {
@@ -353,7 +355,7 @@ static size_t hca_batch_rows_most(const struct hca_batch *batch,
 }
 
 /* Takes the rows that both begin with, and the buffer that they need.
- * @return false if they are to be collected. */
+ * @return false if they should be collected. */
 static bool hca_batch_rows_take(const struct hca_batch *batch,
                                 struct hca_batch_at *dst,
                                 struct hca_batch_at *src, size_t length,
@@ -380,7 +382,7 @@ static bool hca_batch_rows_take(const struct hca_batch *batch,
     return true;
 }
 
-/* ... behind what was collected, as what is written comes in order. */
+/* Flushes collected pieces first, as writes must be in order. */
 static int hca_batch_rows_move(struct hca_batch *batch,
                                struct hca_mem_rows *rows)
 {
@@ -396,8 +398,8 @@ static int hca_batch_rows_move(struct hca_batch *batch,
 
 /* --- another owner -------------------------------------------------------- */
 
-/* Moves to or from a piece of a list. One whose other owner is gone is not where
- * the message goes to, but memory that is not there. */
+/* Moves to or from a piece of a list. If its other owner is gone, the error is
+ * not that of a message's destination, but of missing memory. */
 static int hca_batch_reach(__typeof__(hca_mem_read) *move,
                            const struct hca_batch_at *at, void *buffer,
                            void *base, size_t length)
@@ -429,8 +431,8 @@ static int hca_batch_carry(struct hca_batch *batch,
     return ret;
 }
 
-/* One piece, with what was collected before it: as none of both may be this
- * process', by way of it. */
+/* Copies one piece, after those collected before it: by way of this process, as
+ * both sides may be other processes'. */
 static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
                            struct hca_batch_at *src, size_t length)
 {
@@ -451,7 +453,7 @@ static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
 
 /* --- the copy ------------------------------------------------------------- */
 
-/* Moves both on by what is in one piece of each. */
+/* Moves both on by the bytes that are in one piece of each. */
 static int hca_batch_step(struct hca_batch *batch, struct hca_batch_at *dst,
                           struct hca_batch_at *src)
 {

@@ -79,7 +79,7 @@ uint32_t hca_srq_destroy(struct hca_srq *srq)
     uint32_t num      = srq->obj.num;
     uint32_t events   = hca_async_end(HCA_KIND_SRQ, &srq->obj);
 
-    /* nobody finds the list any more; who is stopped in it goes on in it */
+    /* no process finds the list any more; a stopped one may still use it */
     if (hca_obj_free(HCA_KIND_SRQ, srq) && (tm != NULL)) {
         hca_tm_log_counts(num, tm);
         hca_tm_destroy(tm);

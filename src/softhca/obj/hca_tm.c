@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The list itself. It is whole in the direction of `next` after each store, so
- * that the other fields can be found from that if a process dies in between.
+ * The list itself. It is intact in the direction of `next` after each store, so
+ * that the other fields can be rebuilt from that if a process dies in between.
  */
 #include "hca_tm.h"
 #include "softhca/base/hca_log.h"
@@ -68,7 +68,7 @@ static void hca_tm_link(struct hca_tm *tm, uint16_t index)
     } else if (tm->inactive == HCA_TM_NONE) {
         tm->inactive = index;
     }
-    atomic_signal_fence(memory_order_seq_cst); /* before it can be found */
+    atomic_signal_fence(memory_order_seq_cst); /* before others can find it */
     if (tm->tail == HCA_TM_NONE) {
         tm->head = index;
     } else {
@@ -89,7 +89,7 @@ static void hca_tm_unlink(struct hca_tm *tm, uint16_t index, uint8_t state)
     } else {
         tm->entries[entry->prev].next = entry->next;
     }
-    atomic_signal_fence(memory_order_seq_cst); /* it cannot be found now */
+    atomic_signal_fence(memory_order_seq_cst); /* others cannot find it now */
     if (entry->next == HCA_TM_NONE) {
         tm->tail = entry->prev;
     } else {
@@ -173,8 +173,8 @@ void hca_tm_unexpected(struct hca_tm *tm)
     tm->hw_phase_cnt++;
 }
 
-/* An entry that was being linked or unlinked is in the list if it can be
- * reached; one that cannot is free, or busy for a message of the dead one. */
+/* An entry that was being linked or unlinked is in the list if it is reachable;
+ * an unreachable one is free, or busy for a message of the dead process. */
 void hca_tm_relink(struct hca_tm *tm)
 {
     uint16_t index, prev = HCA_TM_NONE;

@@ -2,18 +2,18 @@
 /*
  * The list of an SRQ with tag matching: tagged buffers in the order in which
  * they were posted, and the two counters that keep device and program in step.
- * It lies in the arena, and its SRQ's lock is held for all of this. What is
- * done to it by WQEs is in hca_tm_op.c, by messages in hca_resp_tm.c.
+ * It lies in the arena, and its SRQ's lock is held for all of this. hca_tm_op.c
+ * applies WQEs to it, hca_resp_tm.c messages.
  *
  * After rdma-core's Documentation/tag_matching.md: a message that no entry
- * matches is unexpected and counted. Entries that are posted from then on match
- * nothing until the program has said that it has seen as many: one of those
- * messages may be theirs.
+ * matches is unexpected and counted. Entries posted from then on match nothing
+ * until the program has reported as many seen: one of those messages may be
+ * meant for them.
  *
  *   head                              inactive               tail
  *    |                                    |                    |
  *    e0 ---- e1 ---- e2 ---- e3 --------- e4 ------ e5 ------- e6
- *    may match                            posted too early to
+ *    may match                            posted too early to match
  */
 #ifndef HCA_TM_H
 #define HCA_TM_H
@@ -23,7 +23,7 @@
 
 #include <infiniband/mlx5dv.h>
 
-/* Bytes of a struct hca_tm_job, of which only those who execute know more. */
+/* Bytes of a struct hca_tm_job, whose contents are known to resp/ and exec/. */
 #define HCA_TM_JOB_SIZE 264u
 
 #define HCA_TM_NONE    0xffffu /* no entry */
@@ -45,20 +45,20 @@ struct hca_tm_entry {
 
 struct hca_tm {
     uint16_t size;        /* entries */
-    uint16_t append_next; /* where the next one is put */
+    uint16_t append_next; /* index for the next one */
     uint16_t head, tail;
-    uint16_t inactive;    /* the first that matches nothing yet */
+    uint16_t inactive;    /* first that matches nothing yet */
     uint16_t sw_phase_cnt, hw_phase_cnt;
     uint64_t num_expected, num_unexpected, num_no_tag, num_strides;
-    hca_off_t jobs;       /* struct hca_tm_job (hca_tm_job.h), one an entry */
+    hca_off_t jobs;       /* struct hca_tm_job (hca_tm_job.h) per entry */
     struct hca_tm_entry entries[];
 };
 
-/* A list of 2^log_size entries. @return 0 if there is no memory. */
+/* Creates a list of 2^log_size entries. @return 0 if there is no memory. */
 hca_off_t hca_tm_create(unsigned log_size);
 void hca_tm_destroy(struct hca_tm *tm);
 
-/* Makes it empty; all of `tm` is zero. */
+/* Initializes an empty list; all of @tm is zero. */
 void hca_tm_init(struct hca_tm *tm, uint16_t size);
 
 /* Logs how many messages a list has matched and not matched so far. */
@@ -69,38 +69,38 @@ static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
     return (struct hca_tm*)hca_ptr(srq->tm);
 }
 
-/* Whether an SRQ, which lives, is one with tag matching; 0 is none. */
+/* Returns true if an SRQ, which lives, has tag matching; 0 names none. */
 bool hca_srq_has_tm(uint32_t srqn);
 
-/* Whether an entry can be appended, `next` being where the one after it goes.
+/* Checks if an entry can be appended; @next is the index for the one after it.
  * @return HCA_OK, HCA_CHECK_TM_INDEX, HCA_CHECK_TM_FULL. */
 enum hca_check hca_tm_check_next(const struct hca_tm *tm, uint16_t next);
 
-/* Puts an entry with the fields from tag to data at the end. */
+/* Appends an entry with the fields from tag to data. */
 void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
                    uint16_t next);
 
 /* @return false if the entry is not in the list (any more). */
 bool hca_tm_remove(struct hca_tm *tm, uint16_t index);
 
-/* The program has seen so many unexpected messages. */
+/* Notes that the program has seen @sw_cnt unexpected messages. */
 void hca_tm_sync(struct hca_tm *tm, uint16_t sw_cnt);
 
-/* The first entry that may match and does, or HCA_TM_NONE. */
+/* Returns the first active entry that matches, or HCA_TM_NONE. */
 uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag);
 
-/* The entry has matched: its message is complete, or is not yet. */
+/* Consume an entry that matched: its message is complete, begins, or ends. */
 void hca_tm_consume(struct hca_tm *tm, uint16_t index);
 void hca_tm_consume_begin(struct hca_tm *tm, uint16_t index);
 void hca_tm_consume_end(struct hca_tm *tm, uint16_t index);
 
-/* A message found no entry. */
+/* Counts a message that matched no entry. */
 void hca_tm_unexpected(struct hca_tm *tm);
 
-/* Finds the other fields from head and `next`. */
+/* Rebuilds the other fields from head and `next`. */
 void hca_tm_relink(struct hca_tm *tm);
 
-/* hca_kind_ops.repair: an SRQ whose lock a dead process held. */
+/* hca_kind_ops.repair: for an SRQ whose lock a dead process held. */
 void hca_tm_repair(void *srq);
 
 #endif

@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* The notes of a thread that is inside the device: see hca_todo.h. */
+/* Deferred work of a thread that is inside the device: see hca_todo.h. */
 #include "hca_todo.h"
 
 __thread struct hca_todo hca_todo;

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Packets and bytes that cross the ports, for counters/ of sysfs. Each QP counts
- * its own, under locks that are held in any case, so that a message pays a few
- * additions; whoever asks sums them up. What a QP that goes has counted stays
- * with its device.
+ * its own, under locks that are held in any case, so that a message costs a few
+ * additions; a reader sums them up. The counts of a destroyed QP stay with its
+ * device.
  */
 #ifndef HCA_TRAFFIC_H
 #define HCA_TRAFFIC_H
@@ -12,7 +12,7 @@
 
 _Static_assert(HCA_NUM_TRAFFIC <= HCA_MAX_TRAFFIC, "room in the segment");
 
-/* Packets from one side's counts to the other's. */
+/* Counts packets from one side to the other. */
 static inline void hca_traffic_move(struct hca_traffic *from,
                                     struct hca_traffic *to, uint64_t packets,
                                     uint64_t bytes)
@@ -23,11 +23,11 @@ static inline void hca_traffic_move(struct hca_traffic *from,
     to->counts[HCA_IN_BYTES]      += bytes;
 }
 
-/* The QP is about to go. */
+/* Adds the counts of a QP that is about to go to its device. */
 void hca_traffic_retire(struct hca_qp *qp);
 
-/* Of a device, since the fabric is there; what is under way this moment may be
- * in it or not. */
+/* Sums the counts of a device since the fabric exists; traffic under way may be
+ * included or not. */
 void hca_traffic_sum(unsigned dev, struct hca_traffic *sum);
 
 #endif

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Walks over indirect keys: see hca_walk.h. Executed by whoever moves the data,
- * the owner of the keys or a peer.
+ * Walks over indirect mkeys: see hca_walk.h. Executed by the process that moves
+ * the data: the owner of the mkeys or a peer.
  */
 #include "hca_walk.h"
 
-/* Two counts, used by turns: who waits for one has later walks use the other
- * (hca_mkey_life.c). Raised before any key is looked at, which pairs with a key
- * that is made bad before the counts are. */
+/* Two counts, used in turn: a thread that waits for one has later walks use the
+ * other (hca_mkey_life.c). Raised before any mkey is looked at; this pairs with
+ * invalidating an mkey before the counts are read. */
 unsigned hca_walk_enter(unsigned proc)
 {
     unsigned turn = atomic_load(&hca_fabric->procs[proc].walk_turn) & 1;
@@ -22,7 +22,7 @@ void hca_walk_leave(unsigned proc, unsigned turn)
                               memory_order_release);
 }
 
-/* The owner's rights count below the first key, as for windows. */
+/* Below the first mkey the owner's rights count, as for windows. */
 static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
 {
     struct hca_key_use below = *use;
@@ -37,9 +37,9 @@ static uint32_t hca_walk_change(const struct hca_mkey *mkey)
     return atomic_load_explicit(&mkey->change, memory_order_acquire);
 }
 
-/* Whether what was read of the key since `change` was is one layout's, and it
- * still has it: pairs with hca_umr_apply_layout(), where it is free as long as
- * `change` is odd. */
+/* Returns true if all reads of the mkey since @change was read are of one
+ * layout, which it still has: pairs with hca_umr_apply_layout(), where it is
+ * free as long as `change` is odd. */
 static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -47,8 +47,8 @@ static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
            (hca_walk_change(mkey) == change);
 }
 
-/* Checks what an entry leads to. Neighbours mostly name one key, whose rights
- * need no second look. */
+/* Checks an entry's range. Neighbours mostly name one mkey, whose rights are
+ * checked only once. */
 static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
                                         const struct hca_key_use *use,
                                         unsigned proc)
@@ -85,7 +85,7 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth);
 
-/* @param use  of the key that an entry names */
+/* @param use  of the mkey that an entry names */
 static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
                                               unsigned proc,
                                               const struct hca_key_use *use,
@@ -100,8 +100,8 @@ static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
            hca_walk_check_level(seen->mkey, use, depth) : HCA_KEY_PIECES;
 }
 
-/* From the first byte of an entry's block in one row to the last one in
- * another: more than the blocks are. */
+/* Checks the range from the first byte of an entry's block in one row to the
+ * last one in another: more than the blocks are. */
 static bool hca_walk_check_rows(const struct hca_mkey *mkey,
                                 const struct hca_layout *first,
                                 const struct hca_key_use *use, unsigned depth)
@@ -152,7 +152,7 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
     return fault;
 }
 
-/* @param depth  levels that lead here, with HCA_WALK_IN_ROWS */
+/* @param depth  number of levels above, with HCA_WALK_IN_ROWS */
 static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth)
@@ -188,7 +188,7 @@ enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
 
 /* --- piece by piece ------------------------------------------------------- */
 
-/* @param change  of the key, before it was checked for this */
+/* @param change  of the mkey, before it was checked for this */
 static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
                           uint32_t change, const struct hca_layout_part *part)
 {
@@ -224,7 +224,8 @@ static bool hca_walk_is_valid(const struct hca_walk *walk)
     return true;
 }
 
-/* The next range of another key: the end of each level ends those above it. */
+/* Gets the next range of another mkey: the end of a level continues the one
+ * above it. */
 static enum hca_key_fault hca_walk_part(struct hca_walk *walk,
                                         struct hca_layout_part *part)
 {
