@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What was pushed to a register (doorbell/hca_push.c collects it) is compared
- * with the ring before it rings: a WQE that differs is not executed. One whose
- * first eight bytes rang, as a doorbell does, has been by then.
+ * Compares a WQE pushed to a register (collected by doorbell/hca_push.c) with
+ * the ring before it rings: a WQE that differs is not executed. One whose first
+ * eight bytes rang, as a doorbell does, has been executed by then.
  */
 #include "hca_bf.h"
 #include "hca_requester.h"
@@ -29,7 +29,7 @@ struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
     };
 }
 
-/* No completion can tell: the WQE may be executed, and its own be there. */
+/* No completion can report it: the WQE may have been executed and have one. */
 static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
                         enum hca_check check, unsigned pos)
 {
@@ -42,9 +42,9 @@ static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/* The first octoword that differs; the size if none does. What lies behind the
- * WQE, up to whole blocks, is not looked at. A program with two writers changes
- * the register meanwhile. */
+/* Returns the offset of the first octoword that differs; the size if none does.
+ * Bytes behind the WQE, up to whole blocks, are ignored. A second writer of the
+ * program may change the register meanwhile. */
 static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
                                const struct hca_bf_wqe *wqe)
 {

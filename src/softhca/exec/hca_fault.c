@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Rules of SOFTHCA_FAULT (hca_fault.h). Parsed once; the counters are atomic,
- * as every thread that sends comes by.
+ * as every thread that sends uses them.
  */
 #include "hca_fault.h"
 #include "softhca/base/hca_log.h"
@@ -143,7 +143,7 @@ void hca_fault_init(void)
     hca_fault_active = (hca_fault_num_rules > 0);
 }
 
-/* Whether message n comes after the last that the rule is about. */
+/* Returns true if message @n comes after the last one that the rule is for. */
 static bool hca_fault_is_past(const struct hca_fault_rule *rule,
                               unsigned long n)
 {
@@ -166,7 +166,7 @@ static bool hca_fault_hits(struct hca_fault_rule *rule,
     return (n >= rule->nth) && !hca_fault_is_past(rule, n);
 }
 
-/* Another thread's message may have ended the rule before its port is down. */
+/* Another thread's message may have ended the rule before the port is down. */
 static void hca_fault_port_down(const struct hca_fault_rule *rule,
                                 const struct hca_msg *msg)
 {

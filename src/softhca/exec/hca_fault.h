@@ -1,17 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Faults of the wire, on demand: SOFTHCA_FAULT. Deterministic: the n-th
- * message that matches, and as many after it as count says. Off, it costs one
- * branch a message.
+ * Faults of the wire, on demand: SOFTHCA_FAULT. Deterministic: a fault applies
+ * to `count` messages that match, from the nth on. Off, it costs one branch a
+ * message.
  *
  *   SOFTHCA_FAULT=what[:key=value]...[,what...]
  *   what: drop       the message is lost on its way
  *         drop_ack   it is executed, the answer is lost (RC, XRC, DC)
  *         rnr        answered with RNR NAK
  *         nak_inval, nak_access, nak_op
- *         port_down  it is lost, as the sender's port goes down; that comes up
- *                    again when count messages were lost, on whatever port, or
- *                    the process is gone
+ *         port_down  it is lost, as the sender's port goes down; the port comes
+ *                    up when count messages were lost, on any port, or the
+ *                    process is gone
  *   op=send|write|read|atomic   default: any
  *   nth=N                       first one to match, from 1; default 1
  *   count=N                     how many; 0: all from then on; default 1
@@ -23,14 +23,14 @@
 
 extern bool hca_fault_active;
 
-/* Reads SOFTHCA_FAULT; a wrong one is an error line and no faults. */
+/* Reads SOFTHCA_FAULT; a wrong value logs an error and sets no faults. */
 void hca_fault_init(void);
 
-/* @return true if the message does not arrive; ack is what the requester
- * gets then. */
+/* @return true if the message does not arrive; @ack is then the requester's
+ * answer. */
 bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack);
 
-/* May take the answer away. */
+/* Drops the answer in @ack, if a fault is due. */
 void hca_fault_response(const struct hca_msg *msg, struct hca_ack *ack);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define HCA_LATE_MAX_US 100000
-#define HCA_LATE_ANY    (-1) /* stream */
+#define HCA_LATE_ANY    (-1) /* any stream */
 
 uint64_t hca_late_ns;
 
@@ -51,7 +51,7 @@ bool hca_late_is_due(struct hca_qp *qp)
     return false;
 }
 
-/* A result that goes into the CQE is left to that. */
+/* A result that goes into the CQE is written with the completion. */
 static void hca_late_complete(struct hca_qp *qp, uint16_t idx,
                               const struct hca_stream_wqe *entry)
 {
@@ -65,8 +65,8 @@ static void hca_late_complete(struct hca_qp *qp, uint16_t idx,
     hca_stream_executed(qp, idx, check);
 }
 
-/* Completes what is late, in the order of the ring.
- * @param stream  of this one, or HCA_LATE_ANY */
+/* Completes late WQEs, in the order of the ring.
+ * @param stream  only those of this one, or HCA_LATE_ANY */
 static void hca_late_run(struct hca_qp *qp, int stream, bool only_old)
 {
     uint16_t idx = qp->req.ci, end = idx + qp->req.fetched, next;
@@ -88,7 +88,7 @@ void hca_late_finish(struct hca_qp *qp)
     qp->req.reads = 0;
 }
 
-/* A fence holds within its stream. */
+/* A fence orders its own stream only. */
 void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe)
 {
     if ((wqe->op->flags & HCA_OP_DATA_IN) &&
@@ -99,7 +99,7 @@ void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe)
     }
 }
 
-/* Makes all that is late old. @return true if there is anything. */
+/* Marks all late results as old. @return true if there is any. */
 static bool hca_late_age(struct hca_qp *qp)
 {
     uint16_t idx = qp->req.ci, end = idx + qp->req.fetched;

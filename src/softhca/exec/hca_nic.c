@@ -25,10 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Wait so many milliseconds for a lock before asking if its holder is stopped:
- * less than a retry timer of most programs, more than a time slice. A CQ that
- * cannot be locked counts as broken. Its second is as long as UCX's retry
- * timer; a debugger that looks at a process stops it for less. */
+/* Milliseconds to wait for a lock before asking if its holder is stopped: less
+ * than a retry timer of most programs, more than a time slice. A CQ that cannot
+ * be locked counts as broken. Its second is as long as UCX's retry timer; a
+ * debugger that inspects a process stops it for less. */
 enum {
     HCA_PATIENCE    = 20,
     HCA_PATIENCE_CQ = 1000
@@ -47,7 +47,7 @@ static void hca_qp_retire(void *qp)
     hca_traffic_retire(qp);
 }
 
-/* Store in order: its process may just have changed it. */
+/* Stores in order: the mkey's process may just have changed it. */
 static void hca_mkey_give_up(void *obj)
 {
     struct hca_mkey *mkey = obj;

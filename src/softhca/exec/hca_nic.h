@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The NIC's half of the device: what a store to a doorbell sets going.
+ * The NIC's half of the device: the execution that a doorbell starts.
  *
  * exec/ is called by dispatch/, uverbs/ and devx/, which make, change and
  * destroy its objects (hca_sq.h, hca_qp_cmd.h, hca_stream.h, hca_uar.h), by
  * the trap (hca_uar.c) and by the helper thread (timers). A thread that takes
  * the lock of an object is inside the device: hca_thread.h. exec/ knows neither
- * the ioctls nor the commands that made an object, nor who called.
+ * the ioctls nor the commands that made an object, nor its callers.
  */
 #ifndef HCA_NIC_H
 #define HCA_NIC_H

@@ -83,8 +83,8 @@ static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
            qp->attr.dp_ordering : own;
 }
 
-/* Order is lost if the sender may send so and its peer may place so: the flag
- * has to be set on both sides (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_OOO_DP).
+/* Returns the order given up by the sender and by its peer, which places: the
+ * flag must be set on both (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_OOO_DP).
  * By itself the device sends on adaptive routes of some service levels, and
  * places reads, writes and atomics as they arrive. */
 static unsigned hca_order_lost(const struct hca_qp *qp,
@@ -101,8 +101,8 @@ static unsigned hca_order_lost(const struct hca_qp *qp,
     return (sent < placed) ? sent : placed;
 }
 
-/* Reads a WQE that is part of the order at all. A message, for which its target
- * has a receive, is part of it with HCA_DP_OOO_ALL alone. */
+/* Reads a WQE that takes part in the order at all. A message, for which its
+ * target has a receive, does so only with HCA_DP_OOO_ALL. */
 static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
                            uint16_t posted, struct hca_wqe *wqe)
 {
@@ -124,7 +124,7 @@ static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
            hca_order_is_relaxed(wqe);
 }
 
-/* Atomics are executed in their order, and before what is behind them. */
+/* Atomics are executed in order, and before all WQEs behind them. */
 static bool hca_order_may_be_passed(const struct hca_qp *qp, uint16_t idx,
                                     uint16_t posted, struct hca_wqe *wqe)
 {

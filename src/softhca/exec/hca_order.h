@@ -1,25 +1,25 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_ORDER: a fabric, or a host, that keeps no order but the one that is
- * asked for. By itself the device places the data of a queue pair in the order
+ * SOFTHCA_ORDER: a fabric, or a host, that keeps only the order that programs
+ * ask for. Without it the device places the data of a queue pair in the order
  * of its queue. With "ooo" (adaptive routing, direct data placement) an RDMA
  * WRITE or READ may be executed after the WQE behind it; with "relaxed" (PCIe)
- * a WRITE may, if both go to regions registered with relaxed ordering.
+ * a WRITE may, if both write to regions registered with relaxed ordering.
  *
  *   passes  RDMA WRITE, READ or atomic, to the same target
- *   never   SEND, WRITE with immediate: their completion tells of all data
- *           before them (UCX, pull request 11673), unless both queue pairs
- *           have HCA_DP_OOO_ALL
+ *   never   SEND, WRITE with immediate: their completion covers all data before
+ *           them (UCX, pull request 11673), unless both queue pairs have
+ *           HCA_DP_OOO_ALL
  *           fence mode 3, strong order; behind a READ, modes 2 and 4
- *           a WQE behind one that has completed, but for what "relaxed" keeps
- *           back (hca_posted.h)
+ *           a WQE behind one that has completed, except data that "relaxed"
+ *           keeps back (hca_posted.h)
  *
  * The manual page of mlx5dv_create_qp() promises more for direct data placement
- * (reads and atomics are executed in order); UCX orders them all the same, so
- * the device does what the weaker rule allows. Of a DCI with streams both WQEs
- * are of one stream; the streams are in no order anyway.
+ * (reads and atomics are executed in order); UCX orders them nevertheless, so
+ * the device follows the weaker rule. Both WQEs of a DCI with streams are of one
+ * stream; streams are in no order anyway.
  *
- * The choice follows from the seed and the number of the message alone.
+ * The choice depends only on the seed and the number of the message.
  * Everything here is under the QP's sq_lock, in the owner's process.
  */
 #ifndef HCA_ORDER_H
@@ -33,13 +33,13 @@ enum hca_order {
     HCA_ORDER_RELAXED
 };
 
-/* HCA_ORDER_IBTA: nothing else here is called. */
+/* HCA_ORDER_IBTA: no other function of this file is called. */
 extern enum hca_order hca_order;
 
 /* The order that a queue pair gives up: none, that of reads, writes and
  * atomics, or that of messages, too. These are dp_ordering_1 and dp_ordering_0
  * of qpc and dctc (mlx5_ifc.h). Without dp_ordering_force it also gives up the
- * order that the device gives up by itself. */
+ * order that the device itself does not keep. */
 enum hca_dp_ordering {
     HCA_DP_IBTA,
     HCA_DP_OOO_RW,
@@ -47,27 +47,27 @@ enum hca_dp_ordering {
     HCA_DP_LAST = HCA_DP_OOO_ALL
 };
 
-/* With HCA_ORDER_OOO, the service levels that lead over adaptive routes
+/* With HCA_ORDER_OOO, the service levels that use adaptive routes
  * (hca_vport_context.ooo_sl_mask); all others keep the order. */
 #define HCA_ORDER_OOO_SLS 0x00ffu
 
-/* How long a WQE that may be passed waits for the one behind it */
+/* Time that a WQE that may be passed waits for the one behind it */
 #define HCA_ORDER_HOLD_NS 20000ull
 
-/* Reads SOFTHCA_ORDER; a wrong value is an error line and no effect. */
+/* Reads SOFTHCA_ORDER; a wrong value logs an error and has no effect. */
 void hca_order_init(void);
 
-/* The two choices; hca_stream_run.c keeps what waits.
- * holds: the WQE at @idx waits for the next one of its stream, as it may be
- * passed; @num_waiting streams wait already.
- * passes: the WQE at @idx, of the same stream, is executed before the one at
- * @first. */
+/* The two choices; hca_stream_run.c keeps waiting WQEs.
+ * hca_order_holds: the WQE at @idx waits for the next one of its stream, as it
+ * may be passed; @num_waiting streams wait already.
+ * hca_order_passes: the WQE at @idx, of the same stream, is executed before the
+ * one at @first. */
 bool hca_order_holds(const struct hca_qp *qp, uint16_t idx, uint16_t blocks,
                      unsigned num_waiting);
 bool hca_order_passes(const struct hca_qp *qp, uint16_t first,
                       uint16_t first_blocks, uint16_t idx, uint16_t blocks);
 
-/* @return true if the data of this message are to come after its answer. */
+/* @return true if the data of this message must be placed after its answer. */
 bool hca_order_keeps(uint32_t psn);
 
 #endif

@@ -23,7 +23,7 @@ static bool hca_qp_sends(const struct hca_qp *qp)
 
 /* --- creation ------------------------------------------------------------ */
 
-/* An SRQ of DEVX may be for initiators of DC, too. */
+/* An SRQ of DEVX may serve initiators of DC, too. */
 static int hca_qp_check_tm(const struct hca_qp_spec *spec)
 {
     const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ, spec->srqn);
@@ -65,7 +65,7 @@ static void hca_qp_count(void *obj, void *arg)
     count->count += (qp->obj.dev == count->dev);
 }
 
-/* Where the table is not the limit, they are counted. */
+/* Counts the QPs of the device if its limit is below the size of the table. */
 static struct hca_qp *hca_qp_alloc(unsigned dev)
 {
     uint32_t limit            = hca_limit(HCA_LIMIT_QP, HCA_MAX_QPS);
@@ -77,7 +77,7 @@ static struct hca_qp *hca_qp_alloc(unsigned dev)
     return (count.count < limit) ? hca_obj_alloc(HCA_KIND_QP, dev) : NULL;
 }
 
-/* A QP that nobody finds yet. */
+/* Creates a QP that is not published yet. */
 static int hca_qp_new(const struct hca_qp_spec *spec, struct hca_qp **qp_p)
 {
     int ret = hca_qp_check(spec);
@@ -190,7 +190,7 @@ int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
     };
     info->attr.sq_psn = qp->req.psn;
     info->attr.rq_psn = qp->resp.psn;
-    /* a peer's doing: receives are flushed */
+    /* maybe put in error by a peer: flush its receives */
     hca_qp_unlock_both(qp, info->state == IBV_QPS_ERR);
     return 0;
 }
@@ -212,8 +212,8 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
     free(sq);
 }
 
-/* When it returns, no thread of any process executes on the QP (or one that is
- * stopped does), and no timer of it is armed. */
+/* On return, no thread of any process executes on the QP (except a stopped
+ * one), and no timer of it is armed. */
 static void hca_qp_quiesce(struct hca_qp *qp)
 {
     if (hca_qp_sends(qp)) {
@@ -222,7 +222,7 @@ static void hca_qp_quiesce(struct hca_qp *qp)
     if (qp->req.sq != NULL) {
         hca_qp_drop_sq(qp);
     }
-    /* who executes on it as a responder has it locked */
+    /* waits for responders, which have it locked */
     hca_obj_is_stuck(HCA_KIND_QP, qp);
 }
 

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands on queue pairs, DC targets among them: the only way in which the
- * front ends make and change them. These are inside the device (hca_thread.h)
- * and hold no lock of an object.
+ * Commands on queue pairs, DC targets among them: the front ends create and
+ * change them only by these. Callers are inside the device (hca_thread.h) and
+ * hold no lock of an object.
  */
 #ifndef HCA_QP_CMD_H
 #define HCA_QP_CMD_H
@@ -18,7 +18,7 @@ static inline uint32_t hca_max_rd_atomic_dc(void)
     return hca_limit(HCA_LIMIT_RD_ATOMIC, HCA_MAX_RD_ATOMIC);
 }
 
-/* A queue pair as it is asked for; the numbers are of objects that exist. */
+/* A queue pair to create; the numbers are of objects that exist. */
 struct hca_qp_spec {
     unsigned           dev;
     enum hca_qp_type   type;
@@ -35,10 +35,10 @@ struct hca_qp_spec {
     uint64_t           dc_key; /* DCT */
     struct hca_qp_attr attr;   /* DCT: all; others: log_msg_max */
     uint32_t           async_chan;
-    uint64_t           user_handle; /* what async events report */
+    uint64_t           user_handle; /* reported in async events */
 };
 
-/* Attributes that verbs have no bit for, beside enum ibv_qp_attr_mask */
+/* Attributes without a bit in enum ibv_qp_attr_mask of verbs */
 enum {
     HCA_QP_LOG_MSG_MAX = 1 << 27,
     HCA_QP_ATOMIC_MODE = 1 << 28,
@@ -48,7 +48,7 @@ enum {
                          HCA_QP_DP_ORDERING | HCA_QP_FROM
 };
 
-/* A change of the attributes in `mask`, and of the state if IBV_QP_STATE is. */
+/* A change of the attributes in @mask, and of the state if IBV_QP_STATE is. */
 struct hca_qp_change {
     uint32_t           mask;
     enum ibv_qp_state  next; /* IBV_QP_STATE */
@@ -57,36 +57,36 @@ struct hca_qp_change {
     struct hca_qp_attr attr;
 };
 
-/* A QP as a query finds it: its PSNs are those of the next messages. */
+/* Result of a query of a QP: its PSNs are those of the next messages. */
 struct hca_qp_info {
     enum ibv_qp_state  state;
     uint16_t           sq_ci; /* next basic block to execute */
     struct hca_qp_attr attr;
 };
 
-/* Checks what hca_qp_create() and hca_dct_create() refuse.
- * @return 0; -EPROTONOSUPPORT if the type receives from no list of tags;
+/* Checks a spec for hca_qp_create() and hca_dct_create().
+ * @return 0; -EPROTONOSUPPORT if the type cannot receive by tag matching;
  *         -EOPNOTSUPP if it has no rendezvous; -EINVAL for other streams than
  *         the device has. */
 int hca_qp_check(const struct hca_qp_spec *spec);
 
-/* Creates a QP in RESET. @return 0, what hca_qp_check() returns, or -ENOMEM. */
+/* Creates a QP in RESET. @return 0, as hca_qp_check(), or -ENOMEM. */
 int hca_qp_create(const struct hca_qp_spec *spec, struct hca_qp **qp_p);
 
-/* Changes a QP that is no DCT: RESET rewinds it, ERR flushes what is posted,
- * RTS runs it.
+/* Changes a QP that is no DCT: RESET rewinds it, ERR flushes posted WQEs, RTS
+ * runs it.
  * @param bad_p  the bit of an attribute whose value is refused, or 0
  * @return 0; -EINVAL for that value, or if the state allows no such change;
  *         -ETIMEDOUT if a stopped process holds the QP. */
 int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
                   uint32_t *bad_p);
 
-/* Reads what changes. If the QP is in error, what is posted is flushed.
+/* Reads the fields that change. If the QP is in error, posted WQEs are flushed.
  * @return 0 or -ETIMEDOUT. */
 int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info);
 
-/* Destroys a QP or a DCT. If a stopped process holds it, nobody finds it any
- * more.
+/* Destroys a QP or a DCT. If a stopped process holds it, it only becomes
+ * unreachable by its number.
  * @return async events that were reported for it and read. */
 uint32_t hca_qp_destroy(struct hca_qp *qp);
 
@@ -105,7 +105,7 @@ int hca_dct_drain(struct hca_qp *dct);
 uint32_t hca_qp_step_needs(enum hca_qp_type type, enum ibv_qp_state cur,
                            enum ibv_qp_state next);
 
-/* Tells if a QP may go from @cur to @next with the attributes in @mask. */
+/* Returns true if a QP may go from @cur to @next with attributes @mask. */
 bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
                     enum ibv_qp_state next, uint32_t mask);
 
@@ -114,9 +114,9 @@ bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
                          const struct hca_qp_attr *attr);
 
-/* Takes both locks, of a QP that no stopped process holds. The way back runs
- * what is posted, or flushes it, if `runs` says so: for one that entered a
- * state. */
+/* Takes both locks, of a QP that no stopped process holds. With @runs,
+ * hca_qp_unlock_both() runs posted WQEs, or flushes them: for a QP that entered
+ * a state. */
 void hca_qp_lock_both(struct hca_qp *qp);
 void hca_qp_unlock_both(struct hca_qp *qp, bool runs);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * MODIFY_QP: the values that attributes may have, and what the entry into a
- * state does. All is done under both locks of the QP.
+ * MODIFY_QP: the allowed values of attributes, and the actions on entering a
+ * state. All under both locks of the QP.
  */
 #define _GNU_SOURCE
 #include "hca_order.h"
@@ -19,10 +19,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A NIC reads the record of a send queue when that queue's doorbell rings; here
- * it is looked at with each change of state as well. What a program posted
- * before the reset must not be found there, and not every program clears the
- * record as libmlx5 does: UCX writes the next index only. */
+/* A NIC reads the record of a send queue when that queue's doorbell rings; this
+ * device also does with each change of state. It must not find there WQEs that
+ * the program posted before the reset, and not every program clears the record
+ * as libmlx5 does: UCX writes the next index only. */
 static void hca_qp_clear_doorbell(struct hca_qp *qp)
 {
     uint32_t *dbrec = hca_ptr(qp->dbrec);
@@ -61,8 +61,8 @@ static void hca_qp_to_rtr(struct hca_qp *qp)
     }
 }
 
-/* UD and XRC peers have no path, or take one from INIT on: the requester's
- * part begins here for all. */
+/* UD and XRC peers have no path, or take one from INIT on: for all types the
+ * requester's part begins here. */
 static void hca_qp_to_rts(struct hca_qp *qp)
 {
     if (hca_qp_state(qp) == IBV_QPS_RTR) {
@@ -80,7 +80,8 @@ static void hca_qp_to_err(struct hca_qp *qp)
     hca_qp_enter_error(qp);
 }
 
-/* Both locks are held; the state is still the old one. */
+/* Functions for entering a state. Both locks are held; the state is still the
+ * old one. */
 static void (*const hca_qp_entries[])(struct hca_qp *qp) = {
     [IBV_QPS_RESET] = hca_qp_to_reset,
     [IBV_QPS_INIT]  = NULL,
@@ -114,7 +115,7 @@ void hca_qp_unlock_both(struct hca_qp *qp, bool runs)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/* Each attribute: its bit, its place, and the values that it may have. */
+/* Each attribute: its bit, its offset, and its allowed values. */
 #define ATTR(_bit, _field, _min, _max) \
     {_bit, offsetof(struct hca_qp_attr, _field), \
      sizeof(((struct hca_qp_attr*)NULL)->_field), _min, _max}
@@ -157,8 +158,8 @@ static bool hca_qp_attr_fits(unsigned i, const struct hca_qp_attr *attr)
     return (value >= hca_qp_attrs[i].min) && (value <= hca_qp_attrs[i].max);
 }
 
-/* Connected QPs have a path from a GID that is there. That of a DCI is its own
- * end: the peer's is in each WQE. */
+/* Connected QPs have a path from an existing GID. A DCI's has the source only:
+ * the peer's end is in each WQE. */
 static bool hca_qp_path_fits(enum hca_qp_type type, unsigned dev,
                              const struct hca_path *path)
 {
@@ -168,7 +169,7 @@ static bool hca_qp_path_fits(enum hca_qp_type type, unsigned dev,
            (hca_dev_gid(dev, path->sgid_index, gid) != HCA_GID_NONE);
 }
 
-/* No capability tells of other services. */
+/* No capability announces other services. */
 static bool hca_qp_dp_fits(enum hca_qp_type type, uint8_t dp_ordering)
 {
     return (dp_ordering == HCA_DP_IBTA) || (type == HCA_QP_RC) ||
@@ -209,7 +210,7 @@ static void hca_qp_set(struct hca_qp *qp, uint32_t mask,
     qp->pkey = hca_dev_pkey(qp->obj.dev, qp->attr.pkey_index);
 }
 
-/* Under both locks. */
+/* Changes the QP, under both locks. */
 static int hca_qp_change(struct hca_qp *qp, const struct hca_qp_change *change)
 {
     uint32_t mask          = change->mask;
@@ -242,7 +243,7 @@ int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
         return -EINVAL;
     }
     if (hca_qp_is_stuck(qp)) {
-        return -ETIMEDOUT; /* as a command that the device does not answer */
+        return -ETIMEDOUT; /* as a command without an answer of the device */
     }
     hca_qp_lock_both(qp);
     ret = hca_qp_change(qp, change);

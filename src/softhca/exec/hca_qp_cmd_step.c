@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Steps between the states of a QP, with the attributes that each needs and
- * allows: the rows of the kernel's qp_state_table (core/verbs.c) that
- * mlx5 can do (hw/mlx5/qp.c, optab: it has no way to SQD), and its own rules
- * for a DCI (modify_dci_qp_is_ok()). The device's own attributes are allowed in
- * all of them.
+ * allows: the rows of the kernel's qp_state_table (core/verbs.c) that mlx5
+ * supports (hw/mlx5/qp.c, optab: SQD is not reachable), and its own rules for a
+ * DCI (modify_dci_qp_is_ok()). The device's own attributes are allowed in all
+ * steps.
  */
 #include "hca_qp_cmd.h"
 #include "softhca/fabric/hca_caps.h"

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One send WQE: its memory, the message it becomes, and what the answer means.
+ * One send WQE: its memory, its message, and the meaning of the answer.
  */
 #include "hca_request.h"
 #include "hca_bf.h"
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
+#define HCA_UD_MTU 4096u /* the port's, for any path (kernel mlx5) */
 #define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
 
 /* The message of an opcode */
@@ -43,8 +43,8 @@ static const struct {
     [MLX5_OPCODE_ATOMIC_MASKED_FA] = {HCA_MSG_ATOMIC, false, false},
 };
 
-/* Only a read: of an atomic's result libmlx5 and UCX expect another byte order
- * in the CQE than in memory. */
+/* Only a READ's data goes into the CQE: libmlx5 and UCX expect an atomic's
+ * result in another byte order there than in memory. */
 static bool hca_request_fits_cqe(const struct hca_request *rq)
 {
     return (rq->qp->cs_req != 0) && (rq->wqe.length > 0) &&
@@ -62,8 +62,8 @@ static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
     return HCA_WAIT;
 }
 
-/* A responder with strides has taken the packets that there was room for, and
- * expects the next one. */
+/* A responder with strides has taken as many packets as had room, and expects
+ * the next one. */
 static void hca_request_arrived(struct hca_request *rq)
 {
     if ((rq->msg.op == HCA_MSG_SEND) && (rq->ack.arrived > 0)) {
@@ -89,8 +89,8 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
 }
 
 /* A DC target has a connection to each initiator, with its PSN, as long as that
- * sends: the next try is found to be one of the same message. Here the
- * initiator keeps what the connection would know; RC and XRC have a PSN. */
+ * sends: so it recognizes the next try as one of the same message. Here the
+ * initiator keeps the connection's state; RC and XRC have a PSN. */
 static void hca_request_lost(struct hca_request *rq)
 {
     if (rq->ack.lost && (rq->qp->type == HCA_QP_DCI)) {
@@ -110,7 +110,7 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     return hca_request_wait(rq, hca_wire_timeout_ns(qp->attr.timeout));
 }
 
-/* --- what goes out, what comes back ------------------------------------- */
+/* --- messages and results ---------------------------------------------- */
 
 static void hca_request_address(struct hca_request *rq)
 {
@@ -135,7 +135,7 @@ static void hca_request_address(struct hca_request *rq)
     }
 }
 
-/* At the limit the requester waits for one of them to end. */
+/* At the limit, the requester has waited for one of them to end. */
 static uint8_t hca_request_reads(const struct hca_qp *qp)
 {
     unsigned limit = hca_qp_rd_limit(qp->attr.max_rd_atomic);
@@ -143,7 +143,7 @@ static uint8_t hca_request_reads(const struct hca_qp *qp)
     return (qp->req.reads < limit) ? qp->req.reads : limit - 1;
 }
 
-/* Where a WRITE may be kept */
+/* Returns the list that may keep a WRITE back; NULL: none. */
 static struct hca_posted *hca_request_posted(const struct hca_request *rq)
 {
     struct hca_posted *posted = NULL;
@@ -181,7 +181,7 @@ static void hca_request_build(struct hca_request *rq)
     hca_request_address(rq);
 }
 
-/* In the CQE it has crossed with that. */
+/* A result in the CQE is counted with that. */
 static void hca_request_count_result(const struct hca_request *rq)
 {
     if (!rq->to_cqe) {
@@ -189,7 +189,7 @@ static void hca_request_count_result(const struct hca_request *rq)
     }
 }
 
-/* The value before, as a NIC in host-endian mode delivers it: operands of 8
+/* Writes the previous value as a NIC in host-endian mode does: operands of 8
  * bytes in host order, of 4 bytes big endian (HCA capability
  * atomic_req_8B_endianness_mode; UCX, uct_rc_mlx5_common_atomic*_handler). */
 static enum hca_check hca_request_put_atomic(struct hca_request *rq)
@@ -246,7 +246,7 @@ static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
     [HCA_ACK_NONE]   = hca_request_timeout,
 };
 
-/* Tells if the completion comes later, with what is read. */
+/* Returns true if the completion comes later, with the data read. */
 static bool hca_request_holds(const struct hca_request *rq)
 {
     return (rq->wqe.op->flags & HCA_OP_DATA_IN) && (rq->wqe.length > 0) &&
@@ -254,7 +254,7 @@ static bool hca_request_holds(const struct hca_request *rq)
             (rq->to_cqe && (rq->qp->req.sq->streams != NULL)));
 }
 
-/* Its memory was looked at, and will be when the result goes there. */
+/* Its memory was checked, and is checked again when the result is written. */
 static void hca_request_hold(struct hca_request *rq)
 {
     struct hca_result *result = malloc(sizeof(*result) + rq->wqe.length);
@@ -322,7 +322,8 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
-/* Its list may be held up: tried again, as a message that is not answered. */
+/* The list may be locked by a stopped process: retried, like a message without
+ * an answer. */
 static enum hca_check hca_request_tm_op(struct hca_request *rq)
 {
     enum hca_check check = hca_tm_op_execute(rq->qp, &rq->wqe);

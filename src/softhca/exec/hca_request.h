@@ -7,7 +7,7 @@
 
 #include "softhca/resp/hca_msg.h"
 
-/* Not done: once more after a while. No check has this number. */
+/* Not done: try again later. No check has this number. */
 #define HCA_WAIT ((enum hca_check)HCA_NUM_CHECKS)
 
 /* One WQE under execution. */
@@ -15,18 +15,18 @@ struct hca_request {
     struct hca_qp  *qp;
     struct hca_tries *tries; /* of this WQE, kept by the caller */
     struct hca_wqe  wqe;
-    struct hca_sgl  local;   /* its memory */
-    bool            to_cqe;  /* what it reads goes into the CQE */
+    struct hca_sgl  local;   /* its local memory */
+    bool            to_cqe;  /* the data read go into the CQE */
     uint8_t         data[64];
-    struct hca_result *result; /* holds what it reads, the caller's if it is
+    struct hca_result *result; /* holds the data read, the caller's if it is
                                   executed; NULL: nothing is held */
     struct hca_msg  msg;
-    struct hca_ack  ack;     /* check: what the responder says, or HCA_OK */
-    uint64_t        wait_ns; /* with HCA_WAIT: until it is to be tried again */
+    struct hca_ack  ack;     /* check: the responder's, or HCA_OK */
+    uint64_t        wait_ns; /* with HCA_WAIT: before the next try */
 };
 
-/* Reads the WQE at basic block `idx`, from where on `posted` are rung, and
- * executes it. The other members of rq, but for qp and tries, need not be set.
+/* Reads the WQE at basic block @idx and executes it; @posted blocks are rung
+ * from there on. Of @rq only qp and tries must be set.
  * @return HCA_OK, HCA_WAIT, or why it failed. */
 enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
                                    uint16_t posted);

@@ -2,10 +2,10 @@
 /*
  * The requester half: takes WQEs in order, sends each as one message and waits
  * for its answer before the next. It runs to completion in the thread that
- * rang the doorbell, under the QP's sq_lock; if there is something to wait for
- * (RNR, no answer), the helper's timer goes on. Fences are kept by that order.
- * A DCI with streams has hca_stream_run.c instead, and so has each queue if the
- * device is late (hca_late.h) or out of order (hca_order.h).
+ * rang the doorbell, under the QP's sq_lock; if it has to wait (RNR, no
+ * answer), the helper's timer continues. This order satisfies fences. A DCI
+ * with streams has hca_stream_run.c instead, and so has each queue if the device
+ * is late (hca_late.h) or out of order (hca_order.h).
  */
 #include "hca_requester.h"
 #include "hca_late.h"
@@ -17,13 +17,13 @@
 #include "softhca/resp/hca_qp.h"
 
 
-/* A queue in error is looked at after the first millisecond, then after twice
- * as long each time, up to a quarter second. */
+/* The RQ of a QP in error is looked at after the first millisecond, then after
+ * twice as long each time, up to a quarter second. */
 #define HCA_ERR_LOOK_NS 1000000ull
 #define HCA_ERR_LOOKS   8
 
-/* After a WQE that cannot be read, where the next one is is unknown: all that
- * was rung is given up with it. */
+/* If a WQE cannot be read, the place of the next one is unknown: all rung WQEs
+ * fail with it. */
 static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
                                uint16_t posted)
 {
@@ -80,8 +80,8 @@ static bool hca_requester_is_ready(const struct hca_qp *qp)
     return (hca_qp_state(qp) == IBV_QPS_RTS) && !qp->req.waiting;
 }
 
-/* Flushes what is posted on the SQ of a QP in ERR or SQE; sq_lock is held.
- * Where one WQE ends cannot be told if it is not one: the rest is given up. */
+/* Flushes posted WQEs on the SQ of a QP in ERR or SQE; sq_lock is held. The end
+ * of an invalid WQE is unknown: the rest is dropped then. */
 static void hca_requester_flush_sq(struct hca_qp *qp)
 {
     struct hca_wqe wqe;
@@ -105,7 +105,7 @@ static void hca_requester_flush_sq(struct hca_qp *qp)
     }
 }
 
-/* Receives posted to a QP in error have to be flushed, and posting one rings no
+/* Receives posted to a QP in error must be flushed, and posting one rings no
  * doorbell: the helper looks for them, soon at first, then less often. */
 static void hca_requester_watch_rq(struct hca_qp *qp)
 {
@@ -119,7 +119,7 @@ static void hca_requester_watch_rq(struct hca_qp *qp)
     }
 }
 
-/* Later, if a stopped peer has it. */
+/* Flushes receives; later, if a stopped peer has the lock. */
 static void hca_requester_flush_rq(struct hca_qp *qp)
 {
     if (hca_obj_lock(HCA_KIND_QP, atomic_load(&qp->obj.num)) == NULL) {
@@ -195,7 +195,7 @@ void hca_requester_flush_failed(uint32_t qpn)
     if ((qp == NULL) || !hca_mutex_try(&qp->sq_lock)) {
         return;
     }
-    /* the other lock keeps its rings from being taken back meanwhile */
+    /* this lock keeps its rings from being freed meanwhile */
     if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
         if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached &&
             hca_requester_can_flush(qp)) {

@@ -8,19 +8,19 @@
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_objs.h"
 
-/* Runs the SQ up to its doorbell record. No lock of any object is held. The
- * QP is that of a number looked up without a lock: if it is another by now,
- * nothing is done. */
+/* Runs the SQ up to its doorbell record. No lock of any object is held. The QP
+ * was looked up by number without a lock: if it is another by now, nothing is
+ * done. */
 void hca_requester_run(struct hca_qp *qp, uint32_t qpn);
 
-/* The same with sq_lock held, for a QP that is attached. */
+/* hca_requester_run() with sq_lock held, for a QP that is attached. */
 void hca_requester_run_locked(struct hca_qp *qp);
 
-/* The SQ of a QP that hca_qp_fail() put in error. No lock is held. If its
- * owner is executing on it, that one will flush it. */
+/* Flushes the SQ of a QP that hca_qp_fail() put in error. No lock is held. If
+ * its owner is executing on it, the owner flushes it. */
 void hca_requester_flush_failed(uint32_t qpn);
 
-/* What an SQ waited for is due (struct hca_sq.timer). */
+/* Runs an SQ whose wait is over (struct hca_sq.timer). */
 void hca_requester_timer(struct hca_timer *timer);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * While it sends for a connected QP, whose program sends nothing, a rendezvous
- * holds that one's sq_lock, as its requester would, and uses its PSN; for a DC
- * target it is an initiator that nobody sees, with the parameters of the SRQ
+ * holds the QP's sq_lock, as its requester would, and uses its PSN; for a DC
+ * target it is an initiator without a number, with the parameters of the SRQ
  * (SET_XRQ_DC_PARAMS_ENTRY).
  */
 #include "hca_rndv_fetch.h"
@@ -25,9 +25,9 @@
 #define HCA_RNDV_DC_RETRIES 7u
 #define HCA_RNDV_HELD_UP_NS 50000000ull
 
-/* The sender's attributes; of a connected QP read anew each time */
+/* The sender's attributes; those of a connected QP are read each time */
 struct hca_rndv_sender {
-    struct hca_qp  *qp;   /* sq_lock is held, or it is only this one's */
+    struct hca_qp  *qp;   /* sq_lock is held, or it is private */
     struct hca_path path; /* DC */
     uint32_t        dest_qpn;
     uint8_t         mtu, timeout, retry_cnt, rnr_retry;
@@ -41,7 +41,7 @@ static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 /* --- completion ---------------------------------------------------------- */
 
 /* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come
- * @return false if the SRQ is held up. */
+ * @return false if a stopped process holds the SRQ. */
 static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 {
     struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
@@ -50,7 +50,7 @@ static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
     const struct hca_qp qp    = {.obj = {.num = job->qpn, .dev = job->dev}};
     const struct hca_sgl none = {.length = 0};
 
-    if (srq == NULL) { /* or gone, with its program */
+    if (srq == NULL) { /* held, or gone with its program */
         return hca_srq_held_up(rndv->job.srqn) == HCA_OK;
     }
     hca_tm_consume_end(hca_srq_tm(srq), recv->tm_index);
@@ -84,7 +84,7 @@ static void hca_rndv_refused(struct hca_rndv *rndv, enum hca_check check,
 
 /* --- the two messages ---------------------------------------------------- */
 
-/* To where the data goes. @return HCA_OK, or what is wrong, logged. */
+/* Reads the data to its place. @return HCA_OK, or an error, logged. */
 static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
                                     const struct hca_rndv_sender *sender,
                                     struct hca_msg *msg, struct hca_sgl *sgl)
@@ -98,7 +98,7 @@ static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
     return hca_recv_map(sender->qp, &rndv->recv, length, sgl);
 }
 
-/* The headers of the request with another opcode */
+/* Sends the request's headers with another opcode. */
 static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
                                    const struct hca_rndv_sender *sender,
                                    struct hca_msg *msg, struct hca_sgl *sgl)
@@ -134,7 +134,7 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
     msg->path     = rndv->job.is_dc ? &sender->path : &sender->qp->attr.path;
 }
 
-/* --- what the answer means ----------------------------------------------- */
+/* --- answers ------------------------------------------------------------- */
 
 static void hca_rndv_next_psn(const struct hca_rndv_sender *sender)
 {
@@ -170,8 +170,8 @@ static void hca_rndv_rnr(struct hca_rndv *rndv,
     rndv->wait_ns = hca_wire_rnr_ns(ack->rnr_timer);
 }
 
-/* Others go on with the next PSN meanwhile: that of this one does not tell the
- * responder that it has been there. */
+/* Other messages use the next PSN meanwhile: this one's PSN does not show the
+ * responder that it has executed it. */
 static void hca_rndv_unanswered(struct hca_rndv *rndv,
                                 const struct hca_rndv_sender *sender,
                                 const struct hca_ack *ack)
@@ -240,9 +240,9 @@ static void hca_rndv_transmit(struct hca_rndv *rndv,
     }
 }
 
-/* --- who sends ----------------------------------------------------------- */
+/* --- senders ------------------------------------------------------------- */
 
-/* It has no send queue of the program's. */
+/* The program posts no sends to it. */
 static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
 {
     const struct hca_rndv_sender sender = {
@@ -300,21 +300,21 @@ static void hca_rndv_dc(struct hca_rndv *rndv)
     if (hca_obj_peek(HCA_KIND_SRQ, rndv->job.srqn) != NULL) {
         hca_rndv_transmit(rndv, &sender);
     } else {
-        hca_rndv_fail(rndv); /* the buffers are its program's again */
+        hca_rndv_fail(rndv); /* its program owns the buffers again */
     }
 }
 
 static void hca_rndv_timer(struct hca_timer *timer);
 
-/* The helper may run it before this returns. */
+/* The helper may run @rndv before this returns. */
 static void hca_rndv_wait(struct hca_rndv *rndv, uint64_t ns)
 {
     rndv->timer.fn = hca_rndv_timer;
     hca_timer_arm(&rndv->timer, hca_time_ns() + ns);
 }
 
-/* One step after the other, until there is something to wait for. A device of a
- * process that is dead sends nothing more. */
+/* Runs steps until one has to wait. The device of a dead process sends nothing
+ * more. */
 static void hca_rndv_continue(struct hca_rndv *rndv)
 {
     rndv->wait_ns = 0;
@@ -347,7 +347,7 @@ void hca_rndv_fetch(void)
     struct hca_rndv *next, *list = NULL;
 
     for (hca_todo.rndv = NULL; rndv != NULL; rndv = next) {
-        next       = rndv->next; /* into the order of their matches */
+        next       = rndv->next; /* reverse: to the order of the matches */
         rndv->next = list;
         list       = rndv;
     }
@@ -361,10 +361,10 @@ void hca_rndv_fetch(void)
     }
 }
 
-/* --- of a process that is dead -------------------------------------------- */
+/* --- of a dead process ---------------------------------------------------- */
 
 /* @param srq  is locked
- * @return false if as many are under way as can be */
+ * @return false if the limit of those under way is reached */
 static bool hca_rndv_begin_anew(struct hca_srq *srq, uint16_t index)
 {
     const struct hca_tm *tm = hca_srq_tm(srq);
@@ -391,7 +391,7 @@ struct hca_rndv_heir {
     bool            is_done;
 };
 
-/* A process that leaves in order leaves its own to others. */
+/* A process that leaves in order leaves its own fetches to others. */
 static void hca_rndv_take(struct hca_srq *srq, uint16_t index, void *arg)
 {
     struct hca_rndv_heir *heir = arg;

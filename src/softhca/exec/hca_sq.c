@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The send queues of this process. The mutex guards their list; a queue that is
- * found by its number needs none.
+ * The send queues of this process. The mutex guards their list; finding a queue
+ * by its number needs none.
  */
 #include "hca_sq.h"
 #include "hca_late.h"
@@ -87,8 +87,8 @@ void hca_sq_drop_kept(struct hca_qp *qp)
     hca_posted_flush(&sq->posted);
 }
 
-/* Skips one that a thread executes on, which may be this one: exit() may be
- * called in a handler of a signal. */
+/* Skips a queue that a thread executes on, which may be this one: exit() may be
+ * called in a signal handler. */
 static void hca_sq_exit_qp(void *obj, void *arg)
 {
     struct hca_qp *qp = obj;

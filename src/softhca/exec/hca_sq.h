@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The send queues of this process: what only their owner's process has of them,
- * and their list.
+ * The send queues of this process: the parts of them in the owner's memory, and
+ * their list.
  */
 #ifndef HCA_SQ_H
 #define HCA_SQ_H
@@ -15,22 +15,22 @@ struct hca_sq {
     struct hca_timer    timer; /* RNR, retry; first: the timer is the queue */
     struct hca_qp      *qp;
     uint32_t            qpn;
-    struct hca_streams *streams; /* fetched and not complete, or NULL */
+    struct hca_streams *streams; /* fetched and not completed, or NULL */
     struct hca_posted   posted;  /* acknowledged and not in memory */
     struct hca_sq      *next;
 };
 
-/* A published QP that sends (all but DCT, XRC_RECV) starts / stops listening
- * to its UAR. del: from now on nothing of it is executed. The caller is inside
- * the device (hca_thread.h). */
+/* Start and stop listening to the UAR of a published QP that sends (all but
+ * DCT, XRC_RECV). del: from now on nothing of it is executed. The caller is
+ * inside the device (hca_thread.h). */
 int hca_sq_add(struct hca_qp *qp);
 void hca_sq_del(struct hca_qp *qp);
 
-/* Drops completions of what is executed; data that are acknowledged come to
- * memory. The QP has its part. */
+/* Drops completions of executed WQEs, and writes acknowledged data to memory,
+ * before the QP goes or is reset. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
-/* The process ends: data that are acknowledged come to memory. */
+/* At the end of the process: writes acknowledged data to memory. */
 void hca_sq_exit(void);
 
 #define HCA_ANY_UAR UINT32_MAX

@@ -25,7 +25,7 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
     return streams;
 }
 
-/* Takes the first one off the queue. */
+/* Removes the first WQE from the queue. */
 static void hca_stream_remove(struct hca_qp *qp)
 {
     const struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
@@ -81,7 +81,7 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
     }
 }
 
-/* Reports each NOP that only late results are in front of. */
+/* Reports each NOP that is only behind late results. */
 static void hca_stream_retire_nops(struct hca_qp *qp)
 {
     uint16_t idx = qp->req.ci, end = idx + qp->req.fetched;
@@ -101,7 +101,7 @@ static void hca_stream_retire_nops(struct hca_qp *qp)
     }
 }
 
-/* Without late results it finds none that is late. */
+/* Finds no late WQEs on a device that is not late. */
 void hca_stream_retire(struct hca_qp *qp)
 {
     while (qp->req.fetched > 0) {
@@ -144,8 +144,8 @@ void hca_stream_flush(struct hca_qp *qp)
 
 /* --- errors --------------------------------------------------------------- */
 
-/* Flushes each WQE behind it in its stream, also one that has been executed.
- * One that has failed keeps its own error, but for that of a whole queue. */
+/* Flushes each WQE behind it in its stream, also executed ones. One that has
+ * failed keeps its own error, unless the whole queue fails. */
 static void hca_stream_flush_behind(struct hca_qp *qp, uint16_t idx)
 {
     uint16_t end    = qp->req.ci + qp->req.fetched;
@@ -168,9 +168,9 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
 
     hca_stream_flush_behind(qp, idx);
     if (hca_qp_state(qp) != IBV_QPS_RTS) {
-        return; /* results that were late count no streams any more */
+        return; /* late results no longer count streams */
     }
-    /* without a frame, or a format, its stream cannot be trusted either */
+    /* if a WQE's format is wrong, its stream cannot be trusted either */
     if ((check >= HCA_CHECK_LKEY) &&
         (hca_stream_errored(streams, entry->stream) == NULL)) {
         hca_info("qp 0x%x: stream 0x%x: in error",
@@ -179,7 +179,7 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
     }
     if ((check < HCA_CHECK_LKEY) ||
         (streams->num_errored == 1u << qp->log_errored)) {
-        streams->num_errored = 0; /* it is that of all */
+        streams->num_errored = 0; /* the whole queue fails */
         hca_qp_fail_requester(qp);
     }
 }

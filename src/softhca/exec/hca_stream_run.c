@@ -2,10 +2,10 @@
 /*
  * A DCI with streams: several conversations share one send queue. Each is in
  * order, and none waits for another's peer; completions keep the order of the
- * queue. This stands in for the loop of hca_requester.c, also for queues
- * without streams on a device that is late or out of order (hca_stream.h).
+ * queue. This replaces the loop of hca_requester.c, also for queues without
+ * streams on a device that is late or out of order (hca_stream.h).
  *
- * What streams do: mlx5dv_create_qp(3), mlx5dv_wr_post(3) and
+ * Behaviour of streams: mlx5dv_create_qp(3), mlx5dv_wr_post(3) and
  * mlx5dv_dci_stream_id_reset(3). In detail:
  *
  * WQEs are fetched in the order of the ring. One whose stream waits (RNR, no
@@ -14,7 +14,7 @@
  * own tests (test_mlx5_dc.py) and UCX use more than there are at once.
  *
  * Out of order (hca_order.h), a WQE may wait for the next one of its stream,
- * which is executed before it; an error of that one is left for its own turn.
+ * which is executed before it; an error of that one is reported in its turn.
  */
 #include "hca_stream.h"
 #include "hca_late.h"
@@ -35,15 +35,15 @@ static struct hca_stream *hca_stream_waiting(const struct hca_streams *streams,
     return NULL;
 }
 
-/* Basic blocks that are rung from there on. Streams are behind no UMR of
- * another one (req.behind_umr). */
+/* Returns the basic blocks rung from @idx on. With streams, req.behind_umr is
+ * ignored. */
 static uint16_t hca_stream_posted(const struct hca_qp *qp, uint16_t idx)
 {
     return qp->has_streams ? hca_stream_wqe(qp, idx)->blocks :
            hca_qp_sq_posted(qp) - (uint16_t)(idx - qp->req.ci);
 }
 
-/* @return HCA_OK if it is executed, HCA_WAIT, or why it cannot be. */
+/* @return HCA_OK if it is executed, HCA_WAIT, or its error. */
 static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
@@ -87,7 +87,7 @@ static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
     return 0;
 }
 
-/* Begins a WQE whose stream does not wait: it may have to. */
+/* Begins a WQE whose stream does not wait: it may start to. */
 static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
 {
     struct hca_streams *streams  = hca_stream_of(qp);
@@ -108,8 +108,8 @@ static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
     }
 }
 
-/* Executes the WQE that a stream waits for once more, then those that it held
- * up, or flushes them if it failed. @return true if it waits again. */
+/* Executes again the WQE that a stream waits for, then those behind it, or
+ * flushes these if it failed. @return true if it waits again. */
 static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, stream->idx);
@@ -129,8 +129,8 @@ static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
     return wait_ns != 0;
 }
 
-/* Executes the WQE that passes the one its stream is at. An error is left for
- * its own turn. @return whether it waits. */
+/* Executes the WQE that passes its stream's current one. An error is reported
+ * in its own turn. @return true if it waits. */
 static bool hca_stream_pass(struct hca_qp *qp, struct hca_stream *stream)
 {
     struct hca_request rq;
@@ -147,7 +147,7 @@ static bool hca_stream_pass(struct hca_qp *qp, struct hca_stream *stream)
     return false;
 }
 
-/* Goes on with a stream that is due. @return whether it waits again. */
+/* Continues a stream that is due. @return true if it waits again. */
 static bool hca_stream_resume(struct hca_qp *qp, struct hca_stream *stream)
 {
     uint16_t end = qp->req.ci + qp->req.fetched;
@@ -167,7 +167,8 @@ static bool hca_stream_resume(struct hca_qp *qp, struct hca_stream *stream)
     return false;
 }
 
-/* Goes on with each stream that is due. @return when another is, 0: none is. */
+/* Continues each stream that is due.
+ * @return the time when another is due, 0: none is. */
 static uint64_t hca_stream_resume_due(struct hca_qp *qp)
 {
     struct hca_streams *streams = hca_stream_of(qp);
@@ -188,7 +189,7 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
     return next;
 }
 
-/* The WQE at @idx is behind one that is held: neither waits any longer. */
+/* The WQE at @idx is behind a held one: neither waits any longer. */
 static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
                             uint16_t idx)
 {
@@ -200,9 +201,9 @@ static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
     hca_stream_resume_due(qp);
 }
 
-/* Takes up the next WQE of the ring. One that cannot be read is of no stream,
- * and where it ends is unknown: it goes with all that was rung.
- * @return false if there is none, or there are too many that wait. */
+/* Fetches the next WQE of the ring. One that cannot be read is of no stream,
+ * and its end is unknown: all rung WQEs fail with it.
+ * @return false if there is none, or too many streams wait. */
 static bool hca_stream_fetch(struct hca_qp *qp)
 {
     struct hca_streams *streams  = hca_stream_of(qp);
@@ -240,7 +241,7 @@ static bool hca_stream_fetch(struct hca_qp *qp)
     return true;
 }
 
-/* A stream that waits no longer makes room for another. */
+/* A stream that no longer waits makes room for another. */
 void hca_stream_run(struct hca_qp *qp)
 {
     struct hca_streams *streams = hca_stream_of(qp);

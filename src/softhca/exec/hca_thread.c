@@ -2,8 +2,8 @@
 /*
  * Entering and leaving the device. A program's signal handler may interrupt
  * the device in its own thread and post: the nested doorbell must not take a
- * lock, so it only sets `again`, which the outermost level looks at after it
- * has let go of everything.
+ * lock, so it only sets `again`, which the outermost level checks after it has
+ * released all locks.
  */
 #include "hca_thread.h"
 #include "hca_requester.h"
@@ -16,15 +16,15 @@
 
 #define HCA_THREAD_CQS 8u
 
-/* Notes nested doorbells: CQs to arm, if that many, and that send queues are to
- * run. In the static TLS block, as hca_todo is. */
+/* Records nested doorbells: CQs to arm, if there is room, and that send queues
+ * must run. In the static TLS block, as hca_todo is. */
 static __thread struct {
     bool     again; /* a doorbell rang inside */
     unsigned num_cqs;
     uint32_t cqs[HCA_THREAD_CQS];
 } hca_thread_nested __attribute__((tls_model("initial-exec")));
 
-/* The order towards a signal handler of the same thread, nothing else. */
+/* Orders against a signal handler of the same thread only. */
 static void hca_thread_fence(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -58,9 +58,9 @@ static void hca_thread_drain_failed(uint32_t num)
     }
 }
 
-/* Does what hca_todo has: fetches what has matched, flushes the send queues of
- * QPs in error, fails the QPs of CQs that overran, and writes completions that
- * are held. No lock may be held. */
+/* Runs hca_todo: fetches matched rendezvous, flushes the send queues of QPs in
+ * error, fails the QPs of CQs that overran, and writes held completions. No
+ * lock may be held. */
 static void hca_thread_drain(void)
 {
     while (__builtin_expect(hca_todo.rndv != NULL, 0)) {
@@ -74,7 +74,7 @@ static void hca_thread_drain(void)
     }
 }
 
-/* Does as the nested doorbells asked. */
+/* Runs the nested doorbells. */
 static void hca_thread_run_nested(void)
 {
     hca_thread_nested.again = false;

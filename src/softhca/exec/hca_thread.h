@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Entering and leaving the device. Who leaves does what the thread has noted
- * meanwhile: hca_todo.h.
+ * Entering and leaving the device. A thread that leaves runs the work that it
+ * has deferred meanwhile: hca_todo.h.
  */
 #ifndef HCA_THREAD_H
 #define HCA_THREAD_H
@@ -11,13 +11,13 @@
 
 /* Brackets for code that takes locks of objects. A signal handler of the
  * program may interrupt it in the same thread and ring a doorbell, which would
- * wait for its own thread: inside the brackets a doorbell is only noted, and
+ * wait for its own thread: inside the brackets a doorbell is only recorded, and
  * run by the outermost hca_thread_leave(). They nest. */
 void hca_thread_enter(void);
 void hca_thread_leave(void);
 
-/* Enters for a doorbell, of a CQ if cqn is not 0. @return false if this thread
- * is inside already: it has been noted, and the caller returns. */
+/* Enters for a doorbell, of a CQ if @cqn is not 0. @return false if this thread
+ * is inside already: the doorbell is recorded, and the caller returns. */
 bool hca_thread_enter_doorbell(uint32_t cqn);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The segments: struct mlx5_wqe_tm_seg and, to append, a data segment, as
- * libmlx5 writes them (providers/mlx5/qp.c, mlx5_post_srq_ops()). Its fields
- * of an operation that is not meant hold whatever the ring did.
+ * libmlx5 writes them (providers/mlx5/qp.c, mlx5_post_srq_ops()). The fields of
+ * operations that are not requested hold the ring's previous contents.
  */
 #include "hca_tm_op.h"
 #include "softhca/base/hca_log.h"
@@ -100,7 +100,8 @@ static enum hca_check hca_tm_op_read(struct hca_tm_op *op)
 }
 
 /* A program that has seen more than there were, or fewer than it said before,
- * has lost count: nothing it posts will match until that is right again. */
+ * has lost count: nothing that it posts matches until its count is right
+ * again. */
 static void hca_tm_op_sync(const struct hca_tm_op *op,
                            const struct hca_srq *srq, struct hca_tm *tm)
 {
@@ -151,7 +152,7 @@ static enum hca_check hca_tm_op_check(const struct hca_tm_op *op,
                          be32toh(op->entry.data.lkey)) : HCA_OK;
 }
 
-/* An entry that a message has taken cannot be removed, which is no error. */
+/* An entry that a message has taken cannot be removed; this is no error. */
 static enum hca_check hca_tm_op_apply(const struct hca_tm_op *op,
                                       const struct hca_srq *srq,
                                       struct hca_tm *tm)

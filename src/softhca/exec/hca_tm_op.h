@@ -9,7 +9,7 @@
 
 #include "softhca/wqe/hca_wqe.h"
 
-/* @return HCA_OK, or what is wrong, logged; nothing is changed then. */
+/* @return HCA_OK, or an error, logged; nothing is changed then. */
 enum hca_check hca_tm_op_execute(const struct hca_qp *qp,
                                  const struct hca_wqe *wqe);
 

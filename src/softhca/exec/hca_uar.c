@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Doorbells: from a store to a UAR page to the queue that it means. The stored
- * value is the first eight bytes of a WQE, which name the QP; what is to be
- * done stands in the doorbell records. Stores of less name nothing: all queues
- * of the page are looked at. A wrong name rings nothing, as on a NIC.
+ * value is the first eight bytes of a WQE, which name the QP; the work to do is
+ * in the doorbell records. A shorter store names nothing: all queues of the
+ * page are looked at. A wrong name rings nothing, as on a NIC.
  *
  * hca_uar_mutex guards the list of pages; a doorbell needs none.
  */
@@ -31,8 +31,8 @@
 struct hca_uar {
     uint32_t        id;
     void           *page;
-    bool            is_wc;   /* write-combining: what is pushed comes whole */
-    bool            is_told; /* ... and it was said that it does not */
+    bool            is_wc;   /* write-combining: pushes arrive whole */
+    bool            is_told; /* a torn push was logged */
     struct hca_uar *next;
     struct hca_push push;
 };
@@ -89,7 +89,7 @@ static void hca_uar_unknown(const struct hca_uar *uar, const char *what,
              "queue of this page", uar->id, what, number);
 }
 
-/* A CQ is reached through the page that cqc.uar_page names, and no other. */
+/* A CQ is rung only through the page that cqc.uar_page names. */
 static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
 {
     struct hca_cq *cq;
@@ -109,7 +109,7 @@ static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
     hca_cq_arm(cqn);
 }
 
-/* The first 64 bits of what was stored; 0 if it is less. */
+/* Returns the first 64 bits of the stored value; 0 if it has fewer. */
 static uint64_t hca_uar_hint(const void *value, unsigned size)
 {
     __be64 hint = 0;
@@ -152,9 +152,9 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
     hca_requester_run(qp, qpn);
 }
 
-/* What is not combined arrives in pieces, of which the first is a doorbell and
- * the others are nothing: the WQE is read from the ring. (By this Linux tells
- * whether a platform combines, mlx5_core_test_wc() of mlx5/core/wc.c.) */
+/* A push that is not combined arrives in pieces: the first is a doorbell and
+ * the others are ignored, so that the WQE is read from the ring. (Linux detects
+ * by this if a platform combines, mlx5_core_test_wc() of mlx5/core/wc.c.) */
 static void hca_uar_push_torn(struct hca_uar *uar, unsigned half)
 {
     uint64_t hint = be64toh(uar->push.data[half][0]);
@@ -180,7 +180,7 @@ static void hca_uar_push(struct hca_uar *uar, unsigned half)
     if (uar->push.words[half ^ 1] != 0) {
         hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
     }
-    if (wqe.size > HCA_PUSH_HALF_SIZE) { /* of a second writer */
+    if (wqe.size > HCA_PUSH_HALF_SIZE) { /* changed by a second writer */
         hca_bf_fail_short(uar->id, &uar->push, half);
     } else if (qp == NULL) {
         hca_push_end(&uar->push, half);
@@ -189,7 +189,7 @@ static void hca_uar_push(struct hca_uar *uar, unsigned half)
     }
 }
 
-/* The value is the CQ's number in the second word (mlx5_arm_cq()). */
+/* The second word of the value is the CQ's number (mlx5_arm_cq()). */
 static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
                              unsigned size)
 {
@@ -201,8 +201,8 @@ static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
     }
 }
 
-/* Eight bytes or less to the beginning of a half; or more, of which nothing is
- * known (hca_trap.h). */
+/* Handles a store of up to eight bytes to the beginning of a half; or of more,
+ * with an unknown value (hca_trap.h). */
 static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
                                const void *value, unsigned size)
 {
@@ -220,8 +220,9 @@ static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
     hca_thread_leave();
 }
 
-/* Whether a store to the beginning of a half is of another WQE than those
- * before it. (libc's memcpy() stores twice what is as long as its registers.) */
+/* Returns true if a store to the beginning of a half is of another WQE than the
+ * stores before it. (libc's memcpy() stores sizes equal to its registers'
+ * twice.) */
 static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
                              const void *value)
 {
@@ -229,7 +230,7 @@ static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
            (memcmp(push->data[half], value, sizeof(uint64_t)) != 0);
 }
 
-/* More, or further behind: of a push, whose last store rings. */
+/* Handles a longer store, or one further behind, of a push: the last rings. */
 static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
                                const void *value, unsigned size)
 {

@@ -8,20 +8,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* There is a UAR page of this id, to be mapped as write-combining, or as one that
- * takes doorbells alone. @return 0 or -errno. */
+/* Adds a UAR page of this id, for mapping as write-combining, or as a page that
+ * takes doorbells only. @return 0 or -errno. */
 int hca_uar_init(uint32_t uar, bool is_wc);
 
-/* A UAR page was mapped at `page` (4 KiB, of this process) with this id:
- * stores to it ring doorbells from now on. @return 0 or -errno. */
+/* Makes stores to @page (4 KiB, of this process), at which the UAR page of this
+ * id was mapped, ring doorbells from now on. @return 0 or -errno. */
 int hca_uar_add(uint32_t uar, void *page);
 void hca_uar_del(uint32_t uar);
 
 /* In a forked child: the pages and queues are the parent's. */
 void hca_uar_forked(void);
 
-/* For programs that measure, by dlsym(): ticks of the time-stamp counter that the
- * device has taken of this thread's time, within its doorbells. */
+/* For programs that measure, by dlsym(): ticks of the time-stamp counter that
+ * the device has used in this thread, within its doorbells. */
 __attribute__((visibility("default"))) uint64_t softhca_ticks(void);
 
 #endif

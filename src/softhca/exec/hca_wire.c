@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Delivery. The responder runs in the requester's thread, with the target's
- * lock; what cannot be reached (no such QP, another device than the path leads
+ * lock; an unreachable target (no such QP, another device than the path leads
  * to, a process that has died) does not answer, as on a real wire.
  */
 #include "hca_wire.h"
@@ -13,7 +13,7 @@
 #include "softhca/resp/hca_responder.h"
 
 #define HCA_IBTA_TIMEOUT_NS 4096ull
-/* Timeout 0 means to wait for ever: a look now and then. */
+/* Timeout 0 means to wait for ever: tries again at this interval. */
 #define HCA_TIMEOUT_FOREVER_NS 500000000ull
 
 struct hca_service {
@@ -55,8 +55,8 @@ uint64_t hca_wire_timeout_ns(uint8_t timeout)
                             HCA_IBTA_TIMEOUT_NS << (timeout & 31);
 }
 
-/* IBTA 10.9.3: one partition, and not two limited members of it. What does not
- * match is dropped. */
+/* IBTA 10.9.3: same partition, and not two limited members of it. Messages that
+ * do not match are dropped. */
 static bool hca_wire_pkey_fits(const struct hca_qp *qp,
                                const struct hca_qp *target)
 {
@@ -76,8 +76,8 @@ static bool hca_wire_pkey_fits(const struct hca_qp *qp,
     return false;
 }
 
-/* A connected QP's path does not change while it is in RTS: one look. Whether
- * the ports are up does. */
+/* A connected QP's path does not change while it is in RTS: checked once. The
+ * state of the ports is checked each time. */
 static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
                              const struct hca_qp *target)
 {
@@ -94,9 +94,9 @@ static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
            !hca_dev_is_down(target->obj.dev);
 }
 
-/* The target, locked; NULL if there is none that could answer. Whether its
- * process lives is asked before the lock: the answer may be that everything of
- * the dead one, this lock included, is taken back in this call. */
+/* Returns the target, locked; NULL if none could answer. Checks before taking
+ * the lock that the target's process lives: that call may take back all objects
+ * of a dead process, this lock included. */
 static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 {
     struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
@@ -115,7 +115,7 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
     return target;
 }
 
-/* As the MTU cuts them; datagrams are never cut. */
+/* Packets of MTU size; datagrams are never split. */
 static uint64_t hca_wire_packets(const struct hca_qp *qp, uint64_t length)
 {
     unsigned shift = (qp->type == HCA_QP_UD) ? 12 : 7 + qp->attr.mtu;
@@ -146,7 +146,7 @@ hca_wire_count_long(struct hca_qp *qp, struct hca_qp *target,
     }
 }
 
-/* Counts a message that has arrived; one that any MTU has room for in a few
+/* Counts a message that has arrived; for one that fits any MTU, in a few
  * instructions. */
 static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
                            const struct hca_msg *msg,

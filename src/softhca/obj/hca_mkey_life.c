@@ -212,8 +212,8 @@ static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
     return is_done;
 }
 
-/* Ends UMRs of the mkey: waits for one under way, as it writes the layout of the
- * mkey and may validate it again. Mkeys of memory have none and are not locked.
+/* Ends UMRs of the mkey: waits for one under way, as it writes the layout of
+ * the mkey and may validate it again. Mkeys of memory have none: no lock.
  * @return false if that takes too long. */
 static bool hca_mkey_end_umr(struct hca_mkey *mkey)
 {
