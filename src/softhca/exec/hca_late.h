@@ -11,6 +11,7 @@
  *    (hca_stream.h). It is written to memory, with its completion and those
  *    behind it, after all WQEs rung meanwhile were executed; earlier only for a
  *    WQE with a fence, or if the limit of those under way is reached.
+ *
  * Everything here is under the QP's sq_lock, in the owner's process.
  */
 #ifndef HCA_LATE_H

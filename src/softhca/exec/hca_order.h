@@ -16,8 +16,8 @@
  *
  * The manual page of mlx5dv_create_qp() promises more for direct data placement
  * (reads and atomics are executed in order); UCX orders them nevertheless, so
- * the device follows the weaker rule. Both WQEs of a DCI with streams are of one
- * stream; streams are in no order anyway.
+ * the device follows the weaker rule. Both WQEs of a DCI with streams are of
+ * one stream; streams are in no order anyway.
  *
  * The choice depends only on the seed and the number of the message.
  * Everything here is under the QP's sq_lock, in the owner's process.

@@ -4,7 +4,7 @@
  * for its answer before the next. It runs to completion in the thread that
  * rang the doorbell, under the QP's sq_lock; if it has to wait (RNR, no
  * answer), the helper's timer continues. This order satisfies fences. A DCI
- * with streams has hca_stream_run.c instead, and so has each queue if the device
+ * with streams uses hca_stream_run.c instead, as does each queue if the device
  * is late (hca_late.h) or out of order (hca_order.h).
  */
 #include "hca_requester.h"
