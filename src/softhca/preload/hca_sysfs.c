@@ -2,10 +2,10 @@
 /*
  * Writes the sysfs and device trees, once, while the process attaches and
  * before any other thread can look at them: class/infiniband_verbs (here),
- * class/infiniband with the PCI devices that it leads to (hca_sysfs_attr.h).
+ * class/infiniband with the PCI devices that it links to (hca_sysfs_attr.h).
  *
- * A device node is a link to /dev/zero, so that it can be opened; its numbers
- * are shown by preload_path.c and in sysfs, where libibverbs compares them.
+ * A device node is a link to /dev/zero, so that it can be opened;
+ * preload_path.c and sysfs show its device numbers, which libibverbs compares.
  */
 #define _GNU_SOURCE
 #include "hca_sysfs.h"
@@ -25,16 +25,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A PCI domain that no machine has, so that what is looked up elsewhere by
- * this address (UCX: /sys/bus/pci/devices) never meets a real device. */
+/* A PCI domain that no machine has, so that a lookup elsewhere by this address
+ * (UCX: /sys/bus/pci/devices) never finds a real device. */
 #define HCA_SYSFS_DOMAIN "dc00"
 #define HCA_SYSFS_VERBS  HCA_SYSFS_DIR "/class/infiniband_verbs"
 
 static unsigned hca_sysfs_minor[HCA_DEVS_PER_NODE]; /* of mlx5_n */
 static const char *hca_sysfs_root; /* the process' directory, for messages */
 
-/* Links of a device; UCX takes the PCI device from where class/infiniband/X
- * leads to, Open MPI the driver from the last part of the driver link. */
+/* Links of a device; UCX takes the PCI device from the target of
+ * class/infiniband/X, Open MPI the driver from the last part of its link. */
 static const struct {
     enum hca_sysfs_folder folder;
     const char           *name, *target; /* %s is the driver */
@@ -43,7 +43,7 @@ static const struct {
     {HCA_SYSFS_IBDEV, "device", "../.."},
 };
 
-/* Path of a folder below the process' directory. */
+/* Prints the path of a folder below the process' directory. */
 static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
                              enum hca_sysfs_folder folder, char *path,
                              size_t size)
@@ -91,7 +91,7 @@ static int hca_sysfs_fail(int ret, const char *path)
     return ret;
 }
 
-/* Folders are made when something misses them. */
+/* Opens a file for writing; makes missing folders. */
 static int hca_sysfs_open(int dirfd, const char *path)
 {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
@@ -135,7 +135,7 @@ static int hca_sysfs_link(int dirfd, const char *path, const char *target)
     return hca_sysfs_fail(ret, path);
 }
 
-/* An entry of a table; most of a long one say the same, and are one file. */
+/* An entry of a table; equal neighbours of a long table share one file. */
 struct hca_sysfs_entry {
     char path[PATH_MAX], text[1000];
 };
@@ -197,7 +197,7 @@ static int hca_sysfs_class_link(const struct hca_sysfs_ctx *ctx)
     return hca_sysfs_link(ctx->dirfd, path, target);
 }
 
-/* The node, and the links between uverbsN and its PCI device. */
+/* Makes the node, and the links between uverbsN and its PCI device. */
 static int hca_sysfs_uverbs_links(const struct hca_sysfs_ctx *ctx)
 {
     char path[PATH_MAX], folder[PATH_MAX - 64], target[PATH_MAX];
@@ -268,7 +268,7 @@ static int hca_sysfs_create_dev(int dirfd, unsigned n)
     return (ret == 0) ? hca_sysfs_uverbs_links(&ctx) : ret;
 }
 
-/* libibverbs lists devices in the order in which readdir() gives the folders
+/* libibverbs lists devices in the order in which readdir() returns the folders
  * uverbsN, and programs use the first. That order is the file system's, so it
  * decides which N belongs to mlx5_0. (Newest first is common: hence downward.)
  */
@@ -302,8 +302,8 @@ static int hca_sysfs_order(int dirfd)
     return 0;
 }
 
-/* As without the module ib_uverbs: the devices are there, and no program can
- * open one. */
+/* Hides the nodes, as without the module ib_uverbs: the devices exist, but no
+ * program can open one. */
 static int hca_sysfs_hide_verbs(int dirfd)
 {
     if ((renameat(dirfd, HCA_SYSFS_VERBS, dirfd, HCA_SYSFS_DIR "/hidden") <

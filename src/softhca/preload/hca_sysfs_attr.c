@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What each sysfs file of a device says. Names and formats are those of Linux:
+ * Contents of the sysfs files of a device. Names and formats are those of Linux:
  * drivers/infiniband/core/sysfs.c (ports, GUIDs), uverbs_main.c (abi_version,
  * dev, ibdev), hw/mlx5/main.c (fw_ver, hca_type, board_id), pci-sysfs.c.
  */
@@ -67,8 +67,8 @@ static int hca_sysfs_print_hca_type(const struct hca_sysfs_ctx *ctx, char *buf,
     return snprintf(buf, size, "MT%u", hca_sysfs_part(ctx));
 }
 
-/* A PSID names a kind of adapter. Kinds of softhca differ in what its
- * capabilities do not say: a bit for each of these that is not the default. */
+/* A PSID names a kind of adapter. Kinds of softhca differ in properties that
+ * capabilities do not show: a bit for each of these that is not the default. */
 static int hca_sysfs_print_board_id(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
@@ -236,7 +236,7 @@ static unsigned hca_sysfs_num_cpus(void)
     return ((cpus < 1) || (cpus > 2048)) ? 1 : cpus;
 }
 
-/* Words of 32 CPUs, the last first. Memory is equally far from all of them. */
+/* Prints words of 32 CPUs, last first. Memory is equally far from all CPUs. */
 static int hca_sysfs_print_local_cpus(const struct hca_sysfs_ctx *ctx,
                                       char *buf, size_t size)
 {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What a print function prints about. */
+/* Arguments of a print function. */
 struct hca_sysfs_ctx {
     int      dirfd; /* the process' directory */
     unsigned n;     /* mlx5_n */
@@ -39,10 +39,10 @@ struct hca_sysfs_file {
 /* Ends with a file without name. */
 extern const struct hca_sysfs_file hca_sysfs_files[];
 
-/* The numbers of the node uverbs<minor>. */
+/* Returns the device number of the node uverbs<minor>. */
 dev_t hca_sysfs_rdev(unsigned minor);
 
-/* The driver of mlx5_n, which may be another one's device: "mlx5". */
+/* Returns the driver of mlx5_n: "mlx5", or that of a foreign device. */
 const char *hca_sysfs_driver(unsigned n);
 
 #endif

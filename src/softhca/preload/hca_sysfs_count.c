@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The counters of a port, as ib_core (counters/) and mlx5_ib (hw_counters/) name
- * them: hca_traffic.h, hca_count.h. A file is written anew whenever somebody is
- * about to open it, or its folder: another one takes its place, so that who reads
- * the old one is not disturbed. Any thread may come here.
+ * The counters of a port, named as by ib_core (counters/) and mlx5_ib
+ * (hw_counters/): hca_traffic.h, hca_count.h. A file is rewritten before a
+ * program opens it, or its folder: a new file replaces it, so that readers of
+ * the old one are not disturbed. Any thread may call this.
  */
 #define _GNU_SOURCE
 #include "hca_sysfs_count.h"
@@ -44,8 +44,8 @@ static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
     [HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED]  = "req_rnr_retries_exceeded",
 };
 
-/* PortCounters and PortCountersExtended of IBTA's performance management, by their
- * names in drivers/infiniband/core/sysfs.c. */
+/* PortCounters and PortCountersExtended of IBTA's performance management, named
+ * as in drivers/infiniband/core/sysfs.c. */
 static const char *const hca_sysfs_port_counts[] = {
     "port_xmit_data", /* in words of four bytes */
     "port_rcv_data",
@@ -53,7 +53,7 @@ static const char *const hca_sysfs_port_counts[] = {
     "port_rcv_packets",
     "unicast_xmit_packets",
     "unicast_rcv_packets",
-    /* nothing of that kind happens here */
+    /* always 0 here */
     "multicast_xmit_packets",
     "multicast_rcv_packets",
     "symbol_error",
@@ -164,13 +164,13 @@ int hca_sysfs_count_create(int dirfd, const char *folder)
     return ret;
 }
 
-/* Of the folder that the first `len` bytes of `real` name. */
+/* Replaces file @name of the folder, which is the first @len bytes of @real. */
 static void hca_sysfs_count_replace(const char *real, size_t len,
                                     const char *name, uint64_t count)
 {
     char file[PATH_MAX + NAME_MAX], anew[PATH_MAX + NAME_MAX];
 
-    /* beside the folder, where nobody lists it */
+    /* beside the folder, so that listings do not show it */
     snprintf(anew, sizeof(anew), "%.*s/../.%s.%d", (int)len, real, name,
              (int)syscall(SYS_gettid));
     snprintf(file, sizeof(file), "%.*s/%s", (int)len, real, name);
@@ -179,7 +179,8 @@ static void hca_sysfs_count_replace(const char *real, size_t len,
     }
 }
 
-/* The folder alone is about all in it: who opens that may open them by openat().
+/* Rewrites a counter, or for a folder all of its counters: a program that opens
+ * the folder may then open them by openat().
  * @param file  path below that of the port */
 static void hca_sysfs_counters_refresh(
         const struct hca_sysfs_counters *counters, unsigned dev,
@@ -202,8 +203,8 @@ static void hca_sysfs_counters_refresh(
     }
 }
 
-/* The device whose folder is part of the path. @return its n, or that there is
- * none */
+/* Finds the device whose folder is part of the path. @return its n, or a number
+ * beyond the last device */
 static unsigned hca_sysfs_count_dev(const char *path)
 {
     char name[HCA_DEV_NAME_LEN], folder[HCA_DEV_NAME_LEN + 2];

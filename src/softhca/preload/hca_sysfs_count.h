@@ -5,11 +5,12 @@
 #ifndef HCA_SYSFS_COUNT_H
 #define HCA_SYSFS_COUNT_H
 
-/* Writes them below the folder of a device. @return 0 or -errno. */
+/* Writes the files below the folder of a device. @return 0 or -errno. */
 int hca_sysfs_count_create(int dirfd, const char *folder);
 
-/* A program looks at `path` (as it names it), which is `real`: if that is a
- * counter, or a folder of them, it is written anew. */
+/* Updates counters before a program looks at @path (the program's name for
+ * it), which is @real: if that is a counter, or a folder of them, it is
+ * rewritten. */
 void hca_sysfs_count_refresh(const char *path, const char *real);
 
 #endif

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Start and end of the preloaded library, and the paths that it owns. Called by
- * any thread of any program, also in signal handlers and in children between fork()
- * (or vfork()) and exec().
+ * any thread of any program, also in signal handlers and in children between
+ * fork() (or vfork()) and exec().
  */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#undef _FORTIFY_SOURCE /* no inline variants of functions defined here */
 #include "preload.h"
 #include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_dev.h"
@@ -48,7 +48,7 @@ static void preload_exit(int status, void *arg)
     }
 }
 
-/* No exit handlers run. A child of vfork() has its parent's memory. */
+/* Runs no exit handlers. A child of vfork() has its parent's memory. */
 PRELOAD_EXPORT void _exit(int status)
 {
     if (preload_is_own_process() && hca_fabric_is_attached()) {
@@ -64,9 +64,9 @@ PRELOAD_EXPORT void _Exit(int status)
 }
 
 /* Destructors of other libraries (UCX, MPI) may still close devices, and that
- * of a preloaded one runs before theirs. An exit handler that is registered
- * before main() runs after all of them, if it is not tied to this library as
- * those of atexit() are. */
+ * of a preloaded library runs before theirs. An exit handler registered before
+ * main() runs after all of them, unless it is tied to this library as those of
+ * atexit() are. */
 __attribute__((constructor)) static void preload_init(void)
 {
     hca_sys();
@@ -75,7 +75,7 @@ __attribute__((constructor)) static void preload_init(void)
     on_exit(preload_exit, NULL);
 }
 
-/* Tells if @path is @prefix, or something in that folder. */
+/* Returns true if @path is @prefix, or something in that folder. */
 static bool preload_is_below(const char *path, const char *prefix)
 {
     size_t len = strlen(prefix);
@@ -126,7 +126,7 @@ int preload_minor(const char *path)
     unsigned minor;
     char end;
 
-    /* all that a program looks at comes here: scanning is for nodes */
+    /* called for all paths of a program: scan nodes only */
     if ((path == NULL) || strncmp(path, PRELOAD_NODE, len)) {
         return -1;
     }
@@ -154,8 +154,8 @@ int preload_opened(const char *path, int fd)
     return -1;
 }
 
-/* Commands are the device's without a further look; what else is asked may be
- * meant for a file that has the number now. */
+/* RDMA ioctls go to the device without a check; others may be meant for a file
+ * that has the number now. */
 static bool preload_takes_ioctl(int fd, unsigned long request)
 {
     return dispatch_is_open(fd) &&

@@ -1,11 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The end of a process by a signal that it does not handle. valgrind then looks
- * for leaks without a further instruction of the program's, and would read all of
+ * for leaks without a further instruction of the program, and would read all of
  * the segment: 4 GiB of holes, which take memory as they are read. So under
- * valgrind, and there only, a handler stands where the program has none. It hides
- * the segment and does what the signal does. The program does not see it.
- * SIGSEGV and SIGBUS are the trap's (hca_trap.h), which calls the same function.
+ * valgrind, and there only, this library handles signals that the program does
+ * not. The handler hides the segment and does what the signal does; the program
+ * does not see it. SIGSEGV and SIGBUS are the trap's (hca_trap.h), which calls
+ * the same function.
  */
 #define _GNU_SOURCE
 #include "preload.h"
@@ -20,7 +21,7 @@
 
 static atomic_bool preload_end_on;
 
-/* Those that end a process, and are not sent to it by the kernel for a fault. */
+/* Returns true for signals that end a process, except SIGSEGV and SIGBUS. */
 static bool preload_end_is(int sig)
 {
     static const uint8_t signals[] = {
@@ -56,7 +57,7 @@ hca_trap_sighandler preload_end_get(hca_trap_sighandler handler)
     return (handler == preload_end) ? SIG_DFL : handler;
 }
 
-/* What is inherited, or was set before. */
+/* Handles inherited actions, and those set before. */
 void preload_end_install(void)
 {
     struct sigaction act;

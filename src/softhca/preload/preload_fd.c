@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What programs do with descriptors: closing, duplicating, receiving them from
- * a socket. One that another process opened is a device here from the first
- * question about it on. Called as preload.c is.
+ * Operations on descriptors: closing, duplicating, receiving from a socket. A
+ * descriptor that another process opened becomes a device here when first asked
+ * about. Called like preload.c.
  */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#undef _FORTIFY_SOURCE /* no inline variants of functions defined here */
 #include "preload.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/dispatch/dispatch.h"
@@ -40,8 +40,8 @@ bool preload_is_own_process(void)
     return atomic_load(&preload_pid) == getpid();
 }
 
-/* A child of vfork() closes what it is not to inherit, and has devices in view
- * that are not its own. */
+/* A child of vfork() closes descriptors before exec(), among them devices that
+ * are its parent's. */
 static bool preload_is_device(int fd)
 {
     return dispatch_is_open(fd) && preload_is_own_process();
@@ -111,7 +111,7 @@ static void preload_closing(unsigned first, unsigned last)
     }
 }
 
-/* Closes the range but for what is the device's own. */
+/* Closes the range except the device's own descriptors. */
 static int preload_close_around(unsigned first, unsigned last, int flags)
 {
     unsigned own;
@@ -132,8 +132,8 @@ static int preload_close_around(unsigned first, unsigned last, int flags)
 
 PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
-    /* to threads that keep the table that this one leaves they are gone, too:
-     * a device is the process' */
+    /* with CLOSE_RANGE_UNSHARE, threads that keep the old table lose them, too:
+     * a device belongs to the process */
     if ((flags & ~CLOSE_RANGE_UNSHARE) == 0) {
         preload_closing(first, last);
     }
@@ -154,7 +154,7 @@ PRELOAD_EXPORT void closefrom(int first)
     hca_sys()->closefrom(from);
 }
 
-/* newfd now refers to what fd does. */
+/* Records that @newfd now refers to the file of @fd. */
 static int preload_duplicated(int fd, int newfd)
 {
     if ((newfd >= 0) && preload_fd_is_device(fd) && preload_is_own_process() &&
@@ -189,8 +189,8 @@ PRELOAD_EXPORT int dup2(int fd, int newfd)
                            dup3(fd, newfd, 0);
 }
 
-/* Its argument is none, a number or a pointer: it is passed on as what holds
- * either. */
+/* The argument is none, a number or a pointer: it is passed on as a pointer,
+ * which can hold all. */
 PRELOAD_EXPORT int fcntl(int fd, int cmd, ...)
 {
     va_list ap;
@@ -229,8 +229,8 @@ static void preload_received_fds(const struct cmsghdr *cmsg)
     }
 }
 
-/* Descriptors may have come with a message. One that is a duplicate of a device here
- * keeps that open from now on, also if nothing is asked of it before the first one is
+/* Descriptors may have come with a message. A duplicate of a device opened here
+ * keeps that open from now on, even if it is not used before the first one is
  * closed. */
 static void preload_received(struct msghdr *msg)
 {

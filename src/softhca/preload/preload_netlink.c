@@ -1,16 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Answers one request of RDMA netlink, as libibverbs learns it nowhere else: a
+ * Answers one request of RDMA netlink: only by this does libibverbs learn that a
  * forked child has copies of registered pages (ibv_is_fork_initialized(3)).
  * That is true here: nothing is pinned, and the device reaches the memory of a
  * process by its address. All other requests are refused, so that libibverbs
- * reads sysfs and lists no device of the machine. Called as preload.c is.
+ * reads sysfs and lists no device of the machine. Called like preload.c.
  *
  * The socket is one of NETLINK_USERSOCK, where no kernel listens: it can be
- * bound and read as it is. An answer is sent to it before sendmsg() returns.
+ * bound and read as it is. sendmsg() puts the answer into it before returning.
  */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#undef _FORTIFY_SOURCE /* no inline variants of functions defined here */
 #include "preload.h"
 
 #include <assert.h>
@@ -43,8 +43,8 @@ PRELOAD_EXPORT int socket(int domain, int type, int protocol)
     return hca_sys()->socket(domain, type, protocol);
 }
 
-/* Sends the answer from the program's socket to itself; returns as sendmsg()
- * does. */
+/* Sends the answer from the program's socket to itself; returns like
+ * sendmsg(). */
 static ssize_t preload_answer(int fd, const struct nlmsghdr *request)
 {
     struct preload_sys_answer sys = {

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Functions that take a path, in every form in which libibverbs, librdmacm,
- * UCX, Open MPI, perftest and plain tools reach them (the 64-bit, the fortified
- * and, for programs built with glibc before 2.33, the versioned ones). A path
- * is looked at only if it is absolute: whoever walks /sys from a descriptor
+ * UCX, Open MPI, perftest and plain tools call them (the 64-bit, the fortified
+ * and, for programs built with glibc before 2.33, the versioned ones). Only
+ * absolute paths are checked: a program that walks /sys from a descriptor
  * (hwloc) sees the machine as it is.
  */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#undef _FORTIFY_SOURCE /* no inline variants of functions defined here */
 #include "preload.h"
 #include "hca_sysfs.h"
 #include "hca_sysfs_attr.h"
@@ -31,7 +31,7 @@ static int preload_openat(int dirfd, const char *path, int flags, mode_t mode)
     return (real == path) ? fd : preload_opened(path, fd);
 }
 
-/* The mode argument, where there is one. */
+/* Returns the mode argument, if there is one. */
 static mode_t preload_mode(int flags, va_list ap)
 {
     return (flags & (O_CREAT | __O_TMPFILE)) ? va_arg(ap, mode_t) : 0;
@@ -81,7 +81,7 @@ PRELOAD_EXPORT int openat64(int dirfd, const char *path, int flags, ...)
     return preload_openat(dirfd, path, flags | O_LARGEFILE, mode);
 }
 
-/* The fortified forms, which have no mode and end a program that forgot it. */
+/* The fortified forms have no mode and end a program that forgot it. */
 int __openat_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags);
 int __open_2(const char *path, int flags);
@@ -185,7 +185,7 @@ PRELOAD_EXPORT char *__realpath_chk(const char *path, char *resolved,
 }
 
 /* A node is a link to another device, an opened one a file without a name: both
- * are shown as the kernel's node is. */
+ * get the status of the kernel's node. */
 static int preload_stat_node(int ret, int minor, struct stat *st)
 {
     if ((ret == 0) && (minor >= 0)) {
@@ -209,14 +209,15 @@ static int preload_statx_node(int ret, int minor, struct statx *st)
     return ret;
 }
 
-/* The node of an opened device; -1 if fd is none. */
+/* Returns the minor of the node of an opened device; -1 if @fd is none. */
 static int preload_fd_minor(int fd)
 {
     return preload_fd_is_device(fd) ? hca_sysfs_minor_of(dispatch_dev(fd)) :
                                       -1;
 }
 
-/* ... or of a path, or of fd if that is empty and flags allow it. */
+/* Returns the minor of a path, or of @fd if the path is empty and @flags allow
+ * that. */
 static int preload_at_minor(int fd, const char *path, int flags)
 {
     return ((flags & AT_EMPTY_PATH) && (path != NULL) && (*path == '\0')) ?

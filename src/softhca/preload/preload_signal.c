@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How programs handle and block signals: the device's handler for the faults
- * of doorbells stays in place and stays reachable, whatever they ask for
- * (hca_trap.h). Here are only the names under which libc offers that.
+ * Handling and blocking of signals by programs: the device's handler for the
+ * faults of doorbells always stays in place and reachable (hca_trap.h). This
+ * file only has the functions under libc's names.
  */
 #define _GNU_SOURCE
 #include "preload.h"
@@ -72,7 +72,7 @@ PRELOAD_EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
     return preload_sysv_signal(sig, handler);
 }
 
-/* signal() of programs that are built for strict ISO C or X/Open. */
+/* signal() of programs built for strict ISO C or X/Open. */
 PRELOAD_EXPORT sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
     return preload_sysv_signal(sig, handler);
@@ -110,7 +110,7 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count,
                 const struct timespec *timeout, const sigset_t *mask,
                 size_t size);
 
-/* ppoll() of programs that are built with _FORTIFY_SOURCE. */
+/* ppoll() of programs built with _FORTIFY_SOURCE. */
 PRELOAD_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count,
                                const struct timespec *timeout,
                                const sigset_t *mask, size_t size)

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The functions that open a context. Each calls the real one and then has
+ * The functions that open a context. Each calls the real one and then makes
  * libmlx5 take rings and doorbell records of the context from the arena, where
- * other processes reach them, unless the program says where it wants them
- * (preload_says_where()); and it answers for the one thing that libmlx5 would
- * read of the device itself, its clock. This library is not linked with
+ * other processes reach them, unless the program chooses the memory
+ * (preload_says_where()); it also replaces the one function of libmlx5 that
+ * would read the device itself, its clock. This library is not linked with
  * libibverbs: it is preloaded into programs that never load that, and UCX and
  * Open MPI load it where RTLD_NEXT does not see it.
  */
@@ -44,7 +44,7 @@ static const struct preload_symbol preload_dv_set_attr = {
     "libmlx5.so.1", "mlx5dv_set_context_attr", "MLX5_1.2"
 };
 
-/* Another preloaded library may come between: it is asked first. */
+/* Asks another preloaded library behind this one first. */
 static void *preload_find(const struct preload_symbol *symbol)
 {
     void *func = dlvsym(RTLD_NEXT, symbol->name, symbol->version);
@@ -79,11 +79,11 @@ static void preload_arena_free(void *ptr, void *arg)
     hca_arena_free(ptr);
 }
 
-/* Variables by which libmlx5 is told to take huge pages, or others, for its
- * queues (its mlx5_get_alloc_type(), mlx5_use_huge()). It looks at none of them
- * where it has an allocator; its own memory is shared like that of a program's
- * (uverbs_rings.h). Contiguous pages it would map from the device, which a
- * kernel refuses and /dev/zero does not: then it keeps ours. */
+/* Returns true if a variable makes libmlx5 take huge pages, or others, for its
+ * queues (its mlx5_get_alloc_type(), mlx5_use_huge()): it ignores these if it
+ * has an allocator. Its own memory is shared like a program's (uverbs_rings.h).
+ * Returns false for contiguous pages, so that ours are used: libmlx5 would map
+ * those from the device, which a kernel refuses but /dev/zero does not. */
 static bool preload_says_where(void)
 {
     static const char *const names[] = {
@@ -128,7 +128,7 @@ static int preload_set_allocators(struct ibv_context *ctx)
     return ret;
 }
 
-/* As mlx5_query_rt_values() of libmlx5, which has cycles for nanoseconds */
+/* Like mlx5_query_rt_values() of libmlx5, with cycles for nanoseconds */
 static int preload_query_rt_values(struct ibv_context *ctx,
                                    struct ibv_values_ex *values)
 {
@@ -144,7 +144,7 @@ static int preload_query_rt_values(struct ibv_context *ctx,
     return 0;
 }
 
-/* What every opener returns: ctx, if it is none of ours or is set up. */
+/* Returns @ctx of an opener, set up if it is one of ours. */
 static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
 {
     __typeof__(ibv_close_device) *close_device;
