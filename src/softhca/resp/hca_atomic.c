@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Atomics. All that go to one address take one lock of the fabric, chosen by
- * the address; then another process' operand is read and written back, and
- * this one's is exchanged with the CPU's own instruction.
+ * Atomics. All on one address take one lock of the fabric, chosen by the
+ * address; then another process' operand is read and written back, and this
+ * process' is exchanged with the CPU's own instruction.
  */
 #include "hca_atomic.h"
 #include "softhca/base/hca_mutex.h"
@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* Adds within fields: a set bit of `boundary` is the most significant bit of
+/* Adds within fields: a set bit of @boundary is the most significant bit of
  * its field, out of which no carry goes. */
 static uint64_t hca_atomic_add(uint64_t a, uint64_t b, uint64_t boundary)
 {
@@ -72,7 +72,7 @@ static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
     return ret;
 }
 
-/* The value that is read first is a guess. */
+/* The value read first is a guess. */
 static int hca_atomic_local(struct hca_owner owner, uint64_t addr,
                             const struct hca_wqe_atomic *op, uint64_t *before)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completions. Which number a CQE carries where: CQE version 1, providers/mlx5
- * cq.c. srqn_uidx is the user index of the QP, also when it receives from an
- * SRQ, but that of the SRQ for XRC; wqe_counter the first basic block of a
- * send, the running index of a receive, the place in an SRQ.
+ * Completions. Numbers in a CQE: CQE version 1, providers/mlx5 cq.c. srqn_uidx
+ * is the user index of the QP, also when it receives from an SRQ, but that of
+ * the SRQ for XRC; wqe_counter is the first basic block of a send, the running
+ * index of a receive, the index in an SRQ.
  */
 #include "hca_completer.h"
 #include "hca_grh.h"
@@ -38,8 +38,8 @@ enum hca_check hca_completer_send(const struct hca_qp *qp,
     return (hca_cq_post(qp->scqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 
-/* Counters by what a completion in error says, which the first of them counts.
- */
+/* Counts completions in error: each in one counter for all, some syndromes also
+ * in counters of their own. */
 static void hca_completer_count_send(unsigned dev, uint8_t syndrome)
 {
     static const uint8_t counts[256] = {
@@ -98,8 +98,8 @@ static uint8_t hca_completer_opcode(const struct hca_msg *msg)
     return msg->has_inval ? MLX5_CQE_RESP_SEND_INV : MLX5_CQE_RESP_SEND;
 }
 
-/* RoCE has no LIDs, and says what the packet was in the place of the service
- * level. Where there are LIDs a port has path bits as far as its LMC goes. */
+/* RoCE has no LIDs, and the packet type is in the field of the service level. A
+ * port with LIDs has as many path bits as its LMC. */
 static void hca_completer_add_path(struct hca_cqe *cqe,
                                    const struct hca_msg *msg, unsigned dev)
 {
@@ -115,7 +115,7 @@ static void hca_completer_add_path(struct hca_cqe *cqe,
     cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
 }
 
-/* Strides that were too few are of no message. */
+/* Skipped strides, too few for a packet, belong to no message. */
 static void hca_completer_add_strides(struct hca_cqe *cqe,
                                       const struct hca_recv *recv)
 {
@@ -131,10 +131,10 @@ static void hca_completer_add_strides(struct hca_cqe *cqe,
                      (recv->num_strides << PRM_CQE_MP_STRIDES_SHIFT);
 }
 
-/* A match is told with the header; what follows it, or is no match, is not.
- * Of a tagged buffer the length of the data counts, without the header, and
- * what goes into the CQE takes its first half (providers/mlx5/cq.c,
- * handle_tag_matching()). */
+/* The completion of a match carries the header; later ones of that message, and
+ * those without a match, do not. For a tagged buffer the length is that of the
+ * data, without the header, and inline data takes the first half of the CQE
+ * (providers/mlx5/cq.c, handle_tag_matching()). */
 static void hca_completer_add_tm(struct hca_cqe *cqe,
                                  const struct hca_recv *recv)
 {

@@ -11,37 +11,37 @@
 
 #include <infiniband/mlx5dv.h>
 
-/* A send WQE is done. `data`, if any, goes into the CQE.
- * @return HCA_OK, or HCA_CHECK_CQ: the QP has to go to the error state. */
+/* Completes a send WQE. @data, if any, goes into the CQE.
+ * @return HCA_OK, or HCA_CHECK_CQ: the QP must go to the error state. */
 enum hca_check hca_completer_send(const struct hca_qp *qp,
                                   const struct hca_wqe *wqe, const void *data);
 
-/* A send WQE failed, or is flushed (HCA_CHECK_FLUSH). `vendor` is the check
- * to be named in the CQE. */
+/* Completes a send WQE that failed, or is flushed (HCA_CHECK_FLUSH). @vendor is
+ * the check named in the CQE. */
 void hca_completer_send_error(const struct hca_qp *qp,
                               const struct hca_wqe *wqe, enum hca_check check,
                               enum hca_check vendor);
 
-/* A message took a receive WQE and is executed. `data`, if not NULL, is the
- * message, to go into the CQE. @return as hca_completer_send(). */
+/* Completes a receive WQE for an executed message. @data, if not NULL, is the
+ * message, and goes into the CQE. @return as hca_completer_send(). */
 enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
                                   const struct hca_msg *msg,
                                   const void *data);
 
-/* An operation on the list of tags is done, under the lock of the SRQ.
+/* Completes an operation on the tag list, under the lock of the SRQ.
  * @return as hca_completer_send(). */
 enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
                                    uint16_t index,
                                    const struct mlx5_tm_cqe *result);
 
-/* A receive WQE was taken by a message that failed. @return HCA_CHECK_CQ if
- * its queue takes no more. */
+/* Completes a receive WQE whose message failed. @return HCA_CHECK_CQ if its
+ * queue takes no completions any more. */
 enum hca_check hca_completer_recv_error(const struct hca_qp *qp,
                                         const struct hca_recv *recv,
                                         enum hca_check check);
 
-/* Receive `index` of a QP in error. */
+/* Completes receive @index of a QP in error. */
 void hca_completer_flush_recv(const struct hca_qp *qp, uint16_t index);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The 40 bytes in front of what a UD QP receives: GRH (IBTA 8.3), or for RoCE
- * v2 the IP header (annex A17).
+ * The 40 bytes in front of a datagram received by a UD QP: GRH (IBTA 8.3), or
+ * for RoCE v2 the IP header (annex A17).
  */
 #ifndef HCA_GRH_H
 #define HCA_GRH_H
@@ -10,14 +10,14 @@
 
 #define HCA_GRH_SIZE 40u
 
-/* Type of a packet, which a RoCE receiver reports in place of the service level
- * (PRM, responder CQE): bit 3 that the packet has a UDP header; bits 2..0 0 GRH, 1 IPv6,
- * 2 IPv4. */
+/* Returns the type of a packet, which a RoCE receiver reports in place of the
+ * service level (PRM, responder CQE): bit 3: the packet has a UDP header; bits
+ * 2..0: 0 GRH, 1 IPv6, 2 IPv4. */
 uint8_t hca_grh_packet_type(const struct hca_path *path, unsigned dev);
 
-/* Header of a packet with `length` bytes of immediate data and payload that
- * left device dev by path. An IPv4 header stands in the last 20 bytes, behind
- * zeros. */
+/* Builds the header of a packet with @length bytes of immediate data and
+ * payload that left device @dev by @path. An IPv4 header is in the last 20
+ * bytes, behind zeros. */
 void hca_grh_build(uint8_t grh[HCA_GRH_SIZE], const struct hca_path *path,
                    unsigned dev, unsigned length);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One message with what its headers would say, and one answer: all that the
- * requester and the responder know of each other.
+ * One message with the contents of its headers, and one answer: requester and
+ * responder share nothing else.
  */
 #ifndef HCA_MSG_H
 #define HCA_MSG_H
@@ -27,7 +27,7 @@ struct hca_msg {
     bool                         solicited;
     bool                         is_fin;  /* sent by the device itself */
     uint8_t                      mtu;     /* enum ibv_mtu, of the path */
-    bool                         executed; /* before, the answer was lost:
+    bool                         executed; /* before; the answer was lost:
                                               of DC, or for a rendezvous */
     uint8_t                      reads;   /* and atomics under way before it */
     uint16_t                     src_dev;
@@ -46,19 +46,19 @@ struct hca_msg {
         uint64_t                 arrived; /* else, of a SEND: bytes of it that
                                              strides held before an RNR */
     };
-    const struct hca_sgl        *data;    /* out, or where a read goes */
-    struct hca_posted           *posted;  /* WRITE: where it may be kept, or
+    const struct hca_sgl        *data;    /* to send, or a read's destination */
+    struct hca_posted           *posted;  /* WRITE: list that may keep it, or
                                              NULL */
 };
 
 struct hca_ack {
     enum hca_ack_code code;
-    enum hca_check    check;     /* why not */
+    enum hca_check    check;     /* reason of a refusal */
     uint8_t           rnr_timer; /* code of the responder */
     bool              lost;      /* executed, but the answer was lost */
     union {
-        uint64_t      atomic;    /* value before the operation */
-        uint64_t      arrived;   /* of a SEND to strides: bytes there */
+        uint64_t      atomic;    /* previous value */
+        uint64_t      arrived;   /* of a SEND to strides: bytes in them */
     };
 };
 

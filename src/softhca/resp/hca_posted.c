@@ -11,12 +11,12 @@
 
 #define HCA_POSTED_ANY 0u /* no queue pair has this number */
 
-/* Its key is not held, as nobody could destroy it then. */
+/* A kept WRITE. Its mkey is not held, as it could not be destroyed then. */
 struct hca_posted_write {
     struct hca_posted_write *next;
     struct hca_key_use       use;   /* qpn: of the target */
-    struct hca_owner         owner; /* of the memory it goes to */
-    void                    *base;  /* its place there */
+    struct hca_owner         owner; /* of the target memory */
+    void                    *base;  /* its address there */
     uint8_t                  data[];
 };
 
@@ -68,8 +68,8 @@ void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp)
     *posted = (struct hca_posted){.timer.fn = hca_posted_timer, .qp = qp};
 }
 
-/* @return NULL if what is to be written cannot be read, or without memory: it
- *         is executed then, and its failure is that of the message. */
+/* @return NULL if the data cannot be read, or without memory: it is executed
+ *         then, and its failure is that of the message. */
 static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
                                                const struct hca_sgl *memory)
 {
@@ -101,7 +101,7 @@ static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
     return write;
 }
 
-/* @return true if a PCIe write there has the attribute. */
+/* @return true if PCIe writes to @memory have the attribute. */
 static bool hca_posted_is_relaxed(const struct hca_sgl *memory)
 {
     return (memory->num_held == 1) && !memory->has_via &&

@@ -1,23 +1,23 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * With SOFTHCA_ORDER=relaxed (hca_order.h): RDMA WRITEs that are acknowledged
- * and not in the target's memory yet. A write on PCIe is posted: nobody is told
- * when it has arrived. Later ones with the relaxed ordering attribute may pass
- * it; a read, or a write without the attribute, pushes it (PCI Express Base
+ * and not in the target's memory yet. A write on PCIe is posted: its arrival is
+ * not reported. Later ones with the relaxed ordering attribute may pass it; a
+ * read, or a write without the attribute, pushes it (PCI Express Base
  * Specification, 2.4.1: A2, B2). A completion at the requester does not.
  *
  * Half of the WRITEs to regions registered with relaxed ordering are kept in
  * the process of the requester, at most HCA_POSTED_MAX of a queue pair. They
- * come to memory, the last one first,
+ * are written to memory, the last one first,
  *
- *   - before the next WQE of the queue pair to the same target, unless it is
+ *   - before the next WQE of the queue pair to the same target, unless that is
  *     such a WRITE, too; before a UMR, a LOCAL_INV, and a longer WRITE or one
- *     for which there is no more room
+ *     for which there is no room
  *   - HCA_POSTED_NS after the first of them was kept
  *   - when the queue pair leaves RTS by command, and when the process calls
  *     exit(); the data of one that is killed are lost
  *
- * The key is checked again then: what goes to one that is gone, or leads
+ * The mkey is checked again then: data for an mkey that is gone, or leads
  * elsewhere by now, is dropped. Under the sq_lock of the queue pair, in the
  * owner's process.
  */
@@ -37,23 +37,23 @@ struct hca_posted_write;
 struct hca_posted {
     struct hca_timer         timer; /* first: hca_posted_timer() */
     struct hca_qp           *qp;
-    struct hca_posted_write *last;  /* kept: the newest, and those before it */
+    struct hca_posted_write *last;  /* kept: newest first */
     unsigned                 count;
     bool                     keeps; /* the next WRITE, if it may be kept */
 };
 
-/* Of a queue pair that is not published yet. */
+/* Initializes the list of a queue pair that is not published yet. */
 void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp);
 
-/* The responder has checked a WRITE to `memory`, whose sender waits for the
- * answer. @return true if it is kept; else it is to be executed now. */
+/* Keeps a WRITE to @memory that the responder has checked, while its sender
+ * waits for the answer. @return true if it is kept; else execute it now. */
 bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory);
 
-/* The WQE is next: places what it pushes. Of WRITEs the responder does this,
- * which knows the key. */
+/* Before @wqe, which is next: writes the kept data that it pushes. For WRITEs
+ * the responder does this, which knows the mkey. */
 void hca_posted_before(struct hca_posted *posted, const struct hca_wqe *wqe);
 
-/* Places all. */
+/* Writes all kept data. */
 void hca_posted_flush(struct hca_posted *posted);
 
 #endif

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The way of a QP into the error state. MODIFY_QP changes states under both
- * locks (hca_qp_cmd_modify.c). The step into the error state may come under one
- * of them: from the responder under obj.lock, as the locks of two QPs that send
- * to each other could not be taken both ways; from the requester under sq_lock,
- * if a process that is stopped has the other. The requester looks at the state
+ * The step of a QP into the error state. MODIFY_QP changes states under both
+ * locks (hca_qp_cmd_modify.c). The step into the error state may be made under
+ * one of them: by the responder under obj.lock, as the locks of two QPs that
+ * send to each other could not be taken both ways; by the requester under
+ * sq_lock, if a stopped process has the other. The requester looks at the state
  * before each WQE.
  */
 #define _GNU_SOURCE
@@ -28,14 +28,14 @@ uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
            qp->req.ci;
 }
 
-/* A receive that does not complete is counted as taken all the same: if its
- * CQ is full there is nothing left to report it. */
+/* A receive whose completion fails is counted as taken nevertheless: if its CQ
+ * is full there is no way left to report it. */
 void hca_qp_flush_rq(struct hca_qp *qp)
 {
     unsigned posted = hca_rq_posted(qp);
 
     if (posted > (1u << qp->rq.log_cnt)) {
-        return; /* the record is out of range: nothing there to be trusted */
+        return; /* the record is out of range: not trusted */
     }
     for (; posted > 0; posted--) {
         hca_completer_flush_recv(qp, qp->resp.ci++);
@@ -79,8 +79,8 @@ void hca_qp_fail(struct hca_qp *qp)
     hca_todo_add_failed(qp->obj.num);
 }
 
-/* Leaves the flush of the receive queue to the process that holds it, when that
- * goes on, or to the repair of its lock. */
+/* Leaves the flush of the receive queue to the stopped process that holds it,
+ * when it goes on, or to the repair of its lock. */
 static bool hca_qp_fail_stuck(struct hca_qp *qp)
 {
     bool is_stuck = hca_obj_is_stuck(HCA_KIND_QP, qp);
@@ -128,8 +128,8 @@ static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
            ((srq != NULL) && (srq->cqn == cqn));
 }
 
-/* It may be another process' CQ, and a third one be stopped in the midst of a
- * message to the QP, which is left as it is then. */
+/* It may be another process' CQ, and a third process may be stopped in the
+ * middle of a message to the QP, which is left as it is then. */
 static void hca_qp_fail_one_of_cq(void *obj, void *arg)
 {
     const uint32_t *cqn = arg;

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * States of a QP, and the way into the error state.
+ * States of a QP, and its step into the error state.
  */
 #ifndef HCA_QP_H
 #define HCA_QP_H
@@ -13,8 +13,8 @@ static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
     return atomic_load_explicit(&qp->state, memory_order_acquire);
 }
 
-/* Reads and atomics that may be under way at once: the kernel hands the
- * device the logarithm, rounded up (__mlx5_ib_modify_qp(): log_sra_max,
+/* Returns the limit of reads and atomics under way at once: the kernel gives
+ * the device the logarithm, rounded up (__mlx5_ib_modify_qp(): log_sra_max,
  * log_rra_max). */
 static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
 {
@@ -22,37 +22,38 @@ static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
            1u << (32 - __builtin_clz(max_rd_atomic - 1u));
 }
 
-/* Basic blocks that are rung and not executed; more than the ring has if the
- * doorbell record is wrong. */
+/* Returns the basic blocks that are rung and not executed; more than the ring
+ * has if the doorbell record is wrong. */
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
 
-/* Locks obj.lock, and finishes what a dead holder had begun. */
+/* Locks obj.lock, and completes the work of a holder that died. */
 void hca_qp_lock(struct hca_qp *qp);
 
 /* Puts a QP in error and flushes its receives; obj.lock is held. */
 void hca_qp_enter_error(struct hca_qp *qp);
 
-/* Puts a QP in error because of what its responder found; obj.lock is held.
+/* Puts a QP in error for a fault that its responder found; obj.lock is held.
  * Receives are flushed at once, the SQ once this thread holds no lock. */
 void hca_qp_fail(struct hca_qp *qp);
 
-/* A send WQE completed in error, under sq_lock and with obj.lock free: the QP
- * goes to the error state, an unreliable one only to that of its send queue
- * (IBTA 10.3.1). The caller flushes the SQ. */
+/* Puts a QP in error after a send WQE completed in error, under sq_lock and
+ * with obj.lock free; an unreliable one only goes to the error state of its
+ * send queue (IBTA 10.3.1). The caller flushes the SQ. */
 void hca_qp_fail_requester(struct hca_qp *qp);
 
-/* The same for what no completion can report, with the event QP_FATAL. */
+/* hca_qp_fail_requester() for a fault that no completion can report, with the
+ * event QP_FATAL. */
 void hca_qp_fail_fatal(struct hca_qp *qp);
 
-/* Flushes what is posted on the RQ of a QP in error; obj.lock is held. */
+/* Flushes receives posted on the RQ of a QP in error; obj.lock is held. */
 void hca_qp_flush_rq(struct hca_qp *qp);
 
-/* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, but for DC
+/* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, except DC
  * targets. No lock is held. */
 void hca_qp_fail_cq(uint32_t cqn);
 
-/* The last who held obj.lock died inside, and it is held again now: finishes
- * what was begun (hca_kind_ops.repair). */
+/* Completes the work of a holder of obj.lock that died; the lock is held again
+ * (hca_kind_ops.repair). */
 void hca_qp_repair(void *obj);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Execution of messages by the responder: SEND into a receive buffer, RDMA and
- * atomics on what raddr and rkey name. obj.lock of the QP is held.
+ * atomics on the memory named by raddr and rkey. obj.lock of the QP is held.
  */
 #include "hca_resp.h"
 #include "hca_atomic.h"
@@ -23,8 +23,8 @@ static enum hca_check hca_resp_send(struct hca_responder *resp)
 
 /* --- RDMA --------------------------------------------------------------- */
 
-/* Maps the memory that raddr and rkey name. A key is not looked at if there
- * is nothing to reach (IBTA 9.7.4.1.5). */
+/* Maps the memory that raddr and rkey name. An mkey is not checked for 0 bytes
+ * (IBTA 9.7.4.1.5). */
 static enum hca_check hca_resp_map(struct hca_responder *resp,
                                         uint32_t access)
 {
@@ -70,17 +70,17 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
            hca_resp_complete(resp, NULL) : check;
 }
 
-/* With max_dest_rd_atomic 0 the kernel leaves reads and atomics off. */
+/* With max_dest_rd_atomic 0 the kernel disables reads and atomics. */
 static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
 {
     return (qp->attr.access & access) &&
            ((qp->type == HCA_QP_DCT) || (qp->attr.max_dest_rd_atomic > 0));
 }
 
-/* A responder keeps so many requests until it has answered them (IBTA 9.9.3,
- * "too many RDMA READ or ATOMIC requests"; all DC targets as many as an
- * initiator may send). Which are under way the sender tells: those whose end no
- * completion and no fence has shown. */
+/* A responder keeps a limited number of requests until it has answered them
+ * (IBTA 9.9.3, "too many RDMA READ or ATOMIC requests"; all DC targets as many
+ * as an initiator may send). The sender reports the number under way: those
+ * whose end no completion and no fence has shown. */
 static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
 {
     return ((resp->qp->type == HCA_QP_DCT) ||
@@ -112,12 +112,12 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
     bool is_other;
     int ret;
 
-    if (resp->memory.count != 1) { /* an indirect key cuts the operand */
+    if (resp->memory.count != 1) { /* an indirect mkey splits the operand */
         return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
     is_other = hca_sgl_is_other(&resp->memory, 0);
-    if (resp->memory.has_via && !is_other) { /* the null key: too short for many
-                                                pieces */
+    if (resp->memory.has_via && !is_other) { /* the null mkey: too short for
+                                                many pieces */
         resp->ack->atomic = 0;
         return HCA_OK;
     }
@@ -165,9 +165,9 @@ static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
     [HCA_MSG_ATOMIC] = hca_resp_atomic,
 };
 
-/* Two ends that cut messages differently: what takes more than one packet, or
- * one that is too long for an end, does not fit (IBTA 9.7.4.1.6). A DC target
- * has an MTU too (mlx5_ifc.h, dctc): that it refuses as well is inferred. */
+/* Two ends with different MTUs: a message of more than one packet, or longer
+ * than an end's MTU, does not fit (IBTA 9.7.4.1.6). A DCT has an MTU, too
+ * (mlx5_ifc.h, dctc): that it also refuses is inferred. */
 static bool hca_resp_mtu_ok(const struct hca_responder *resp)
 {
     unsigned mtu = resp->qp->attr.mtu;
@@ -186,7 +186,7 @@ enum hca_check hca_resp_execute(struct hca_responder *resp)
            hca_resp_bad(resp, HCA_CHECK_PATH_MTU, 128u << resp->msg->mtu);
 }
 
-/* Reads are done again, all else has been done. */
+/* Only reads are executed again. */
 enum hca_check hca_resp_repeat(struct hca_responder *resp)
 {
     if (resp->msg->op == HCA_MSG_READ) {

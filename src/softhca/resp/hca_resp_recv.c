@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What executing a message consists of: a receive is taken, bytes move, the
- * receive completes. obj.lock of the QP is held.
+ * Steps of executing a message: a receive is taken, bytes move, the receive
+ * completes. obj.lock of the QP is held.
  */
 #include "hca_resp.h"
 #include "hca_completer.h"
@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A DCT takes messages from many at once: its lock is not held while more
- * than this is copied. */
+/* A DCT receives from many senders at once: its lock is not held while more
+ * bytes than this are copied. */
 #define HCA_DCT_COPY_LOCKED 16384u
 
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
@@ -35,8 +35,8 @@ enum hca_check hca_resp_take_recv(struct hca_responder *resp)
                              hca_rq_take(qp, &resp->recv);
 }
 
-/* Protection domain of remote accesses, and whose memory they mean: an XRC
- * target has neither of its own, they are those of the SRQ. */
+/* Protection domain of remote accesses, and the owner of their memory: for an
+ * XRC target both are those of the SRQ. */
 bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
 {
     const struct hca_srq *srq;
@@ -62,8 +62,8 @@ static bool hca_resp_unlocks(const struct hca_responder *resp)
            (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
 }
 
-/* @return false if the QP was destroyed meanwhile, or a process that is stopped
- * has it now. */
+/* @return false if the QP was destroyed meanwhile, or a stopped process has it
+ * now. */
 static bool hca_resp_relock(struct hca_responder *resp)
 {
     resp->qp_lost = !hca_obj_hold(HCA_KIND_QP, resp->qp);
@@ -71,13 +71,13 @@ static bool hca_resp_relock(struct hca_responder *resp)
            (atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn);
 }
 
-/* Its process is gone, or out of reach: nobody answers. */
+/* If the target's process is gone, or out of reach, no answer is sent. */
 bool hca_resp_unreached(int ret)
 {
     return (ret == -ESRCH) || (ret == -EPERM);
 }
 
-/* Memory of the device itself is not counted: a header, data of a CQE. */
+/* Memory of the device itself is not counted: a header, data in a CQE. */
 static void hca_resp_count(struct hca_responder *resp,
                            const struct hca_sgl *dst, const struct hca_sgl *src)
 {
@@ -118,8 +118,8 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
            hca_resp_bad(resp, fault, resp->msg->raddr);
 }
 
-/* The CQE is what takes a receive off the queue: a sender that dies in the
- * middle of its copy leaves the queue as it was. */
+/* Only the CQE removes a receive from the queue: a sender that dies in the
+ * middle of its copy leaves the queue unchanged. */
 enum hca_check hca_resp_complete(struct hca_responder *resp,
                                         const void *data)
 {
@@ -146,7 +146,7 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
     return (check == HCA_OK) ? hca_resp_complete(resp, data) : check;
 }
 
-/* UD: the first 40 bytes of the buffer are the header's, there or not. */
+/* UD: the first 40 bytes of the buffer are for the header, present or not. */
 static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
 {
     const struct hca_sgl *data = resp->msg->data;
@@ -203,9 +203,9 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp)
     return HCA_OK;
 }
 
-/* 32 bytes of data in an entry end over its flags_rqpn, which libmlx5 reads
+/* 32 bytes of data in an entry overlap flags_rqpn, which libmlx5 reads
  * nevertheless (handle_responder(), v44): it takes bits 28 and 29 of a FIN's
- * rkey for a GRH. Scatter to CQE is a permission: such a FIN goes to memory. */
+ * rkey for a GRH. Scatter to CQE is optional: such a FIN goes to memory. */
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;

@@ -2,37 +2,37 @@
 /*
  * Messages to a shared receive queue with strides ("multi-packet"): each packet
  * has strides of its own and a completion of its own, the next in the same WQE
- * or in another. The last packet's has what a message's has otherwise: the
- * immediate data, the event. Only an SRQ with tag matching has strides (the
- * kernel of MLNX_OFED, "MP WR is supported over TM SRQ type only").
+ * or in another. The last packet's completion has the immediate data and the
+ * event. Only an SRQ with tag matching has strides (the kernel of MLNX_OFED,
+ * "MP WR is supported over TM SRQ type only").
  *
  *   strides   0  1  2  3  4  5  6  7     each as long as the MTU, or longer
  *   WQE a     m0 m1 m2 n0 o0 o1 o2 o3    message m: FIRST, -, LAST; n: both
  *   WQE b     o4 ...
  *
- * A packet longer than a stride takes several, which lie in one WQE; those at
- * the end of a WQE that are too few for it have a completion of nothing, the
+ * A packet longer than a stride takes several, which lie in one WQE; strides at
+ * the end of a WQE that are too few for it have an empty completion, the
  * filler.
  *
- * A message for which there are not enough strides stays in them as far as it
- * has come: the requester is told RNR with the number of bytes, which are what
- * the PSN of its packets would say, and goes on there.
+ * If there are not enough strides for a message, its first packets stay in
+ * them: the requester gets RNR with the number of bytes, which on the wire
+ * follows from the PSN of its packets, and continues there.
  */
 #include "hca_resp.h"
 #include "softhca/obj/hca_tm.h"
 
 #include <common/prm.h>
 
-/* A packet on its way. */
+/* A packet of a message. */
 struct hca_packet {
-    struct hca_responder *resp; /* its msg is this packet's for that long */
+    struct hca_responder *resp; /* its msg is the packet's meanwhile */
     struct hca_srq       *srq;
     uint8_t               tm_op;
     struct hca_msg        msg;
     struct hca_sgl        data;
 };
 
-/* The strides for it, behind those that are too few. */
+/* Takes the strides for it, behind those that are too few. */
 static enum hca_check hca_packet_take(struct hca_packet *packet)
 {
     struct hca_recv *recv = &packet->resp->recv;
@@ -69,7 +69,7 @@ static enum hca_check hca_packet_deliver(struct hca_packet *packet,
     return check;
 }
 
-/* Makes it the next packet of the message. @return its PRM_CQE_MP_* */
+/* Sets it to the next packet of the message. @return its PRM_CQE_MP_* */
 static uint32_t hca_packet_cut(struct hca_packet *packet,
                                const struct hca_msg *msg, uint64_t arrived)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Tag matching by the responder. A message begins with a header (struct
- * ibv_tmh); what matches goes to the tagged buffer without it, anything else to
+ * ibv_tmh); a match goes to the tagged buffer without it, any other message to
  * a receive of the SRQ as it is (rdma-core, Documentation/tag_matching.md).
  * Matches and unexpected messages complete in the order in which they were
  * matched: the SRQ is locked from the look at its list to the completion.
@@ -12,11 +12,11 @@
  *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
- *   the last two in strides: one of them for each packet (hca_resp_strides.c)
+ *   the last two in strides: such a completion per packet (hca_resp_strides.c)
  *
- * What fails in front of its completion leaves the list as it was and has none
- * here: the index in a completion in error would be that of a receive of the
- * SRQ, which libmlx5 then takes back.
+ * A failure before the completion leaves the list unchanged and completes
+ * nothing here: the index in a completion in error would be that of a receive
+ * of the SRQ, which libmlx5 then frees.
  */
 #include "hca_resp.h"
 #include "hca_rndv.h"
@@ -27,7 +27,7 @@
 #include <endian.h>
 #include <string.h>
 
-#define HCA_TM_INLINE 64u /* libmlx5 knows no other size of a tagged buffer */
+#define HCA_TM_INLINE 64u /* size of a tagged buffer, by libmlx5 */
 
 /* A message to be matched. */
 struct hca_tm_msg {
@@ -37,7 +37,7 @@ struct hca_tm_msg {
         struct ibv_tmh    tmh;
         struct hca_rndv_request rndv;
     };
-    uint64_t              length; /* behind the header */
+    uint64_t              length; /* without the header */
 };
 
 static void hca_tm_unlock(struct hca_tm_msg *msg)
@@ -56,7 +56,7 @@ static bool hca_tm_lock(struct hca_tm_msg *msg)
     return msg->resp->srq_held;
 }
 
-/* As much of it as there may be. */
+/* Reads as much of the header as the message has. */
 static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
 {
     const struct hca_sgl *data = msg->resp->msg->data;
@@ -75,14 +75,14 @@ static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
     return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-/* UCX fills the reserved bytes; they are not looked at. */
+/* UCX fills the reserved bytes; they are ignored. */
 static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
 {
     uint64_t length = msg->resp->msg->data->length;
 
     switch (msg->tmh.opcode) {
     case IBV_TMH_NO_TAG:
-        return HCA_OK; /* what follows the opcode is the program's */
+        return HCA_OK; /* the rest is the program's */
     case IBV_TMH_FIN:
     case IBV_TMH_EAGER:
         return (length >= sizeof(msg->tmh)) ? HCA_OK :
@@ -96,7 +96,7 @@ static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
     }
 }
 
-/* Strides have its first packets: it was looked at before. */
+/* Returns true if strides have its first packets: the header was checked. */
 static bool hca_tm_goes_on(const struct hca_tm_msg *msg)
 {
     return msg->resp->msg->arrived > 0;
@@ -123,7 +123,8 @@ static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
     return hca_resp_deliver(resp);
 }
 
-/* Of one in strides the first packets may be there. */
+/* Returns true if this is the first try that delivered anything; with strides,
+ * maybe only the first packets. */
 static bool hca_tm_has_begun(const struct hca_tm_msg *msg,
                              enum hca_check check)
 {
@@ -169,7 +170,7 @@ static bool hca_tm_fits_cqe(const struct hca_tm_msg *msg)
             HCA_TM_INLINE);
 }
 
-/* @param to  where the data goes, NULL: to the CQE */
+/* @param to  destination of the data, NULL: the CQE */
 static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
                                         const struct hca_sgl *to,
                                         const struct hca_sgl *from)
@@ -194,8 +195,8 @@ static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
     return hca_tm_complete(msg, tm_op, (to == NULL) ? data : NULL);
 }
 
-/* The SRQ was destroyed, or is held up. As the message has matched it cannot be
- * tried again: an error. */
+/* The SRQ was destroyed, or a stopped process holds it. As the message has
+ * matched it cannot be retried: an error. */
 static enum hca_check hca_tm_lost(const struct hca_tm_msg *msg)
 {
     uint32_t srqn = msg->resp->qp->srqn;
@@ -204,7 +205,7 @@ static enum hca_check hca_tm_lost(const struct hca_tm_msg *msg)
            hca_resp_bad(msg->resp, HCA_CHECK_SRQ, srqn);
 }
 
-/* The buffer is the program's again, with all of the data or, where the copy
+/* Returns the buffer to the program, with all of the data or, if the copy
  * failed, with no more to come. */
 static enum hca_check hca_tm_end(struct hca_tm_msg *msg, enum hca_check check)
 {
@@ -272,8 +273,8 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
 
 /* --- rendezvous ---------------------------------------------------------- */
 
-/* The message itself goes to the buffer, or to the CQE as libmlx5 expects of any
- * match (handle_tag_matching()): the program fetches the data. */
+/* Writes the message itself to the buffer, or to the CQE as libmlx5 expects of
+ * any match (handle_tag_matching()): the program fetches the data. */
 static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
 {
     struct hca_responder *resp = msg->resp;
@@ -295,7 +296,7 @@ static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
                              &resp->memory, resp->msg->data);
 }
 
-/* DC: what the SRQ reads with has to have been set. */
+/* DC: returns true if the SRQ's parameters for reads were set. */
 static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
 {
     const struct hca_qp *qp = msg->resp->qp;
@@ -305,9 +306,9 @@ static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
            ((qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
 }
 
-/* No text says with which of two keys an adapter fetches the data: that of the
- * request or that of the list. UCX has one for all. The device uses the first,
- * and without TM_OWN_KEY the two have to be equal. */
+/* No document says with which of two keys an adapter fetches the data: that of
+ * the request or that of the list. UCX has one for all. The device uses the
+ * first, and without TM_OWN_KEY the two must be equal. */
 static enum hca_check hca_tm_check_dc_key(const struct hca_tm_msg *msg)
 {
     uint64_t key = be64toh(msg->rndv.ravh.dc_access_key);
@@ -346,7 +347,7 @@ static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
     return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);
 }
 
-/* --- which of them ------------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------ */
 
 static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
 {

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The responder half, in the thread of whoever sends, on the state and the
- * memory of the QP's owner. A message goes through three steps: is it for this
- * QP at all (else nobody answers), execution, answer. What fails puts a
+ * The responder half, in the sender's thread, on the state and the memory of
+ * the QP's owner. A message goes through three steps: check that it is for this
+ * QP at all (else no answer is sent), execution, answer. A failure puts a
  * connected QP in error, with the receive it took completed in error; a DCT
- * serves many and stays as it is.
+ * serves many initiators and stays as it is.
  */
 #include "hca_responder.h"
 #include "hca_completer.h"
@@ -16,7 +16,8 @@
 
 /* --- is it for this QP? ------------------------------------------------- */
 
-/* The peer is the one this QP is connected to, and the way back is right. */
+/* Checks that the peer is the one that this QP is connected to, and that the
+ * way back is right. */
 static bool hca_responder_is_peer(struct hca_qp *qp, const struct hca_msg *msg)
 {
     if (qp->attr.dest_qpn != msg->src_qpn) {
@@ -38,8 +39,8 @@ static void hca_responder_established(struct hca_qp *qp)
     }
 }
 
-/* The PSN counts messages here. One behind what is expected is the repetition
- * of one whose answer was lost. */
+/* A PSN counts messages here. One behind the expected number repeats a message
+ * whose answer was lost. */
 static bool hca_responder_accept_rc(struct hca_qp *qp,
                                     const struct hca_msg *msg,
                                     struct hca_ack *ack)
@@ -63,7 +64,7 @@ static bool hca_responder_accept_rc(struct hca_qp *qp,
     return false;
 }
 
-/* UC takes up the PSN of whatever begins a message. */
+/* UC takes over the PSN of any message. */
 static bool hca_responder_accept_uc(struct hca_qp *qp,
                                     const struct hca_msg *msg,
                                     struct hca_ack *ack)
@@ -115,7 +116,7 @@ static bool (*const hca_responder_accept[])(struct hca_qp *qp,
 
 /* --- the answer --------------------------------------------------------- */
 
-/* Async events are for what no completion tells (IBTA 11.6.3). */
+/* Async events report faults that no completion does (IBTA 11.6.3). */
 static void hca_responder_fail_recv(struct hca_responder *resp,
                                     enum hca_check check)
 {
@@ -142,7 +143,7 @@ static void hca_responder_fail(struct hca_responder *resp,
     } else if (is_acked) {
         hca_async_event(&qp->obj, desc->event);
     } else {
-        return; /* unreliable: what cannot be executed is dropped */
+        return; /* unreliable: dropped */
     }
     if (qp->type != HCA_QP_DCT) {
         hca_qp_fail(qp);

@@ -12,8 +12,8 @@
 
 static_assert(sizeof(struct hca_rndv_request) == 48, "headers of a message");
 
-/* A doorbell may ring in a signal handler, whatever that interrupted: they come
- * from no allocator. */
+/* Allocated statically, as a doorbell may ring in a signal handler that
+ * interrupts an allocator. */
 static struct hca_rndv hca_rndvs[HCA_RNDV_MAX];
 static _Atomic(uint64_t) hca_rndvs_used;
 
@@ -42,7 +42,7 @@ void hca_rndv_put(struct hca_rndv *rndv)
     atomic_fetch_and(&hca_rndvs_used, ~(1ull << (rndv - hca_rndvs)));
 }
 
-/* From where the request came. */
+/* Sets the path back to the origin of the request. */
 static void hca_rndv_turn(struct hca_rndv *rndv,
                           const struct hca_responder *resp, uint8_t sl)
 {

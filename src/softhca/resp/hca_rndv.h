@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rendezvous: what the device of a receiver does on its own when a request has
+ * Rendezvous: the receiver's device works on its own when a request has
  * matched. It reads the data from the sender to the tagged buffer, completes
- * that, and tells the sender that its memory is free (FIN).
+ * that, and reports to the sender that its memory is free (FIN).
  *
  *   sender                               receiver
  *    SEND  TMH RVH (DC: RAVH) ---------->  match: CONSUMED
@@ -10,11 +10,12 @@
  *    data  --------------------------->    for a DCT as an initiator of its own
  *          <---------------------------  FIN: TMH RVH        EXPECTED
  *
- * The thread that delivered the request goes on with it, once it holds no lock:
- * the sender's, so that the receiver's program need not run. What has to wait
- * (RNR, an answer that is lost) is its process' helper's. If that process dies
- * the helper of one that finds it dead begins anew: the receiver's at the
- * latest, which is asked to watch it before the match (hca_proc_have_watched()).
+ * The thread that delivered the request runs the rendezvous, once it holds no
+ * lock: it is the sender's, so that the receiver's program need not run. If it
+ * has to wait (RNR, a lost answer), its process' helper continues. If that
+ * process dies, the helper of a process that finds it dead begins anew: the
+ * receiver's at the latest, which is asked to watch the sender before the match
+ * (hca_proc_have_watched()).
  */
 #ifndef HCA_RNDV_H
 #define HCA_RNDV_H
@@ -23,10 +24,10 @@
 #include "hca_tm_job.h"
 #include "softhca/fabric/hca_timer.h"
 
-/* As many may be under way from the messages of one process. */
+/* Limit of those under way from the messages of one process. */
 #define HCA_RNDV_MAX 64u
 
-/* Longest request: the headers, and what the program adds. */
+/* Longest request: the headers, and the program's part. */
 #define HCA_RNDV_MAX_HDR 64u
 
 enum hca_rndv_state {
@@ -38,30 +39,31 @@ enum hca_rndv_state {
 
 struct hca_rndv {
     struct hca_timer        timer; /* first: hca_rndv_fetch.c */
-    struct hca_rndv        *next;  /* of this thread's */
+    struct hca_rndv        *next;  /* in the list of this thread */
     enum hca_rndv_state     state;
     struct hca_tm_job       job;
     struct hca_recv         recv;  /* the tagged buffer */
     struct hca_tries        tries;
     uint64_t                wait_ns; /* before the next try */
-    bool                    is_failed; /* and its SRQ has to say so */
+    bool                    is_failed; /* to be reported to its SRQ */
 };
 
-/* Headers of a request to a QP. */
+/* Returns the size of the headers of a request to a QP. */
 static inline size_t hca_rndv_header(const struct hca_qp *qp)
 {
     return offsetof(struct hca_rndv_request, ravh) +
            ((qp->type == HCA_QP_DCT) ? sizeof(struct prm_ravh) : 0);
 }
 
-/* Room for one more. @return NULL if as many are under way as can be. */
+/* Allocates a rendezvous. @return NULL if the limit is reached. */
 struct hca_rndv *hca_rndv_get(void);
 
-/* Gives back what hca_rndv_start() is not called with. */
+/* Frees a rendezvous that hca_rndv_start() does not get. */
 void hca_rndv_put(struct hca_rndv *rndv);
 
-/* The entry resp->recv.tm_index of the SRQ, which is locked, has matched and is
- * about to be busy: this thread is to fetch the data (hca_rndv_fetch.c). */
+/* Starts a rendezvous: entry resp->recv.tm_index of the SRQ, which is locked,
+ * has matched and is about to be busy; this thread will fetch the data
+ * (hca_rndv_fetch.c). */
 void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
                     const struct hca_srq *srq,
                     const struct hca_rndv_request *request);

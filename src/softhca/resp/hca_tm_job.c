@@ -75,7 +75,7 @@ static void hca_tm_job_forget(struct hca_srq *srq, uint16_t index, void *arg)
     }
 }
 
-/* Nobody else is in the middle of a message now: who is holds obj.lock. */
+/* No other thread is in the middle of a message: it would hold obj.lock. */
 static void hca_tm_job_of_qp(const struct hca_qp *qp,
                              void (*fn)(struct hca_srq *srq, uint16_t index,
                                         void *arg))

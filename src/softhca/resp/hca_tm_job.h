@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Messages whose data is under way to a tagged buffer, one for each entry that
- * is busy. The thread that delivered the first packet moves the data; what is
- * kept here, beside the list and under its lock, is what becomes of the buffer
- * if that thread's process dies in between, which is what a NIC would do:
+ * is busy. The thread that delivered the first packet moves the data. This
+ * record, beside the list and under its lock, determines the fate of the buffer
+ * if that thread's process dies in between, as with a NIC:
  *
  *   eager       no packet comes any more. The QP goes on, and the buffer waits,
  *               until its program puts that QP in error: then it is cancelled.
- *               Reset or destroyed, as a DC target is, it cancels nothing.
- *   rendezvous  the read is not answered any more: whoever finds the process
- *               dead goes on with it, and its retries end as any others'.
+ *               Reset or destruction, as of a DC target, cancels nothing.
+ *   rendezvous  the read is not answered any more: a process that finds the
+ *               other dead continues it, and its retries end as usual.
  */
 #ifndef HCA_TM_JOB_H
 #define HCA_TM_JOB_H
@@ -20,7 +20,7 @@
 #include <common/prm.h>
 #include <infiniband/tm_types.h>
 
-/* Where the data of a request is. */
+/* Headers of a request, which locate its data. */
 struct hca_rndv_request {
     struct ibv_tmh  tmh;
     struct ibv_rvh  rvh;
@@ -50,19 +50,19 @@ static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
     return (struct hca_tm_job*)hca_ptr(tm->jobs) + index;
 }
 
-/* An eager message that qp executes, or with is_rndv a request. */
+/* Fills in a job for an eager message that @qp executes, or a @request. */
 void hca_tm_job_init(struct hca_tm_job *job, const struct hca_qp *qp,
                      const struct hca_msg *msg,
                      const struct hca_rndv_request *request);
 
-/* A connected QP enters the error state, obj.lock is held: what was cut off on
- * its way there completes, with no more data to come. */
+/* A connected QP enters the error state, obj.lock is held: completes messages
+ * that were cut off on their way there, with no more data to come. */
 void hca_tm_job_flush(const struct hca_qp *qp);
 
-/* It is reset: nothing completes. */
+/* The QP is reset: drops its messages without completions. */
 void hca_tm_job_drop(const struct hca_qp *qp);
 
-/* Calls fn for each busy entry of an SRQ, whose lock is held. */
+/* Calls @fn for each busy entry of an SRQ, whose lock is held. */
 void hca_tm_job_foreach(struct hca_srq *srq,
                         void (*fn)(struct hca_srq *srq, uint16_t index,
                                    void *arg), void *arg);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * UMR: control segment, mkey context, translations. The ctrl segment's
- * immediate names the key, of which only the index counts: the new variant is
+ * immediate names the mkey, of which only the index counts: the new variant is
  * in the context (providers/mlx5/qp.c: set_bind_wr(),
  * mlx5_send_wr_mkey_configure()).
  */
@@ -28,7 +28,8 @@ static enum hca_check hca_umr_change(const struct hca_umr *umr,
     return is_window ? hca_umr_window(umr, key) : hca_umr_layout(umr, key);
 }
 
-/* Translations in memory are read once, however often they are looked at. */
+/* Counts one read of translations in memory, although they are looked at more
+ * than once. */
 static void hca_umr_count(struct hca_qp *qp, const struct hca_umr *umr)
 {
     struct mlx5_wqe_data_seg seg;

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UMR of indirect keys: a list (KLM), or a repeat block with its entries, as
+ * UMR of indirect mkeys: a list (KLM), or a repeat block with its entries, as
  * libmlx5 writes them (providers/mlx5/qp.c: umr_sg_list_create(),
- * umr_strided_seg_create()); or no translations, which leaves those that are
- * there: invalidation, other rights.
+ * umr_strided_seg_create()); or no translations, which leaves the existing
+ * ones: invalidation, other rights.
  *
- * The keys of entries are not looked at here but at each use, as for those of
- * CREATE_MKEY: mlx5_ib gives keys entries whose regions come and go
- * (drivers/infiniband/hw/mlx5/odp.c). What was there is replaced, free or not,
- * unless CHECK_FREE forbids it, which libmlx5 does not set for layouts.
+ * The mkeys of entries are not checked here but at each use, as with
+ * CREATE_MKEY: mlx5_ib gives mkeys entries whose regions come and go
+ * (drivers/infiniband/hw/mlx5/odp.c). The previous layout is replaced, free or
+ * not, unless CHECK_FREE forbids it, which libmlx5 does not set for layouts.
  */
 #include "hca_umr_layout.h"
 #include "softhca/fabric/hca_caps.h"
@@ -22,10 +22,10 @@
      MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR | HCA_UMR_MASK_ACCESS)
 
-/* Where a list has the key of an entry, a repeat block has this. */
+/* Marks a repeat block, in the field where a list has the mkey of an entry. */
 #define HCA_UMR_OP_REPEAT 0x400u
 
-/* Octowords that are read at once */
+/* Octowords read at once */
 #define HCA_UMR_CHUNK 32u
 
 /* Translations as they are in the WQE or in memory */
@@ -38,12 +38,12 @@ union hca_umr_octoword {
 _Static_assert(sizeof(union hca_umr_octoword) == HCA_UMR_OCTOWORD,
                "mlx5dv.h");
 
-/* The layout in host order, but for its entries. */
+/* The layout in host order, without its entries. */
 struct hca_umr_form {
     unsigned first;     /* octoword of the first entry */
     uint32_t num;       /* entries */
     uint32_t repeat;    /* 0: a list */
-    uint32_t row_bytes; /* as the repeat block says */
+    uint32_t row_bytes; /* of the repeat block */
 };
 
 /* --- reading -------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static enum hca_check hca_umr_read(const struct hca_umr *umr, unsigned first,
     return HCA_OK;
 }
 
-/* Calls fn for each entry of the layout, in order. */
+/* Calls @fn for each entry of the layout, in order. */
 static enum hca_check
 hca_umr_foreach(const struct hca_umr *umr, const struct hca_umr_form *form,
                 enum hca_check (*fn)(const struct hca_umr *umr,
@@ -173,7 +173,7 @@ hca_umr_check_repeat(const struct hca_umr *umr,
     return hca_umr_check_rows(umr, form);
 }
 
-/* Of what form the translations are: entries of one size (KSM) are a list. */
+/* Finds the form of the translations: entries of one size (KSM) are a list. */
 static enum hca_check hca_umr_check_form(const struct hca_umr *umr,
                                          const struct hca_mkey *key,
                                          struct hca_umr_form *form)
@@ -348,9 +348,9 @@ static void hca_umr_put_context(const struct hca_umr *umr,
     }
 }
 
-/* A use of the key that is under way may see half of it, and ends with an error
- * then: pairs with hca_walk_is_same(). Whoever died in here left `change` odd
- * and the key free. */
+/* A use of the mkey under way may see half of the change, and ends with an
+ * error then: pairs with hca_walk_is_same(). A process that dies in here leaves
+ * `change` odd and the mkey free. */
 static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
                                            const struct hca_umr_form *form,
                                            struct hca_mkey *key)

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Decoder of UMR WQEs: control segment and mkey context. Fields of the context
- * that mkey_mask does not select hold whatever the ring did.
+ * that mkey_mask does not select hold the ring's previous contents.
  */
 #include "hca_umr_seg.h"
 #include "softhca/fabric/hca_caps.h"
@@ -9,7 +9,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* Bit 6 (MLX5_UMR_CHECK_FREE of linux/mlx5/device.h: fails if the key is free)
+/* Bit 6 (MLX5_UMR_CHECK_FREE of linux/mlx5/device.h: fails if the mkey is free)
  * is the kernel's alone. */
 #define HCA_UMR_FLAGS \
     (MLX5_WQE_UMR_CTRL_FLAG_INLINE | MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE | \
@@ -30,7 +30,7 @@ bool hca_umr_is_zero(const void *ptr, size_t length)
 /* As many as fit in the 63 octowords of a WQE */
 #define HCA_UMR_MAX_INLINE 52u
 
-/* Translations are inline, or a data segment tells where they are (Linux,
+/* Translations are inline, or a data segment has their address (Linux,
  * drivers/infiniband/hw/mlx5/umr.h: struct mlx5r_umr_wqe); in units of 64 bytes
  * (MLX5_UMR_FLEX_ALIGNMENT). */
 static enum hca_check hca_umr_check_size(const struct hca_umr *umr)

@@ -26,7 +26,7 @@ struct hca_umr {
     uint8_t               flags;
     uint64_t              mask;
     unsigned              klms; /* octowords of the translations */
-    unsigned              at;   /* octoword of them, or of where they are */
+    unsigned              at;   /* octoword of them, or of their address */
     bool                  is_free;
     uint32_t              access;
     uint32_t              qpn;
@@ -40,11 +40,11 @@ static inline enum hca_check hca_umr_bad(const struct hca_umr *umr,
     return hca_check_wqe(check, umr->wqe->qpn, umr->wqe->idx, got);
 }
 
-/* Whether `length` bytes are all zero. */
+/* Returns true if @length bytes are all zero. */
 bool hca_umr_is_zero(const void *ptr, size_t length);
 
-/* Decodes control segment and context; translations are looked at by whom they
- * are for. @return HCA_OK, or what is wrong, logged. */
+/* Decodes control segment and context; the layout or window reads the
+ * translations. @return HCA_OK, or an error, logged. */
 enum hca_check hca_umr_seg_read(struct hca_umr *umr);
 
 #endif

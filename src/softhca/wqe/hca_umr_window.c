@@ -48,7 +48,7 @@ static struct hca_umr_region hca_umr_read_region(const struct hca_umr *umr)
     };
 }
 
-/* What a window may grant is what the region allows its owner. */
+/* A window may grant only rights that the region gives its owner. */
 static enum hca_check hca_umr_check_region(const struct hca_umr *umr,
                                            const struct hca_umr_region *region,
                                            const struct hca_mkey *window)
@@ -109,8 +109,8 @@ static enum hca_check hca_umr_check_unbind(const struct hca_umr *umr,
     return HCA_OK;
 }
 
-/* A use of the window that is under way may see half of it: it took the range
- * it had checked, and the new one is granted to the same peer. */
+/* A use of the window under way may see half of the change: it accesses the
+ * range that it has checked, and the new one is granted to the same peer. */
 static void hca_umr_apply_window(const struct hca_umr *umr,
                                  const struct hca_umr_region *region,
                                  struct hca_mkey *window)

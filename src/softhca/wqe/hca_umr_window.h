@@ -8,7 +8,7 @@
 #include "hca_umr_seg.h"
 
 /* Binds or unbinds a window that is locked, of the QP's device and PD.
- * @return HCA_OK, or what is wrong, logged; nothing is changed then. */
+ * @return HCA_OK, or an error, logged; nothing is changed then. */
 enum hca_check hca_umr_window(const struct hca_umr *umr,
                               struct hca_mkey *window);
 

@@ -3,10 +3,10 @@
  * Decoder of send WQEs: opcodes, the control segment, the copy out of the
  * ring. Layouts: mlx5dv.h (struct mlx5_wqe_ctrl_seg), prm.h.
  *
- * Some fields are not looked at, because the builders that work on real NICs
- * leave there what the ring held before: the unused compare of a fetch-add,
- * the padding behind inline data, the 12 bytes behind an XRC SRQ number
- * (libmlx5); signature, stream id and reserved words (UCX) unless hca_strict.
+ * Some fields are ignored, because the builders that work on real NICs leave
+ * the ring's previous contents there: the unused compare of a fetch-add, the
+ * padding behind inline data, the 12 bytes behind an XRC SRQ number (libmlx5);
+ * signature, stream id and reserved words (UCX) unless hca_strict.
  */
 #include "hca_wqe_seg.h"
 
@@ -59,7 +59,7 @@ static const struct hca_op hca_ops[256] = {
 #undef XRC
 #undef DCI
 
-/* NULL if the device does not have the opcode. */
+/* Returns NULL if the device does not have the opcode. */
 static const struct hca_op *hca_op(uint8_t opcode)
 {
     return (hca_ops[opcode].name == NULL) ? NULL : &hca_ops[opcode];
@@ -133,8 +133,8 @@ static enum hca_check hca_wqe_parse_opmod(struct hca_wqe *wqe, uint8_t opmod)
     return hca_wqe_bad(wqe, HCA_CHECK_OPMOD, opmod);
 }
 
-/* The word with the index and that with ds: what tells where a WQE is at all.
- * After a failure the rest of the ring cannot be read. */
+/* Checks the word with the index and that with ds, which locate a WQE. After a
+ * failure the rest of the ring cannot be read. */
 static enum hca_check hca_wqe_frame(struct hca_wqe *wqe,
                                     const struct hca_qp *qp, uint16_t posted)
 {

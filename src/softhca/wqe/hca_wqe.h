@@ -3,8 +3,8 @@
  * A work queue entry, copied out of the ring once, checked, and decoded to
  * host order. Nothing here points into the ring.
  *
- * wqe/ is the room of what WQEs say, and of UMRs, which are all of what they do
- * (hca_umr.h). Called by exec/ and resp/.
+ * wqe/ is the room of the contents of WQEs, and of UMRs, with all of their
+ * effects (hca_umr.h). Called by exec/ and resp/.
  */
 #ifndef HCA_WQE_H
 #define HCA_WQE_H
@@ -28,7 +28,7 @@ enum hca_op_flags {
     HCA_OP_DATA_IN  = 1 << 4, /* no inline segments */
     HCA_OP_LOCAL    = 1 << 5, /* nothing goes out: no AV, no XRC segment */
     HCA_OP_UMR      = 1 << 6,
-    HCA_OP_IGNORE   = 1 << 7, /* what follows ctrl is not read (NOP) */
+    HCA_OP_IGNORE   = 1 << 7, /* segments after ctrl are not read (NOP) */
     HCA_OP_TM       = 1 << 8
 };
 
@@ -39,7 +39,7 @@ struct hca_op {
 };
 
 struct hca_wqe_seg {
-    uint64_t addr; /* of inline data: where in the copy it is */
+    uint64_t addr; /* of inline data: offset in the copy */
     uint32_t length;
     uint32_t lkey;
     bool     is_inline;
@@ -60,7 +60,7 @@ struct hca_wqe {
     uint8_t               opcode, ds;
     uint8_t               fm, ce;
     bool                  solicited;
-    uint16_t              stream; /* hca_wqe_peek(): of a DCI that has them,
+    uint16_t              stream; /* hca_wqe_peek(): of a DCI with streams,
                                    * else 0 */
     uint32_t              imm;  /* as on the wire: big endian */
     struct hca_path       path; /* UD, DCI */
@@ -95,18 +95,18 @@ static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
     return wqe->fm >= 2;
 }
 
-/* Reads the WQE at basic block `idx` of the SQ; `posted` blocks are rung from
- * there. Sets blocks even on failure, if ds can be trusted that far (else 0).
+/* Reads the WQE at basic block @idx of the SQ; @posted blocks are rung from
+ * there on. Sets blocks even on failure, if ds is valid (else 0).
  * @return HCA_OK or the first check that failed, which is logged. */
 enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
                             uint16_t idx, uint16_t posted);
 
-/* Bytes of the ring, from basic block `idx` on. */
+/* Copies bytes of the ring, from basic block @idx on. */
 void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,
                   size_t length);
 
-/* The part of it that tells where it belongs: opcode, stream, blocks (0:
- * cannot be read). Logs nothing. */
+/* Reads the fields that locate a WQE: opcode, stream, blocks (0: it cannot be
+ * read). Logs nothing. */
 void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
                   uint16_t posted);
 

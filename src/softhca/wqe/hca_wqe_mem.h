@@ -8,8 +8,8 @@
 #include "hca_wqe.h"
 #include "softhca/obj/hca_sgl.h"
 
-/* Looks up the keys and appends the memory to @sgl, which the caller puts,
- * whatever is returned. @return HCA_OK, or what is wrong, logged. */
+/* Looks up the mkeys and appends the memory to @sgl, which the caller puts,
+ * also after an error. @return HCA_OK, or an error, logged. */
 enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
                                const struct hca_wqe *wqe, struct hca_sgl *sgl);
 

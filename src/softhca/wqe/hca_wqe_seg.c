@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Decoder of the segments behind ctrl. Layouts: mlx5dv.h (struct
- * mlx5_wqe_*_seg), prm.h. Which fields are not looked at, and why: hca_wqe.c.
+ * mlx5_wqe_*_seg), prm.h. Ignored fields, and why: hca_wqe.c.
  */
 #include "hca_wqe_seg.h"
 #include "softhca/fabric/hca_dev.h"
@@ -26,8 +26,9 @@ static enum hca_check hca_wqe_parse_xrc(struct hca_wqe_cursor *cursor)
            HCA_OK;
 }
 
-/* Second part of the AV, there if bit 31 of dqp_dct is set. On InfiniBand its
- * fields count if the GRH bit is set; RoCE always has a GRH and no such bit. */
+/* Parses the second part of the AV, present if bit 31 of dqp_dct is set. On
+ * InfiniBand its fields count if the GRH bit is set; RoCE always has a GRH and
+ * no such bit. */
 static enum hca_check hca_wqe_parse_grh(struct hca_wqe_cursor *cursor,
                                         const struct mlx5_wqe_av *av)
 {
@@ -60,8 +61,8 @@ static enum hca_check hca_wqe_parse_grh(struct hca_wqe_cursor *cursor,
     return HCA_OK;
 }
 
-/* Bits of dqp_dct that are to be 0: in that of a DCI 27:24 are the SL of what the
- * target answers, which UCX 1.18 sets (uct_dc_mlx5_set_dgram_seg()). */
+/* Bits of dqp_dct that must be 0: for a DCI 27:24 are the SL of the target's
+ * answers, which UCX 1.18 sets (uct_dc_mlx5_set_dgram_seg()). */
 static uint32_t hca_wqe_dqpn_reserved(const struct hca_qp *qp)
 {
     return (qp->type == HCA_QP_DCI) ? 0x70000000 : 0x7f000000;

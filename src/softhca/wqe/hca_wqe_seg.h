@@ -35,10 +35,10 @@ static inline const void *hca_wqe_take(struct hca_wqe_cursor *cursor,
     return seg;
 }
 
-/* Whom it goes to: address vector, XRC segment. */
+/* Parses the destination: address vector, XRC segment. */
 enum hca_check hca_wqe_parse_transport(struct hca_wqe_cursor *cursor);
 
-/* What the opcode needs: remote address, operands, data. */
+/* Parses the operands of the opcode: remote address, atomic operands, data. */
 enum hca_check hca_wqe_parse_body(struct hca_wqe_cursor *cursor);
 
 #endif
