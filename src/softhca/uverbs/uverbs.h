@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The kernel's half of the device: what ib_uverbs and mlx5_ib answer to the
- * ioctls of libibverbs and libmlx5. Errors are -errno, those of the kernel.
+ * The kernel's half of the device: emulates the answers of ib_uverbs and
+ * mlx5_ib to the ioctls of libibverbs and libmlx5. Errors are -errno, those of
+ * the kernel.
  *
  * A method (rdma/ib_user_ioctl_cmds.h) is a row: its attributes are data, its
  * handler gets a request whose attributes are already checked against them.
@@ -13,8 +14,8 @@
  *
  * uverbs/ is called by dispatch/, which finds the row of a request, and by
  * devx/, whose objects are made of the same parts. It knows neither descriptors
- * (but for those of channels) nor the device's own commands. What the files
- * know of each other's objects is in a header for each.
+ * (except those of channels) nor the device's own commands. A header for each
+ * kind of object declares the parts that other files use.
  */
 #ifndef UVERBS_H
 #define UVERBS_H
@@ -35,14 +36,14 @@
 #define UVERBS_MAX_SRQ       ((1u << 16) - 1)
 #define UVERBS_MAX_PD        (1u << HCA_LOG_MAX_PDS)
 #define UVERBS_MAX_AH        0x7fffffffu
-#define UVERBS_MAX_WR        (1u << 15) /* of 64 bytes, per queue */
+#define UVERBS_MAX_WR        (1u << 15) /* of 64 bytes, for each queue */
 #define UVERBS_MAX_CQE       (1u << 22)
 #define UVERBS_MAX_SQ_DESC   1024u      /* bytes of one WQE */
 #define UVERBS_MAX_RQ_DESC   512u
 #define UVERBS_MAX_SGE       30u
 #define UVERBS_MAX_DM_SIZE   (128u << 10) /* of one piece, and of all */
-#define UVERBS_DM_LOG_MIN    6u        /* a piece has a multiple of that */
-#define UVERBS_DM_LOG_ALIGN  12u       /* the alignment there always is */
+#define UVERBS_DM_LOG_MIN    6u        /* a piece has a multiple of 2^6 bytes */
+#define UVERBS_DM_LOG_ALIGN  12u       /* log2 of every piece's alignment */
 #define UVERBS_MAX_UAR       0xffffu    /* CREATE_CQ has 16 bits for it */
 #define UVERBS_NUM_VECTORS   1u
 #define UVERBS_CLOCK_KHZ     1000000u   /* CQE timestamps are nanoseconds */
@@ -56,9 +57,9 @@ struct uverbs_obj {
     uint16_t           type;  /* UVERBS_OBJECT_*, MLX5_IB_OBJECT_* */
     uint32_t           handle;
     unsigned           users; /* objects of the context that need this one */
-    bool               is_foreign; /* stands for that of another process */
+    bool               is_foreign; /* stands for another process' object */
     struct uverbs_ctx *ctx;
-    struct uverbs_obj *next;  /* of the foreign ones */
+    struct uverbs_obj *next;  /* of foreign objects */
 };
 
 /* Events reported for an object in its life; its destroy command returns
@@ -67,12 +68,12 @@ struct uverbs_events {
     uint32_t comp, async;
 };
 
-/* How a type is found that another process made which has the device file. */
+/* Import of a type's objects made by other processes with the device file. */
 struct uverbs_import {
     size_t   size;
-    /* Makes obj, of that size, stand for it. @return false if there is none. */
+    /* Makes @obj, of that size, stand for it. @return false if none exists. */
     bool   (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
-    /* The object on the fabric, of a kind. */
+    /* Returns the object on the fabric, of this kind. */
     enum hca_kind kind;
     void  *(*hw)(const struct uverbs_obj *obj);
 };
@@ -80,10 +81,10 @@ struct uverbs_import {
 struct uverbs_type {
     uint16_t    id;
     const char *name;
-    /* Undoes what the object stands for and drops its references; its memory
-     * and handle go after that. @param events filled in if not NULL. */
+    /* Undoes the object and drops its references; the caller then frees its
+     * memory and handle. @param events filled in if not NULL. */
     void      (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
-    bool        is_closed; /* with its descriptor: no command destroys it */
+    bool        is_closed; /* closed with its descriptor, not by command */
     const struct uverbs_import *import; /* NULL: others cannot ask for it */
 };
 
@@ -93,14 +94,14 @@ struct uverbs_uar;
 struct uverbs_ctx {
     pthread_mutex_t       lock;
     unsigned              dev;
-    pid_t                 pid;      /* who opened it ... */
-    pid_t                 heir;     /* ... and the child that inherited it */
+    pid_t                 pid;      /* of the opener */
+    pid_t                 heir;     /* of the child that inherited it, or 0 */
     dev_t                 st_dev;   /* of its file (uverbs_mmap.h) */
     ino_t                 st_ino;
-    uint64_t              file;     /* the same for all who have that file */
+    uint64_t              file;     /* id of the file, in all its processes */
     unsigned              refs;     /* descriptors and running ioctls */
     bool                  ready;    /* GET_CONTEXT was answered */
-    struct hca_mkey      *null_mkey; /* reads zeros, swallows writes */
+    struct hca_mkey      *null_mkey; /* reads zeros, discards writes */
     unsigned              num_windows;
     unsigned              unmapped; /* cookies whose mapping is not known */
     struct uverbs_event  *events;   /* channels, by descriptor */
@@ -109,42 +110,42 @@ struct uverbs_ctx {
     uint32_t              first_obj; /* handle of objs[0] */
     uint32_t              num_objs;
     uint32_t              free_obj;
-    struct uverbs_obj    *foreign;  /* in use here */
+    struct uverbs_obj    *foreign;  /* foreign objects in use here */
     uint32_t              given_up; /* hca_proc.given_up at the last sweep */
-    /* all that there are, in the order in which they are given back */
+    /* all types, in the order in which their objects are released */
     const struct uverbs_type *const *types;
     unsigned              num_types;
 };
 
-/* Tells if this process did not open it but was forked by who did. It has what
- * the context had then, as a copy. */
+/* Returns true if this process did not open it but was forked by the opener. It
+ * has a copy of the objects that the context had then. */
 static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
 {
     return ctx->heir != 0;
 }
 
-/* Adds an object of `size` bytes, zeroed but for its header.
+/* Adds an object of @size bytes, zeroed except for its header.
  * @return 0, -ENOMEM. */
 int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
                    void *objp);
 
-/* Takes the handle and the memory back; nothing else. */
+/* Frees the handle and the memory only. */
 void uverbs_obj_delete(struct uverbs_obj *obj);
 
 #define UVERBS_ANY_TYPE UINT16_MAX
 
-/* Begins a table of handles that are no other's who has the device file. What it
- * may have inherited is left to who made it. */
+/* Begins a table of handles that no other process with the device file uses.
+ * Inherited objects are left to the process that made them. */
 void uverbs_obj_begin(struct uverbs_ctx *ctx);
 
-/* @return the object, or what stands for that of another process until
- * uverbs_obj_end(); NULL with *err = -ENOENT or -EINVAL (another type than
- * `type`, which may be UVERBS_ANY_TYPE). */
+/* @return the object, or until uverbs_obj_end() the stand-in for another
+ * process' object; NULL with *err = -ENOENT or -EINVAL (another type than
+ * @type, which may be UVERBS_ANY_TYPE). */
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err);
 
-/* The object of a type that `is` says has the device's number `number`.
- * @return NULL if there is none. */
+/* Finds the object of a type that @is reports to have the device's number
+ * @number. @return NULL if there is none. */
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number), uint32_t number);
@@ -152,22 +153,22 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
 /* @return the row of its type */
 const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj);
 
-/* Finds one of another process that has the device file. From now on it stands
- * in the context's list. @return NULL if there is none. */
+/* Finds an object of another process that has the device file, and puts its
+ * stand-in into the context's list. @return NULL if there is none. */
 struct uverbs_obj *uverbs_foreign_find(struct uverbs_ctx *ctx, uint16_t type,
                                        uint32_t handle);
 
-/* Has the process that made it free it. @return as hca_obj_give_up(). */
+/* Makes the process that made it free it. @return as hca_obj_give_up(). */
 int uverbs_foreign_give_up(const struct uverbs_obj *obj);
 
-/* Frees what other processes have destroyed. */
+/* Frees objects that other processes have destroyed. */
 void uverbs_obj_sweep(struct uverbs_ctx *ctx);
 
-/* Forgets what stands for objects of others, unless one of here needs it. */
+/* Frees stand-ins for others' objects, unless an object here needs them. */
 void uverbs_obj_end(struct uverbs_ctx *ctx);
 
-/* @return 0, or -EIO, logged: it is the object of another process, which alone
- * changes it. */
+/* @return 0, or -EIO, logged: it is another process' object, which only that
+ * process changes. */
 int uverbs_obj_check_own(const struct uverbs_obj *obj);
 
 /* @return 0; -EIO, logged, if it is the object of the process that forked this
@@ -175,18 +176,18 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj);
 int uverbs_obj_may_destroy(const struct uverbs_obj *obj);
 
 /* @return 0; -EBUSY if another object needs it; -EIO if it is the object of the
- * process that forked this one; -ENOENT if that of another process is gone, and
- * -ETIMEDOUT if it cannot be had. */
+ * process that forked this one; -ENOENT if another process' object is gone, and
+ * -ETIMEDOUT if it cannot be locked. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
-/* Releases everything, users before what they use: the types of ctx->types. */
+/* Releases all objects, users before what they use: the types of ctx->types. */
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx);
 
-/* What GET_CONTEXT makes, for a context that another process has opened.
+/* Does GET_CONTEXT's work for a context that another process has opened.
  * @return 0, -ENOMEM. */
 int uverbs_context_import(struct uverbs_ctx *ctx);
 
-/* The other end of either. */
+/* Undoes GET_CONTEXT or uverbs_context_import(). */
 void uverbs_context_cleanup(struct uverbs_ctx *ctx);
 
 /* The type of each file. */
@@ -284,16 +285,17 @@ int uverbs_req_parse(struct uverbs_req *req,
 bool uverbs_has(const struct uverbs_req *req, uint16_t id);
 size_t uverbs_len(const struct uverbs_req *req, uint16_t id);
 
-/* Copies an attribute in: the program may give less (the rest reads as zero)
- * or more (-EOPNOTSUPP unless that is zero). One that is missing is zero.
+/* Copies an attribute in: the program may give fewer bytes (the rest reads as
+ * zero) or more (-EOPNOTSUPP unless these are zero). A missing attribute reads
+ * as zero.
  * @return 0, -EFAULT, -EOPNOTSUPP. */
 int uverbs_get(struct uverbs_req *req, uint16_t id, void *dst, size_t size);
 
-/* An attribute of 8 bytes or less, which the request holds inline. */
+/* Returns an attribute of 8 bytes or less, which the request holds inline. */
 uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id);
 
-/* Copies an answer out as far as there is room, and zeroes the rest of it. An
- * attribute that the program did not give is passed over.
+/* Copies an answer out as far as there is room, and zeroes the rest of it.
+ * Does nothing for an attribute that the program did not give.
  * @return 0, -EFAULT. */
 int uverbs_put(struct uverbs_req *req, uint16_t id, const void *src,
                size_t size);
@@ -301,13 +303,13 @@ int uverbs_put(struct uverbs_req *req, uint16_t id, const void *src,
 /* Answers with the handle (or the descriptor) of a new object. */
 int uverbs_put_handle(struct uverbs_req *req, uint16_t id, uint64_t value);
 
-/* The checked object of an attribute, NULL if it was not given. */
+/* Returns the checked object of an attribute, NULL if it was not given. */
 void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id);
 
 /* Reads the program's memory. @return 0, -EFAULT. */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size);
 
-/* What read attributes: the parts of a write command. */
+/* Copy the parts of a write command. */
 #define uverbs_core_in(_req, _dst) \
     uverbs_get(_req, UVERBS_ATTR_CORE_IN, _dst, sizeof(*(_dst)))
 #define uverbs_core_out(_req, _src) \
@@ -321,17 +323,17 @@ int uverbs_copy_in(void *dst, uint64_t src, size_t size);
 int uverbs_destroy(struct uverbs_req *req);
 
 /* Handler of every method whose attributes are the object to destroy, then a
- * response that is nothing but the number of its async events (QP, SRQ). */
+ * response with only the number of its async events (QP, SRQ). */
 int uverbs_destroy_counted(struct uverbs_req *req);
 
 /* Handler of INVOKE_WRITE. */
 int uverbs_write(struct uverbs_req *req);
 
-/* Name of the write command in a request, for the log. */
+/* Returns the name of the write command in a request, for the log. */
 const char *uverbs_write_name(const struct uverbs_req *req);
 
-/* What a forked child may not do with a context that it inherited. @return
- * -EIO, logged. */
+/* Refuses a method that a forked child may not use with an inherited context.
+ * @return -EIO, logged. */
 int uverbs_refuse_heir(const struct uverbs_req *req, const char *name);
 
 /* Rows of each file, ending with one without a handler. */

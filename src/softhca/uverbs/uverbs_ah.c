@@ -19,8 +19,8 @@ struct uverbs_ah {
     struct uverbs_pd *pd;
 };
 
-/* A neighbour is resolved from its address; here from its name on the fabric.
- * A multicast group maps to its own MAC (IBTA A16.5.1.5). */
+/* The kernel resolves a neighbour from its address; here the fabric's table of
+ * devices does. A multicast group maps to its own MAC (IBTA A16.5.1.5). */
 int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
 {
     int dev;
@@ -41,8 +41,8 @@ int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
     return 0;
 }
 
-/* The formats of CREATE_AH and MODIFY_QP name their fields alike; but of those
- * of the route the one makes a struct. */
+/* CREATE_AH and MODIFY_QP name their fields alike, except that one of them has
+ * those of the route in a struct. */
 #define UVERBS_AH_ATTR(_in, _route) \
     (struct ibv_ah_attr) \
     { \
@@ -127,8 +127,8 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     return 0;
 }
 
-/* For who has imported the domain. Those of such a one are not counted: it may be
- * killed. */
+/* Counts handles for processes that have imported the domain. Handles of such a
+ * process are not counted: it may be killed. */
 static void uverbs_ah_count(struct uverbs_pd *pd, int n)
 {
     if (!pd->obj.is_foreign) {

@@ -7,19 +7,19 @@
 
 #include "uverbs.h"
 
-/* Address vector of MODIFY_QP and QUERY_QP. */
+/* Convert the address vector of MODIFY_QP and QUERY_QP. */
 void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
                     struct ibv_ah_attr *out);
 void uverbs_dest_out(const struct hca_path *in, uint8_t port,
                      struct ib_uverbs_qp_dest *out);
 
-/* Address vector of the program, checked for this device.
+/* Converts the program's address vector, checked for this device.
  * @return 0 or -EINVAL. */
 int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
                 struct hca_path *path);
 
 /* RoCE: finds the MAC that belongs to the path's GID.
- * @return 0 or -EHOSTUNREACH: nobody has that GID. */
+ * @return 0 or -EHOSTUNREACH: no device has that GID. */
 int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path);
 
 #endif

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Attributes of an ioctl: read once from the program's memory, checked against
- * the rows of the method, and handed to its handler as slots. Follows the
- * kernel's rules (drivers/infiniband/core/uverbs_ioctl.c): an attribute that
- * nobody knows is an error only if the program says that it matters.
+ * the rows of the method, and passed to its handler as slots. Follows the
+ * kernel's rules (drivers/infiniband/core/uverbs_ioctl.c): an unknown attribute
+ * is an error only if the program marks it as mandatory.
  */
 #define _GNU_SOURCE
 #include "softhca/doorbell/hca_trap.h"
@@ -14,14 +14,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* The driver's own data, which methods with `uhw` take besides their rows. */
+/* The driver's own data, which methods with `uhw` have besides their rows. */
 static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
     {UVERBS_ATTR_UHW_IN, UVERBS_IN, 0, 0, UINT16_MAX, 0},
     {UVERBS_ATTR_UHW_OUT, UVERBS_OUT, 0, 0, UINT16_MAX, 0},
 };
 
-/* As the kernel copies: a bad address of the program's is an error and no
- * fault. dispatch_open() has installed the handlers. */
+/* As the kernel copies: a bad address of the program is an error and no fault.
+ * dispatch_open() has installed the handlers. */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size)
 {
     return hca_trap_guard_memcpy(dst, (const void*)(uintptr_t)src, size);
@@ -59,7 +59,7 @@ static const struct uverbs_slot *uverbs_find(const struct uverbs_req *req,
            NULL : &req->slots[slot];
 }
 
-/* Whether `size` bytes at an offset of an IN attribute are all zero. */
+/* Returns true if @size bytes at @offset of an IN attribute are all zero. */
 static int uverbs_is_zero(const struct ib_uverbs_attr *attr, size_t offset)
 {
     uint8_t chunk[64];

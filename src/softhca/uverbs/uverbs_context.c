@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * GET_CONTEXT and QUERY_CONTEXT: what libmlx5 is told once, when it opens the
- * device (rdma/mlx5-abi.h). And INVOKE_WRITE, the door of the write commands.
+ * GET_CONTEXT and QUERY_CONTEXT: properties that libmlx5 asks for once, when it
+ * opens the device (rdma/mlx5-abi.h). Also INVOKE_WRITE, which carries the
+ * write commands.
  */
 #define _GNU_SOURCE
 #include "softhca/doorbell/hca_push.h"
@@ -12,7 +13,8 @@
 
 #include <errno.h>
 
-/* As mlx5_ib: an unknown flag is an error, a longer request too unless zero. */
+/* Checks as mlx5_ib does: an unknown flag is an error, and so is a longer
+ * request unless the rest is zero. */
 static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
 {
     if ((in->flags & ~(uint32_t)MLX5_IB_ALLOC_UCTX_DEVX) != 0) {
@@ -25,13 +27,13 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
         (in->reserved1 != 0) || (in->reserved2 != 0)) {
         return -EOPNOTSUPP;
     }
-    /* without it the library would map UARs by itself and ring in them with
-     * no ioctl that tells which they are */
+    /* without it the library would map UARs by itself and ring in them, and no
+     * ioctl would say which they are */
     return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
 }
 
-/* A BlueFlame register is as long as the capabilities of the device say
- * (log_bf_reg_size), and of no length where the platform has no write-combining
+/* A BlueFlame register has the length that the device's capabilities report
+ * (log_bf_reg_size), and length 0 on a platform without write-combining
  * (mlx5_ib: wc_support). */
 static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)

@@ -80,7 +80,7 @@ static int uverbs_cq_check(const struct uverbs_req *req, uint32_t cqe)
     return 0;
 }
 
-/* As mini_cqe_res_format_to_hw() of mlx5_ib. */
+/* Checks like mini_cqe_res_format_to_hw() of mlx5_ib. */
 static int uverbs_cq_check_mini(const struct mlx5_ib_create_cq *ucmd)
 {
     if (ucmd->cqe_size != 64) {
@@ -140,7 +140,7 @@ static void uverbs_cq_ring(struct hca_ring *ring, const struct uverbs_rings *at,
     ring->log_stride = __builtin_ctz(cqe_size);
 }
 
-/* The object of the device, and its memory. */
+/* Makes the object of the device, and shares its memory. */
 static int uverbs_cq_make(struct uverbs_req *req, struct uverbs_cq *cq,
                           const struct mlx5_ib_create_cq *ucmd,
                           uint32_t entries)
@@ -281,7 +281,7 @@ static int uverbs_destroy_cq(struct uverbs_req *req)
     return uverbs_put(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
 }
 
-/* The doorbell record stays where it is. */
+/* Goes on in a ring at @addr, with the same doorbell record. */
 static int uverbs_cq_go_on(struct uverbs_cq *cq, uint64_t addr,
                            uint32_t entries)
 {

@@ -13,7 +13,7 @@ struct uverbs_cq {
     struct hca_cq       *cq;
     struct uverbs_event *comp, *async;
     struct uverbs_rings  rings;
-    uint64_t             dbrec_addr; /* as the program has it */
+    uint64_t             dbrec_addr; /* the program's address */
     unsigned             cqe_size;
 };
 

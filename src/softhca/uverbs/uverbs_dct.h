@@ -7,7 +7,7 @@
 
 #include "uverbs_qp.h"
 
-/* MODIFY_QP. @param dest  its address vector, if there is one. */
+/* MODIFY_QP. @param dest  its address vector, or NULL. */
 int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
                       const struct hca_qp_change *change,
                       const struct ib_uverbs_qp_dest *dest);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * QUERY_DEVICE and its extended form: what the device can do. A limit here is
- * one that the other files check, or the size of a table.
+ * QUERY_DEVICE and its extended form: the device's capabilities. A limit here
+ * is one that the other files check, or the size of a table.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -73,8 +73,8 @@ static int uverbs_query_device(struct uverbs_req *req)
     return uverbs_core_out(req, &resp);
 }
 
-/* The response that mlx5 adds: none of its offloads are there. DC transport
- * needs no bit: libmlx5 finds out by creating a DCI. */
+/* Answers the part of mlx5: it has none of its offloads. DC transport needs no
+ * bit: libmlx5 finds out by creating a DCI. */
 static int uverbs_query_device_uhw(struct uverbs_req *req)
 {
     struct mlx5_ib_query_device_resp resp = {0};
@@ -94,7 +94,7 @@ static int uverbs_query_device_uhw(struct uverbs_req *req)
     return uverbs_uhw_out(req, &resp);
 }
 
-/* As by mlx5_ib_query_device(). */
+/* Reports what mlx5_ib_query_device() does. */
 static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
 {
     if (hca_lacks(HCA_LACK_TM)) {
@@ -103,7 +103,7 @@ static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
     caps->max_num_tags = uverbs_max_tags();
     caps->max_ops      = UVERBS_MAX_WR;
     caps->max_sge      = HCA_TM_MAX_SGE;
-    caps->flags        = IBV_TM_CAP_RC; /* rendezvous, that is */
+    caps->flags        = IBV_TM_CAP_RC; /* means rendezvous */
     caps->max_rndv_hdr_size = HCA_RNDV_MAX_HDR;
 }
 
@@ -144,8 +144,8 @@ static int uverbs_query_device_ex(struct uverbs_req *req)
     return (ret != 0) ? ret : uverbs_core_out(req, &resp);
 }
 
-/* GET_CONTEXT by write() would have to hand out an async descriptor: it is
- * here for libibverbs' probe only, which never gets this far. */
+/* GET_CONTEXT by write() would have to return an async descriptor: it is here
+ * for libibverbs' probe only, which never gets this far. */
 static int uverbs_write_get_context(struct uverbs_req *req)
 {
     (void)req;

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Device memory (MEMIC) and regions on it. It is pages of the arena, which
- * libmlx5 maps a second time through the device file (uverbs_mmap.c), at an
- * offset that it computes from a page index. No two on the fabric have the same.
+ * Device memory (MEMIC) and regions on it. It consists of pages of the arena,
+ * which libmlx5 maps a second time through the device file (uverbs_mmap.c), at
+ * an offset that it computes from a page index. The index is unique on the
+ * fabric.
  */
 #define _GNU_SOURCE
 #include "uverbs_dm.h"
@@ -20,15 +21,16 @@
 
 static_assert(HCA_LOG_MAX_DMS <= 16, "an index has 16 bits");
 
-/* Where libmlx5 maps a page index: bits 0..7 and 16.. are the index, 8..15
- * the command (set_command(), set_extended_index() in its mlx5.h). */
+/* Returns the offset at which libmlx5 maps a page index: bits 0..7 and 16.. are
+ * the index, 8..15 the command (set_command(), set_extended_index() in its
+ * mlx5.h). */
 static uint64_t uverbs_dm_offset(unsigned index)
 {
     return (((uint64_t)(index >> 8) << 16) | (MLX5_IB_MMAP_DEVICE_MEM << 8) |
             (index & 0xff)) << 12;
 }
 
-/* Its pages, of which the device has so many */
+/* Returns the size of its pages, which count against the device's memory. */
 static size_t uverbs_dm_size(const struct uverbs_dm *dm)
 {
     return (dm->length + 4095) & ~4095ul;
@@ -90,7 +92,7 @@ const struct uverbs_type uverbs_dm_type = {
     .release = uverbs_dm_release, .import = &uverbs_dm_import
 };
 
-/* Its memory, its place on the fabric and a mapping to come */
+/* Allocates it, publishes it on the fabric and announces its mapping. */
 static int uverbs_dm_fill(struct uverbs_dm *dm)
 {
     struct hca_dm_spec spec = {
@@ -215,7 +217,7 @@ static const struct uverbs_attr_spec uverbs_query_dm_attrs[] = {
     {MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 8, 8, 0},
 };
 
-/* ibv_import_dm(): who asks maps it once more, at the same offset. */
+/* ibv_import_dm(): the importer maps it once more, at the same offset. */
 static int uverbs_query_dm(struct uverbs_req *req)
 {
     struct uverbs_dm *dm = uverbs_get_obj(req,
@@ -224,7 +226,7 @@ static int uverbs_query_dm(struct uverbs_req *req)
     uint16_t index = hca_dm_index(dm->hw);
     int ret;
 
-    uverbs_map_resolve(req->ctx); /* the mapping that there is already */
+    uverbs_map_resolve(req->ctx); /* the existing mapping */
     ret = uverbs_map_is_expected(req->ctx, UVERBS_MAP_DM, index) ?
           0 : uverbs_dm_expect(dm);
     if (ret == 0) {
@@ -245,8 +247,8 @@ static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
      UVERBS_OBJECT_DM},
 };
 
-/* Regions are its owner's. Then it is freed, and not kept for who may have it
- * mapped. */
+/* Fails while the owner has regions on it. Then it is freed, and not kept for
+ * processes that may have it mapped. */
 static int uverbs_free_dm(struct uverbs_req *req)
 {
     const struct uverbs_dm *dm = uverbs_get_obj(req,

@@ -10,8 +10,8 @@
 struct uverbs_dm {
     struct uverbs_obj obj;
     struct hca_dm    *hw;
-    void             *mem;    /* in the arena, as this process has it */
-    size_t            length; /* what was asked for */
+    void             *mem;    /* in the arena, mapped here */
+    size_t            length; /* requested bytes */
 };
 
 #endif

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory regions over a dma-buf: it is mapped into the process, and is a region
- * like others then. Whoever exports one that cannot be mapped, or whose pages
- * nobody but its driver may reach, is not served. Checks are those of ib_uverbs
- * and ib_umem_dmabuf_get().
+ * Memory regions over a dma-buf: it is mapped into the process, and is then an
+ * ordinary region. A dma-buf that cannot be mapped, or whose pages only its
+ * driver may access, is refused. Checks are those of ib_uverbs and
+ * ib_umem_dmabuf_get().
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -22,7 +22,7 @@
      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
      IBV_ACCESS_RELAXED_ORDERING)
 
-/* What is asked for. */
+/* A request. */
 struct uverbs_dmabuf {
     int      fd;
     uint64_t offset, length, iova;
@@ -69,8 +69,8 @@ static int uverbs_dmabuf_check(const struct uverbs_dmabuf *buf)
            -EINVAL : 0;
 }
 
-/* @param map  where it begins, and how far it goes. Pages that cannot be faulted
- *             in like a program's own would not be reached by peers either. */
+/* @param map  set to the mapping. Pages that cannot be faulted in like a
+ *             program's own could not be accessed by peers either. */
 static int uverbs_dmabuf_map(const struct uverbs_dmabuf *buf,
                              struct uverbs_mr_map *map)
 {

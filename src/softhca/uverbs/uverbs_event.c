@@ -3,7 +3,7 @@
  * Event files: completion channels and the async event file. Each is a pipe of
  * this process (hca_chan.c); the program reads its records as from the kernel
  * and closes its descriptor without an ioctl. A channel whose descriptor is no
- * longer the pipe's is given back when the next one is made.
+ * longer the pipe's is released when the next one is made.
  */
 #define _GNU_SOURCE
 #include "uverbs_event.h"
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Whether the descriptor is still that of the pipe. */
+/* Returns true if the descriptor is still the pipe's. */
 static bool uverbs_event_alive(const struct uverbs_event *event)
 {
     struct stat st;

@@ -8,7 +8,7 @@
 #include "uverbs.h"
 
 /* A completion channel or an async event file. The program closes its
- * descriptor without telling; that is found out from the inode. */
+ * descriptor without an ioctl; the inode shows that. */
 struct uverbs_event {
     struct uverbs_obj    obj;
     int                  fd;
@@ -22,26 +22,26 @@ static inline uint32_t uverbs_chan(const struct uverbs_event *event)
     return (event != NULL) ? event->chan : 0;
 }
 
-/* The async event file given in attribute `id`, or the context's own. */
+/* Returns the async event file given in attribute @id, or the context's own. */
 struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id);
 
 /* Handler of a method that makes a channel and answers with its descriptor in
- * attribute `id`. */
+ * attribute @id. */
 int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id);
 
 /* Makes a channel. @return 0 or -errno. */
 int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
                      struct uverbs_event **eventp);
 
-/* Undoes that: the answer did not reach the program, which will not close the
- * descriptor. */
+/* Undoes uverbs_event_new(): the answer did not reach the program, which will
+ * not close the descriptor. */
 void uverbs_event_undo(struct uverbs_event *event);
 
-/* Of all types of channels. */
+/* Releases a channel, of any type. */
 void uverbs_event_release(struct uverbs_obj *obj,
                           struct uverbs_events *events);
 
-/* The channel of a descriptor. @return NULL with *err = -EBADF. */
+/* Finds the channel of a descriptor. @return NULL with *err = -EBADF. */
 struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
                                        int64_t fd, int *err);
 

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Objects of other processes. Several may have one device file: by fork(), or
- * as a descriptor was sent. Each has a context for it, with the objects that it
- * makes, and handles of its own. An object of another's that it may ask for
- * (uverbs_import) is found on the fabric, and stands in a list while it is in
- * use here.
+ * by sending a descriptor. Each has a context for it, with the objects that it
+ * makes, and handles of its own. Another process' object that it may ask for
+ * (uverbs_import) is found on the fabric, and is in a list while it is in use
+ * here.
  */
 #include "uverbs.h"
 #include "softhca/base/hca_log.h"
@@ -28,7 +28,7 @@ const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
     return uverbs_type_find(obj->ctx, obj->type);
 }
 
-/* Finds it on the fabric, and puts it into the list. */
+/* Finds an object on the fabric, and puts it into the list. */
 static struct uverbs_obj *uverbs_obj_import(struct uverbs_ctx *ctx,
                                             uint16_t type, uint32_t handle)
 {
@@ -88,8 +88,8 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj)
     return -EIO;
 }
 
-/* A forked child has what is its parent's only to use it: else it would take it
- * from that when it ends. */
+/* A forked child may only use its parent's objects: otherwise it would destroy
+ * them when it ends. */
 int uverbs_obj_may_destroy(const struct uverbs_obj *obj)
 {
     return uverbs_is_inherited(obj->ctx) ? uverbs_obj_check_own(obj) : 0;

@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mappings of the device file. The file is a memfd, so mmap() succeeds by itself,
- * at whatever offset the program was told, and no hook has to see the call (UCX
- * patches mmap() behind a preloaded library's back). A mapping is
- * found in /proc/self/maps by its offset when the first ioctl needs it. Device
- * memory may be touched before that: nothing is behind such an offset, the
- * access raises SIGBUS, and its handler asks uverbs_map_fault(). All that the file
- * has is the page of the clock, below all those offsets, and behind it whose it is.
+ * Mappings of the device file. The file is a memfd, so mmap() succeeds by
+ * itself, at any offset that the program was given, and no hook has to see the
+ * call (UCX patches mmap() unseen by a preloaded library). A mapping is found
+ * in /proc/self/maps by its offset when the first ioctl needs it. Device memory
+ * may be touched before that: nothing is behind such an offset, the access
+ * raises SIGBUS, and its handler asks uverbs_map_fault(). The file's only
+ * contents are the page of the clock, below all those offsets, and behind it
+ * struct uverbs_file.
  *
  * The table is static and its entries are claimed with one atomic, because the
  * handler reads it. Written under the mutex of the entry's context.
@@ -32,7 +33,8 @@
 #define UVERBS_MAX_MAPS 1024
 #define UVERBS_MAP_FILE "softhca-uverbs"
 
-/* Where libmlx5 maps it: a command in bits 8 and up of the page's number. */
+/* Offset at which libmlx5 maps it: a command in bits 8 and up of the page's
+ * number. */
 #define UVERBS_MAP_CLOCK ((MLX5_IB_MMAP_CLOCK_INFO << 8) * 4096l)
 
 #define UVERBS_FILE_AT    (UVERBS_MAP_CLOCK + 4096)
@@ -40,7 +42,7 @@
 
 enum uverbs_map_state {
     UVERBS_MAP_FREE,
-    UVERBS_MAP_BUSY,     /* being filled in, backed or taken back */
+    UVERBS_MAP_BUSY,     /* being filled in, backed or freed */
     UVERBS_MAP_EXPECTED,
     UVERBS_MAP_FOUND
 };
@@ -58,9 +60,9 @@ struct uverbs_map {
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
 
-/* The device's clock counts nanoseconds, so that the page stays true: nobody has
- * to write it anew before a product overflows, as mlx5_core does. It begins at
- * the time of day, which it does not follow, as there. */
+/* The device's clock counts nanoseconds, so that the page stays valid: it does
+ * not have to be rewritten before a product overflows, as mlx5_core does. It
+ * begins at the time of day but does not follow that, as there. */
 static int uverbs_map_clock(int file)
 {
     struct timespec now;
@@ -178,7 +180,7 @@ static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
     return ret;
 }
 
-/* Device memory that was imported there, and is mapped there no longer */
+/* Forgets device memory that was imported at @addr and is no longer mapped. */
 static void uverbs_map_replace(uintptr_t addr)
 {
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
@@ -231,7 +233,7 @@ static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
     }
 }
 
-/* Of its own context only: another's may be taken back at this moment. */
+/* Resolves its own context only: another's may be freed at this moment. */
 void uverbs_map_resolve(struct uverbs_ctx *ctx)
 {
     if (ctx->unmapped == 0) {
@@ -255,8 +257,8 @@ static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
     }
 }
 
-/* For hca_trap_bus(): whether the address lies in device memory, which is then
- * behind its mapping. Several threads may fault at once: one finds it, the
+/* For hca_trap_bus(): returns true if the address is in device memory, which is
+ * then behind its mapping. Several threads may fault at once: one finds it, the
  * others wait for that one. */
 static bool uverbs_map_fault(const void *ptr)
 {

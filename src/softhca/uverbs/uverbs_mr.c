@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Memory regions. The memory stays where it is, in its owner's process; the
- * mkey says which addresses a peer may name and what it may do there. Checks
+ * mkey limits the addresses that a peer may name, and its accesses. Checks
  * are those of ib_uverbs and mlx5_ib (ib_check_mr_access, ib_umem_get).
  */
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@ int uverbs_check_access(uint32_t access)
     return (access & ~UVERBS_ACCESS_SUPPORTED) ? -EINVAL : 0;
 }
 
-/* Whether the kernel knows MADV_POPULATE_*, as 5.14 does. */
+/* Returns true if the kernel has MADV_POPULATE_*, as 5.14 does. */
 static bool uverbs_can_populate(void)
 {
     static _Atomic int known; /* 0: not tried, 1: yes, -1: no */
@@ -55,8 +55,8 @@ static int uverbs_populate(uintptr_t start, uintptr_t end, bool writes)
             (errno == EAGAIN)) ? 0 : -EFAULT;
 }
 
-/* As before, of all pages from their mappings, of which the first and the last
- * are faulted in. */
+/* Checks all pages like uverbs_populate(), but by their mappings; only the
+ * first and the last page are faulted in. */
 static int uverbs_check_range(const struct hca_range *range, bool writes)
 {
     int prot = writes ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -73,11 +73,11 @@ static int uverbs_check_range(const struct hca_range *range, bool writes)
                         ret;
 }
 
-/* As pin_user_pages() of the kernel would find out (EFAULT). Nothing is pinned:
- * what is unmapped later is found out by the access. A few pages are all
- * faulted in, which takes less than to ask for their mappings and finds the
- * same; so are many if there is no descriptor to ask with, as a kernel needs
- * none. */
+/* Finds out what pin_user_pages() of the kernel would (EFAULT). Nothing is
+ * pinned: a later unmapping is detected by the access. A few pages are all
+ * faulted in, which takes less time than asking for their mappings and has the
+ * same result; so are many if there is no descriptor to ask with, as a kernel
+ * needs none. */
 int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
 {
     struct hca_range range = {
@@ -87,7 +87,7 @@ int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
     int ret;
 
     if (range.end <= range.start) {
-        return -EFAULT; /* the last page of all, which no program has */
+        return -EFAULT; /* the last page, which no program has */
     }
     if (uverbs_can_populate() &&
         (range.end - range.start <= UVERBS_POPULATE_MAX)) {
@@ -220,7 +220,7 @@ const struct uverbs_type uverbs_mr_type = {
     .release = uverbs_mr_release, .import = &uverbs_mr_import
 };
 
-/* Pages on demand are not locked. */
+/* Pages of on-demand regions are not pinned. */
 static int uverbs_region_pin(const struct uverbs_region *region,
                              uint64_t *pages)
 {
@@ -292,7 +292,7 @@ static void uverbs_mr_change(struct uverbs_mr *mr,
     hca_mkey_modify(mr->mkey, &spec);
 }
 
-/* What the region is after the change, checked. */
+/* Fills in the region after the change, checked. */
 static int uverbs_rereg_region(const struct uverbs_mr *mr,
                                const struct ib_uverbs_rereg_mr *cmd,
                                struct uverbs_region *region)
@@ -353,7 +353,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
         return ret;
     }
 
-    /* the new pages first, as a failure leaves the region as it was */
+    /* pin new pages first, as a failure must leave the region unchanged */
     if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
         ret = uverbs_region_pin(&region, &pinned);
         if (ret != 0) {
@@ -374,7 +374,7 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
      UVERBS_OBJECT_MR},
 };
 
-/* That may be a window of any process that has the domain. */
+/* The window may be of any process that has the domain. */
 static bool uverbs_mr_has_window(const struct uverbs_mr *mr)
 {
     uint32_t key = hca_key(mr->mkey);
@@ -384,8 +384,8 @@ static bool uverbs_mr_has_window(const struct uverbs_mr *mr)
            uverbs_mw_any_has(key) : uverbs_mw_has(mr->obj.ctx, key);
 }
 
-/* ibv_dereg_mr(3): it fails while a window is bound. The key of another process'
- * region is that one's to free. */
+/* ibv_dereg_mr(3): fails while a window is bound. Another process frees the key
+ * of its region itself. */
 static int uverbs_dereg_mr(struct uverbs_req *req)
 {
     const struct uverbs_mr *mr = uverbs_get_obj(req,

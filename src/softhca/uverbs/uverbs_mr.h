@@ -8,7 +8,7 @@
 #include "uverbs_dm.h"
 #include "uverbs_pd.h"
 
-/* What a region has mapped for itself, of no size for most. */
+/* Memory that a region has mapped for itself; size 0 for most. */
 struct uverbs_mr_map {
     void  *addr;
     size_t size;
@@ -29,14 +29,15 @@ struct uverbs_region {
     uint32_t access;
 };
 
-/* Rights that a region may give. @return 0, -EINVAL. */
+/* Checks rights that a region may give. @return 0, -EINVAL. */
 int uverbs_check_access(uint32_t access);
 
-/* Whether all of [start, start + length) is mapped, to be read or written too.
- * @return 0, -EFAULT; what hca_maps_query() returns if nothing can be known. */
+/* Checks that all of [start, start + length) is mapped for reading, and with
+ * @writes also for writing. @return 0, -EFAULT; as hca_maps_query() if that
+ * cannot be found out. */
 int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes);
 
-/* A region with a fresh key; the translation is already checked.
+/* Makes a region with a new key; the translation is already checked.
  * @return 0, -ENOMEM. */
 int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
                   const struct uverbs_region *region, struct uverbs_mr **mrp);

@@ -82,7 +82,7 @@ static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
         .dev           = ctx->dev,
         .type          = HCA_MKEY_MW,
         .is_free       = true,
-        .has_umr       = true, /* a bind */
+        .has_umr       = true, /* to be bound */
         .local_inv_ok  = (type == IBV_MW_TYPE_2),
         .remote_inv_ok = (type == IBV_MW_TYPE_2),
         .qpn           = HCA_ANY_QPN,

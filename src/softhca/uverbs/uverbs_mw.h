@@ -7,10 +7,10 @@
 
 #include "uverbs.h"
 
-/* Whether a window of the context is bound to the region of this key. */
+/* Returns true if a window of the context is bound to the region of @key. */
 bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key);
 
-/* Whether one of any process is, which takes longer. */
+/* Returns true if a window of any process is bound to it; takes longer. */
 bool uverbs_mw_any_has(uint32_t key);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles: a table per context from a number to a typed object, and how
- * objects end. The mutex of the context guards all of it. Objects of other
- * processes are in uverbs_foreign.c.
+ * Handles: a table per context from a number to a typed object, and the end of
+ * objects. The mutex of the context guards all of it. uverbs_foreign.c has the
+ * objects of other processes.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -15,7 +15,7 @@
 
 #define UVERBS_NO_OBJ UINT32_MAX
 
-/* Handles of one process; those of who opened the file begin at 0. */
+/* Handles of one process; those of the file's opener begin at 0. */
 #define UVERBS_LOG_HANDLES 21
 
 static_assert(HCA_MAX_PROCS <= 1u << (31 - UVERBS_LOG_HANDLES),
@@ -100,7 +100,7 @@ void uverbs_obj_begin(struct uverbs_ctx *ctx)
     ctx->unmapped    = 0;
 }
 
-/* One that this process made; NULL if there is none. */
+/* Returns an object that this process made; NULL if there is none. */
 static struct uverbs_obj *uverbs_obj_own(const struct uverbs_ctx *ctx,
                                          uint64_t handle)
 {
@@ -167,7 +167,7 @@ int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
     return 0;
 }
 
-/* Those that no other object needs. @return how many there were. */
+/* Destroys objects of a type that no other object needs. @return how many. */
 static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
                                       const struct uverbs_type *type)
 {
@@ -186,7 +186,8 @@ static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
     return count;
 }
 
-/* Objects of one type may need each other (DEVX). @return as above. */
+/* Destroys all objects of a type, which may need each other (DEVX).
+ * @return how many. */
 static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
                                     const struct uverbs_type *type)
 {
@@ -207,7 +208,7 @@ static bool uverbs_obj_is_given_up(const struct uverbs_obj *obj)
            hca_obj_is_given_up(import->kind, import->hw(obj));
 }
 
-/* Those that no other object needs. @return how many there were. */
+/* Destroys given-up objects that no other object needs. @return how many. */
 static unsigned uverbs_sweep_unused(struct uverbs_ctx *ctx)
 {
     unsigned count = 0;

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * ADVISE_MR: checked as by mlx5_ib, and then nothing is left to do. The pages
- * of an on-demand region are those of the processor, as of any other. What may
- * be done later is not looked at; with FLUSH it is done now, and may fail.
+ * ADVISE_MR: checked as by mlx5_ib, with nothing left to do after that. The
+ * pages of an on-demand region are those of the processor, as of any other.
+ * Without FLUSH the range is not checked; with it the pages are faulted in now,
+ * which may fail.
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_fabric.h"
@@ -43,8 +44,8 @@ static int uverbs_advise_sge(const struct uverbs_pd *pd,
     return (mkey->access & IBV_ACCESS_ON_DEMAND) ? 0 : -EINVAL;
 }
 
-/* pagefault_mr(): the range is the region's, and its pages can be had. Without
- * faults only those that are there already are meant. */
+/* pagefault_mr(): checks that the range is the region's, and its pages can be
+ * faulted in; with advice NO_FAULT, only present pages count. */
 static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
 {
     const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);

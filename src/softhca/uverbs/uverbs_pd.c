@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Protection domains. Their numbers are of the fabric, so that no two processes
- * have the same, unless one has imported it (ibv_import_pd()): then keys of one
- * serve queues of the other. Parent and thread domains are libmlx5's affair.
+ * Protection domains. Their numbers are unique on the fabric, unless a process
+ * has imported one (ibv_import_pd()): then keys of one process serve queues of
+ * the other. libmlx5 implements parent and thread domains.
  */
 #define _GNU_SOURCE
 #include "uverbs_pd.h"
@@ -92,7 +92,7 @@ const struct uverbs_type uverbs_pd_type = {
     .release = uverbs_pd_release, .import = &uverbs_pd_import
 };
 
-/* --- what others have in it ---------------------------------------------- */
+/* --- use by other processes ---------------------------------------------- */
 
 struct uverbs_pd_use {
     uint32_t pdn;
@@ -123,7 +123,7 @@ static void uverbs_pd_look_srq(void *obj, void *arg)
     uverbs_pd_look(arg, obj, ((struct hca_srq*)obj)->pdn);
 }
 
-/* Keys and queues of processes that live */
+/* Returns true if live processes have mkeys or queues in it. */
 static bool uverbs_pd_is_used(const struct uverbs_pd *pd)
 {
     struct uverbs_pd_use use = {.pdn = pd->pdn};

@@ -2,7 +2,7 @@
 /*
  * Memory that the kernel would pin (ib_umem_get()): with SOFTHCA_MEMLOCK=y its
  * pages count against the RLIMIT_MEMLOCK of the process, unless that has
- * CAP_IPC_LOCK. Nothing is locked. Threads of several contexts come here.
+ * CAP_IPC_LOCK. Nothing is locked. Called by threads of several contexts.
  */
 #define _GNU_SOURCE
 #include "uverbs_pin.h"
@@ -28,7 +28,7 @@ static bool uverbs_pin_is_privileged(void)
             CAP_TO_MASK(CAP_IPC_LOCK));
 }
 
-/* In bytes. */
+/* Returns the limit in bytes. */
 static uint64_t uverbs_pin_limit(void)
 {
     struct rlimit limit;

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* Counts the pages of [start, start + length) as locked memory.
- * @return 0 and what to give back in the end; -ENOMEM: beyond the limit;
- * -EPERM: that is 0. */
+ * @return 0 with the number for uverbs_unpin() in @pages; -ENOMEM: beyond the
+ * limit; -EPERM: the limit is 0. */
 int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages);
 void uverbs_unpin(uint64_t pages);
 

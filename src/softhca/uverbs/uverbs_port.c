@@ -16,7 +16,7 @@
 #define UVERBS_PORT_POLLING  2
 #define UVERBS_PORT_VLS      4  /* VL0-7 */
 
-/* Counters of PortInfo stop at their end (IBTA 14.2.5.6). */
+/* Counters of PortInfo saturate (IBTA 14.2.5.6). */
 static uint16_t uverbs_port_count(uint32_t count)
 {
     return (count < UINT16_MAX) ? count : UINT16_MAX;
@@ -72,7 +72,7 @@ static int uverbs_query_port(struct uverbs_req *req)
     return uverbs_put(req, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
 }
 
-/* @return whether the table has an entry there. */
+/* @return true if the table has an entry at @index. */
 static bool uverbs_gid_fill(unsigned dev, unsigned index,
                             struct ib_uverbs_gid_entry *entry)
 {
@@ -175,7 +175,7 @@ static const struct uverbs_attr_spec uverbs_query_port_mlx5_attrs[] = {
      sizeof(struct mlx5_ib_uapi_reg), UINT16_MAX, 0},
 };
 
-/* What mlx5 has to add is about a switch between virtual ports: there is none.
+/* The part of mlx5 is about a switch between virtual ports: there is none.
  */
 static int uverbs_query_port_mlx5(struct uverbs_req *req)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Queue pairs: creation and destruction. What may be asked for is checked in
- * uverbs_qp_params.c and by the device.
+ * Queue pairs: creation and destruction. uverbs_qp_params.c and the device
+ * check the parameters.
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
@@ -66,8 +66,8 @@ static const struct uverbs_attr_spec uverbs_create_qp_attrs[] = {
     {UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
 };
 
-/* Scatter to CQE, as mlx5_ib configures it: a responder always may, a
- * requester only if each of its work requests is signalled (or the program
+/* Scatter to CQE, as mlx5_ib configures it: always allowed for a responder, for
+ * a requester only if each of its work requests is signalled (or the program
  * allows it). */
 static void uverbs_qp_scatter_cqe(const struct uverbs_qp_params *p,
                                   struct hca_qp_spec *spec)
@@ -86,7 +86,7 @@ static void uverbs_qp_scatter_cqe(const struct uverbs_qp_params *p,
     }
 }
 
-/* One without queues has neither ring nor doorbell record. */
+/* A QP without queues has neither ring nor doorbell record. */
 static int uverbs_qp_share(struct uverbs_qp *qp,
                            const struct uverbs_qp_params *p)
 {
@@ -181,15 +181,15 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
         .max_send_sge    = p->cap.max_send_sge,
         .max_inline_data = p->cap.max_inline_data,
     };
-    if (uverbs_qp_has_rq(p)) { /* what the ring has (set_rq_size()) */
+    if (uverbs_qp_has_rq(p)) { /* size of the ring (set_rq_size()) */
         qp->cap.max_recv_wr  = p->ucmd.rq_wqe_count;
         qp->cap.max_recv_sge = (1u << p->ucmd.rq_wqe_shift) / 16 -
                                ((p->ucmd.flags & MLX5_QP_FLAG_SIGNATURE) != 0);
     }
 }
 
-/* A DCT is there from RTR on. What the device refuses of it is refused at
- * once. */
+/* A DCT exists from RTR on, but parameters that the device refuses are refused
+ * at once. */
 static int uverbs_qp_make(struct uverbs_qp *qp)
 {
     int ret = (qp->spec.type == HCA_QP_DCT) ?

@@ -25,7 +25,7 @@ struct uverbs_qp {
     bool                 sig_all;
 };
 
-/* What CREATE_QP asks for, checked. */
+/* The parameters of CREATE_QP, checked. */
 struct uverbs_qp_params {
     struct mlx5_ib_create_qp ucmd;
     struct ib_uverbs_qp_cap  cap;
@@ -40,15 +40,15 @@ struct uverbs_qp_params {
 /* @return 0 or -errno, those of ib_uverbs and mlx5_ib. */
 int uverbs_qp_params(struct uverbs_req *req, struct uverbs_qp_params *p);
 
-/* Bytes of its rings: the receive queue, and with the send queue behind. */
+/* Bytes of its rings: the receive queue; and with the send queue behind. */
 size_t uverbs_qp_rq_size(const struct uverbs_qp_params *p);
 size_t uverbs_qp_ring_size(const struct uverbs_qp_params *p);
 
-/* Whether the QP has a receive queue of its own. */
+/* Returns true if the QP has a receive queue of its own. */
 bool uverbs_qp_has_rq(const struct uverbs_qp_params *p);
 
-/* The device's QP behind a handle; NULL if it is gone (OPEN_QP), or not there
- * yet (a DCT before RTR). */
+/* Returns the device's QP behind a handle; NULL if it is gone (OPEN_QP), or
+ * does not exist yet (a DCT before RTR). */
 struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp);
 
 /* Access flags that the context of a QP holds (rre, rwe, rae) */

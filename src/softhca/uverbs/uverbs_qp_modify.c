@@ -40,8 +40,8 @@ static void uverbs_modify_in(const struct ib_uverbs_modify_qp *cmd,
     };
 }
 
-/* Half of an RC QP: ib_uverbs' modify_qp_mask() takes out what is meant for
- * the other half, as programs treat both alike. */
+/* Half of an RC QP: ib_uverbs' modify_qp_mask() removes attributes of the other
+ * half, as programs treat both alike. */
 static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
 {
     switch (type) {
@@ -55,8 +55,9 @@ static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
     }
 }
 
-/* The address vector of a QP that is no DCT. The path of a DCI is its own end,
- * the peer is in each WQE (_ib_modify_qp() resolves for connected QPs only). */
+/* The address vector of a QP that is no DCT. The path of a DCI is its source
+ * only, the peer is in each WQE (_ib_modify_qp() resolves for connected QPs
+ * only). */
 static int uverbs_modify_path(const struct uverbs_ctx *ctx,
                               const struct ib_uverbs_qp_dest *dest,
                               enum hca_qp_type type, struct hca_path *path)
@@ -114,7 +115,7 @@ static int uverbs_modify(struct uverbs_req *req,
         return uverbs_dct_modify(req, qp, &change, &cmd->dest);
     }
     hw = uverbs_qp_hw(qp);
-    return (hw == NULL) ? -EINVAL : /* OPEN_QP of one that is no more */
+    return (hw == NULL) ? -EINVAL : /* OPEN_QP of a QP that is gone */
            uverbs_modify_hw(req, hw, cmd);
 }
 
@@ -131,7 +132,7 @@ static int uverbs_modify_qp(struct uverbs_req *req)
            uverbs_modify(req, &cmd);
 }
 
-/* The driver's part: congestion control and rate, neither of them offered. */
+/* Checks the driver's part: congestion control and rate, neither offered. */
 static int uverbs_modify_uhw(struct uverbs_req *req)
 {
     struct mlx5_ib_modify_qp ucmd;
@@ -175,8 +176,8 @@ static int uverbs_modify_qp_ex(struct uverbs_req *req)
     return (ret != 0) ? ret : uverbs_core_out(req, &resp);
 }
 
-/* A second handle for an XRC target QP of the same domain, this process' or
- * another's. It does not keep the QP: its owner may destroy it. */
+/* Makes a second handle for an XRC target QP of the same domain, of this or
+ * another process. It does not keep the QP: its owner may destroy it. */
 static int uverbs_open_qp(struct uverbs_req *req)
 {
     struct ib_uverbs_create_qp_resp resp = {0};

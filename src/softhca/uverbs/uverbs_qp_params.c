@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What CREATE_QP may ask for, by type of QP. Checks as in ib_uverbs
+ * The parameters that CREATE_QP allows, by type of QP. Checks as in ib_uverbs
  * (std_types_qp) and mlx5_ib (qp.c).
  */
 #define _GNU_SOURCE
@@ -58,7 +58,7 @@ static int uverbs_qp_check_type(uint64_t type, uint32_t flags,
     }
 }
 
-/* Which objects a QP of this type is made of. */
+/* Checks the objects that a QP of this type is made of. */
 static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
 {
     if (p->type == HCA_QP_XRC_RECV) {
@@ -92,7 +92,7 @@ bool uverbs_qp_has_rq(const struct uverbs_qp_params *p)
            (p->cap.max_recv_wr != 0);
 }
 
-/* Sizes of the rings, as libmlx5 computed them. */
+/* Checks the sizes of the rings, as libmlx5 computed them. */
 static int uverbs_qp_check_rings(const struct uverbs_qp_params *p)
 {
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;

@@ -34,7 +34,7 @@ static int uverbs_ring_share(const char *what, const char *part, uint64_t addr,
     return ret;
 }
 
-/* libmlx5 reads the variable for each queue, but not where it has an allocator
+/* libmlx5 reads the variable for each queue, but not if it has an allocator
  * (mlx5_get_alloc_type(), v44): ours hides one that the program set after it
  * opened the device. HUGE fails without huge pages (alloc_huge_mem()). */
 static int uverbs_ring_check_huge(const struct uverbs_place *place)

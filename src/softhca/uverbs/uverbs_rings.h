@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Ring and doorbell record of a queue that verbs create. libmlx5 takes them
- * from the arena, or the program's own allocator gave them (a parent domain
+ * Ring and doorbell record of a queue that verbs create. libmlx5 allocates them
+ * in the arena, or the program's own allocator does elsewhere (a parent domain
  * with one): then they are shared like umems.
  */
 #ifndef UVERBS_RINGS_H
@@ -10,24 +10,24 @@
 #include "softhca/fabric/hca_umem.h"
 
 struct uverbs_rings {
-    struct hca_umem ring, dbrec; /* what is not there has no mem */
+    struct hca_umem ring, dbrec; /* a missing one has no mem */
 };
 
-/* Where a command says that they are. */
+/* Their addresses in a command. */
 struct uverbs_place {
     const char *what;     /* kind of queue, for the log */
-    const char *variable; /* tells libmlx5 where to take the ring from */
+    const char *variable; /* selects libmlx5's allocator of the ring */
     uint64_t    ring, dbrec;
     size_t      ring_size;
     unsigned    dbrec_size; /* and alignment */
 };
 
-/* @return 0 or -errno after a line that says what is wrong: -EINVAL
- * (alignment), -ENOMEM (no huge pages), those of hca_umem_share(). */
+/* @return 0 or -errno after a line with the reason: -EINVAL (alignment),
+ * -ENOMEM (no huge pages), those of hca_umem_share(). */
 int uverbs_rings_share(struct uverbs_rings *rings,
                        const struct uverbs_place *place);
 
-/* When nothing of the device uses them any more. */
+/* Undoes that, when nothing of the device uses them any more. */
 void uverbs_rings_unshare(struct uverbs_rings *rings);
 
 #endif

@@ -61,7 +61,7 @@ static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
     {UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, UVERBS_OUT, 0, 4, 4, 0},
 };
 
-/* What CREATE_SRQ asks for, checked. */
+/* The parameters of CREATE_SRQ, checked. */
 struct uverbs_srq_params {
     struct mlx5_ib_create_srq ucmd;
     bool                      xrc, tm;
@@ -80,7 +80,7 @@ uint32_t uverbs_max_tags(void)
     return hca_limit(HCA_LIMIT_TAGS, (1u << HCA_TM_LOG_MAX) - 1);
 }
 
-/* One entry more than there are tags, as libmlx5 counts on. */
+/* The list has one entry more than tags, as libmlx5 expects. */
 static int uverbs_srq_check_tm(const struct uverbs_req *req,
                                struct uverbs_srq_params *params)
 {
@@ -131,8 +131,8 @@ static int uverbs_srq_check_ucmd(struct uverbs_req *req,
     if (ret != 0) {
         return (ret == -EOPNOTSUPP) ? -EINVAL : ret;
     }
-    /* a signed WQE would need its checksum verified; libmlx5 asks for it
-     * only with MLX5_SRQ_SIGNATURE in its environment */
+    /* the checksum of a signed WQE would have to be verified; libmlx5 asks for
+     * it only with MLX5_SRQ_SIGNATURE in its environment */
     if ((ucmd->reserved0 != 0) || (ucmd->reserved1 != 0) ||
         (ucmd->flags != 0)) {
         return -EINVAL;
@@ -179,8 +179,8 @@ static int uverbs_srq_check(struct uverbs_req *req,
     return uverbs_srq_check_ucmd(req, params);
 }
 
-/* The object of the device, and its memory. A limit asked for at creation is
- * left aside, as by mlx5_ib_create_srq(): only MODIFY_SRQ arms one. */
+/* Makes the object of the device, and shares its memory. A limit at creation is
+ * ignored, as by mlx5_ib_create_srq(): only MODIFY_SRQ arms one. */
 static int uverbs_srq_make(struct uverbs_req *req, struct uverbs_srq *srq,
                            const struct uverbs_srq_params *params)
 {

@@ -20,7 +20,7 @@ struct uverbs_srq {
     uint32_t             max_sge;
 };
 
-/* Tags that the list of one holds. */
+/* Returns the most tags of a list. */
 uint32_t uverbs_max_tags(void);
 
 #endif

@@ -14,8 +14,8 @@
 #include <errno.h>
 
 /* mmap offsets, in pages. The low bits count all UARs ever made, so that an
- * old mapping that the program forgot to undo is not taken for a new one; the
- * rest is like nothing that another file is mapped at. */
+ * old mapping that the program did not unmap is not taken for a new one; the
+ * rest is unlike the offsets at which other files are mapped. */
 #define UVERBS_UAR_COOKIE 0x5ca00000000ull
 
 struct uverbs_uar {
@@ -33,7 +33,7 @@ void uverbs_uar_forked(void)
     pthread_mutex_init(&uverbs_uar_lock, NULL);
 }
 
-/* Page 0 is never given out: a CQ without a page would seem to have it. */
+/* Page 0 is never used: a CQ without a page would seem to have it. */
 static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
 {
     int ret = -ENOMEM;

@@ -7,10 +7,10 @@
 
 #include "uverbs.h"
 
-/* In a forked child: nobody holds the lock. */
+/* In a forked child: no thread holds the lock. */
 void uverbs_uar_forked(void);
 
-/* Whether the UAR page is one of this context. */
+/* Returns true if the UAR page belongs to this context. */
 bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id);
 
 #endif

@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Write commands: the old interface, which arrives inside one ioctl of the new
- * one (INVOKE_WRITE). A command is a row of a table of the file that it is
- * about.
+ * one (INVOKE_WRITE). A command is a row of a table, in the file of its object.
  */
 #define _GNU_SOURCE
 #include "softhca/base/hca_log.h"
@@ -10,7 +9,7 @@
 
 #include <errno.h>
 
-/* First those of objects without rings. */
+/* Number of leading tables of objects without rings */
 #define UVERBS_RINGLESS_WRITES 4
 
 static const struct uverbs_write *const uverbs_writes[] = {
@@ -73,8 +72,8 @@ int uverbs_write(struct uverbs_req *req)
     if (row == NULL) {
         return -EOPNOTSUPP;
     }
-    /* libibverbs probes with no data at all, and takes this very error as
-     * the sign that every write command may come by ioctl */
+    /* libibverbs probes with no data at all, and takes this very error as the
+     * sign that it may send every write command by ioctl */
     if ((uverbs_len(req, UVERBS_ATTR_CORE_IN) < row->req_size) ||
         (uverbs_len(req, UVERBS_ATTR_CORE_OUT) < row->resp_size)) {
         return -ENOSPC;

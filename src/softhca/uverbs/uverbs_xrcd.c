@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * XRC domains: the inode that one is opened through (hca_domain.h).
+ * XRC domains, and the inodes through which they are opened (hca_domain.h).
  */
 #define _GNU_SOURCE
 #include "uverbs_xrcd.h"
