@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The methods that carry DEVX commands: which may carry which, copies of both
- * mailboxes, the answer. A command that the device refuses is EREMOTEIO and
- * the out mailbox is written (since Linux 5.18; libmlx5 reads the status from
- * there, mlx5_get_cmd_status_err()).
+ * The methods that carry DEVX commands: the check that a method may carry a
+ * command, copies of both mailboxes, the answer. If the device refuses a
+ * command, the error is EREMOTEIO and the out mailbox is written (since Linux
+ * 5.18; libmlx5 reads the status from there, mlx5_get_cmd_status_err()).
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -39,8 +39,8 @@ static const struct devx_cmd *devx_find(uint16_t opcode)
     return NULL;
 }
 
-/* A longer mailbox is fine where what follows is zero, as for every layout
- * that grew; a command with a list behind it looks at the rest itself. */
+/* A longer mailbox is fine if the rest is zero, as for every layout that grew;
+ * a command with a list behind it checks the rest itself. */
 static enum devx_status devx_check_sizes(struct devx_call *call)
 {
     enum devx_status status;
@@ -104,7 +104,7 @@ static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
     return ((call->cmd != NULL) && (call->cmd->class != class)) ? -EINVAL : 0;
 }
 
-/* Runs the command; the answer goes out whatever it is. */
+/* Runs the command; the answer is always written. */
 static int devx_execute(struct uverbs_req *req, struct devx_call *call,
                         uint16_t out_id)
 {
@@ -178,8 +178,8 @@ static int devx_create(struct uverbs_req *req)
     return ret;
 }
 
-/* The number of the device's object behind a handle, if it was made by that
- * command or what verbs have for it. */
+/* Returns true if the handle's object has this number of the device, and was
+ * made by that command or by its counterpart in verbs. */
 static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
                        uint32_t number)
 {
@@ -208,7 +208,7 @@ static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
     }
 }
 
-/* MODIFY and QUERY of one object: the mailbox has to name that of the handle
+/* MODIFY and QUERY of one object: the mailbox must name the handle's object
  * (devx_is_valid_obj_id()). */
 static int devx_on_object(struct uverbs_req *req, enum devx_class class)
 {
@@ -263,7 +263,7 @@ static const struct uverbs_attr_spec devx_destroy_attrs[] = {
      MLX5_IB_OBJECT_DEVX_OBJ},
 };
 
-/* A CQ's memory may yet be written to by a peer that is stopped. */
+/* A stopped peer may yet write to a CQ's memory. */
 static int devx_destroy(struct uverbs_req *req)
 {
     const struct devx_obj *obj =
@@ -283,8 +283,8 @@ static const struct uverbs_attr_spec devx_query_uar_attrs[] = {
      0},
 };
 
-/* From an index of the library to the page of the device: the same, as the
- * pages are all made by ALLOC_UAR. */
+/* Turns an index of the library into the page of the device: both are the same,
+ * as ALLOC_UAR makes all pages. */
 static int devx_query_uar(struct uverbs_req *req)
 {
     uint32_t uar = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX);

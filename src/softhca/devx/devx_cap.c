@@ -2,10 +2,10 @@
 /*
  * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
  * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
- * what has no row is not there. Places of the fields: mlx5_ifc.h
- * (cmd_hca_cap, cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap,
- * device_mem_cap, lagc, hca_vport_context); of strides that of MLNX_OFED
- * (ib_striding_wq) and of UCX.
+ * without a row it is 0. Places of the fields: mlx5_ifc.h (cmd_hca_cap,
+ * cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap, device_mem_cap, lagc,
+ * hca_vport_context); for strides those of MLNX_OFED (ib_striding_wq) and of
+ * UCX.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -20,8 +20,8 @@
 #include <endian.h>
 
 /* Modifier: page in the upper bits; bit 0 asks for the values in use instead
- * of the largest, which are the same here. Pages that are not here have no
- * capability: those of steering and offloads (enum mlx5_cap_type). */
+ * of the largest, which are the same here. Missing pages have no capability:
+ * those of steering and offloads (enum mlx5_cap_type). */
 enum devx_page {
     DEVX_PAGE_GENERAL = PRM_CAP_GENERAL,
     DEVX_PAGE_ODP     = 0x02,
@@ -34,7 +34,7 @@ enum devx_page {
 
 #define DEVX_PAGE_AT offsetof(struct prm_query_hca_cap_out, cap)
 
-/* Which ports have a capability */
+/* Ports that have a capability */
 enum devx_where {
     DEVX_ON_ALL,
     DEVX_ON_IB,
@@ -48,7 +48,7 @@ enum devx_where {
     DEVX_ON_OOO,
     DEVX_ON_RELAXED,
 
-    /* with an enum hca_lack: of devices that have it, or that lack it */
+    /* with an enum hca_lack: devices that have it, or that lack it */
     DEVX_ON_HAVE = 0x40,
     DEVX_ON_LACK = 0x80,
     DEVX_ON_WHAT = 0x3f
@@ -134,7 +134,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x44, 31, 31, 1),   /* cq_oi */
     CAP(GENERAL, 0x44, 30, 30, 1),   /* cq_resize */
     CAP(GENERAL, 0x44, 29, 29, 1),   /* cq_moderation */
-    CAP_ON(STRIDES, GENERAL, 0x44, 26, 26, 1), /* ..._cq_first_indication */
+    CAP_ON(STRIDES, GENERAL, 0x44, 26, 26, 1), /* first_indication of CQs */
     CAP(GENERAL, 0x44, 24, 24, 1),   /* pg */
     CAP(GENERAL, 0x44, 3, 3, 1),     /* xrc */
     CAP(GENERAL, 0x44, 2, 2, 1),     /* ud */
@@ -159,8 +159,8 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
     CAP(GENERAL, 0x80, DEVX_GENERAL_RESERVED_QPN - 32,
         DEVX_GENERAL_RESERVED_QPN - 32, 1), /* general_obj_types */
-    CAP_LACK(FREE_CLOCK, GENERAL, 0x88, 30, 1), /* sq_ts_format: real ... */
-    CAP_LACK(FREE_CLOCK, GENERAL, 0x88, 28, 1), /* rq_ts_format: ... time */
+    CAP_LACK(FREE_CLOCK, GENERAL, 0x88, 30, 1), /* sq_ts_format: real time */
+    CAP_LACK(FREE_CLOCK, GENERAL, 0x88, 28, 1), /* rq_ts_format: real time */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
     CAP(GENERAL, 0xb4, 2, 2, 1),     /* cqe_128_always */
     CAP(GENERAL, 0xb4, 0, 0, 1),     /* cqe_compression */
@@ -338,7 +338,7 @@ const struct devx_cmd devx_cap_cmds[] = {
      .class    = DEVX_GENERAL,
      .name     = "query_hca_cap",
      .in_size  = sizeof(struct prm_query_hca_cap_in),
-     .out_size = DEVX_PAGE_AT + 0x100, /* as old programs know it: perftest */
+     .out_size = DEVX_PAGE_AT + 0x100, /* size in old programs: perftest */
      .run      = devx_query_cap},
     {.opcode   = PRM_CMD_QUERY_LAG,
      .class    = DEVX_GENERAL,

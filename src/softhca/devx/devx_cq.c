@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * CREATE_CQ and QUERY_CQ: completion queues in umems. Layouts: mlx5_ifc.h
- * (create_cq_in, cqc); where the umem of the ring is named says that of DPDK,
- * as Linux has reserved bits there.
+ * (create_cq_in, cqc); the field for the ring's umem is that of DPDK, as Linux
+ * has reserved bits there.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -48,9 +48,9 @@ static const struct devx_field devx_create_cq_fields[] = {
     {NULL, 0, 0}
 };
 
-/* The kernel sets the bits that say that umems are meant. A period begins with
- * the event or the completion, which is all the same here. No queue of a
- * single entry (cc). */
+/* The kernel sets the bits that select umems. A period begins with the event or
+ * with the completion, which makes no difference here. No queue of a single
+ * entry (cc). */
 static const struct devx_field devx_cqc_fields[] = {
     {"cqc dbr_umem_valid", DEVX_BITS(0x00, 25, 25), 1},
     {"cqc cqe_sz", CQC_CQE_SZ, CQE_SZ_128_PAD},
@@ -125,7 +125,7 @@ static enum devx_status devx_cq_memory(struct devx_call *call,
     return status;
 }
 
-/* With a user that never goes, since a stopped process may yet write to them. */
+/* Adds a user that never goes, as a stopped process may still write there. */
 static void devx_cq_keep_umems(struct devx_obj *obj)
 {
     for (unsigned i = 0; i < DEVX_MAX_USES; i++) {

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_DCT, DRAIN_DCT, QUERY_DCT (mlx5_ifc.h: dctc). A target is there, and
- * active, from its creation on; what verbs ask for in three steps is in one
- * command. Drained, it takes no message any more; the kernel drains before it
- * destroys.
+ * CREATE_DCT, DRAIN_DCT, QUERY_DCT (mlx5_ifc.h: dctc). A target exists, and is
+ * active, from its creation on; one command does the three steps of verbs.
+ * Drained, it takes no message any more; the kernel drains before it destroys.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -21,7 +20,7 @@
 
 /* dctc */
 #define DCTC_STATE      DEVX_BITS(0x00, 27, 24)
-#define DCTC_OFFLOAD    DEVX_BITS(0x00, 7, 4) /* as of a queue pair */
+#define DCTC_OFFLOAD    DEVX_BITS(0x00, 7, 4) /* as for a queue pair */
 #define DCTC_DP_FORCE   DEVX_BITS(0x04, 24, 24) /* dp_ordering_force */
 #define DCTC_USER_INDEX DEVX_BITS(0x04, 23, 0)
 #define DCTC_CQN        DEVX_BITS(0x08, 23, 0)
@@ -51,7 +50,7 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0}
 };
 
-/* Handshakes, counters and latency are none of this device. */
+/* This device has no handshakes, counters and latency. */
 static const struct devx_field devx_dctc_fields[] = {
     {"dctc dp_ordering_0", DCTC_DP_0, DEVX_IF_OOO},
     {"dctc dp_ordering_1", DCTC_DP_1, DEVX_IF_OOO},
@@ -171,7 +170,7 @@ static void devx_dct_spec(const struct devx_call *call,
     };
 }
 
-/* The objects that a target is made of, found by their numbers. */
+/* Finds the objects that a target is made of, by their numbers. */
 static enum devx_status devx_dct_objects(struct devx_call *call)
 {
     const uint8_t *ctx     = call->in + DCT_CTX;

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#define DEVX_MAX_EVENTS 16u /* of one call, as the kernel has it */
+#define DEVX_MAX_EVENTS 16u /* of one call, as in the kernel */
 
 static const struct uverbs_attr_spec devx_event_fd_attrs[] = {
     {MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE, UVERBS_NEW,
@@ -29,7 +29,7 @@ static int devx_event_fd_alloc(struct uverbs_req *req)
         return -EINVAL;
     }
     if (flags == 0) {
-        return -EOPNOTSUPP; /* with the event queue's entry */
+        return -EOPNOTSUPP; /* with the entry of the event queue */
     }
     return uverbs_event_alloc(req, MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD,
                               MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE);
@@ -86,8 +86,8 @@ static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)
     return 0;
 }
 
-/* The port never changes: a subscription without an object is one for what
- * does not happen. */
+/* Events of the port do not happen here: a subscription without an object never
+ * fires. */
 static int devx_subscribe(struct uverbs_req *req)
 {
     struct devx_obj *obj =

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_MKEY: indirect keys, whose entries are ranges of other keys, given
+ * CREATE_MKEY: indirect mkeys, whose entries are ranges of other mkeys, given
  * with the command or left to UMR (mlx5_ifc.h: create_mkey_in, mkc; an entry
- * is a klm, of which KSM ignores the length, as all of its entries are as
- * large as log_entity_size says). An entry's key is looked up at each use: it
- * need not exist now, and what leads to it ends with it.
+ * is a klm, of which KSM ignores the length, as log_entity_size is the size of
+ * all of its entries). An entry's mkey is looked up at each use: it need not
+ * exist now, and may be destroyed before the indirect one.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -21,7 +21,7 @@
 #define MKEY_ACTUAL   DEVX_WORD(MKEY_ACTUAL_AT)
 #define MKEY_IN_SIZE  sizeof(struct prm_create_mkey_in) /* entries follow */
 
-/* mkc; bits that the transport does not use stand here */
+/* mkc; bits not used by the transport are defined here */
 #define MKC_RIGHTS(_mask) DEVX_FIELD(prm_mkc, rights, _mask)
 #define MKC_FREE        MKC_RIGHTS(1u << 30)
 #define MKC_MODE_4_2    MKC_RIGHTS(7u << 26)
@@ -59,14 +59,14 @@ static const struct devx_field devx_create_mkey_fields[] = {
     {NULL, 0, 0}
 };
 
-/* The rest of the mailbox in front of the entries, from behind the mkc on */
+/* The rest of the mailbox between the mkc and the entries */
 static const struct devx_field devx_mkey_tail_fields[] = {
     {"translations_octword_actual_size",
      MKEY_ACTUAL - DEVX_BITS(MKEY_CTX + MKEY_CTX_SIZE, 0, 0), DEVX_ANY},
     {NULL, 0, 0}
 };
 
-/* Neither signatures nor encryption; relaxed order is all the same to a device
+/* No signatures, no encryption; relaxed order makes no difference to a device
  * that executes in order. */
 static const struct devx_field devx_mkc_fields[] = {
     {"free", MKC_FREE, 1},
@@ -93,7 +93,7 @@ static const struct devx_field devx_mkc_fields[] = {
     {NULL, 0, 0}
 };
 
-/* What is asked for, in host order. */
+/* The requested mkey, in host order. */
 struct devx_mkey {
     uint32_t          num, max; /* entries given, room for */
     uint64_t          start, length;
@@ -102,9 +102,9 @@ struct devx_mkey {
     struct uverbs_pd *pd;
 };
 
-/* Entities begin at multiples of their size, whatever the key begins at: the
- * first has less of the key where that lies inside of it ("CREATE_MKEY range
- * check issue" of UCX's ib_mlx5dv_md.c). */
+/* Returns true if the entries span the mkey. Entities begin at multiples of
+ * their size, for any start of the mkey: if that is inside the first, this one
+ * covers less ("CREATE_MKEY range check issue" of UCX's ib_mlx5dv_md.c). */
 static bool devx_mkey_spans(const struct devx_mkey *mkey)
 {
     uint64_t before = mkey->start & ((1ull << mkey->shift) - 1);
@@ -114,9 +114,8 @@ static bool devx_mkey_spans(const struct devx_mkey *mkey)
            (last >> mkey->shift < mkey->num);
 }
 
-/* What the entries span; a list that is too short for its key is an error of
- * who uses the rest, except for KSM, where the command has all it takes to
- * tell. */
+/* Checks the number of entries. A list that is too short for its mkey is an
+ * error of accesses beyond it, except for KSM, where the command shows it. */
 static enum devx_status devx_mkey_check_list(struct devx_call *call,
                                              const struct devx_mkey *mkey)
 {
@@ -158,10 +157,10 @@ static bool devx_mkey_has_no_atomic(uint32_t key)
     return has_none;
 }
 
-/* Atomics by an indirect key need the right to them below it, which firmware
- * looks at when the key is made (issue 8218 of UCX); and the right cannot be
- * had where a UMR may not give it (INDIRECT_ATOMICS of UCX's
- * ib_mlx5dv_md.c). A key that is not there is not looked at. */
+/* Atomics by an indirect mkey need the right to them in its entries, which
+ * firmware checks when the mkey is made (issue 8218 of UCX); and the right is
+ * not available if a UMR may not give it (INDIRECT_ATOMICS of UCX's
+ * ib_mlx5dv_md.c). A missing mkey is not checked. */
 static enum devx_status devx_mkey_check_atomic(struct devx_call *call,
                                                const struct devx_mkey *mkey)
 {
@@ -208,7 +207,7 @@ static enum devx_status devx_mkey_read(struct devx_call *call,
         return devx_refuse(call, DEVX_BAD_RES, MKC_AT(flags_pd), "mkc pd",
                            devx_get(mkc, MKC_PD));
     }
-    /* entities are pages, as those of the host are (log_page_size) */
+    /* entities are whole pages of the host (log_page_size) */
     if ((mode == MKC_MODE_KSM) ? (mkey->shift < 12) : (mkey->shift != 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, MKC_AT(log_entity_size),
                            "mkc log_entity_size", mkey->shift);
@@ -240,7 +239,7 @@ static uint32_t devx_mkc_access(const uint8_t *mkc)
            (devx_get(mkc, MKC_ATOMIC) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-/* Accesses that began before are waited for, later ones find no key. */
+/* Waits for accesses that began before; later ones find no mkey. */
 static void devx_mkey_release(struct devx_obj *obj)
 {
     hca_mkey_destroy(obj->hw);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What DEVX commands make: handles of the context, like those of verbs, for
- * objects of the device. An object names others by number; they are kept while
- * it lives, as the firmware does.
+ * Objects made by DEVX commands: handles of the context, like those of verbs,
+ * for objects of the device. An object names others by number; they are kept
+ * while it lives, as by the firmware.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -75,7 +75,7 @@ static bool devx_is_devx_cq(const struct uverbs_obj *obj, uint32_t number)
 
 typedef bool (*devx_is_t)(const struct uverbs_obj *obj, uint32_t number);
 
-/* One that verbs have created, or else a command. */
+/* Finds an object that verbs have created, or else a command. */
 static struct uverbs_obj *
 devx_find(const struct devx_call *call, uint32_t number, uint16_t type,
           devx_is_t is_of_verbs, devx_is_t is_of_devx)

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_QP and QUERY_QP: RC, UC, UD and DC initiators. Of its umem a queue
- * pair has the receive queue first, if it has one of its own, and then the
- * send queue, as libmlx5's buffer.
+ * CREATE_QP and QUERY_QP: RC, UC, UD and DC initiators. A queue pair's umem has
+ * first the receive queue, if there is one of its own, and then the send queue,
+ * like libmlx5's buffer.
  */
 #define _GNU_SOURCE
 #include "devx_qp.h"
@@ -33,8 +33,8 @@ static const struct devx_field devx_create_qp_fields[] = {
  * of mlx5_ifc.h) */
 #define QPC_TS_FORMAT DEVX_BITS(0x08, 7, 6)
 
-/* What is said at creation; all else is 0 until the state changes. There are
- * no signatures, counters or migration. */
+/* Fields at creation; all others are 0 until the state changes. There are no
+ * signatures, counters or migration. */
 static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc st", QPC_ST, QPC_ST_DCI},
     {"qpc pm_state", QPC_PM_STATE, DEVX_ANY},
@@ -118,7 +118,7 @@ static enum devx_status devx_qp_type(struct devx_call *call,
            devx_qp_bad(call, DEVX_BAD_PARAM, QPC_ST, "qpc st");
 }
 
-/* An initiator receives nothing, whatever its context says. */
+/* An initiator receives nothing, with any context. */
 static enum devx_status devx_qp_receives(struct devx_call *call,
                                          struct hca_qp_spec *spec)
 {

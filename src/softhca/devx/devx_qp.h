@@ -9,7 +9,7 @@
 #include "devx.h"
 #include "softhca/exec/hca_qp_cmd.h"
 
-/* create_qp_in, query_qp_out and those that modify have it at this place. */
+/* Fields at one place in create_qp_in, query_qp_out and those that modify */
 #define DEVX_QP_EXT     DEVX_BITS(0x08, 31, 31) /* an extension follows */
 #define DEVX_QP_QPN     DEVX_BITS(0x08, 23, 0)
 #define DEVX_QP_OPTPAR  DEVX_WORD(0x10)
@@ -86,7 +86,7 @@ enum devx_qpc_st {
     QPC_ST_DCI = 5
 };
 
-/* What the device does with the queue pair: rendezvous by tag matching */
+/* Offload of the device for the queue pair: rendezvous of tag matching */
 enum { QPC_OFFLOAD_RNDV = 1 };
 
 /* States as the device counts them; the others are those of verbs. */
@@ -94,7 +94,7 @@ enum { QPC_STATE_SQER = 4, QPC_STATE_ERR = 6, QPC_STATE_SQD = 7 };
 
 extern const struct devx_cmd devx_qp_cmds[], devx_qp_modify_cmds[];
 
-/* enum hca_dp_ordering, whose two bits are not neighbours */
+/* Returns the enum hca_dp_ordering, whose two bits are not neighbours. */
 static inline unsigned devx_dp_ordering(const uint8_t *ctx, uint32_t high,
                                         uint32_t low)
 {

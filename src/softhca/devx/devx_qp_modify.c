@@ -3,8 +3,8 @@
  * Commands that change the state of a queue pair. Each is a step between two
  * states with the attributes that this step needs (exec/hca_qp_cmd_step.c). The
  * address of the peer is not that of verbs: on RoCE the program has resolved
- * its MAC. What is optional counts if opt_param_mask says so (the kernel's
- * linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
+ * its MAC. Optional attributes count if opt_param_mask selects them (the
+ * kernel's linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_dev.h"
@@ -35,10 +35,10 @@ struct devx_step {
     uint16_t opcode;
     bool     any;       /* from every state */
     uint8_t  from, to;  /* enum ibv_qp_state */
-    uint8_t  fields;    /* enum devx_step_fields: those it has */
+    uint8_t  fields;    /* enum devx_step_fields: bits of its fields */
 };
 
-/* Which steps a field of the context belongs to */
+/* Steps that a field of the context belongs to */
 enum devx_step_fields {
     STEP_INIT = 1, /* to INIT */
     STEP_RTR  = 2,
@@ -171,8 +171,8 @@ static enum devx_status devx_step_check(struct devx_call *call,
            devx_check_rest(call, call->cmd->in_size);
 }
 
-/* A path on InfiniBand has a LID, and a GID if it says so; one on RoCE has a
- * GID and the MAC that belongs to it. */
+/* Reads a path. On InfiniBand it has a LID, and a GID if the GRH bit is set; on
+ * RoCE it has a GID and the MAC that belongs to it. */
 static void devx_qpc_path(const uint8_t *ctx, bool roce, struct hca_path *path)
 {
     uint16_t high = devx_get(ctx, ADS_RMAC_HIGH);
@@ -219,7 +219,7 @@ static void devx_qpc_attr(const uint8_t *ctx, bool roce,
     devx_qpc_path(ctx, roce, &attr->path);
 }
 
-/* Rights, each by itself: `given` are those that the command speaks of. */
+/* Reads rights, each by itself: @given are those that the command sets. */
 static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
                                 unsigned access)
 {
@@ -241,7 +241,7 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
     return access;
 }
 
-/* An initiator answers nobody: rights of it are none. */
+/* An initiator executes no requests: rights of it are ignored. */
 static uint32_t devx_optional(enum hca_qp_type type, uint32_t optpar)
 {
     return (((optpar & OPTPAR_ACCESS) && (type <= HCA_QP_UC)) ?
@@ -252,8 +252,8 @@ static uint32_t devx_optional(enum hca_qp_type type, uint32_t optpar)
            ((optpar & OPTPAR_RAE) ? HCA_QP_ATOMIC_MODE : 0);
 }
 
-/* The path of an initiator is its own end. The mode of atomics belongs to the
- * right, and without one there are no atomics. */
+/* The path of an initiator is its source only. The mode of atomics belongs to
+ * the right, and without one there are no atomics. */
 static uint32_t devx_step_mask(const struct devx_step *step,
                                enum hca_qp_type type, uint32_t optpar)
 {
@@ -289,7 +289,7 @@ static enum devx_status devx_step_change(struct devx_call *call,
     return DEVX_OK;
 }
 
-/* The device refused an attribute, or else the step. */
+/* Refuses an attribute (@bad) or else the step, as the device did. */
 static enum devx_status devx_step_refuse(struct devx_call *call,
                                          const struct hca_qp *hw, uint32_t bad)
 {

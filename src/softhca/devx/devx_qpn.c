@@ -36,7 +36,7 @@ static enum devx_status devx_reserve_qpns(struct devx_call *call)
     return DEVX_OK;
 }
 
-/* A block has the size that the capability names, as libmlx5 asks for. */
+/* A block has the size in the capability, for which libmlx5 asks. */
 static enum devx_status devx_create_general(struct devx_call *call)
 {
     uint64_t type  = devx_get(call->in, GENERAL_TYPE);

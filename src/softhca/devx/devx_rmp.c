@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_RMP, MODIFY_RMP: a receive memory pool, which is what a shared receive
- * queue of verbs is to the device (the kernel's hw/mlx5/srq_cmd.c makes its
- * own so), its number that of an SRQ. rmpc basic_cyclic_rcv_wqe, which would
- * leave the first segment of a WQE out, is not there, and strides are for tag
+ * CREATE_RMP, MODIFY_RMP: a receive memory pool is the device's form of a
+ * shared receive queue of verbs (the kernel's hw/mlx5/srq_cmd.c creates its own
+ * so); its number is that of an SRQ. rmpc basic_cyclic_rcv_wqe, which would
+ * omit the first segment of a WQE, is not supported, and strides are for tag
  * matching only (hca_resp_strides.c).
  */
 #define _GNU_SOURCE
@@ -84,12 +84,12 @@ static enum devx_status devx_create_rmp(struct devx_call *call)
                        devx_get(wq, WQ_PD));
 }
 
-/* modify_rmp_in: besides the state, which is RDY for ever, the low-water mark,
+/* modify_rmp_in: besides the state, which is always RDY, the low-water mark,
  * which arms one event as that of an SRQ does. */
 #define MODIFY_RMP_STATE DEVX_BITS(0x08, 31, 28)
 #define MODIFY_RMP_RMPN  DEVX_BITS(0x08, 23, 0)
 #define MODIFY_RMP_MASK  DEVX_QWORD(0x10)
-#define MODIFY_RMP_LWM   1u /* of the mask */
+#define MODIFY_RMP_LWM   1u /* bit of the mask */
 
 static const struct devx_field devx_modify_rmp_fields[] = {
     DEVX_HEADER_FIELDS,

@@ -2,7 +2,7 @@
 /*
  * UMEM_REG and UMEM_DEREG: memory of the program for rings and doorbell
  * records of DEVX objects, which name it by its id. It is kept while one of
- * them lives.
+ * these objects lives.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -33,14 +33,14 @@ static const struct uverbs_attr_spec devx_umem_reg_attrs[] = {
     {MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, UVERBS_IN, 0, 8, 8, 0},
 };
 
-/* Ids are small numbers of the context; 0 is none, so that a field that was
- * not filled in names nothing. */
+/* Ids are small numbers of the context; 0 is none, so that an empty field names
+ * nothing. */
 static uint32_t devx_umem_id(const struct devx_umem *umem)
 {
     return umem->obj.handle + 1;
 }
 
-/* What devx_umem_get() of the kernel asks for. */
+/* Checks like devx_umem_get() of the kernel. */
 static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
                            uint64_t length)
 {

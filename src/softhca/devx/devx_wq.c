@@ -16,16 +16,17 @@
 #define WQ_DBR_UMEM    DEVX_WORD(0x28)
 #define WQ_UMEM        DEVX_WORD(0x2c)
 
-/* Their logarithms, with a sign (HCA capability ext_stride_num_range) and
- * without one; the least that there is (the kernel's hw/mlx5/mlx5_ib.h,
- * MLX5_EXT_MIN_SINGLE_WQE_LOG_NUM_STRIDES and what stands beside it). */
+/* Strides: log2 of their number, with a sign (HCA capability
+ * ext_stride_num_range), and its least value; log2 of their size, without one
+ * (the kernel's hw/mlx5/mlx5_ib.h, MLX5_EXT_MIN_SINGLE_WQE_LOG_NUM_STRIDES and
+ * neighbours). */
 #define WQ_NUM_STRIDES_BITS 4
 #define WQ_NUM_STRIDES_BASE 9
 #define WQ_NUM_STRIDES_MIN  3
 #define WQ_STRIDE_SIZE_BASE 6
 
-/* The kernel sets the bits that say that umems are meant. No signature;
- * padding of packets' ends means nothing without a bus. */
+/* The kernel sets the bits that select umems. No signature; padding of packets'
+ * ends means nothing without a bus. */
 static const struct devx_field devx_wq_fields[] = {
     {"wq_type", WQ_TYPE, WQ_TYPE_CYCLIC_STRIDES},
     {"end_padding_mode", DEVX_BITS(0x00, 26, 25), 1},
@@ -60,7 +61,7 @@ static int devx_wq_log_strides(const uint8_t *wq)
     return WQ_NUM_STRIDES_BASE + value;
 }
 
-/* A queue without strides says nothing of them. */
+/* Fields of strides must be 0 in a queue without strides. */
 static enum devx_status devx_wq_check_strides(struct devx_call *call,
                                               size_t base)
 {

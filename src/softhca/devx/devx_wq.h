@@ -22,10 +22,10 @@ enum {
 #define WQ_LWM DEVX_BITS(0x04, 15, 0)
 #define WQ_PD  DEVX_BITS(0x08, 23, 0)
 
-/* Checks the context that begins at `base` of the in mailbox. */
+/* Checks the context that begins at @base of the in mailbox. */
 enum devx_status devx_wq_check(struct devx_call *call, size_t base);
 
-/* The ring, where it and the doorbell record are, the low-water mark. */
+/* Fills in the ring, the doorbell record and the low-water mark. */
 enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
                               struct hca_srq_spec *spec);
 
@@ -33,7 +33,7 @@ enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
 enum devx_status devx_srq_make(struct devx_call *call,
                                const struct hca_srq_spec *spec);
 
-/* What a query says of it, in a context that is zero. */
+/* Writes the answer of a query into a context that is zero. */
 void devx_wq_put(uint8_t *wq, const struct hca_srq *hw);
 
 #endif

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * CREATE_XRQ, QUERY_XRQ, ARM_XRQ, SET_XRQ_DC_PARAMS_ENTRY: a shared receive
- * queue with tag matching, which is an SRQ of type TM to verbs. Layouts:
- * mlx5_ifc.h of the kernel (xrqc) and of UCX (set_xrq_dc_params_entry). What
- * an XRQ without tag matching is for (NVMe) is not there; nor is MODIFY_XRQ
- * (0x72a), of which mlx5_ifc.h has the opcode and mlx5_ib's devx.c the place of
- * xrqn (that of ARM_XRQ): no public source says what else is in its mailbox.
+ * queue with tag matching, an SRQ of type TM in verbs. Layouts: mlx5_ifc.h of
+ * the kernel (xrqc) and of UCX (set_xrq_dc_params_entry). XRQs without tag
+ * matching (for NVMe) are not supported; nor is MODIFY_XRQ (0x72a), of which
+ * mlx5_ifc.h has the opcode and mlx5_ib's devx.c the place of xrqn (that of
+ * ARM_XRQ): no public source has the rest of its mailbox.
  *
- * No counter of a NIC tells matches: mlx5_ib's counters.c has none, and xrqc
+ * No counter of a NIC counts matches: mlx5_ib's counters.c has none, and xrqc
  * has hw_phase_cnt, which counts unexpected messages. A query logs them.
  */
 #define _GNU_SOURCE
@@ -37,7 +37,7 @@
 #define XRQC_USER_INDEX  DEVX_BITS(0x04, 23, 0)
 #define XRQC_CQN         DEVX_BITS(0x08, 23, 0)
 #define XRQC_DC          DEVX_BITS(0x0c, 0, 0)
-/* ... and its tag_matching_topology_context */
+/* tag_matching_topology_context of xrqc */
 #define XRQC_LOG_LIST    DEVX_BITS(0x20, 31, 28)
 #define XRQC_APPEND_NEXT DEVX_BITS(0x20, 15, 0)
 #define XRQC_SW_PHASE    DEVX_BITS(0x24, 31, 16)
@@ -95,7 +95,7 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
                        "xrqc log_matching_list_sz", log_list);
 }
 
-/* The objects that it is made of, found by their numbers. */
+/* The objects of an XRQ, found by their numbers. */
 struct devx_xrq {
     struct uverbs_pd  *pd;
     struct uverbs_obj *cq;
@@ -239,7 +239,7 @@ static const struct devx_field devx_dc_params_fields[] = {
     {NULL, 0, 0}
 };
 
-/* Parameters of the reads from initiators of DC. The key has to be that of their
+/* Parameters of the reads from initiators of DC. The key must be that of their
  * requests, too (hca_resp_tm.c). */
 static enum devx_status devx_set_dc_params(struct devx_call *call)
 {

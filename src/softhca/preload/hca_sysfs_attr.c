@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Contents of the sysfs files of a device. Names and formats are those of Linux:
+ * Contents of a device's files in sysfs. Names and formats are those of Linux:
  * drivers/infiniband/core/sysfs.c (ports, GUIDs), uverbs_main.c (abi_version,
  * dev, ibdev), hw/mlx5/main.c (fw_ver, hca_type, board_id), pci-sysfs.c.
  */

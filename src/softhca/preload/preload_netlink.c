@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Answers one request of RDMA netlink: only by this does libibverbs learn that a
+ * Answers one request of RDMA netlink: only by this libibverbs learns that a
  * forked child has copies of registered pages (ibv_is_fork_initialized(3)).
  * That is true here: nothing is pinned, and the device reaches the memory of a
  * process by its address. All other requests are refused, so that libibverbs

@@ -15,7 +15,7 @@ struct hca_responder {
     const struct hca_msg *msg;
     struct hca_ack       *ack;
     bool                  srq_held; /* lock of the SRQ, taken after the QP's */
-    bool                  qp_lost;  /* the QP's lock was released, not retaken */
+    bool                  qp_lost;  /* QP's lock was released, not retaken */
     struct hca_recv       recv;
     struct hca_sgl        memory; /* read or written here by the message */
 };
