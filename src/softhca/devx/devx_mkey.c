@@ -45,7 +45,7 @@
 #define MKC_RELAXED_R   DEVX_FIELD(prm_mkc, log_entity_size, 1u << 6)
 #define MKC_ENTITY      DEVX_FIELD(prm_mkc, log_entity_size, 0x1fu)
 
-/* In the mailbox, for refusals */
+/* Offset in the mailbox, for refusals */
 #define MKC_AT(_member) (MKEY_CTX + offsetof(struct prm_mkc, _member))
 
 /* klm */

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * From a descriptor to a handler: the opened device files, their ioctl, and the
- * tables of the methods of uverbs/ and devx/, which must not know of each
+ * Finds the handler of a descriptor: the opened device files, their ioctl, and
+ * the tables of the methods of uverbs/ and devx/, which must not know of each
  * other.
  *
  * dispatch/ is called by preload/, from the functions that take the place of

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * From an ioctl to its handler: the table of methods, the checks of the header
- * that are the same for all, and the brackets around a handler.
+ * Finds the handler of an ioctl: the table of methods, the checks of the header
+ * common to all, and the brackets around a handler.
  */
 #define _GNU_SOURCE
 #include "dispatch_method.h"

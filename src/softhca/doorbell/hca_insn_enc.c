@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* From bytes to prefixes, opcode and memory operand: see hca_insn_enc.h. */
+/* Decodes prefixes, opcode and memory operand: see hca_insn_enc.h. */
 #include "hca_insn_enc.h"
 
 #include <errno.h>

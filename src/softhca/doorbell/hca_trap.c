@@ -228,9 +228,9 @@ static void trap_explain(const struct trap_store *s)
                                    "");
 }
 
-/* Under valgrind only rip and rsp are up to date in a fault, and not even these
- * for all of its tools; the fault itself has the address, too. The value is
- * omitted. */
+/* Finds the address of a store. Under valgrind only rip and rsp are up to date
+ * in a fault, and not even these for all of its tools; the fault itself has the
+ * address, too. The value is omitted. */
 static bool trap_locate(struct trap_store *s, uintptr_t fault)
 {
     s->addr = hca_valgrind_active() ? fault :

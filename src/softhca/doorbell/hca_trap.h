@@ -53,8 +53,8 @@ void hca_trap_init(bool patch);
 int hca_trap_install(void);
 
 /**
- * From now on a faulting store to the range calls @fn. The first call installs
- * the handlers; each call checks that they are still in place.
+ * Makes a faulting store to the range call @fn from now on. The first call
+ * installs the handlers; each call checks that they are still in place.
  *
  * @param page  mapped readable and not writable by the caller
  * @param len   bytes
@@ -100,7 +100,7 @@ int hca_trap_bus(bool (*fn)(const void *addr));
 void hca_trap_freeze(void *start, size_t len);
 void hca_trap_thaw(void);
 
-/** In a forked child: no thread holds a range. */
+/** Thaws in a forked child: no thread holds a range. */
 void hca_trap_freeze_forked(void);
 
 /**

@@ -28,9 +28,9 @@ extern const char hca_trap_guard_fault[]
 extern const char hca_trap_guard_again[]
         __attribute__((visibility("hidden")));
 
-/* Up to 64 bytes two or four moves that may overlap, up to 4 KiB a loop of 64
- * bytes and the last 64 again, beyond that the microcode of rep movsb, which
- * moves whole lines. Bit 2 of hca_cpu_save.mask: AVX. */
+/* Copies up to 64 bytes by two or four moves that may overlap, up to 4 KiB by a
+ * loop of 64 bytes and the last 64 again, more by the microcode of rep movsb,
+ * which moves whole lines. Bit 2 of hca_cpu_save.mask: AVX. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl hca_trap_guard_memcpy\n"

@@ -28,10 +28,10 @@ void hca_late_init(void);
 /* @return true if the queue must run now; if not, the timer runs it later. */
 bool hca_late_is_due(struct hca_qp *qp);
 
-/* After a run of the queue: completes results that were executed before it. */
+/* Completes results executed before a run of the queue, which has ended. */
 void hca_late_tick(struct hca_qp *qp);
 
-/* Before @wqe, which is next: completes results that it must wait for. */
+/* Completes results that @wqe, which is next, must wait for. */
 void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe);
 
 /* Completes all results. */

@@ -47,7 +47,7 @@ enum hca_dp_ordering {
     HCA_DP_LAST = HCA_DP_OOO_ALL
 };
 
-/* With HCA_ORDER_OOO, the service levels that use adaptive routes
+/* Service levels that use adaptive routes with HCA_ORDER_OOO
  * (hca_vport_context.ooo_sl_mask); all others keep the order. */
 #define HCA_ORDER_OOO_SLS 0x00ffu
 

@@ -212,8 +212,8 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
     free(sq);
 }
 
-/* On return, no thread of any process executes on the QP (except a stopped
- * one), and no timer of it is armed. */
+/* Ends execution: on return, no thread of any process executes on the QP
+ * (except a stopped one), and no timer of it is armed. */
 static void hca_qp_quiesce(struct hca_qp *qp)
 {
     if (hca_qp_sends(qp)) {

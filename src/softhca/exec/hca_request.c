@@ -135,7 +135,8 @@ static void hca_request_address(struct hca_request *rq)
     }
 }
 
-/* At the limit, the requester has waited for one of them to end. */
+/* Reads and atomics under way. At the limit, the requester has waited for one
+ * of them to end. */
 static uint8_t hca_request_reads(const struct hca_qp *qp)
 {
     unsigned limit = hca_qp_rd_limit(qp->attr.max_rd_atomic);
@@ -254,7 +255,8 @@ static bool hca_request_holds(const struct hca_request *rq)
             (rq->to_cqe && (rq->qp->req.sq->streams != NULL)));
 }
 
-/* Its memory was checked, and is checked again when the result is written. */
+/* Holds the result. Its memory was checked, and is checked again when the
+ * result is written. */
 static void hca_request_hold(struct hca_request *rq)
 {
     struct hca_result *result = malloc(sizeof(*result) + rq->wqe.length);

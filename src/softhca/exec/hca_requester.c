@@ -23,7 +23,7 @@
 #define HCA_ERR_LOOKS   8
 
 /* If a WQE cannot be read, the place of the next one is unknown: all rung WQEs
- * fail with it. */
+ * are dropped with it. */
 static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
                                uint16_t posted)
 {

@@ -26,11 +26,11 @@ struct hca_sq {
 int hca_sq_add(struct hca_qp *qp);
 void hca_sq_del(struct hca_qp *qp);
 
-/* Drops completions of executed WQEs, and writes acknowledged data to memory,
- * before the QP goes or is reset. */
+/* Drops completions of executed WQEs, and writes acknowledged data to memory.
+ * qp->req.sq must be set. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
-/* At the end of the process: writes acknowledged data to memory. */
+/* Writes acknowledged data to memory, at the end of the process. */
 void hca_sq_exit(void);
 
 #define HCA_ANY_UAR UINT32_MAX
@@ -39,7 +39,7 @@ void hca_sq_exit(void);
  */
 void hca_sq_run_all(uint32_t uar);
 
-/* In a forked child: the queues are the parent's. */
+/* Forgets the queues in a forked child: they are the parent's. */
 void hca_sq_forked(void);
 
 #endif

@@ -101,7 +101,7 @@ static void hca_stream_retire_nops(struct hca_qp *qp)
     }
 }
 
-/* Finds no late WQEs on a device that is not late. */
+/* hca_stream_retire_nops() reports nothing if no result is late. */
 void hca_stream_retire(struct hca_qp *qp)
 {
     while (qp->req.fetched > 0) {

@@ -202,7 +202,7 @@ static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
 }
 
 /* Fetches the next WQE of the ring. One that cannot be read is of no stream,
- * and its end is unknown: all rung WQEs fail with it.
+ * and its end is unknown: it takes the place of all rung WQEs.
  * @return false if there is none, or too many streams wait. */
 static bool hca_stream_fetch(struct hca_qp *qp)
 {

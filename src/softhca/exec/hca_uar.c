@@ -55,7 +55,7 @@ void hca_uar_forked(void)
     hca_sq_forked();
 }
 
-/* Under the mutex. */
+/* Finds a page, under the mutex. */
 static struct hca_uar *hca_uar_find(uint32_t id)
 {
     struct hca_uar *uar = hca_uars;
@@ -66,7 +66,7 @@ static struct hca_uar *hca_uar_find(uint32_t id)
     return uar;
 }
 
-/* Under the mutex. */
+/* Finds or adds a page, under the mutex. */
 static struct hca_uar *hca_uar_get(uint32_t id)
 {
     struct hca_uar *uar = hca_uar_find(id);
@@ -259,7 +259,7 @@ static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
     hca_thread_leave();
 }
 
-/* In the static TLS block, as hca_todo is. */
+/* Ticks of this thread; in the static TLS block, as hca_todo is. */
 static __thread uint64_t hca_uar_ticks
         __attribute__((tls_model("initial-exec")));
 

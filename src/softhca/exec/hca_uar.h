@@ -17,11 +17,11 @@ int hca_uar_init(uint32_t uar, bool is_wc);
 int hca_uar_add(uint32_t uar, void *page);
 void hca_uar_del(uint32_t uar);
 
-/* In a forked child: the pages and queues are the parent's. */
+/* Forgets pages and queues in a forked child: they are the parent's. */
 void hca_uar_forked(void);
 
-/* For programs that measure, by dlsym(): ticks of the time-stamp counter that
- * the device has used in this thread, within its doorbells. */
+/* Returns the ticks of the time-stamp counter that the device has used in this
+ * thread, within its doorbells. For programs that measure, by dlsym(). */
 __attribute__((visibility("default"))) uint64_t softhca_ticks(void);
 
 #endif

@@ -29,10 +29,10 @@ struct hca_run {
 
 static pthread_mutex_t hca_arena_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* By chunk: the first run of the extent that starts there. */
+/* The first run of the extent that starts at a chunk. */
 static struct hca_run *hca_extents[HCA_MAX_CHUNKS];
 
-/* By chunk: its address since hca_arena_abandon(). */
+/* The address of a chunk since hca_arena_abandon(). */
 static char *hca_aliases[HCA_MAX_CHUNKS];
 
 static char *hca_arena_base(void)

@@ -36,7 +36,7 @@ bool hca_arena_is_ample(void);
  * goes on after the process has left writes to no other process' memory. */
 void hca_arena_abandon(void);
 
-/* In a forked child: the chunks are its parent's. */
+/* Forgets the chunks in a forked child: they are its parent's. */
 void hca_arena_forked(void);
 
 #endif

@@ -85,7 +85,7 @@ static const struct hca_model {
 
 enum { HCA_MODEL_INLINE_KLM = 20 };
 
-/* Without a model */
+/* Features lacking without a model */
 #define HCA_MODEL_DEFAULT (HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
 
 /* Returns true for limits of rings: these have 2^n entries, one of which the
@@ -198,7 +198,7 @@ static int hca_caps_list(const char *name, const char *usage,
     "umr_atomic, umr_fence, repeat, repeat_nest, or several of these with " \
     "commas"
 
-/* In this order, as a later one refines an earlier one. */
+/* Variables, in this order, as a later one refines an earlier one. */
 static const struct {
     const char *name, *usage;
     bool      (*take)(struct hca_caps *caps, char *item);

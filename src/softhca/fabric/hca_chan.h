@@ -34,7 +34,8 @@ unsigned hca_chan_purge(uint32_t chan, size_t record_size,
                         bool (*match)(const void *record, void *arg),
                         void *arg);
 
-/* In a forked child: opened channels of other processes are the parent's. */
+/* Forgets opened channels of other processes in a forked child: they are its
+ * parent's. */
 void hca_chan_forked(void);
 
 #endif

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With an LMC, the LIDs of a port begin at a multiple of their largest number;
- * they lie above those of ports without an LMC. */
+/* LIDs of a port with an LMC begin at a multiple of the most that a port can
+ * have; they lie above those of ports without one. */
 #define HCA_LID_SPAN  128u
 #define HCA_LID_FIRST (3 * HCA_LID_SPAN)
 
@@ -351,7 +351,7 @@ static void hca_dev_gid_ipv4(unsigned dev, uint8_t gid[16])
     memcpy(gid + 10, tail, sizeof(tail));
 }
 
-/* In the order of a RoCE NIC: each address as v1, then as v2. */
+/* The order is that of a RoCE NIC: each address as v1, then as v2. */
 enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
 {
     memset(gid, 0, 16);

@@ -126,8 +126,8 @@ uint16_t hca_dev_lid(unsigned dev);
 /* Node GUID (big endian, as verbs show it); that of its port is the same. */
 uint64_t hca_dev_guid(unsigned dev);
 
-/* For a device of this node: the length of its table, and an entry of it; 0 is
- * the key of no partition. */
+/* Return the length of the P_Key table of a device of this node, and an entry
+ * of it; 0 is the key of no partition. */
 unsigned hca_dev_num_pkeys(unsigned dev);
 uint16_t hca_dev_pkey(unsigned dev, unsigned index);
 

@@ -134,8 +134,8 @@ static int hca_fabric_check(void)
     return -EPROTO;
 }
 
-/* Tries the memory of one other process; all are of the same user, so that an
- * error shows now and not with the first message. */
+/* Tries the memory of one other process, as all are of the same user: an error
+ * then shows now and not with the first message. */
 static void hca_fabric_meet(void)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {

@@ -63,9 +63,9 @@ const char *hca_fabric_dir(void);
 void hca_fabric_reap(unsigned proc, uint32_t gen);
 
 /* Sets the function that continues the work that a dead process was executing,
- * once its own objects are gone; it must not need an object that the caller of
- * hca_fabric_reap() has locked. @heir returns false if it could not take over
- * all: the next caller tries again. Call this before the first object of this
+ * once its own objects are gone; it must lock no object that the caller of
+ * hca_fabric_reap() holds. @heir returns false if it could not take over all:
+ * the next caller tries again. Call this before the first object of this
  * process is made. */
 void hca_fabric_set_heir(bool (*heir)(unsigned proc));
 

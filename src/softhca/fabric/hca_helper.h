@@ -19,8 +19,8 @@ void hca_helper_stop(void);
 void hca_helper_fork_begin(void);
 void hca_helper_fork_end(void);
 
-/* In a forked child: the helper, its timers and its watches are the
- * parent's. */
+/* Forgets the helper, its timers and its watches in a forked child: they are
+ * the parent's. */
 void hca_helper_forked(void);
 
 #endif

@@ -16,7 +16,7 @@
 
 #include <time.h>
 
-/* They are taken back in this order: first those that refer to others. */
+/* Kinds are taken back in this order: first those that refer to others. */
 enum hca_kind {
     HCA_KIND_QP,
     HCA_KIND_SRQ,

@@ -30,7 +30,7 @@ void hca_port_watch(void);
 /* Brings up the ports that a dead process kept down. */
 void hca_port_reap(unsigned proc);
 
-/* In a forked child: frees locks that the parent's other threads held. */
+/* Frees locks in a forked child that the parent's other threads held. */
 void hca_port_forked(void);
 
 #endif

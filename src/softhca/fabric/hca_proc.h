@@ -62,7 +62,7 @@ void hca_proc_watch_cleanup(void);
 void hca_proc_watch_died(unsigned proc, uint32_t gen);
 void hca_proc_watch_asked(void);
 
-/* In a forked child: ends all watches. */
+/* Ends all watches in a forked child. */
 void hca_proc_watch_forked(void);
 
 #endif

@@ -44,7 +44,7 @@ int hca_rundir_publish(const char *fabric, int fd);
 /* This process' directory. */
 const char *hca_rundir_path(void);
 
-/* In a forked child: forgets the parent's directory. */
+/* Forgets the parent's directory in a forked child. */
 void hca_rundir_forked(void);
 
 /* Removes this process' directory, and the folder if it is the last. */

@@ -36,7 +36,7 @@ int hca_timer_init(void);
 /* Closes it. */
 void hca_timer_cleanup(void);
 
-/* In a forked child, after hca_timer_cleanup(): drops the parent's timers. */
+/* Drops the parent's timers in a forked child, after hca_timer_cleanup(). */
 void hca_timer_forked(void);
 
 /* Runs timers that are due; the helper calls it if the timerfd is readable. */

@@ -131,7 +131,7 @@ bool hca_mkey_disable(struct hca_mkey *mkey);
  * slot leaks until the process ends. */
 void hca_mkey_destroy(struct hca_mkey *mkey);
 
-/* In a forked child: no thread waits for anything. */
+/* Frees the lock in a forked child: no thread waits there. */
 void hca_mkey_forked(void);
 
 #endif

@@ -30,7 +30,7 @@ static const char *const hca_pcie_names[HCA_NUM_PCIE] = {
 
 bool hca_pcie_on;
 
-/* Of the queues that this process has destroyed. */
+/* Counts of the queues that this process has destroyed. */
 static struct hca_pcie hca_pcie_gone;
 
 static void hca_pcie_count(struct hca_pcie *pcie, enum hca_pcie_what what,

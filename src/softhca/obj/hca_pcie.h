@@ -63,8 +63,9 @@ void hca_pcie_retire_qp(void *qp);
 void hca_pcie_retire_srq(void *srq);
 void hca_pcie_retire_cq(void *cq);
 
-/* For programs that measure, by dlsym(): returns the transfers of this process'
- * queues, of a kind named as printed. @return 0, or -1 without such a kind. */
+/* Returns the transfers of this process' queues, of a kind named as printed.
+ * For programs that measure, by dlsym(). @return 0, or -1 without such a
+ * kind. */
 __attribute__((visibility("default"))) int softhca_pcie(const char *kind,
                                                         uint64_t *times,
                                                         uint64_t *bytes,

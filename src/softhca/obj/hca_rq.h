@@ -13,7 +13,7 @@
 
 #define HCA_RECV_SEGS 64u
 
-/* For the responder only: the message is dropped without an answer. */
+/* Result of the responder only: the message is dropped unanswered. */
 #define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
 
 /* A receive WQE, copied out of its ring. */

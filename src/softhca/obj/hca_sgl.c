@@ -21,7 +21,7 @@ static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
     return true;
 }
 
-/* From now on each entry has a `via`. */
+/* Gives each entry a `via` from now on. */
 static void hca_sgl_set_via(struct hca_sgl *sgl, const struct hca_key_use *use)
 {
     if (!sgl->has_via) {

@@ -30,7 +30,7 @@
 /* Pieces of one length and stride that are found together. */
 #define HCA_BATCH_ROWS 1024u
 
-/* From this many on, rows of both sides are copied by one call. */
+/* Least number of rows of both sides that are copied by one call. */
 #define HCA_BATCH_MANY 16u
 
 /* A position in a list. */

@@ -27,8 +27,8 @@ struct hca_todo {
 
 #define HCA_TODO_IS_CQ (1u << 31) /* in failed[]: numbers have 24 bits */
 
-/* In the static TLS block, so that a signal handler can access it without the
- * allocation that a first access to dynamic TLS may make. */
+/* Notes of this thread. In the static TLS block, so that a signal handler can
+ * access them without the allocation of a first access to dynamic TLS. */
 extern __thread struct hca_todo hca_todo
         __attribute__((tls_model("initial-exec")));
 

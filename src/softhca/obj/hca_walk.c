@@ -76,7 +76,7 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     return fault;
 }
 
-/* In a depth: a repeated block is one of the levels. */
+/* Flag in a depth: a repeated block is one of the levels. */
 #define HCA_WALK_IN_ROWS 0x100u
 
 /* --- the check ------------------------------------------------------------ */

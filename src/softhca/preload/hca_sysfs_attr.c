@@ -201,7 +201,7 @@ static int hca_sysfs_print_device(const struct hca_sysfs_ctx *ctx, char *buf,
     return snprintf(buf, size, "0x%04x", hca_sysfs_part(ctx));
 }
 
-/* Of the driver: MLX5_IB_UVERBS_ABI_VERSION, MLX4_IB_UVERBS_ABI_VERSION */
+/* Prints MLX5_IB_UVERBS_ABI_VERSION or MLX4_IB_UVERBS_ABI_VERSION. */
 static int hca_sysfs_print_abi(const struct hca_sysfs_ctx *ctx, char *buf,
                                size_t size)
 {

@@ -56,7 +56,7 @@ bool preload_is_own_process(void);
 /* Initializes when the library starts. */
 void preload_fd_init(void);
 
-/* Under valgrind, called at the first look for devices: see preload_end.c. */
+/* Called at the first look for devices under valgrind: see preload_end.c. */
 void preload_end_install(void);
 
 /* Translates the program's handler to the kernel's, and back. */

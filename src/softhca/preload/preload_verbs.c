@@ -128,7 +128,7 @@ static int preload_set_allocators(struct ibv_context *ctx)
     return ret;
 }
 
-/* Like mlx5_query_rt_values() of libmlx5, with cycles for nanoseconds */
+/* Replaces mlx5_query_rt_values() of libmlx5, with cycles for nanoseconds */
 static int preload_query_rt_values(struct ibv_context *ctx,
                                    struct ibv_values_ex *values)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * With SOFTHCA_ORDER=relaxed (hca_order.h): RDMA WRITEs that are acknowledged
- * and not in the target's memory yet. A write on PCIe is posted: its arrival is
- * not reported. Later ones with the relaxed ordering attribute may pass it; a
- * read, or a write without the attribute, pushes it (PCI Express Base
+ * RDMA WRITEs that are acknowledged and not in the target's memory yet, with
+ * SOFTHCA_ORDER=relaxed (hca_order.h). A write on PCIe is posted: its arrival
+ * is not reported. Later ones with the relaxed ordering attribute may pass it;
+ * a read, or a write without the attribute, pushes it (PCI Express Base
  * Specification, 2.4.1: A2, B2). A completion at the requester does not.
  *
  * Half of the WRITEs to regions registered with relaxed ordering are kept in
@@ -49,8 +49,8 @@ void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp);
  * waits for the answer. @return true if it is kept; else execute it now. */
 bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory);
 
-/* Before @wqe, which is next: writes the kept data that it pushes. For WRITEs
- * the responder does this, which knows the mkey. */
+/* Writes the kept data that @wqe, which is next, pushes. For WRITEs the
+ * responder does this, which knows the mkey. */
 void hca_posted_before(struct hca_posted *posted, const struct hca_wqe *wqe);
 
 /* Writes all kept data. */

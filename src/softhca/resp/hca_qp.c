@@ -128,7 +128,7 @@ static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
            ((srq != NULL) && (srq->cqn == cqn));
 }
 
-/* It may be another process' CQ, and a third process may be stopped in the
+/* The CQ may be another process', and a third process may be stopped in the
  * middle of a message to the QP, which is left as it is then. */
 static void hca_qp_fail_one_of_cq(void *obj, void *arg)
 {

@@ -210,7 +210,7 @@ static inline void uverbs_unref(struct uverbs_obj *obj)
     }
 }
 
-/* For members that may be NULL. */
+/* References of members that may be NULL. */
 #define uverbs_hold(_ptr) uverbs_ref((_ptr) ? &(_ptr)->obj : NULL)
 #define uverbs_drop(_ptr) uverbs_unref((_ptr) ? &(_ptr)->obj : NULL)
 

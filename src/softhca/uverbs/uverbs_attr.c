@@ -20,8 +20,8 @@ static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
     {UVERBS_ATTR_UHW_OUT, UVERBS_OUT, 0, 0, UINT16_MAX, 0},
 };
 
-/* As the kernel copies: a bad address of the program is an error and no fault.
- * dispatch_open() has installed the handlers. */
+/* Copies as the kernel does: a bad address of the program is an error and no
+ * fault. dispatch_open() has installed the handlers. */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size)
 {
     return hca_trap_guard_memcpy(dst, (const void*)(uintptr_t)src, size);

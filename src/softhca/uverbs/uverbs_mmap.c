@@ -257,9 +257,9 @@ static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
     }
 }
 
-/* For hca_trap_bus(): returns true if the address is in device memory, which is
- * then behind its mapping. Several threads may fault at once: one finds it, the
- * others wait for that one. */
+/* Returns true if the address is in device memory, which is then behind its
+ * mapping; for hca_trap_bus(). Several threads may fault at once: one finds it,
+ * the others wait for that one. */
 static bool uverbs_map_fault(const void *ptr)
 {
     uintptr_t addr  = (uintptr_t)ptr;

@@ -13,7 +13,7 @@
 int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages);
 void uverbs_unpin(uint64_t pages);
 
-/* In a forked child, which has nothing pinned. */
+/* Resets the count in a forked child, which has nothing pinned. */
 void uverbs_pin_forked(void);
 
 #endif

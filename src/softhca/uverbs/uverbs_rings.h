@@ -13,7 +13,7 @@ struct uverbs_rings {
     struct hca_umem ring, dbrec; /* a missing one has no mem */
 };
 
-/* Their addresses in a command. */
+/* Addresses of both in a command. */
 struct uverbs_place {
     const char *what;     /* kind of queue, for the log */
     const char *variable; /* selects libmlx5's allocator of the ring */

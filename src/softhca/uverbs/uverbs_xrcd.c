@@ -45,7 +45,7 @@ static int uverbs_xrcd_new(struct uverbs_ctx *ctx,
     return 0;
 }
 
-/* As ib_uverbs_open_xrcd(): the flags are those of open(2). */
+/* Checks as ib_uverbs_open_xrcd(): the flags are those of open(2). */
 static int uverbs_xrcd_inode(const struct ib_uverbs_open_xrcd *cmd,
                              struct hca_xrcd_spec *spec, uint32_t *xrcdn)
 {

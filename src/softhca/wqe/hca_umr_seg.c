@@ -27,7 +27,7 @@ bool hca_umr_is_zero(const void *ptr, size_t length)
     return length == 0;
 }
 
-/* As many as fit in the 63 octowords of a WQE */
+/* Translations that fit in the 63 octowords of a WQE */
 #define HCA_UMR_MAX_INLINE 52u
 
 /* Translations are inline, or a data segment has their address (Linux,

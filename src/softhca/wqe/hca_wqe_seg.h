@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Between hca_wqe.c, which reads the control segment, and hca_wqe_seg.c, which
- * reads the others; for these two only.
+ * Interface between hca_wqe.c, which reads the control segment, and
+ * hca_wqe_seg.c, which reads the others; for these two only.
  */
 #ifndef HCA_WQE_SEG_H
 #define HCA_WQE_SEG_H
