@@ -4,8 +4,8 @@
  */
 #include "dcx_view_memory.h"
 #include "dcx_view_maps.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
 
 
