@@ -318,6 +318,36 @@ TEST_P(dcx_mem_layout, memory_is_deregistered)
     EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(other.memh));
 }
 
+/* A layout that is set again to the same memory, by another of its handles,
+ * goes with that one. */
+TEST_P(dcx_mem_layout, set_to_the_same_by_another_handle)
+{
+    layout_handle layout(m_dcx, 3);
+    uct_mem_h handles[3];
+
+    for (uct_mem_h &handle : handles) {
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_a.bytes.data(), 4096,
+                                UCT_MD_MEM_ACCESS_ALL, &handle));
+    }
+
+    auto set = [&](uct_mem_h first, uct_mem_h second) {
+        layout.set(10, {{(uintptr_t)m_a.bytes.data(), 8, 8, first},
+                        {(uintptr_t)m_a.bytes.data() + 1000, 8, 8, second}});
+    };
+
+    set(handles[0], handles[0]);
+    set(handles[1], handles[2]);
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), handles[0]));
+    EXPECT_EQ(UCS_OK, m_api.test(layout.memh));
+    check(layout);
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), handles[2]));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(layout.memh));
+
+    set(handles[1], handles[1]);
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), handles[1]));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(layout.memh));
+}
+
 /* A layout that is set to other memory stays on the device until that has
  * completed, and no longer than the memory before. */
 TEST_P(dcx_mem_layout, memory_goes_before_the_next_layout_comes)

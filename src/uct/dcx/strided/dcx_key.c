@@ -491,6 +491,9 @@ uct_dcx_keys_set_locked(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
     ucs_status_t status = UCS_OK;
 
     if ((keys->status == UCS_OK) && uct_dcx_keys_has(*key_p, layout)) {
+        if (layout->num_mems > 0) {
+            uct_dcx_keys_rename(keys, *key_p, layout);
+        }
         keys->stats.sets++;
         return UCS_OK;
     }

@@ -122,6 +122,16 @@ uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 }
 
 
+void uct_dcx_keys_rename(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                         const uct_dcx_sgl_t *layout)
+{
+    if (!uct_dcx_key_is_same_name(key, layout)) {
+        uct_dcx_key_drop_names(key->names, &key->num_names);
+        uct_dcx_key_name(keys, key, layout);
+    }
+}
+
+
 /* --- content -------------------------------------------------------------- */
 
 static uct_dcx_key_t **

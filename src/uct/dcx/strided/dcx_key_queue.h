@@ -54,6 +54,11 @@ uct_dcx_keys_names(uct_dcx_keys_t *keys, uint32_t lkey)
 }
 
 
+/* Names the handles of @layout instead of those that the key was set by. The
+ * device has this layout in the key, and none before it. */
+void uct_dcx_keys_rename(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                         const uct_dcx_sgl_t *layout);
+
 /* Returns the key with this layout, or NULL; does not find owned ones. */
 uct_dcx_key_t *
 uct_dcx_keys_find(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout);
