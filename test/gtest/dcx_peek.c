@@ -248,6 +248,54 @@ void dcx_peek_no_more_layouts(uct_iface_h iface)
 }
 
 
+static struct {
+    const uct_dcx_md_hook_t *real;
+    void                    *address;
+    size_t                  length;
+    uct_mem_h               *memh_p;
+} dcx_peek_free;
+
+
+/* Handles that were freed before are used first. */
+static void dcx_peek_free_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    uct_mem_h memh = NULL;
+    uct_mem_h others[64];
+    unsigned num   = 0;
+
+    md->hook = dcx_peek_free.real;
+    md->hook->handle(md, mem);
+    while ((num < 64) &&
+           (uct_md_mem_reg(&md->super, dcx_peek_free.address,
+                           dcx_peek_free.length, UCT_MD_MEM_ACCESS_ALL,
+                           &memh) == UCS_OK) && (memh != mem)) {
+        others[num++] = memh;
+    }
+
+    *dcx_peek_free.memh_p = (memh == mem) ? memh : NULL;
+    while (num > 0) {
+        uct_md_mem_dereg(&md->super, others[--num]);
+    }
+}
+
+
+void dcx_peek_register_at_free(uct_md_h tl_md, void *address, size_t length,
+                               uct_mem_h *memh_p)
+{
+    static uct_dcx_md_hook_t hook;
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+
+    hook                  = *md->hook;
+    hook.handle           = dcx_peek_free_handle;
+    dcx_peek_free.real    = md->hook;
+    dcx_peek_free.address = address;
+    dcx_peek_free.length  = length;
+    dcx_peek_free.memh_p  = memh_p;
+    *memh_p               = NULL;
+    md->hook              = &hook;
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -348,6 +348,18 @@ TEST_P(dcx_mem_layout, set_to_the_same_by_another_handle)
     EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(layout.memh));
 }
 
+/* Another thread may get the handle of a layout as soon as it was freed. */
+TEST_P(dcx_mem_layout, handle_is_used_again_at_once)
+{
+    layout_handle layout(m_dcx, 2);
+    uct_mem_h memh;
+
+    dcx_peek_register_at_free(m_dcx.md(), m_a.bytes.data(), 4096, &memh);
+    layout.release();
+    ASSERT_TRUE(memh != NULL);
+    EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), memh));
+}
+
 /* A layout that is set to other memory stays on the device until that has
  * completed, and no longer than the memory before. */
 TEST_P(dcx_mem_layout, memory_goes_before_the_next_layout_comes)

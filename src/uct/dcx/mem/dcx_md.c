@@ -199,6 +199,7 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
     uct_completion_t *comp;
     uct_dcx_mem_t *mem;
+    int is_layout;
 
     UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
 
@@ -210,11 +211,12 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (mem->was_named || uct_dcx_mem_is_layout(mem)) {
+    is_layout = uct_dcx_mem_is_layout(mem); /* the hook may free it */
+    if (mem->was_named || is_layout) {
         md->hook->handle(md, mem);
     }
 
-    if (!uct_dcx_mem_is_layout(mem)) {
+    if (!is_layout) {
         return uct_dcx_mem_release(md, mem, comp);
     }
 
