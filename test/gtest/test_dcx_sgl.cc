@@ -7,7 +7,9 @@ extern "C" {
 #include "uct/dcx/strided/dcx_sgl.h"
 }
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <map>
 #include <numeric>
@@ -442,6 +444,65 @@ TEST(dcx_layout_overlap, interleaved)
     EXPECT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
     layout->entries[1].addr--;
     EXPECT_EQ(1, uct_dcx_sgl_overlaps(layout.get()));
+}
+
+double cpu_seconds()
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec + (now.tv_nsec * 1e-9);
+}
+
+/* Many entries out of order: no slower than to sort all blocks, by far. */
+TEST(dcx_layout_overlap, many_entries)
+{
+    static const struct {
+        unsigned num, repeat, strides;
+    } rows[] = {{3900, 2, 1}, {1000, 1000, 1}, {1000, 100, 4}, {1000, 1000, 4},
+                {3900, 1, 1}};
+
+    for (const auto &row : rows) {
+        SCOPED_TRACE(std::to_string(row.num) + " x " +
+                     std::to_string(row.repeat));
+        const uint32_t period = row.num * 8;
+        layout_bench layout(row.num);
+        std::vector<uint64_t> blocks;
+        double least = 1e9, naive;
+
+        layout->kind   = (row.repeat > 1) ? UCT_DCX_SGL_INTERLEAVED :
+                                            UCT_DCX_SGL_LIST;
+        layout->repeat = row.repeat;
+        layout->num    = row.num;
+        for (unsigned i = 0; i < row.num; i++) {
+            uint32_t stride = (row.repeat > 1) ?
+                              period * (1 + (i % row.strides)) : 0;
+            uint64_t addr   = 4096 + (8 * ((i * 7ul) % row.num));
+
+            layout->entries[i] = {addr, 8, stride, 7, 0};
+            for (unsigned round = 0; round < row.repeat; round++) {
+                blocks.push_back(addr + (round * (uint64_t)stride));
+            }
+        }
+
+        naive = cpu_seconds();
+        std::sort(blocks.begin(), blocks.end());
+        naive = cpu_seconds() - naive;
+        for (unsigned i = 0; i < 3; i++) {
+            double since = cpu_seconds();
+
+            ASSERT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
+            least = std::min(least, cpu_seconds() - since);
+        }
+        printf("%u x %u: %.0f us, %.0f to sort\n", row.num, row.repeat,
+               least * 1e6, naive * 1e6);
+        EXPECT_LT(least, 4 * naive);
+
+        layout->entries[row.num / 2].addr++;
+        EXPECT_EQ(1, uct_dcx_sgl_overlaps(layout.get()));
+        layout->entries[row.num / 2].lkey++;
+        EXPECT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
+    }
 }
 
 /* --- content -------------------------------------------------------------- */

@@ -380,38 +380,6 @@ static int uct_dcx_sgl_compare(const void *arg_a, const void *arg_b)
 }
 
 
-/* Returns the bytes from the first block of an entry to the end of the last. */
-static inline uint64_t
-uct_dcx_sgl_span(const uct_dcx_sgl_entry_t *entry, uint64_t repeat)
-{
-    return ((repeat - 1) * entry->stride) + entry->bytes;
-}
-
-
-/* Returns 1 if blocks of two entries overlap; @b begins at @a or after it.
- * Compares each block of @b with the block of @a before it and the next one. If
- * their strides are the same, one block of @b is enough. */
-static int
-uct_dcx_sgl_entries_overlap(const uct_dcx_sgl_entry_t *a,
-                            const uct_dcx_sgl_entry_t *b, uint64_t repeat)
-{
-    uint64_t num = (a->stride == b->stride) ? 1 : repeat;
-    uint64_t pos = b->addr - a->addr;
-    uint64_t before;
-
-    for (; (num > 0) && (pos < uct_dcx_sgl_span(a, repeat));
-         --num, pos += b->stride) {
-        before = (repeat == 1) ? 0 : pos / a->stride;
-        if ((pos - (before * a->stride) < a->bytes) ||
-            ((before < repeat - 1) &&
-             (((before + 1) * a->stride) - pos < b->bytes))) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-
 /* Returns 1 if each entry begins behind the previous one, and all end before
  * the next round, as in most layouts. */
 static int uct_dcx_sgl_is_ascending(const uct_dcx_sgl_t *layout)
@@ -431,21 +399,127 @@ static int uct_dcx_sgl_is_ascending(const uct_dcx_sgl_t *layout)
 }
 
 
-static int uct_dcx_sgl_sorted_overlap(const uct_dcx_sgl_entry_t *entry,
-                                      const uct_dcx_sgl_entry_t *end,
-                                      uint64_t repeat)
+/* Sorts entries of one stride by the place of their blocks in a round. Returns
+ * 1 if they are side by side there, thus overlap nowhere. */
+static int
+uct_dcx_sgl_is_disjoint(uct_dcx_sgl_entry_t *entries, unsigned num,
+                        uint32_t repeat)
 {
-    const uct_dcx_sgl_entry_t *next;
+    const uct_dcx_sgl_entry_t *first = entries;
+    uint32_t stride                  = entries->stride;
+    unsigned i;
 
-    for (; entry < end; ++entry) {
-        for (next = entry + 1;
-             (next < end) && (next->lkey == entry->lkey) &&
-             (next->addr - entry->addr < uct_dcx_sgl_span(entry, repeat));
-             ++next) {
-            if (uct_dcx_sgl_entries_overlap(entry, next, repeat)) {
-                return 1;
-            }
+    for (i = 0; i < num; ++i) {
+        if (entries[i].stride != stride) {
+            return 0;
         }
+        if (repeat > 1) {
+            entries[i].addr %= stride;
+        }
+    }
+
+    qsort(entries, num, sizeof(*entries), uct_dcx_sgl_compare);
+    for (i = 0; i < num; ++i) {
+        if ((i + 1 < num) && (entries[i + 1].lkey == entries[i].lkey)) {
+            if (entries[i + 1].addr - entries[i].addr < entries[i].bytes) {
+                return 0;
+            }
+            continue;
+        }
+        if ((repeat > 1) &&
+            (stride - (entries[i].addr - first->addr) < entries[i].bytes)) {
+            return 0;
+        }
+        first = &entries[i + 1];
+    }
+    return 1;
+}
+
+
+/* Returns the entry below @parent that begins first; @num: there is none. */
+static inline unsigned
+uct_dcx_sgl_child(const uct_dcx_sgl_entry_t *heap, unsigned num,
+                  unsigned parent)
+{
+    unsigned child = (2 * parent) + 1;
+
+    if (child >= num) {
+        return num;
+    }
+    return ((child + 1 < num) &&
+            (uct_dcx_sgl_compare(&heap[child + 1], &heap[child]) < 0)) ?
+           child + 1 : child;
+}
+
+
+/* Moves the entry at @parent down to its place. */
+static void
+uct_dcx_sgl_sift(uct_dcx_sgl_entry_t *heap, unsigned num, unsigned parent)
+{
+    uct_dcx_sgl_entry_t moved = heap[parent];
+    unsigned child;
+
+    for (;;) {
+        child = uct_dcx_sgl_child(heap, num, parent);
+        if ((child == num) ||
+            (uct_dcx_sgl_compare(&heap[child], &moved) >= 0)) {
+            break;
+        }
+        heap[parent] = heap[child];
+        parent       = child;
+    }
+    heap[parent] = moved;
+}
+
+
+/* Drops the blocks of @first that begin no later than @next. Returns 1 if the
+ * last of them reaches into that. */
+static int uct_dcx_sgl_skip(uct_dcx_sgl_entry_t *first,
+                            const uct_dcx_sgl_entry_t *next)
+{
+    uint64_t skip = first->reserved - 1;
+    uint64_t fit;
+
+    if (first->lkey != next->lkey) {
+        first->reserved = 0;
+        return 0;
+    }
+
+    if (skip > 0) {
+        fit  = (next->addr - first->addr) / first->stride;
+        skip = (fit < skip) ? fit : skip;
+    }
+
+    first->addr += skip * first->stride;
+    if (next->addr - first->addr < first->bytes) {
+        return 1;
+    }
+
+    first->addr     += first->stride;
+    first->reserved -= skip + 1;
+    return 0;
+}
+
+
+/* Takes blocks in the order of their addresses: the entry whose next one begins
+ * first is on top of a heap, with the number of its blocks in 'reserved'. */
+static int uct_dcx_sgl_heap_overlaps(uct_dcx_sgl_entry_t *heap, unsigned num)
+{
+    unsigned i;
+
+    for (i = num / 2; i-- > 0;) {
+        uct_dcx_sgl_sift(heap, num, i);
+    }
+
+    while (num > 1) {
+        if (uct_dcx_sgl_skip(heap, heap + uct_dcx_sgl_child(heap, num, 0))) {
+            return 1;
+        }
+
+        if (heap[0].reserved == 0) {
+            heap[0] = heap[--num];
+        }
+        uct_dcx_sgl_sift(heap, num, 0);
     }
     return 0;
 }
@@ -454,24 +528,29 @@ static int uct_dcx_sgl_sorted_overlap(const uct_dcx_sgl_entry_t *entry,
 int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
 {
     size_t size = layout->num * sizeof(*layout->entries);
-    uct_dcx_sgl_entry_t *sorted;
-    int result;
+    uct_dcx_sgl_entry_t *entries;
+    int result = 0;
+    unsigned i;
 
     if ((layout->num == 1) || /* its stride was checked */
         uct_dcx_sgl_is_ascending(layout)) {
         return 0;
     }
 
-    sorted = malloc(size);
-    if (sorted == NULL) {
+    entries = malloc(size);
+    if (entries == NULL) {
         return -1;
     }
 
-    memcpy(sorted, layout->entries, size);
-    qsort(sorted, layout->num, sizeof(*sorted), uct_dcx_sgl_compare);
-    result = uct_dcx_sgl_sorted_overlap(sorted, sorted + layout->num,
-                                        layout->repeat);
-    free(sorted);
+    memcpy(entries, layout->entries, size);
+    if (!uct_dcx_sgl_is_disjoint(entries, layout->num, layout->repeat)) {
+        memcpy(entries, layout->entries, size);
+        for (i = 0; i < layout->num; ++i) {
+            entries[i].reserved = layout->repeat;
+        }
+        result = uct_dcx_sgl_heap_overlaps(entries, layout->num);
+    }
+    free(entries);
     return result;
 }
 
