@@ -929,6 +929,8 @@ int main(int argc, char **argv)
         {"late", {{"SOFTHCA_DELAY", "1000"}}},
         {"very_late", {{"SOFTHCA_DELAY", "100000"}}},
         {"cached", {{"UCX_DCX_RCACHE", "y"}}},
+        {"locked", {{"UCX_DCX_RCACHE", "y"}, {"SOFTHCA_MEMLOCK", "y"},
+                    {"UCX_DCX_RX_QUEUE_LEN", "64"}}},
         {"single", {{"UCX_DCX_RCACHE", "n"}}},
         {"roce", {{"UCX_DCX_RCACHE", "n"}, {"SOFTHCA_LINK", "roce"}}},
     });

@@ -12,8 +12,12 @@ extern "C" {
 #include <uct/api/v2/uct_v2.h>
 }
 
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -181,6 +185,96 @@ TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
     munmap(m_pages, length);
 }
 
+/* All memory that the process may lock is registered. */
+class dcx_key_mem_locked : public dcx_key_mem {
+protected:
+    dcx_key_mem_locked()
+    {
+        m_key = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
+        HCA_CHECK_CALL(getrlimit(RLIMIT_MEMLOCK, &m_before) == 0);
+        set_privileged(false);
+    }
+
+    ~dcx_key_mem_locked()
+    {
+        set_privileged(true);
+        setrlimit(RLIMIT_MEMLOCK, &m_before);
+    }
+
+    static void set_privileged(bool is_privileged)
+    {
+        struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3,
+                                                  0};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+        const uint32_t bit = CAP_TO_MASK(CAP_IPC_LOCK);
+
+        HCA_CHECK_CALL(syscall(SYS_capget, &header, data) == 0);
+        if (is_privileged) {
+            data[0].effective |= data[0].permitted & bit;
+        } else {
+            data[0].effective &= ~bit;
+        }
+        HCA_CHECK_CALL(syscall(SYS_capset, &header, data) == 0);
+    }
+
+    ucs_status_t reg(void *address, size_t size, uct_mem_h *memh,
+                     unsigned flags = 0)
+    {
+        return uct_md_mem_reg(m_dcx.md(), address, size,
+                              UCT_MD_MEM_ACCESS_ALL | flags, memh);
+    }
+
+    /* Lowers or raises the limit to what is registered and one more page. */
+    bool set_limit()
+    {
+        struct rlimit limit = m_before;
+        uct_mem_h memh;
+
+        limit.rlim_cur = 0;
+        do {
+            limit.rlim_cur += 4096;
+            limit.rlim_max  = std::max(limit.rlim_cur, limit.rlim_max);
+            if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
+                return false;
+            }
+        } while (reg(m_spare.data(), 1, &memh, UCT_MD_MEM_FLAG_HIDE_ERRORS) !=
+                 UCS_OK);
+        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+        return true;
+    }
+
+    std::vector<uint8_t> m_spare = std::vector<uint8_t>(8192);
+    struct rlimit m_before;
+    uint32_t m_key;
+};
+
+/* A region that layouts name counts until the call of the cache has ended. */
+TEST_P(dcx_key_mem_locked, memory_that_replaces_a_region)
+{
+    void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uct_mem_h memh;
+
+    HCA_CHECK_CALL(pages != MAP_FAILED);
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), m_memh));
+    if (!set_limit()) {
+        GTEST_SKIP() << "the hard limit of locked memory is too low";
+    }
+
+    {
+        ucx_log_reader log;
+
+        EXPECT_NE(UCS_OK, reg(pages, length, &memh));
+        EXPECT_NE(std::string::npos, log.take().find("failed to register"));
+    }
+    munmap(m_pages, length);
+    ASSERT_EQ(UCS_OK, reg(pages, length, &memh));
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    set_privileged(true); /* the new endpoint's queue */
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(m_key, 0, 7));
+    munmap(pages, length);
+}
+
 /* UCX wants the name of an option with the prefix of its table since 1.17
  * (ucs_config_parser_set_value). */
 #if UCT_VERNO_MINOR >= 17
@@ -224,6 +318,7 @@ TEST_P(dcx_key_mem, options)
 }
 
 INSTANTIATE_TEST_SUITE_P(cached, dcx_key_mem_silent, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(locked, dcx_key_mem_locked, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(cached, dcx_key_mem, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(single, dcx_key_mem, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_key_mem, testing::Values(false));

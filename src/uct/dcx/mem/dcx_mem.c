@@ -39,25 +39,9 @@ static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
-/* Work deferred until after a call of the cache: a region to deregister, or an
- * invalidation to complete */
-typedef struct uct_dcx_mem_rest {
-    ucs_queue_elem_t queue;
-    struct ibv_mr    *mr;
-    struct ibv_mr    *relaxed;
-    uct_completion_t *comp;    /* NULL: deregister the region */
-} uct_dcx_mem_rest_t;
-
-
-/* A call of the cache */
-typedef struct uct_dcx_mem_call {
-    uct_dcx_md_t     *md;
-    ucs_queue_head_t rests;
-} uct_dcx_mem_call_t;
-
-
-/* This thread's current call, or NULL */
-static __thread uct_dcx_mem_call_t *uct_dcx_mem_the_call;
+/* Work deferred until after this thread's current call of the cache,
+ * uct_dcx_mem_rest_t; NULL: it is in no call */
+static __thread ucs_queue_head_t *uct_dcx_mem_rests;
 
 
 /* Returns the protection that the caller requests. */
@@ -158,63 +142,91 @@ uct_dcx_region_destroy_idle(uct_dcx_region_t *region, uct_dcx_md_t *md)
 
 /* --- the cache ------------------------------------------------------------ */
 
-static void uct_dcx_mem_begin(uct_dcx_mem_call_t *call, uct_dcx_md_t *md)
+static void uct_dcx_mem_begin(ucs_queue_head_t *rests)
 {
-    call->md = md;
-    ucs_queue_head_init(&call->rests);
-    uct_dcx_mem_the_call = call;
+    ucs_queue_head_init(rests);
+    uct_dcx_mem_rests = rests;
 }
 
 
-static void uct_dcx_mem_do(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
+/* Frees @rest, too. */
+static void uct_dcx_mem_do(uct_dcx_mem_rest_t *rest)
 {
-    if (rest->comp != NULL) {
-        uct_invoke_completion(rest->comp, UCS_OK);
+    uct_completion_t *comp = rest->comp;
+
+    if (comp != NULL) {
+        uct_dcx_mem_free(rest->md, ucs_container_of(rest, uct_dcx_mem_t, rest));
+        uct_invoke_completion(comp, UCS_OK);
     } else {
-        (void)uct_dcx_region_dereg(md, rest->mr, rest->relaxed);
+        (void)uct_dcx_region_dereg(rest->md, rest->mr, rest->relaxed);
+        ucs_free(rest);
     }
 }
 
 
 /* Runs the deferred work after a call of the cache. A completion may call this
  * file again. */
-static void uct_dcx_mem_end(uct_dcx_mem_call_t *call)
+static void uct_dcx_mem_end(ucs_queue_head_t *rests)
 {
-    uct_dcx_mem_rest_t *rest;
-
-    uct_dcx_mem_the_call = NULL;
-    while (!ucs_queue_is_empty(&call->rests)) {
-        rest = ucs_queue_pull_elem_non_empty(&call->rests, uct_dcx_mem_rest_t,
-                                             queue);
-        uct_dcx_mem_do(call->md, rest);
-        ucs_free(rest);
+    uct_dcx_mem_rests = NULL;
+    while (!ucs_queue_is_empty(rests)) {
+        uct_dcx_mem_do(ucs_queue_pull_elem_non_empty(rests, uct_dcx_mem_rest_t,
+                                                     queue));
     }
 }
 
 
-/* Defers @rest to the end of this thread's call. If the thread is in no call,
- * or memory is short, runs it at once, after all that was deferred before. */
-static void
-uct_dcx_mem_put_off(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
+/* Defers @rest to the end of this thread's call, or runs it at once if it is in
+ * none. */
+static void uct_dcx_mem_put_off(uct_dcx_mem_rest_t *rest)
 {
-    uct_dcx_mem_call_t *call = uct_dcx_mem_the_call;
-    uct_dcx_mem_rest_t *copy = NULL;
-
-    if (call != NULL) {
-        copy = ucs_malloc(sizeof(*copy), "uct_dcx_mem_rest");
+    if (uct_dcx_mem_rests != NULL) {
+        ucs_queue_push(uct_dcx_mem_rests, &rest->queue);
+    } else {
+        uct_dcx_mem_do(rest);
     }
+}
 
-    if (copy != NULL) {
-        *copy = *rest;
-        ucs_queue_push(&call->rests, &copy->queue);
-        return;
-    }
 
-    if (call != NULL) {
-        uct_dcx_mem_end(call);
-        uct_dcx_mem_begin(call, call->md);
+/* Sets @is_freed_p to 1 if regions were deregistered only at the end. */
+static ucs_status_t
+uct_dcx_region_find(uct_dcx_md_t *md, void *address, size_t length,
+                    uint64_t flags, uct_dcx_region_t **region_p,
+                    int *is_freed_p)
+{
+    ucs_rcache_region_t *cached = NULL;
+    ucs_queue_head_t rests;
+    ucs_status_t status;
+
+    uct_dcx_mem_begin(&rests);
+    status      = uct_dcx_ucx_rcache_get(md->rcache, address, length,
+                                         uct_dcx_mem_prot(flags), &flags,
+                                         &cached);
+    *region_p   = ucs_derived_of(cached, uct_dcx_region_t);
+    *is_freed_p = !ucs_queue_is_empty(&rests);
+    uct_dcx_mem_end(&rests);
+    return status;
+}
+
+
+/* Tries again if a region that was replaced counted as locked memory until the
+ * end, and to log the error. */
+static ucs_status_t
+uct_dcx_region_cached(uct_dcx_md_t *md, void *address, size_t length,
+                      uint64_t flags, uct_dcx_region_t **region_p)
+{
+    ucs_status_t status;
+    int is_freed;
+
+    status = uct_dcx_region_find(md, address, length,
+                                 flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, region_p,
+                                 &is_freed);
+    if ((status != UCS_OK) &&
+        (is_freed || !(flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))) {
+        status = uct_dcx_region_find(md, address, length, flags, region_p,
+                                     &is_freed);
     }
-    uct_dcx_mem_do(md, rest);
+    return status;
 }
 
 
@@ -223,19 +235,11 @@ ucs_status_t
 uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                    uint64_t flags, uct_dcx_region_t **region_p)
 {
-    ucs_rcache_region_t *cached = NULL;
-    uct_dcx_mem_call_t call;
     ucs_status_t status;
     int prot;
 
     if (md->rcache != NULL) {
-        uct_dcx_mem_begin(&call, md);
-        status    = uct_dcx_ucx_rcache_get(md->rcache, address, length,
-                                           uct_dcx_mem_prot(flags), &flags,
-                                           &cached);
-        *region_p = ucs_derived_of(cached, uct_dcx_region_t);
-        uct_dcx_mem_end(&call);
-        return status;
+        return uct_dcx_region_cached(md, address, length, flags, region_p);
     }
 
     *region_p = ucs_malloc(sizeof(**region_p), "uct_dcx_region");
@@ -253,13 +257,13 @@ uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
 {
-    uct_dcx_mem_call_t call;
+    ucs_queue_head_t rests;
     ucs_status_t status;
 
     if (md->rcache != NULL) {
-        uct_dcx_mem_begin(&call, md);
+        uct_dcx_mem_begin(&rests);
         ucs_rcache_region_put(md->rcache, &region->super);
-        uct_dcx_mem_end(&call);
+        uct_dcx_mem_end(&rests);
         return UCS_OK;
     }
 
@@ -291,10 +295,8 @@ uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md)
 }
 
 
-void uct_dcx_mem_free(uct_dcx_mem_t *mem)
+void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
-    uct_dcx_md_t *md = mem->md;
-
     mem->md   = NULL;
     mem->next = NULL;
     ucs_spin_lock(&md->mems_lock);
@@ -333,7 +335,7 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
 
     status = uct_dcx_region_get(md, address, length, flags, &mem->region);
     if (status != UCS_OK) {
-        uct_dcx_mem_free(mem);
+        uct_dcx_mem_free(md, mem);
         return status;
     }
 
@@ -374,9 +376,9 @@ static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 /* Called after the region's deregistration, which may have been deferred. */
 static void uct_dcx_mem_invalidated(void *arg)
 {
-    const uct_dcx_mem_rest_t rest = {.comp = arg};
+    uct_dcx_mem_t *mem = arg;
 
-    uct_dcx_mem_put_off(NULL, &rest);
+    uct_dcx_mem_put_off(&mem->rest);
 }
 
 
@@ -399,19 +401,23 @@ static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
                                  uct_completion_t *comp)
 {
+    uct_dcx_region_t *region = mem->region;
     ucs_status_t status;
 
+    mem->md = NULL;
     if ((comp != NULL) && (md->rcache != NULL) &&
         !uct_dcx_mem_revoke(md, mem)) {
         /* completes when the last holder of the region releases it */
-        ucs_rcache_region_invalidate(md->rcache, &mem->region->super,
-                                     uct_dcx_mem_invalidated, comp);
-        comp = NULL;
+        uct_dcx_mem_return_mkey(md, mem);
+        mem->rest = (uct_dcx_mem_rest_t){.md = md, .comp = comp};
+        ucs_rcache_region_invalidate(md->rcache, &region->super,
+                                     uct_dcx_mem_invalidated, mem);
+        return uct_dcx_region_put(md, region);
     }
 
     uct_dcx_mem_return_mkey(md, mem);
-    status = uct_dcx_region_put(md, mem->region);
-    uct_dcx_mem_free(mem);
+    status = uct_dcx_region_put(md, region);
+    uct_dcx_mem_free(md, mem);
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
@@ -423,36 +429,47 @@ static ucs_status_t
 uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
                    ucs_rcache_region_t *rregion, uint16_t rcache_flags)
 {
-    uint64_t flags = *(const uint64_t*)arg;
-    int prot       = rregion->prot;
+    uct_dcx_region_t *region = ucs_derived_of(rregion, uct_dcx_region_t);
+    uint64_t flags           = *(const uint64_t*)arg;
+    int prot                 = rregion->prot;
     ucs_status_t status;
 
     if (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) {
         flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
     }
 
-    status = uct_dcx_region_init(ucs_derived_of(rregion, uct_dcx_region_t),
-                                 context, (void*)rregion->super.start,
+    region->rest = ucs_malloc(sizeof(*region->rest), "uct_dcx_mem_rest");
+    if (region->rest == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_dcx_region_init(region, context, (void*)rregion->super.start,
                                  rregion->super.end - rregion->super.start,
                                  flags, &prot);
     rregion->prot = prot;
-    return status;
+    if (status != UCS_OK) {
+        ucs_free(region->rest);
+        return status;
+    }
+
+    *region->rest = (uct_dcx_mem_rest_t){.md      = context,
+                                         .mr      = region->mr,
+                                         .relaxed = region->relaxed};
+    return UCS_OK;
 }
 
 
 static void uct_dcx_rcache_dereg(void *context, ucs_rcache_t *rcache,
                                  ucs_rcache_region_t *rregion)
 {
-    uct_dcx_md_t *md              = context;
-    uct_dcx_region_t *region      = ucs_derived_of(rregion, uct_dcx_region_t);
-    const uct_dcx_mem_rest_t rest = {.mr      = region->mr,
-                                     .relaxed = region->relaxed};
+    uct_dcx_md_t *md         = context;
+    uct_dcx_region_t *region = ucs_derived_of(rregion, uct_dcx_region_t);
 
     uct_dcx_region_destroy_idle(region, md);
     if (md->hook->region(md, region->mr->lkey, 0)) {
-        uct_dcx_mem_do(md, &rest);
+        uct_dcx_mem_do(region->rest);
     } else {
-        uct_dcx_mem_put_off(md, &rest);
+        uct_dcx_mem_put_off(region->rest);
     }
 }
 

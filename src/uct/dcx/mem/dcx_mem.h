@@ -5,8 +5,8 @@
  * through the operations of the memory domain, from any thread (the cache has
  * its own lock).
  *
- * Each registration has its own handle; handles share a region if it comes from
- * the cache. A handle that is packed for invalidation gets an indirect key
+ * Each registration of UCT has its own handle; handles share a region if it comes
+ * from the cache. Views have regions without handles. A handle that is packed for invalidation gets an indirect key
  * (dcx_mkey.h) that no other handle has. Invalidating it completes at once, and
  * does not affect other handles of the region, nor their peers. When such a
  * handle is only deregistered, its key stays with the region for the next
@@ -31,8 +31,21 @@
 #include "dcx_mkey.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
+#include <ucs/datastruct/queue_types.h>
+
 typedef struct uct_dcx_md uct_dcx_md_t;
 typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
+
+
+/* Work deferred until after a call of the cache: a region to deregister, or an
+ * invalidation to complete */
+typedef struct uct_dcx_mem_rest {
+    ucs_queue_elem_t queue;
+    uct_dcx_md_t     *md;
+    struct ibv_mr    *mr;
+    struct ibv_mr    *relaxed;
+    uct_completion_t *comp;    /* NULL: deregister the region */
+} uct_dcx_mem_rest_t;
 
 
 /* Registered memory; of one handle, or in the cache */
@@ -44,6 +57,7 @@ typedef struct uct_dcx_region {
     uct_dcx_mkey_t      *idle;    /* indirect keys without a handle */
     unsigned            num_idle; /* number of these, UCT_DCX_MEM_MAX_IDLE at
                                    * most */
+    uct_dcx_mem_rest_t  *rest;    /* in the cache: its deregistration */
 } uct_dcx_region_t;
 
 
@@ -62,6 +76,7 @@ typedef struct uct_dcx_mem {
         uct_dcx_mem_layout_t *layout; /* instead of a region, or NULL */
         struct uct_dcx_mem   *next;   /* free handle: the next one */
     };
+    uct_dcx_mem_rest_t rest; /* its invalidation */
 } uct_dcx_mem_t;
 
 
@@ -107,7 +122,7 @@ static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 
 /* Returns a handle, all zero except its domain; NULL if memory is short. */
 uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md);
-void uct_dcx_mem_free(uct_dcx_mem_t *mem);
+void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 
 /* Frees the memory of all handles, when the domain closes. */
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);

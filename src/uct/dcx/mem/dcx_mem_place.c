@@ -136,7 +136,7 @@ void uct_dcx_mem_places_cleanup(uct_dcx_md_t *md)
 
     for (i = 0; (md->places != NULL) && (i < uct_dcx_mem_places_num()); ++i) {
         if (md->places[i] != NULL) {
-            uct_dcx_mem_free(md->places[i]);
+            uct_dcx_mem_free(md, md->places[i]);
         }
     }
     ucs_free(md->places);

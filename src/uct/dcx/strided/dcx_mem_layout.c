@@ -17,7 +17,7 @@ static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
     ucs_free(layout->next.mems);
     ucs_free(layout->layout);
     if (layout->mem != NULL) {
-        uct_dcx_mem_free(layout->mem);
+        uct_dcx_mem_free(layout->mem->md, layout->mem);
     }
     ucs_free(layout);
 }
