@@ -248,6 +248,17 @@ void dcx_peek_no_more_layouts(uct_iface_h iface)
 }
 
 
+void dcx_peek_hold_layouts(uct_iface_h iface, int is_held)
+{
+    uct_md_h md          = ucs_derived_of(iface, uct_base_iface_t)->md;
+    uct_dcx_keys_t *keys = ucs_derived_of(md, uct_dcx_md_t)->keys;
+
+    ucs_spin_lock(&keys->lock);
+    keys->status = is_held ? UCS_INPROGRESS : UCS_OK;
+    ucs_spin_unlock(&keys->lock);
+}
+
+
 static struct {
     const uct_dcx_md_hook_t *real;
     void                    *address;

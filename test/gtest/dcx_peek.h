@@ -128,6 +128,9 @@ void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats);
 /* Lets layouts fail from now on, as if their queue were in error. */
 void dcx_peek_no_more_layouts(uct_iface_h iface);
 
+/* Holds the queue of layouts: nothing that was posted completes. */
+void dcx_peek_hold_layouts(uct_iface_h iface, int is_held);
+
 /* Registers this memory when the handle of the next layout was freed, before
  * its deregistration goes on: by the same handle, or '*memh_p' is NULL. */
 void dcx_peek_register_at_free(uct_md_h md, void *address, size_t length,

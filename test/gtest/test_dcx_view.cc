@@ -1129,6 +1129,45 @@ TEST_P(dcx_view_few, keys_of_one)
     }));
 }
 
+/* A thread that waits for the device to give up a key keeps no other thread
+ * from its views. */
+TEST_P(dcx_view_few, keys_go_without_the_lock)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+    std::atomic<bool> has_opened{false};
+    dcx_deadline deadline;
+
+    auto use = [&](unsigned i) {
+        m_views->close(open(rows, m_pages.bytes + 8 * i, 1, false), 0);
+    };
+
+    check_source(rows, m_pages.bytes, 2); /* one region for all */
+    for (unsigned i = 0; i < 3; i++) {
+        use(i);
+    }
+
+    unsigned num = stats().num_layouts;
+
+    dcx_peek_hold_layouts(m_dcx.iface, 1);
+    std::thread waiting([&] { use(3); });
+    while (stats().num_layouts == num) {
+        deadline.check("a layout that goes");
+    }
+    std::thread other([&] {
+        use(2);
+        has_opened = true;
+    });
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!has_opened && (std::chrono::steady_clock::now() < end)) {
+        sched_yield();
+    }
+    EXPECT_TRUE(has_opened);
+    dcx_peek_hold_layouts(m_dcx.iface, 0);
+    waiting.join();
+    other.join();
+    EXPECT_EQ(0u, sets_of([&] { use(3); }));
+}
+
 /* Layers in some, lists in others: more than one key may have to be taken. */
 TEST_P(dcx_view_few, keys_of_several)
 {

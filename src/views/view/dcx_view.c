@@ -360,48 +360,75 @@ static int uct_dcx_view_is_host(const shape_data_t *data)
 }
 
 
-/* Frees the layouts that the place has in these domains. Returns how many. */
-static unsigned
-uct_dcx_view_release_place(uct_dcx_view_place_t *place, void *const *mds,
-                           unsigned num_mds)
+/* Lists the keys of a place that have layouts in these domains as open ones;
+ * returns 1 if there are any. */
+static int uct_dcx_view_list_keys(uct_dcx_view_place_t *place,
+                                  void *const *mds, unsigned num_mds)
 {
-    unsigned num = 0;
     uct_dcx_view_key_t *key;
     unsigned i;
 
+    place->num_open = 0;
     for (key = place->keys; key < place->keys + UCT_DCX_VIEW_MAX_KEYS; ++key) {
-        for (i = 0; i < num_mds; ++i) {
-            if (key->md == mds[i]) {
-                num += uct_dcx_view_key_cleanup(key);
-                break;
-            }
+        for (i = 0; (i < num_mds) && (key->md != mds[i]); ++i) {
+        }
+        if ((i < num_mds) && !uct_dcx_view_key_is_empty(key)) {
+            place->open[place->num_open++] = key;
         }
     }
-    return num;
+    return place->num_open > 0;
 }
 
 
-/* Frees the layouts of the place that was unused for the longest time, so that
- * @tried can have them. Skips @tried itself. Returns 0 if no place has any. */
-static int
-uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
-                          unsigned num_mds)
+/* Takes the place that nobody has used for the longest time, of those with
+ * layouts in these domains; NULL: there is none. */
+static uct_dcx_view_place_t *
+uct_dcx_view_take_idle(const uct_dcx_view_place_t *tried, void *const *mds,
+                       unsigned num_mds)
 {
-    unsigned num = 0;
+    uct_dcx_view_place_t *idle = NULL;
     uct_dcx_view_place_t *place;
 
     pthread_mutex_lock(&uct_dcx_views.lock);
     uct_dcx_view_put_closed();
     ucs_list_for_each(place, &uct_dcx_views.free, list) {
-        if (place != tried) {
-            num = uct_dcx_view_release_place(place, mds, num_mds);
-        }
-        if (num > 0) {
+        if ((place != tried) && uct_dcx_view_list_keys(place, mds, num_mds)) {
+            uct_dcx_view_take(place);
+            idle = place;
             break;
         }
     }
     pthread_mutex_unlock(&uct_dcx_views.lock);
-    return num > 0;
+    return idle;
+}
+
+
+/* Frees the layouts that are missing for 'tried', which has some itself: those
+ * of one place, whose data are forgotten. Returns 0 if there is none. */
+static int
+uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
+                          unsigned num_mds)
+{
+    uct_dcx_view_place_t *place = uct_dcx_view_take_idle(tried, mds, num_mds);
+    unsigned i;
+
+    if (place == NULL) {
+        return 0;
+    }
+
+    for (i = 0; i < place->num_open; ++i) {
+        uct_dcx_view_key_cleanup(place->open[i]);
+    }
+
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    for (i = 0; i < place->num_open; ++i) {
+        uct_dcx_view_key_reset(place->open[i]);
+    }
+    place->num_open = 0;
+    place->is_known = 0;
+    uct_dcx_view_put(place);
+    pthread_mutex_unlock(&uct_dcx_views.lock);
+    return 1;
 }
 
 
@@ -537,6 +564,8 @@ int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p)
 
 /* --- the end of a domain -------------------------------------------------- */
 
+/* No other thread uses keys of this domain: it needs no lock to destroy their
+ * layouts. */
 static void uct_dcx_view_leave_md(uct_md_h md)
 {
     uct_dcx_view_key_t *keys;
@@ -546,7 +575,10 @@ static void uct_dcx_view_leave_md(uct_md_h md)
         keys = uct_dcx_views.places[i]->keys;
         for (j = 0; j < UCT_DCX_VIEW_MAX_KEYS; ++j) {
             if (keys[j].md == md) {
+                pthread_mutex_unlock(&uct_dcx_views.lock);
                 uct_dcx_view_key_cleanup(&keys[j]);
+                pthread_mutex_lock(&uct_dcx_views.lock);
+                uct_dcx_view_key_reset(&keys[j]);
             }
         }
     }

@@ -244,32 +244,44 @@ void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed)
 }
 
 
-static unsigned
+static void
 uct_dcx_view_key_destroy(uct_dcx_view_layout_t *layouts, unsigned max)
 {
-    unsigned num = 0;
     unsigned i;
 
     for (i = 0; i < max; ++i) {
         if (layouts[i].super != NULL) {
             uct_dcx_ext.destroy(layouts[i].super);
             layouts[i].super = NULL;
-            num++;
         }
     }
-    return num;
 }
 
 
-unsigned uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key)
+void uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key)
 {
-    unsigned num;
-
     (void)uct_dcx_ext.place(key->md, key->index, NULL);
-    num  = uct_dcx_view_key_destroy(key->tops, UCT_DCX_EXT_SIZES);
-    num += uct_dcx_view_key_destroy(key->layers, UCT_DCX_VIEW_MAX_LAYERS);
+    uct_dcx_view_key_destroy(key->tops, UCT_DCX_EXT_SIZES);
+    uct_dcx_view_key_destroy(key->layers, UCT_DCX_VIEW_MAX_LAYERS);
+}
+
+
+void uct_dcx_view_key_reset(uct_dcx_view_key_t *key)
+{
     key->md         = NULL;
     key->top        = NULL;
     key->is_current = 0;
-    return num;
+}
+
+
+int uct_dcx_view_key_is_empty(const uct_dcx_view_key_t *key)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_EXT_SIZES; ++i) {
+        if (key->tops[i].super != NULL) {
+            return 0;
+        }
+    }
+    return key->layers[0].super == NULL;
 }

@@ -50,8 +50,13 @@ uct_dcx_view_status_t uct_dcx_view_key_open(uct_dcx_view_key_t *key,
 /* Deregisters the memory. @is_failed: first revokes the access of peers. */
 void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed);
 
-/* Destroys the key's layouts, as its domain is closed or another key needs
- * them. Returns how many it had. */
-unsigned uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key);
+/* Destroys the layouts of a key that nobody uses: waits for the device. */
+void uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key);
+
+/* After that: the key is in no domain. */
+void uct_dcx_view_key_reset(uct_dcx_view_key_t *key);
+
+/* Returns 1 if it has no layouts. */
+int uct_dcx_view_key_is_empty(const uct_dcx_view_key_t *key);
 
 #endif
