@@ -240,7 +240,7 @@ static int held(void)
 static int abandoned(void)
 {
     hook_op_issued(begin(called, UCP_OP_ATTR_FIELD_REQUEST), ucp_request());
-    hook_op_abandon(NULL);
+    hook_op_abandon(0);
     return check_over("abandoned", 0, 0) + later();
 }
 

@@ -352,12 +352,12 @@ HOOK_EXPORT ucs_status_t ucp_worker_create(ucp_context_h context,
  * does not complete these; no device accesses their memory any longer. */
 HOOK_EXPORT void ucp_worker_destroy(ucp_worker_h worker)
 {
-    int has_views;
+    uint64_t number;
 
     hook_real_find();
-    has_views = hook_worker_remove(worker);
+    number = hook_worker_remove(worker);
     hook_real.ucp_worker_destroy(worker);
-    if (has_views) {
-        hook_op_abandon(worker);
+    if (number != 0) {
+        hook_op_abandon(number);
     }
 }

@@ -22,7 +22,8 @@
 static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
-    hook_worker_t *_Atomic workers; /* records are reused, never freed */
+    hook_worker_t *_Atomic workers; /* none is ever freed */
+    uint64_t num_workers; /* that there were */
 } hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 atomic_int hook_context_any;
@@ -372,6 +373,7 @@ static void hook_worker_add(ucp_worker_h worker, hook_context_t *context)
     pthread_mutex_lock(&hook_known.lock);
     known = hook_worker_unused();
     if (known != NULL) {
+        known->number  = ++hook_known.num_workers;
         known->context = context;
         atomic_store_explicit(&known->worker, worker, memory_order_release);
     }
@@ -441,12 +443,14 @@ hook_worker_t *hook_worker_find(ucp_worker_h worker)
     return known;
 }
 
-int hook_worker_remove(ucp_worker_h worker)
+uint64_t hook_worker_remove(ucp_worker_h worker)
 {
     hook_worker_t *known = hook_worker_find(worker);
+    uint64_t number      = 0;
 
     if (known != NULL) {
+        number = known->number;
         atomic_store_explicit(&known->worker, NULL, memory_order_release);
     }
-    return known != NULL;
+    return number;
 }

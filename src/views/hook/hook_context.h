@@ -42,7 +42,8 @@ typedef struct hook_context {
 
 typedef struct hook_worker {
     struct hook_worker *next;
-    _Atomic(ucp_worker_h) worker; /* NULL: destroyed */
+    _Atomic(ucp_worker_h) worker; /* NULL: it is no more */
+    uint64_t number; /* of all workers that there were, never 0 */
     hook_context_t *context;
 
     /* records of hook_ep.c, by configuration of endpoints */
@@ -71,8 +72,8 @@ ucs_status_t hook_worker_create(ucp_context_h context,
 /* Returns NULL if the worker has no views. */
 hook_worker_t *hook_worker_find(ucp_worker_h worker);
 
-/* Forgets a worker that is about to be destroyed. Returns 0 if it has no
- * views. */
-int hook_worker_remove(ucp_worker_h worker);
+/* Forgets a worker that is about to be destroyed. Returns its number, 0 if it
+ * has no views. */
+uint64_t hook_worker_remove(ucp_worker_h worker);
 
 #endif

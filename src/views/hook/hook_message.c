@@ -219,7 +219,7 @@ hook_message_open(hook_worker_t *worker, const hook_message_t *message)
                                        shape_length(&message->data));
     }
 
-    op->worker = worker->worker;
+    op->worker = worker->number;
     op->type   = message->type;
     op->state  = hook_type_start(message->type, message->buffer, message->count,
                                  message->is_dest);

@@ -300,8 +300,7 @@ hook_op_t *hook_op_hold(void *request)
     return op;
 }
 
-/* Removes one operation of @worker from its bucket. NULL: there is none. */
-static hook_op_t *hook_op_take(ucp_worker_h worker)
+static hook_op_t *hook_op_take(uint64_t worker)
 {
     hook_op_t *op = NULL;
     unsigned i;
@@ -320,9 +319,8 @@ static hook_op_t *hook_op_take(ucp_worker_h worker)
     return op;
 }
 
-/* Does not call the MPI's finish(), as UCP does not call it either, and does
- * not free UCP's requests, which are gone with the worker. */
-void hook_op_abandon(ucp_worker_h worker)
+/* The MPI's finish() is not called, as UCP does not; its requests are gone. */
+void hook_op_abandon(uint64_t worker)
 {
     hook_op_t *op;
 

@@ -33,11 +33,11 @@ typedef struct hook_op_callback {
 
 typedef struct hook_op {
     struct hook_op *next; /* of a bucket */
-    ucp_worker_h worker;
-    unsigned num_refs; /* of the call, of UCP, and of hook_op_hold() */
-    int is_over;       /* UCP has completed it; it is in no bucket any longer */
-    void *request;     /* the user's handle; NULL: it is in no bucket */
-    void *ucp_request; /* UCP's request, if that is another; or NULL */
+    uint64_t worker; /* its number: another may get its address */
+    unsigned num_refs; /* the call, UCP, and those that ask of it */
+    int is_over;       /* UCP has completed it: no request finds it any more */
+    void *request;     /* as the user knows it; NULL: not found by it */
+    void *ucp_request; /* ... UCP's, if that is another */
     uct_dcx_view_t *view;
     ucp_mem_h memh; /* of the view; NULL: UCP needs none */
     hook_type_t *type; /* a reference */
@@ -85,8 +85,8 @@ int hook_op_silence(void *request);
  * of UCP. */
 hook_op_t *hook_op_hold(void *request);
 
-/* Ends the operations that UCP has not completed when @worker is destroyed,
- * such as receives that got no message. */
-void hook_op_abandon(ucp_worker_h worker);
+/* The worker is no more: ends what UCP has not completed, which includes
+ * receives that nothing came for. */
+void hook_op_abandon(uint64_t worker);
 
 #endif
