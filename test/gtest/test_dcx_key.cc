@@ -788,6 +788,27 @@ TEST_P(dcx_key, silent_queue)
     EXPECT_EQ("", log.take());
 }
 
+/* A thread waits for a layout: the queue is late only if it has not moved for as
+ * long as it may take. */
+TEST_P(dcx_key, late_queue)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout layout  = rows(4, 0, remote);
+    uct_dcx_key_t *key = slots.own(4);
+    dcx_umr_silence silence(slots.slots);
+    uct_dcx_keys_watch_t watch = {0, 0, slots.slots.umr.qp.sq.ci};
+
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &key, 1, layout.get()));
+    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_keys_test(&slots.slots, key));
+    EXPECT_EQ(1, uct_dcx_keys_is_late(&slots.slots, &watch));
+
+    silence.end();
+    EXPECT_EQ(UCS_OK, slots.wait(key));
+    EXPECT_EQ(0, uct_dcx_keys_is_late(&slots.slots, &watch)) << "it has moved";
+    EXPECT_EQ(0, uct_dcx_keys_is_late(&slots.slots, &watch)) << "just now";
+    uct_dcx_keys_disown(&slots.slots, key, 1);
+}
+
 /* A silent queue that cannot be restarted executes nothing later, when others
  * have the indices of its keys. */
 TEST_P(dcx_key, silent_queue_is_destroyed)

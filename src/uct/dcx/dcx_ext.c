@@ -115,16 +115,7 @@ uct_dcx_ext_make(uct_md_h md, size_t max, uct_dcx_ext_layout_t **layout_p,
 }
 
 
-/* Returns 1 if a call that began at @since has lasted as long as the queue may
- * take. Look at the queue once more then: this thread may have been stopped. */
-static int
-uct_dcx_ext_is_late(const uct_dcx_ext_layout_t *layout, ucs_time_t since)
-{
-    return ucs_get_time() - since > layout->mem->md->keys->timeout;
-}
-
-
-/* Gives up the layout: the queue makes no progress. */
+/* The queue does not move: gives the layout up. */
 static ucs_status_t uct_dcx_ext_give_up(uct_dcx_ext_layout_t *layout)
 {
     uct_dcx_mem_layout_revoke(layout);
@@ -141,14 +132,30 @@ static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
 }
 
 
+/* The queue is full: waits for room. */
+static ucs_status_t UCS_F_NOINLINE
+uct_dcx_ext_set_long(uct_dcx_ext_layout_t *layout, unsigned depth)
+{
+    uct_dcx_keys_t *keys       = layout->mem->md->keys;
+    uct_dcx_keys_watch_t watch = {.since = ucs_get_time()};
+    ucs_status_t status;
+    int is_late;
+
+    do {
+        is_late = uct_dcx_keys_is_late(keys, &watch);
+        status  = uct_dcx_mem_layout_give(layout, depth);
+    } while ((status == UCS_ERR_NO_RESOURCE) && !is_late);
+    return (status == UCS_ERR_NO_RESOURCE) ? uct_dcx_ext_give_up(layout) :
+                                             status;
+}
+
+
 static ucs_status_t
 uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
                 uint32_t *lkey_p)
 {
-    ucs_time_t since = ucs_get_time();
     uct_dcx_sgl_t *built;
     ucs_status_t status;
-    int is_late;
 
     built         = uct_dcx_mem_layout_build(layout, uct_dcx_ext_access(form),
                                              form->start);
@@ -157,15 +164,12 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
     built->repeat = form->repeat;
     built->num    = form->num;
     built->length = form->length;
-    do {
-        is_late = uct_dcx_ext_is_late(layout, since);
-        status  = uct_dcx_mem_layout_give(layout, form->depth);
-    } while ((status == UCS_ERR_NO_RESOURCE) && !is_late);
-
+    status        = uct_dcx_mem_layout_give(layout, form->depth);
+    if (ucs_unlikely(status == UCS_ERR_NO_RESOURCE)) {
+        status = uct_dcx_ext_set_long(layout, form->depth);
+    }
     if (status == UCS_OK) {
         *lkey_p = layout->mem->lkey;
-    } else if (status == UCS_ERR_NO_RESOURCE) {
-        status = uct_dcx_ext_give_up(layout);
     }
     return status;
 }
@@ -174,12 +178,13 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
 static ucs_status_t UCS_F_NOINLINE
 uct_dcx_ext_wait_long(uct_dcx_ext_layout_t *layout)
 {
-    ucs_time_t since = ucs_get_time();
+    uct_dcx_keys_t *keys       = layout->mem->md->keys;
+    uct_dcx_keys_watch_t watch = {.since = ucs_get_time()};
     ucs_status_t status;
     int is_late;
 
     do {
-        is_late = uct_dcx_ext_is_late(layout, since);
+        is_late = uct_dcx_keys_is_late(keys, &watch);
         status  = uct_dcx_mem_layout_test(layout);
     } while ((status == UCS_INPROGRESS) && !is_late);
     return (status == UCS_INPROGRESS) ? uct_dcx_ext_give_up(layout) : status;

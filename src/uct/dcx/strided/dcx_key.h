@@ -194,7 +194,15 @@ typedef struct uct_dcx_keys {
 } uct_dcx_keys_t;
 
 
-/* Initialises the keys of a memory domain; creates none yet. */
+/* The progress of the queue, as a thread that waits has seen it */
+typedef struct uct_dcx_keys_watch {
+    ucs_time_t since;
+    uint64_t   failures;
+    uint16_t   ci;
+} uct_dcx_keys_watch_t;
+
+
+/* Of a memory domain; nothing is made yet. */
 ucs_status_t uct_dcx_keys_init(uct_dcx_keys_t *keys,
                                const uct_dcx_keys_params_t *params);
 
@@ -297,6 +305,11 @@ uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 ucs_status_t
 uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
 
+
+/* Lets other threads go on. Returns 1 if the queue has not moved since
+ * @watch->since for as long as it may take: look at it once more then, as this
+ * thread may have been stopped. */
+int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch);
 
 /* Returns 1 if a layout names this handle. */
 int uct_dcx_keys_is_named(uct_dcx_keys_t *keys,

@@ -12,14 +12,6 @@
 #include <ucs/time/time.h>
 
 
-/* The progress of the queue, as seen by a thread that waits */
-typedef struct uct_dcx_keys_watch {
-    ucs_time_t since;
-    uint64_t   failures;
-    uint16_t   ci;
-} uct_dcx_keys_watch_t;
-
-
 /* --- marking -------------------------------------------------------------- */
 
 /* Returns 1 if a layout names this key; if @mem is not NULL, by this handle. */
@@ -149,8 +141,33 @@ static void uct_dcx_keys_watch(const uct_dcx_keys_t *keys,
 }
 
 
-/* Polls the queue while waiting. Takes the time before: a thread that was
- * stopped for long finds the completions that arrived meanwhile. */
+/* Returns 1 if the queue has not moved for as long as it may take. */
+static int uct_dcx_keys_is_stuck(const uct_dcx_keys_t *keys,
+                                 uct_dcx_keys_watch_t *watch, ucs_time_t now)
+{
+    if ((watch->failures != keys->stats.failures) ||
+        (watch->ci != keys->umr.qp.sq.ci)) {
+        uct_dcx_keys_watch(keys, watch);
+        return 0;
+    }
+    return now - watch->since > keys->timeout;
+}
+
+
+int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
+{
+    int is_stuck;
+
+    ucs_spin_lock(&keys->lock);
+    uct_dcx_keys_yield(keys);
+    is_stuck = uct_dcx_keys_is_stuck(keys, watch, ucs_get_time());
+    ucs_spin_unlock(&keys->lock);
+    return is_stuck;
+}
+
+
+/* The time is taken before the queue is looked at: a thread that was stopped
+ * for long finds what has completed meanwhile. */
 static void
 uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 {
@@ -158,11 +175,7 @@ uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 
     uct_dcx_keys_ring(keys);
     uct_dcx_keys_poll(keys);
-    if ((watch->failures != keys->stats.failures) ||
-        (watch->ci != keys->umr.qp.sq.ci)) {
-        uct_dcx_keys_watch(keys, watch);
-    } else if ((keys->status == UCS_OK) &&
-               (now - watch->since > keys->timeout)) {
+    if (uct_dcx_keys_is_stuck(keys, watch, now) && (keys->status == UCS_OK)) {
         uct_dcx_keys_give_up(keys, "does not move");
     } else {
         uct_dcx_keys_yield(keys);
