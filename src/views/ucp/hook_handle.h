@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCP's memory handles of views: its newer protocols (proto v2) read the type
- * of memory only from them. A view's range of addresses is mapped once in each
- * context, and again when a longer message comes. The handle does not depend on
- * the view's data: the transport has one for each view (mem/dcx_mem_view.h).
+ * UCP's memory handles of views: its newer protocols (proto v2) take the type
+ * of memory from nothing else. A view's range of addresses is mapped once in
+ * each context, and again when a longer message comes: whatever the view is of
+ * at the time, the transport has one handle for it (mem/dcx_mem_place.h).
  */
 #ifndef HOOK_HANDLE_H
 #define HOOK_HANDLE_H

@@ -87,7 +87,6 @@ hook_real_t hook_real = {
     .ucp_tag_send_nbx      = hook_real_tag_send,
     .ucp_tag_send_sync_nbx = hook_real_tag_send_sync,
     .ucp_tag_recv_nbx      = hook_real_tag_recv,
-    
     .ucp_tag_msg_recv_nbx  = hook_real_tag_msg_recv,
     .ucp_am_send_nbx       = hook_real_am_send,
     .ucp_am_recv_data_nbx  = hook_real_am_recv,

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Views, for libdcx_loader.so, which interposes UCP: the functions of the
- * transport that it may call. It finds this table by its name in libuct_dcx.so,
- * and includes nothing else of the transport.
+ * Views, for who stands before UCP (src/views/hook): what it may call of the
+ * transport. It finds this table by its name in libuct_dcx.so, and includes
+ * nothing else of it.
  *
  * A view is a range of addresses at which memory of some shape looks
  * contiguous: to devices by a key with that layout, to UCP as memory of a type

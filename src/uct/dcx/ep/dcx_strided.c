@@ -366,18 +366,18 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
     const uct_dcx_queues_t *queues       = uct_dcx_strided_queues(op);
     const uct_dcx_device_t *dev          = queues->port.dev;
     const uct_dcx_limits_t *queue_limits = &queues->limits;
-    const uct_dcx_sgl_limits_t limits = {
-        .max_plain = ucs_min(ucs_min(op->max_plain,
-                                     queue_limits->strided.max_plain),
-                             UCT_DCX_STRIDED_MAX_PLAIN),
-        .max_copy  = (!op->is_rndv && (depth == 0)) ?
-                     queue_limits->rma_bcopy : 0,
+    const uct_dcx_sgl_limits_t limits    = {
+        .max_plain  = ucs_min(ucs_min(op->max_plain,
+                                      queue_limits->strided.max_plain),
+                              UCT_DCX_STRIDED_MAX_PLAIN),
+        .max_copy   = (!op->is_rndv && (depth == 0)) ?
+                      queue_limits->rma_bcopy : 0,
         .copy       = queue_limits->strided.copy,
         .copy_piece = queue_limits->strided.copy_piece,
         .max_klm    = (depth < dev->umr.max_depth) ?
                       queue_limits->strided.max_klm : 0
     };
-    uct_dcx_sgl_form_t form = uct_dcx_sgl_pick(layout, &limits);
+    uct_dcx_sgl_form_t form              = uct_dcx_sgl_pick(layout, &limits);
     ucs_status_t status;
 
     if (form == UCT_DCX_SGL_FORM_PLAIN) {

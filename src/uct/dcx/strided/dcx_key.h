@@ -321,19 +321,10 @@ int uct_dcx_keys_is_named(uct_dcx_keys_t *keys,
 void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys,
                              const struct uct_dcx_mem *mem);
 
-/* The slow path of uct_dcx_keys_forget() */
-int uct_dcx_keys_forget_lkey(uct_dcx_keys_t *keys, uint32_t lkey,
-                             int is_waiting);
-
-/* Invalidates all layouts that name memory with this key, by any handle, and
- * layouts that name these. Returns 1 if the device has none of them any longer.
- * With @is_waiting, waits for that; otherwise they are only out of use. */
-static inline int
-uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting)
-{
-    return ucs_likely(!uct_dcx_keys_is_open(keys)) ||
-           uct_dcx_keys_forget_lkey(keys, lkey, is_waiting);
-}
+/* Memory with this number is about to be deregistered, whichever handles it
+ * has: takes all layouts that name it out of use. Returns 1 if the device has
+ * none of them any more; waits for that if @is_waiting. */
+int uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting);
 
 /* Finds the memory of the byte at @addr in the key's space. Any other key is
  * one of memory, whose addresses are those of the process. Returns

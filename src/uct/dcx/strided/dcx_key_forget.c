@@ -250,10 +250,13 @@ static void uct_dcx_keys_wait(uct_dcx_keys_t *keys, uint32_t lkey)
 
 /* --- marking and waiting -------------------------------------------------- */
 
-int uct_dcx_keys_forget_lkey(uct_dcx_keys_t *keys, uint32_t lkey,
-                             int is_waiting)
+int uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting)
 {
     int is_gone;
+
+    if (ucs_likely(!uct_dcx_keys_is_open(keys))) {
+        return 1;
+    }
 
     ucs_spin_lock(&keys->lock);
     uct_dcx_keys_mark_names(keys, lkey, NULL);

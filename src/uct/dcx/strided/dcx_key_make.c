@@ -195,7 +195,7 @@ uct_dcx_keys_size(uct_dcx_key_size_t *sizes, unsigned num_klm)
 }
 
 
-/* Returns the bucket of keys with the hash of @index. */
+/* Keys with numbers whose index has the same hash */
 static uct_dcx_key_t **
 uct_dcx_keys_numbered(uct_dcx_keys_t *keys, uint32_t index)
 {

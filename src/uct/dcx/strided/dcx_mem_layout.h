@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A layout as a memory handle: an owned key, and the memory that it names.
- * <uct/dcx/dcx.h> describes its use; the functions of dcx.c call this.
+ * A layout as a handle of memory: an owned key, with the numbers that it names.
+ * What a user may do with it is said in <uct/dcx/dcx.h>, whose functions
+ * (dcx.c) call this.
  *
  *     begin, add, add, ..., commit
  *

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The UMR queue of a memory domain: gives mkeys their layouts and invalidates
- * them, by WQEs of one small RC QP that is connected to itself (libmlx5 has UMR
- * on RC only). Several WQEs share one doorbell and one completion; they are
- * executed in order. Called only by the keys (dcx_key.c), with their lock.
+ * The UMR queue of a memory domain: gives keys their layouts and takes them
+ * away, by WQEs of one small RC QP that is connected to itself (libmlx5 has UMR
+ * on RC only). Several WQEs go under one doorbell and have one completion; they
+ * are executed in order. Called with the lock of the keys (dcx_key_queue.c).
  */
 #ifndef UCT_DCX_UMR_H
 #define UCT_DCX_UMR_H

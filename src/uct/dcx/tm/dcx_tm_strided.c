@@ -24,7 +24,7 @@ struct uct_dcx_tm_strided {
     uct_tag_context_t super; /* context of the entry */
     uct_tag_context_t *ctx;  /* the user's; NULL: no callbacks */
     uct_dcx_tm_t      *tm;
-    uct_dcx_key_t     *key;  /* owner of @lkey; NULL: it is the user's */
+    uct_dcx_key_t     *key;  /* that holds @lkey; NULL: the user's own */
     uint64_t          addr;  /* of the buffer, in the space of the key */
     uint32_t          lkey;
 };
@@ -193,7 +193,7 @@ static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
 }
 
 
-/* Posts a buffer; @key is the owner of @lkey, or NULL. */
+/* @key holds @lkey; NULL: the user's own key. */
 static ucs_status_t
 uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
                         uint64_t addr, uct_dcx_key_t *key)
@@ -317,7 +317,7 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
         keys = uct_dcx_queues_keys(queues);
     }
     return (keys != NULL) ? uct_dcx_tm_strided_keyed(recv, keys, layout) :
-                             uct_dcx_tm_strided_too_much(layout);
+                            uct_dcx_tm_strided_too_much(layout);
 }
 
 
