@@ -14,6 +14,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -449,6 +451,58 @@ TEST_P(verbs_process, descriptor_is_received_in_no_time)
               2 * least_ns([&] { pass(true); }));
     close(sockets[0]);
     close(sockets[1]);
+}
+
+/* --- memory --------------------------------------------------------------- */
+
+constexpr int NO_PAGE_0 = 2;
+
+/* Opens a device where address 0 is mapped, and errno is old. */
+void open_with_page_0(int)
+{
+    if (mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+             0) == MAP_FAILED) {
+        _exit(NO_PAGE_0);
+    }
+    errno = ENOENT;
+    hca_device dev;
+}
+
+TEST_P(verbs_process, page_0_may_be_mapped)
+{
+    int status = peer_process(open_with_page_0).wait();
+
+    if (status == NO_PAGE_0 << 8) {
+        GTEST_SKIP() << "the system maps nothing at address 0";
+    }
+    EXPECT_EQ(0, status);
+}
+
+/* Opens a device on a kernel without CONFIG_CROSS_MEMORY_ATTACH. */
+void open_without_process_vm_readv(int)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+
+    ASSERT_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    ASSERT_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+    EXPECT_THROW(hca_device(), std::runtime_error);
+}
+
+TEST_P(verbs_process, system_that_lacks_a_call_is_named)
+{
+    hca_log_reader log;
+    std::string text;
+
+    EXPECT_EQ(0, peer_process(open_without_process_vm_readv).wait());
+    text = log.take();
+    EXPECT_NE(std::string::npos,
+              text.find("the system has no process_vm_readv")) << text;
 }
 
 /* --- time ----------------------------------------------------------------- */

@@ -140,7 +140,7 @@ static void hca_fabric_meet(void)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
         if ((i != hca_self) && hca_proc_is_attached(i)) {
-            hca_mem_meet(hca_fabric->procs[i].pid);
+            hca_mem_probe_peer(hca_fabric->procs[i].pid);
             return;
         }
     }
@@ -222,7 +222,7 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     }
     /* Yama's ptrace_scope 1 would deny peers this process' memory */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    ret = hca_mem_check();
+    ret = hca_mem_probe_self();
     if (ret != 0) {
         return ret;
     }

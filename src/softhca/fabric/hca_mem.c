@@ -83,32 +83,36 @@ static int hca_mem_denied(pid_t pid, int error)
     return -EPERM;
 }
 
-/* Reads from an unmapped address: where reading is allowed at all, the error is
- * EFAULT. @return 0 or an errno */
-static int hca_mem_ask(pid_t pid)
+/* Reads from address 0: where reading is allowed at all, it succeeds, or the
+ * error is EFAULT. @return 0 or an errno */
+static int hca_mem_probe(pid_t pid)
 {
     char byte;
     struct iovec local = {&byte, 1}, remote = {NULL, 1};
 
-    process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0) {
+        return 0;
+    }
     return ((errno == EFAULT) || (errno == ESRCH)) ? 0 : errno;
 }
 
-int hca_mem_check(void)
+int hca_mem_probe_self(void)
 {
-    int error = hca_mem_ask(getpid());
+    int error = hca_mem_probe(getpid());
 
-    if (error != 0) {
+    if (error == ENOSYS) {
+        hca_error("process_vm_readv: %s: the system has no process_vm_readv",
+                  strerror(error));
+    } else if (error != 0) {
         hca_error("process_vm_readv: %s: seccomp forbids it; "
                   HCA_MEM_CONTAINER, strerror(error));
-        return -EPERM;
     }
-    return 0;
+    return (error != 0) ? -EPERM : 0;
 }
 
-void hca_mem_meet(pid_t pid)
+void hca_mem_probe_peer(pid_t pid)
 {
-    int error = hca_mem_ask(pid);
+    int error = hca_mem_probe(pid);
 
     if (error != 0) {
         hca_mem_denied(pid, error);

@@ -24,11 +24,12 @@ static inline struct hca_owner hca_owner(unsigned proc)
     return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
 }
 
-/* Checks if seccomp forbids the system calls used below. @return 0 or -EPERM */
-int hca_mem_check(void);
+/* Logs an error if the system lacks or seccomp forbids what all below needs.
+ * @return 0 or -EPERM */
+int hca_mem_probe_self(void);
 
-/* Logs an error if this process has no access to the memory of @pid. */
-void hca_mem_meet(pid_t pid);
+/* Logs an error if this process has no access to the memory of that one. */
+void hca_mem_probe_peer(pid_t pid);
 
 /* Copies between local pieces and pieces of the owner's memory (which may be
  * this process). Total lengths are equal; iov counts <= IOV_MAX each.
