@@ -5,7 +5,7 @@
  * these tell the order later, too. Strong order has no flag in verbs: it is
  * tested with dcx (test_dcx_order.cc).
  */
-#include "verbs_bench.h"
+#include "verbs_peer.h"
 
 namespace {
 
@@ -300,6 +300,52 @@ TEST_P(verbs_order_relaxed, regions_say_so)
     expect_none(fetches([&] { return read(); }));
 }
 
+/* --- another process ------------------------------------------------------ */
+
+class verbs_order_process : public testing::TestWithParam<int> {};
+
+/* Puts both queue pairs in error when the other one waits. */
+void fail_both(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+    peer_card card = peer_exchange(fd, ep, mem);
+    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE).local(mem, 8)
+                     .remote(card.addr, card.rkey ^ 0xdead00);
+
+    peer_connect(fd, ep, card);
+    peer_meet(fd);
+    EXPECT_EQ(0, wrong.post(ep.qp));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, verbs_wait(ep.send_cq).status);
+    peer_meet(fd);
+}
+
+/* The request waits 8 s for its answer, which never comes. */
+TEST_P(verbs_order_process, queue_that_waits_is_flushed_before_its_timeout)
+{
+    peer_process peer(fail_both);
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+    peer_card card          = peer_exchange(peer.fd, ep, mem);
+    struct ibv_qp_attr attr = ep.attr(card.qpn);
+    uint64_t start;
+
+    attr.timeout = 21;
+    attr.sq_psn  = 77; /* the other one expects 0 */
+    ep.connect(attr);
+    peer_meet(peer.fd);
+    ASSERT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, 8).post(ep.qp));
+    peer_meet(peer.fd);
+    peer_meet(peer.fd);
+    start = verbs_now_us();
+    EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, verbs_wait(ep.send_cq).status);
+    EXPECT_LT(verbs_now_us() - start, 4000000u);
+    EXPECT_EQ(0, peer.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(ooo, verbs_order_process, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ooo, verbs_order_ooo, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(seed, verbs_order_ooo, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, verbs_order_lost, testing::Values(0));

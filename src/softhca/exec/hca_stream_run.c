@@ -24,6 +24,9 @@
 
 #include <string.h>
 
+/* Time between two looks if a queue that waits is in error */
+#define HCA_STREAM_LOOK_NS 20000000ull
+
 static struct hca_stream *hca_stream_waiting(const struct hca_streams *streams,
                                              uint16_t id)
 {
@@ -241,7 +244,18 @@ static bool hca_stream_fetch(struct hca_qp *qp)
     return true;
 }
 
-/* A stream that no longer waits makes room for another. */
+/* Another process may put this queue in error, and cannot flush what is fetched
+ * (hca_requester.c): the timer looks for that. No process does so to a queue
+ * with streams, as an initiator receives nothing. */
+static void hca_stream_arm(struct hca_qp *qp, uint64_t due)
+{
+    uint64_t look = hca_time_ns() + HCA_STREAM_LOOK_NS;
+
+    hca_timer_arm(&qp->req.sq->timer,
+                  (!qp->has_streams && (look < due)) ? look : due);
+}
+
+/* A stream that waits no longer makes room for another. */
 void hca_stream_run(struct hca_qp *qp)
 {
     struct hca_streams *streams = hca_stream_of(qp);
@@ -257,6 +271,6 @@ void hca_stream_run(struct hca_qp *qp)
         hca_stream_retire(qp);
     } while (streams->num_waiting < num_waiting);
     if (due != 0) {
-        hca_timer_arm(&qp->req.sq->timer, due);
+        hca_stream_arm(qp, due);
     }
 }
