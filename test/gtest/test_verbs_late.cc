@@ -47,6 +47,61 @@ protected:
         return op;
     }
 
+    /* Writes a WQE into the ring of `queue`, at basic block `idx`. */
+    static void put(raw_qp &queue, uint16_t idx, raw_wqe wqe,
+                    uint8_t fm_ce_se = 0)
+    {
+        wqe.finish(idx, queue.qpn);
+        wqe.bytes[11] = fm_ce_se;
+        queue.pi      = idx;
+        queue.write(wqe);
+    }
+
+    raw_wqe raw_read(const void *to, uint32_t length, uint32_t lkey) const
+    {
+        raw_wqe wqe(MLX5_OPCODE_RDMA_READ);
+
+        return wqe.raddr(dst.addr, dst.mr->rkey).data(to, length, lkey);
+    }
+
+    /* Bytes that ring the doorbell of `queue` */
+    static std::vector<uint8_t> head(const raw_qp &queue)
+    {
+        raw_wqe nop(MLX5_OPCODE_NOP);
+
+        nop.finish(queue.pi, queue.qpn);
+        return nop.bytes;
+    }
+
+    /* Expects one completion; a queue in error may have none. */
+    static void expect_success(const verbs_ep &ep)
+    {
+        struct ibv_wc wc = {};
+
+        wc.status = IBV_WC_GENERAL_ERR;
+        EXPECT_TRUE(verbs_until([&] {
+            return (ibv_poll_cq(ep.send_cq, 1, &wc) != 0) ||
+                   (ep.state() != IBV_QPS_RTS);
+        }));
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    }
+
+    /* A read and a NOP, in one doorbell; returns with the completion of the
+     * NOP, and if it came first. */
+    bool read_then_nop(raw_qp &queue, uint8_t fence)
+    {
+        uint16_t idx = queue.pi;
+
+        memset(src.addr, 0x77, 64);
+        put(queue, idx, raw_read(src.addr, 64, src.mr->lkey));
+        put(queue, idx + 1, raw_wqe(MLX5_OPCODE_NOP),
+            MLX5_WQE_CTRL_CQ_UPDATE | fence);
+        queue.pi = idx;
+        queue.ring(2, head(queue).data());
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_pair.a.send_cq).status);
+        return src.addr[0] == 0x77;
+    }
+
     strict_mem m_far{dev.pd, ACCESS_ALL, 0x33};
     verbs_pair m_pair{dev};
 };
@@ -66,27 +121,34 @@ TEST_P(verbs_late, results_wait_for_a_fence_or_their_completion)
 TEST_P(verbs_late, nop_completes_before_reads_that_it_does_not_wait_for)
 {
     raw_qp queue(m_pair.a.qp);
-    auto read_then_nop = [&](uint8_t fence) {
-        raw_wqe read(MLX5_OPCODE_RDMA_READ), nop(MLX5_OPCODE_NOP);
 
-        memset(src.addr, 0x77, 64);
-        read.raddr(dst.addr, dst.mr->rkey).data(src.addr, 64, src.mr->lkey);
-        read.finish(queue.pi, queue.qpn);
-        read.bytes[11] = 0; /* unsignaled */
-        queue.write(read);
-        queue.pi += read.num_bb();
-        nop.finish(queue.pi, queue.qpn);
-        nop.bytes[11] = MLX5_WQE_CTRL_CQ_UPDATE | fence;
-        queue.write(nop);
-        queue.ring(nop.num_bb(), nop.bytes.data());
-        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_pair.a.send_cq).status);
-        return src.addr[0];
+    EXPECT_TRUE(verbs_until([&] { return read_then_nop(queue, 0); }));
+    for (unsigned i = 0; i < 20; i++) {
+        EXPECT_FALSE(read_then_nop(queue, 4 << 5)) << i;
+    }
+}
+
+/* The completion of the NOP tells that the read is done, too: the program may
+ * use all of the ring. */
+TEST_P(verbs_late, nop_that_completes_early_makes_room_in_the_ring)
+{
+    raw_qp queue(m_pair.a.qp);
+    auto fill = [&] {
+        read_then_nop(queue, 0);
+        uint16_t idx = queue.pi, end = idx + queue.num_bb();
+
+        while (++idx != end) {
+            put(queue, idx - 1, raw_wqe(MLX5_OPCODE_NOP));
+        }
+        put(queue, end - 1, raw_wqe(MLX5_OPCODE_NOP), MLX5_WQE_CTRL_CQ_UPDATE);
+        queue.pi = end - queue.num_bb();
+        queue.ring(queue.num_bb(), head(queue).data());
+        bool was_early = src.addr[0] == 0x77;
+        expect_success(m_pair.a);
+        return was_early || HasFailure();
     };
 
-    EXPECT_TRUE(verbs_until([&] { return read_then_nop(0) == 0x77; }));
-    for (unsigned i = 0; i < 20; i++) {
-        EXPECT_EQ(0x22, read_then_nop(4 << 5)) << i;
-    }
+    EXPECT_TRUE(verbs_until(fill));
 }
 
 TEST_P(verbs_late, result_may_come_with_the_completion)

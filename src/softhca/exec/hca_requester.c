@@ -69,6 +69,17 @@ static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
     }
 }
 
+/* Completes what is late: a program may use the ring again up to a NOP that has
+ * completed before the results in front of it (hca_stream.h).
+ * @return true if more is rung than the ring has room for. */
+static bool hca_requester_has_overrun(struct hca_qp *qp)
+{
+    if (qp->req.fetched > 0) {
+        hca_late_finish(qp);
+    }
+    return hca_qp_sq_posted(qp) > (1u << qp->sq.log_cnt);
+}
+
 static void hca_requester_overrun(struct hca_qp *qp, uint16_t posted)
 {
     hca_check_wqe(HCA_CHECK_SQ_OVERRUN, qp->obj.num, qp->req.ci, posted);
@@ -144,8 +155,9 @@ static void hca_requester_execute(struct hca_qp *qp)
     uint16_t posted = hca_qp_sq_posted(qp);
 
     while (hca_requester_is_ready(qp) && (posted > 0)) {
-        if (posted > (1u << qp->sq.log_cnt)) {
-            hca_requester_overrun(qp, posted);
+        if ((posted > (1u << qp->sq.log_cnt)) &&
+            hca_requester_has_overrun(qp)) {
+            hca_requester_overrun(qp, hca_qp_sq_posted(qp));
         } else if (qp->req.sq->streams != NULL) {
             hca_stream_run(qp);
             return;
