@@ -151,6 +151,52 @@ TEST_P(verbs_late, nop_that_completes_early_makes_room_in_the_ring)
     EXPECT_TRUE(verbs_until(fill));
 }
 
+/* A program may ring while the device is at its queue. */
+TEST_P(verbs_late, ring_is_used_again_in_the_middle_of_a_run)
+{
+    const size_t size = 16 << 20;
+    void *big         = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, big, size, ACCESS_ALL);
+
+    ASSERT_NE(nullptr, mr);
+    for (unsigned i = 0; (i < 10) && !HasFailure(); i++) {
+        verbs_ep a(dev), b(dev);
+        raw_wqe flag(MLX5_OPCODE_RDMA_WRITE), slow(MLX5_OPCODE_RDMA_READ);
+        struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+        raw_qp queue(a.qp);
+        uint16_t n = queue.num_bb();
+
+        attr.max_rd_atomic = attr.max_dest_rd_atomic = 16;
+        a.connect(attr);
+        attr.dest_qp_num = a.qp->qp_num;
+        b.connect(attr);
+        memset(dst.addr, 0x22, 64);
+        flag.raddr(m_far.addr, m_far.mr->rkey).data(src.addr, 1, src.mr->lkey);
+        slow.raddr(big, mr->rkey).data(big, size, mr->lkey);
+        m_far.addr[0] = 0;
+        src.addr[0]   = 1;
+        put(queue, 0, raw_read(src.addr + 64, 64, src.mr->lkey));
+        put(queue, 1, flag);
+        put(queue, 2, slow);
+        for (uint16_t idx = 3; idx < n; idx++) {
+            put(queue, idx, raw_wqe(MLX5_OPCODE_NOP));
+        }
+        queue.pi = 0;
+        queue.ring(3, head(queue).data());
+        EXPECT_TRUE(verbs_until([&] { return m_far.addr[0] == 1; }));
+        put(queue, n, raw_read(src.addr + 128, 64, src.mr->lkey),
+            MLX5_WQE_CTRL_CQ_UPDATE);
+        queue.pi = 3;
+        queue.ring(n - 2, head(queue).data());
+        expect_success(a);
+        EXPECT_EQ(0, memcmp(dst.addr, src.addr + 64, 64));
+        EXPECT_EQ(0, memcmp(dst.addr, src.addr + 128, 64));
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    munmap(big, size);
+}
+
 TEST_P(verbs_late, result_may_come_with_the_completion)
 {
     verbs_read_to_cqe(dev, src, dst);

@@ -352,6 +352,26 @@ TEST_P(verbs_streams, what_waits_is_flushed_in_order)
     EXPECT_TRUE(verbs_is_empty(dci.cq));
 }
 
+/* Requests that wait keep their place. */
+TEST_P(verbs_streams, doorbell_record_that_goes_back_rings_nothing)
+{
+    streams_target slow(dev, dst);
+    streams_dci dci(dev, {});
+    raw_qp raw(dci.qp);
+
+    send(dci, 1, slow, 10);
+    send(dci, 2, slow, 11);
+    raw.pi = 4; /* 16 of ctrl, 48 of the address, 16 of data; twice */
+    for (int num_bb : {-1, 1}) {
+        raw.announce(num_bb);
+        raw.ring_nameless();
+    }
+    slow.recv(2);
+    dci.expect(0);
+    dci.expect(1);
+    EXPECT_EQ(IBV_QPS_RTS, dci.state());
+}
+
 /* --- without streams ------------------------------------------------------ */
 
 TEST_P(verbs_streams, not_for_all)

@@ -28,9 +28,10 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
 /* Removes the first WQE from the queue. */
 static void hca_stream_remove(struct hca_qp *qp)
 {
-    const struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
 
     free(entry->result);
+    entry->result    = NULL;
     qp->req.ci      += entry->blocks;
     qp->req.fetched -= entry->blocks;
 }

@@ -204,20 +204,23 @@ static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
     hca_stream_resume_due(qp);
 }
 
-/* Fetches the next WQE of the ring. One that cannot be read is of no stream,
- * and its end is unknown: it takes the place of all rung WQEs.
- * @return false if there is none, or too many streams wait. */
+/* Takes up the next WQE of the ring. One that cannot be read is of no stream,
+ * and where it ends is unknown: it goes with all that was rung.
+ * Nothing is taken up if the doorbell record is wrong, as that would overwrite
+ * an entry in use; the next run judges it (hca_requester.c).
+ * @return false if there is none, or there are too many that wait. */
 static bool hca_stream_fetch(struct hca_qp *qp)
 {
     struct hca_streams *streams  = hca_stream_of(qp);
     uint16_t idx                 = qp->req.ci + qp->req.fetched;
-    uint16_t posted              = hca_qp_sq_posted(qp) - qp->req.fetched;
+    uint16_t rung                = hca_qp_sq_posted(qp);
+    uint16_t posted              = rung - qp->req.fetched;
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
     struct hca_stream *waiting;
     bool is_read, is_errored;
     struct hca_wqe wqe;
 
-    if (posted == 0) {
+    if ((rung <= qp->req.fetched) || (rung > 1u << qp->sq.log_cnt)) {
         return false;
     }
     hca_wqe_peek(&wqe, qp, idx, posted);
