@@ -197,6 +197,21 @@ TEST_P(verbs_late, ring_is_used_again_in_the_middle_of_a_run)
     munmap(big, size);
 }
 
+/* One that brings nothing is over when it is executed. */
+TEST_P(verbs_late, empty_reads_are_under_way_no_longer)
+{
+    verbs_ep a(dev), b(dev);
+    struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+    attr.max_rd_atomic = 16;
+    a.connect(attr);
+    b.connect(a);
+    for (unsigned i = 0; i < 4; i++) {
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(a, verbs_op(IBV_WR_RDMA_READ).remote(dst))) << i;
+    }
+}
+
 TEST_P(verbs_late, result_may_come_with_the_completion)
 {
     verbs_read_to_cqe(dev, src, dst);

@@ -66,6 +66,11 @@ static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
     if ((hca_late_ns == 0) || (rq->result == NULL)) {
         hca_stream_finish(entry, HCA_OK, HCA_OK);
     }
+    /* no result of it is to come (hca_late.c) */
+    if ((hca_late_ns != 0) && (rq->result == NULL) &&
+        (rq->wqe.op->flags & HCA_OP_DATA_IN)) {
+        rq->qp->req.reads -= (rq->qp->req.reads > 0);
+    }
     return HCA_OK;
 }
 
