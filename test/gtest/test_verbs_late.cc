@@ -3,6 +3,7 @@
  * SOFTHCA_DELAY: mistakes of programs that do not wait for a NIC are seen on the
  * device, too. Part of the program of test_verbs_faults.cc.
  */
+#include "create_qp_hook.h"
 #include "verbs_bench.h"
 
 namespace {
@@ -210,6 +211,21 @@ TEST_P(verbs_late, empty_reads_are_under_way_no_longer)
         EXPECT_EQ(IBV_WC_SUCCESS,
                   run(a, verbs_op(IBV_WR_RDMA_READ).remote(dst))) << i;
     }
+}
+
+/* The first error is that of the queue. */
+TEST_P(verbs_late, counts_of_streams_need_their_flag)
+{
+    create_qp_hook = [](struct mlx5_ib_create_qp *cmd) {
+        cmd->dci_streams = {5, 5};
+    };
+    verbs_pair pair(dev);
+    create_qp_hook = nullptr;
+
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+              run(pair.a, write().remote((uintptr_t)dst.addr,
+                                         dst.mr->rkey ^ 0xdead00)));
+    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
 }
 
 TEST_P(verbs_late, result_may_come_with_the_completion)

@@ -99,8 +99,8 @@ static int hca_qp_new(const struct hca_qp_spec *spec, struct hca_qp **qp_p)
     qp->cs_req          = spec->cs_req;
     qp->cs_res          = spec->cs_res;
     qp->has_streams     = spec->has_streams;
-    qp->log_streams     = spec->log_streams;
-    qp->log_errored     = spec->log_errored;
+    qp->log_streams     = spec->has_streams ? spec->log_streams : 0;
+    qp->log_errored     = spec->has_streams ? spec->log_errored : 0;
     qp->pdn             = spec->pdn;
     qp->scqn            = spec->scqn;
     qp->rcqn            = spec->rcqn;
