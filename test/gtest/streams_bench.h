@@ -178,11 +178,11 @@ public:
 
     void read(uint16_t stream, uint32_t dctn, const strict_mem &to,
               uint32_t rkey, const void *raddr,
-              unsigned flags = IBV_SEND_SIGNALED)
+              unsigned flags = IBV_SEND_SIGNALED, uint32_t length = 64)
     {
         begin(flags);
         ibv_wr_rdma_read(ex(), rkey, (uintptr_t)raddr);
-        end(stream, dctn, to.mr->lkey, to.addr);
+        end(stream, dctn, to.mr->lkey, to.addr, length);
     }
 
     void fetch_add(uint16_t stream, uint32_t dctn, const strict_mem &to,

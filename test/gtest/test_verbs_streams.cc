@@ -5,8 +5,11 @@
  * to the requested number, and can be reset. mlx5dv_create_qp(3),
  * mlx5dv_wr_post(3), mlx5dv_dci_stream_id_reset(3).
  */
+#include "create_qp_hook.h"
 #include "streams_bench.h"
 #include "verbs_peer.h"
+
+#include <malloc.h>
 
 namespace {
 
@@ -370,6 +373,57 @@ TEST_P(verbs_streams, doorbell_record_that_goes_back_rings_nothing)
     dci.expect(0);
     dci.expect(1);
     EXPECT_EQ(IBV_QPS_RTS, dci.state());
+}
+
+/* --- results in completions ----------------------------------------------- */
+
+/* A doorbell may ring in a signal handler that interrupts malloc(). */
+TEST_P(verbs_streams, results_wait_for_their_completions_without_the_heap)
+{
+    const unsigned reads = 12; /* more than free() keeps of one size */
+    struct mlx5dv_cq cq   = {};
+    struct mlx5dv_obj obj = {};
+    streams_target slow(dev, dst), other(dev, dst);
+    create_qp_hook = [](struct mlx5_ib_create_qp *cmd) {
+        cmd->flags |= MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE;
+    };
+    streams_dci dci(dev, {.send_wr = 32});
+    create_qp_hook = nullptr;
+    size_t heap;
+
+    for (unsigned i = 0; i < 64; i++) {
+        dst.addr[i] = i;
+    }
+    write(dci, 2, other);
+    dci.expect(0);
+    obj.cq.in  = dci.cq;
+    obj.cq.out = &cq;
+    ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+    auto cqe = [&](unsigned i) {
+        return (uint8_t*)cq.buf + (i + 1) * cq.cqe_size - 64;
+    };
+    auto wait = [&](unsigned i) {
+        return verbs_until([&] {
+            return (__atomic_load_n(cqe(i) + 63, __ATOMIC_ACQUIRE) >> 4) !=
+                   MLX5_CQE_INVALID;
+        });
+    };
+
+    send(dci, 1, slow);
+    heap = mallinfo2().uordblks;
+    for (unsigned i = 0; i < reads; i++) {
+        dci.read(2, other.qp->qp_num, src, dst.mr->rkey, dst.addr + i,
+                 IBV_SEND_SIGNALED, 8);
+    }
+    EXPECT_EQ(heap, mallinfo2().uordblks);
+    slow.recv(1);
+    ASSERT_TRUE(wait(1));
+    for (unsigned i = 0; i < reads; i++) {
+        ASSERT_TRUE(wait(2 + i));
+        EXPECT_EQ(MLX5_INLINE_SCATTER_32, cqe(2 + i)[63] & 0xc);
+        EXPECT_EQ(0, memcmp(cqe(2 + i), dst.addr + i, 8)) << i;
+    }
+    EXPECT_EQ(0x11, src.addr[0]) << "nothing comes to memory";
 }
 
 /* --- without streams ------------------------------------------------------ */

@@ -59,7 +59,7 @@ static void hca_late_complete(struct hca_qp *qp, uint16_t idx,
     enum hca_check check            = HCA_OK;
 
     qp->req.reads -= (qp->req.reads > 0);
-    if ((entry->check == HCA_OK) && !result->to_cqe) {
+    if ((entry->check == HCA_OK) && !entry->to_cqe) {
         check = hca_wqe_mem_scatter(qp, &result->wqe, result->data);
     }
     hca_stream_executed(qp, idx, check);

@@ -250,25 +250,27 @@ static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
 /* Returns true if the completion comes later, with the data read. */
 static bool hca_request_holds(const struct hca_request *rq)
 {
-    return (rq->wqe.op->flags & HCA_OP_DATA_IN) && (rq->wqe.length > 0) &&
-           ((hca_late_ns != 0) ||
-            (rq->to_cqe && (rq->qp->req.sq->streams != NULL)));
+    return (hca_late_ns != 0) && (rq->wqe.op->flags & HCA_OP_DATA_IN) &&
+           (rq->wqe.length > 0);
 }
 
-/* Holds the result. Its memory was checked, and is checked again when the
- * result is written. */
+/* Its memory was looked at, and will be when the result goes there. Only the
+ * timer comes here, no doorbell: malloc() may be called. */
 static void hca_request_hold(struct hca_request *rq)
 {
-    struct hca_result *result = malloc(sizeof(*result) + rq->wqe.length);
+    size_t length             = rq->to_cqe ? 0 : rq->wqe.length;
+    struct hca_result *result = malloc(sizeof(*result) + length);
 
-    if (result != NULL) {
-        result->wqe    = rq->wqe;
-        result->to_cqe = rq->to_cqe;
-        result->is_old = false;
-        rq->result     = result;
+    if (result == NULL) {
+        return;
+    }
+    result->wqe    = rq->wqe;
+    result->is_old = false;
+    rq->result     = result;
+    if (!rq->to_cqe) {
         hca_sgl_put(&rq->local);
         hca_sgl_init(&rq->local, hca_owner(hca_self));
-        hca_sgl_add(&rq->local, result->data, rq->wqe.length);
+        hca_sgl_add(&rq->local, result->data, length);
     }
 }
 
@@ -296,7 +298,10 @@ static enum hca_check hca_request_transmit(struct hca_request *rq)
 static enum hca_check hca_request_map(struct hca_request *rq)
 {
     if (rq->to_cqe) {
-        hca_sgl_add(&rq->local, rq->data, rq->wqe.length);
+        hca_sgl_add(&rq->local,
+                    (rq->qp->req.sq->streams != NULL) ?
+                    hca_stream_inlined(rq->qp, rq->wqe.idx) : rq->data,
+                    rq->wqe.length);
         return HCA_OK;
     }
     return hca_wqe_mem_map(rq->qp, &rq->wqe, &rq->local);

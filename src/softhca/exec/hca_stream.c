@@ -15,12 +15,15 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
     size_t waiting = sizeof(struct hca_stream) << qp->log_streams;
     size_t errored = sizeof(uint16_t) << qp->log_errored;
     struct hca_streams *streams;
+    size_t inlined = (qp->cs_req == 0) ? 0 :
+                     sizeof(*streams->inlined) << qp->sq.log_cnt;
 
-    streams = calloc(1, sizeof(*streams) + waiting + wqes + errored);
+    streams = calloc(1, sizeof(*streams) + waiting + wqes + errored + inlined);
     if (streams != NULL) {
         streams->waiting = (void*)(streams + 1);
         streams->wqes    = (void*)((char*)streams->waiting + waiting);
         streams->errored = (void*)((char*)streams->wqes + wqes);
+        streams->inlined = (void*)((char*)streams->errored + errored);
     }
     return streams;
 }
@@ -62,7 +65,6 @@ uint16_t *hca_stream_errored(const struct hca_streams *streams, uint16_t id)
 static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
                                 const struct hca_stream_wqe *entry)
 {
-    const struct hca_result *result = entry->result;
     struct hca_wqe wqe;
 
     if (entry->reported) {
@@ -75,8 +77,9 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
         hca_completer_send_error(qp, &wqe, entry->check, entry->vendor);
     } else if (entry->signaled &&
                (hca_completer_send(qp, &wqe,
-                                   ((result != NULL) && result->to_cqe) ?
-                                   result->data : NULL) != HCA_OK) &&
+                                   entry->to_cqe ?
+                                   hca_stream_inlined(qp, idx) : NULL) !=
+                HCA_OK) &&
                (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_qp_fail_fatal(qp);
     }

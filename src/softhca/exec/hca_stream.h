@@ -21,10 +21,9 @@
 #include "hca_sq.h"
 #include "softhca/obj/hca_check.h"
 
-/* Result of a READ or an atomic, until it is in memory or in the CQE */
+/* Late result of a READ or an atomic; without data if they go into the CQE */
 struct hca_result {
     struct hca_wqe wqe;
-    bool           to_cqe;
     bool           is_old; /* for hca_late.c: from before the last tick */
     uint8_t        data[];
 };
@@ -38,7 +37,8 @@ struct hca_stream_wqe {
     bool               signaled;
     bool               fenced;
     bool               reported; /* before its turn */
-    uint8_t            check, vendor; /* its error, or HCA_OK */
+    uint8_t            check, vendor; /* why it fails, or HCA_OK */
+    bool               to_cqe;
     uint32_t           length;
     struct hca_result *result; /* or NULL */
 };
@@ -59,7 +59,9 @@ struct hca_streams {
     unsigned               num_waiting, num_errored;
     struct hca_stream     *waiting; /* 2^log_streams */
     uint16_t              *errored; /* 2^log_errored */
-    struct hca_stream_wqe *wqes;    /* indexed by first basic block */
+    struct hca_stream_wqe *wqes;    /* at the basic block each begins at */
+    uint8_t              (*inlined)[64]; /* data of each for its CQE, if the
+                                            QP has cs_req */
 };
 
 static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)
@@ -74,7 +76,14 @@ hca_stream_wqe(const struct hca_qp *qp, uint16_t idx)
     return &hca_stream_of(qp)->wqes[idx & ((1u << qp->sq.log_cnt) - 1)];
 }
 
-/* Returns true if a WQE is executed, and its result kept. */
+/* Data for its CQE. Nothing takes memory for them in a doorbell, which may ring
+ * in a signal handler. */
+static inline uint8_t *hca_stream_inlined(const struct hca_qp *qp, uint16_t idx)
+{
+    return hca_stream_of(qp)->inlined[idx & ((1u << qp->sq.log_cnt) - 1)];
+}
+
+/* Tells if it is executed, and its result kept. */
 static inline bool hca_stream_is_late(const struct hca_stream_wqe *entry)
 {
     return (entry->result != NULL) && !entry->done;

@@ -58,6 +58,7 @@ static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
     }
     entry->signaled = hca_wqe_is_signaled(&rq->wqe);
     entry->fenced   = hca_wqe_is_fenced(&rq->wqe);
+    entry->to_cqe   = rq->to_cqe;
     entry->length   = rq->wqe.length;
     entry->result   = rq->result;
     if (entry->signaled && (hca_late_ns == 0)) {
