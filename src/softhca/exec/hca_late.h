@@ -19,7 +19,7 @@
 
 #include "softhca/wqe/hca_wqe.h"
 
-/* Delay in ns. 0: off, and no other function of this file is called. */
+/* 0: off; nothing is late then, and hca_late_finish() completes nothing. */
 extern uint64_t hca_late_ns;
 
 /* Reads SOFTHCA_DELAY; a wrong value logs an error and sets no delay. */

@@ -31,8 +31,7 @@ static void uverbs_dct_path(const struct ib_uverbs_qp_dest *dest,
     };
 }
 
-/* Keeps the values for the device, which checks them when it makes the target
- * (mlx5_ib_modify_dct()); only the port is checked here. */
+/* Check only the port; CREATE_DCT checks the rest (mlx5_ib_modify_dct()). */
 static int uverbs_dct_init(struct uverbs_qp *qp,
                            const struct hca_qp_change *change)
 {
