@@ -3,6 +3,7 @@
  * Distances of names; see info_near.h.
  */
 #include "info_near.h"
+#include "info_views.h"
 #include "uct/dcx/base/dcx_config.h"
 #include "uct/dcx/mem/dcx_md.h"
 
@@ -120,6 +121,9 @@ info_nearest_find(struct info_nearest *nearest, const char *variable)
     nearest->distance = ucs_max(nearest->length / 3, 1) + 1;
     info_nearest_walk(nearest, uct_dcx_iface_config_table);
     info_nearest_walk(nearest, uct_dcx_component.md_config.table);
+    if (info_views_table != NULL) {
+        info_nearest_walk(nearest, info_views_table);
+    }
 }
 
 void info_near_option(char *text, size_t max)

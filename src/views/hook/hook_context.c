@@ -23,7 +23,7 @@ static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
     hook_worker_t *_Atomic workers; /* none is ever freed */
-    uint64_t num_workers; /* that there were */
+    uint64_t num_workers; /* created so far */
 } hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 atomic_int hook_context_any;

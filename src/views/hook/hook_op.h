@@ -37,7 +37,7 @@ typedef struct hook_op {
     unsigned num_refs; /* the call, UCP, and those that ask of it */
     int is_over;       /* UCP has completed it: no request finds it any more */
     void *request;     /* as the user knows it; NULL: not found by it */
-    void *ucp_request; /* ... UCP's, if that is another */
+    void *ucp_request; /* UCP's request, if that is another */
     uct_dcx_view_t *view;
     ucp_mem_h memh; /* of the view; NULL: UCP needs none */
     hook_type_t *type; /* a reference */
@@ -85,8 +85,8 @@ int hook_op_silence(void *request);
  * of UCP. */
 hook_op_t *hook_op_hold(void *request);
 
-/* The worker is no more: ends what UCP has not completed, which includes
- * receives that nothing came for. */
+/* Ends the operations of a worker that was destroyed, if UCP has not completed
+ * them, receives without a message included. */
 void hook_op_abandon(uint64_t worker);
 
 #endif

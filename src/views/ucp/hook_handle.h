@@ -2,8 +2,8 @@
 /*
  * UCP's memory handles of views: its newer protocols (proto v2) take the type
  * of memory from nothing else. A view's range of addresses is mapped once in
- * each context, and again when a longer message comes: whatever the view is of
- * at the time, the transport has one handle for it (mem/dcx_mem_place.h).
+ * each context, and again when a longer message comes. The transport has one
+ * handle for it, for all data that the view gets (mem/dcx_mem_place.h).
  */
 #ifndef HOOK_HANDLE_H
 #define HOOK_HANDLE_H

@@ -50,10 +50,10 @@ uct_dcx_view_status_t uct_dcx_view_key_open(uct_dcx_view_key_t *key,
 /* Deregisters the memory. @is_failed: first revokes the access of peers. */
 void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed);
 
-/* Destroys the layouts of a key that nobody uses: waits for the device. */
+/* Destroys the layouts of a key that is not in use: waits for the device. */
 void uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key);
 
-/* After that: the key is in no domain. */
+/* Takes the key out of its domain, after uct_dcx_view_key_cleanup(). */
 void uct_dcx_view_key_reset(uct_dcx_view_key_t *key);
 
 /* Returns 1 if it has no layouts. */

@@ -24,7 +24,7 @@ struct uct_dcx_tm_strided {
     uct_tag_context_t super; /* context of the entry */
     uct_tag_context_t *ctx;  /* the user's; NULL: no callbacks */
     uct_dcx_tm_t      *tm;
-    uct_dcx_key_t     *key;  /* that holds @lkey; NULL: the user's own */
+    uct_dcx_key_t     *key;  /* holds @lkey; NULL: it is the user's */
     uint64_t          addr;  /* of the buffer, in the space of the key */
     uint32_t          lkey;
 };
