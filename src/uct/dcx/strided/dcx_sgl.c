@@ -525,19 +525,15 @@ static int uct_dcx_sgl_heap_overlaps(uct_dcx_sgl_entry_t *heap, unsigned num)
 }
 
 
-int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
+/* Entries are out of order. */
+static int __attribute__((noinline))
+uct_dcx_sgl_sorted_overlaps(const uct_dcx_sgl_t *layout)
 {
-    size_t size = layout->num * sizeof(*layout->entries);
-    uct_dcx_sgl_entry_t *entries;
-    int result = 0;
+    size_t size                  = layout->num * sizeof(*layout->entries);
+    uct_dcx_sgl_entry_t *entries = malloc(size);
+    int result                   = 0;
     unsigned i;
 
-    if ((layout->num == 1) || /* its stride was checked */
-        uct_dcx_sgl_is_ascending(layout)) {
-        return 0;
-    }
-
-    entries = malloc(size);
     if (entries == NULL) {
         return -1;
     }
@@ -552,6 +548,16 @@ int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
     }
     free(entries);
     return result;
+}
+
+
+int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
+{
+    if ((layout->num == 1) || /* its stride was looked at */
+        uct_dcx_sgl_is_ascending(layout)) {
+        return 0;
+    }
+    return uct_dcx_sgl_sorted_overlaps(layout);
 }
 
 
