@@ -5,6 +5,7 @@
  */
 #include "dcx_loop.h"
 #include "dcx_key_bench.h"
+#include "privileges.h"
 #include "ucx_log.h"
 
 extern "C" {
@@ -12,10 +13,8 @@ extern "C" {
 #include <uct/api/v2/uct_v2.h>
 }
 
-#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -199,22 +198,6 @@ protected:
     {
         set_privileged(true);
         setrlimit(RLIMIT_MEMLOCK, &m_before);
-    }
-
-    static void set_privileged(bool is_privileged)
-    {
-        struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3,
-                                                  0};
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-        const uint32_t bit = CAP_TO_MASK(CAP_IPC_LOCK);
-
-        HCA_CHECK_CALL(syscall(SYS_capget, &header, data) == 0);
-        if (is_privileged) {
-            data[0].effective |= data[0].permitted & bit;
-        } else {
-            data[0].effective &= ~bit;
-        }
-        HCA_CHECK_CALL(syscall(SYS_capset, &header, data) == 0);
     }
 
     ucs_status_t reg(void *address, size_t size, uct_mem_h *memh,

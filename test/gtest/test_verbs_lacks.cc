@@ -4,12 +4,11 @@
  * counts as locked (SOFTHCA_MEMLOCK): missing features are neither reported nor
  * available, with the errors of the kernel's mlx5_ib.
  */
+#include "privileges.h"
 #include "tm_bench.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 namespace {
 
@@ -206,24 +205,6 @@ protected:
         HCA_CHECK_CALL(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
         limit.rlim_cur = bytes;
         HCA_CHECK_CALL(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-    }
-
-    /* Sets CAP_IPC_LOCK as effective or not; a user without it does not get
-     * it. */
-    static void set_privileged(bool is_privileged)
-    {
-        struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3,
-                                                  0};
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-        const uint32_t bit = CAP_TO_MASK(CAP_IPC_LOCK);
-
-        HCA_CHECK_CALL(syscall(SYS_capget, &header, data) == 0);
-        if (is_privileged) {
-            data[0].effective |= data[0].permitted & bit;
-        } else {
-            data[0].effective &= ~bit;
-        }
-        HCA_CHECK_CALL(syscall(SYS_capset, &header, data) == 0);
     }
 
     struct ibv_mr *reg(size_t first, size_t length, int access = 0)

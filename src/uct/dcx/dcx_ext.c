@@ -115,14 +115,6 @@ uct_dcx_ext_make(uct_md_h md, size_t max, uct_dcx_ext_layout_t **layout_p,
 }
 
 
-/* The queue does not move: gives the layout up. */
-static ucs_status_t uct_dcx_ext_give_up(uct_dcx_ext_layout_t *layout)
-{
-    uct_dcx_mem_layout_revoke(layout);
-    return UCS_ERR_TIMED_OUT;
-}
-
-
 /* Returns the access of peers: they read from a source, and write to a
  * destination. */
 static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
@@ -132,9 +124,12 @@ static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
 }
 
 
-/* The queue is full: waits for room. */
+/* Repeats a call that has returned @busy until it returns another status. Gives
+ * up the layout if the queue makes no progress. UCS_ERR_NO_RESOURCE: there is
+ * no room for the layout of @depth; UCS_INPROGRESS: it is on its way. */
 static ucs_status_t UCS_F_NOINLINE
-uct_dcx_ext_set_long(uct_dcx_ext_layout_t *layout, unsigned depth)
+uct_dcx_ext_repeat(uct_dcx_ext_layout_t *layout, ucs_status_t busy,
+                   unsigned depth)
 {
     uct_dcx_keys_t *keys       = layout->mem->md->keys;
     uct_dcx_keys_watch_t watch = {.since = ucs_get_time()};
@@ -143,10 +138,16 @@ uct_dcx_ext_set_long(uct_dcx_ext_layout_t *layout, unsigned depth)
 
     do {
         is_late = uct_dcx_keys_is_late(keys, &watch);
-        status  = uct_dcx_mem_layout_give(layout, depth);
-    } while ((status == UCS_ERR_NO_RESOURCE) && !is_late);
-    return (status == UCS_ERR_NO_RESOURCE) ? uct_dcx_ext_give_up(layout) :
-                                             status;
+        status  = (busy == UCS_INPROGRESS) ?
+                  uct_dcx_mem_layout_test(layout) :
+                  uct_dcx_mem_layout_give(layout, depth);
+    } while ((status == busy) && !is_late);
+
+    if (status == busy) {
+        uct_dcx_mem_layout_revoke(layout);
+        status = UCS_ERR_TIMED_OUT;
+    }
+    return status;
 }
 
 
@@ -166,7 +167,7 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
     built->length = form->length;
     status        = uct_dcx_mem_layout_give(layout, form->depth);
     if (ucs_unlikely(status == UCS_ERR_NO_RESOURCE)) {
-        status = uct_dcx_ext_set_long(layout, form->depth);
+        status = uct_dcx_ext_repeat(layout, status, form->depth);
     }
     if (status == UCS_OK) {
         *lkey_p = layout->mem->lkey;
@@ -175,28 +176,12 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
 }
 
 
-static ucs_status_t UCS_F_NOINLINE
-uct_dcx_ext_wait_long(uct_dcx_ext_layout_t *layout)
-{
-    uct_dcx_keys_t *keys       = layout->mem->md->keys;
-    uct_dcx_keys_watch_t watch = {.since = ucs_get_time()};
-    ucs_status_t status;
-    int is_late;
-
-    do {
-        is_late = uct_dcx_keys_is_late(keys, &watch);
-        status  = uct_dcx_mem_layout_test(layout);
-    } while ((status == UCS_INPROGRESS) && !is_late);
-    return (status == UCS_INPROGRESS) ? uct_dcx_ext_give_up(layout) : status;
-}
-
-
 static ucs_status_t uct_dcx_ext_wait(uct_dcx_ext_layout_t *layout)
 {
     ucs_status_t status = uct_dcx_mem_layout_test(layout);
 
-    return ucs_likely(status != UCS_INPROGRESS) ? status :
-                                                  uct_dcx_ext_wait_long(layout);
+    return ucs_likely(status != UCS_INPROGRESS) ?
+           status : uct_dcx_ext_repeat(layout, status, 0);
 }
 
 
