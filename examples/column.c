@@ -13,10 +13,7 @@
 #include <string.h>
 #include <uct/dcx/dcx.h>
 
-enum {
-    ROWS    = 1000,
-    COLUMNS = 64
-};
+enum { ROWS = 1000, COLUMNS = 64 };
 
 static double from[ROWS][COLUMNS], to[ROWS][COLUMNS];
 
@@ -65,11 +62,11 @@ static uct_iface_h open_iface(uct_md_h md, uct_worker_h worker,
                               const char *port)
 {
     uct_iface_params_t params = {
-        .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                UCT_IFACE_PARAM_FIELD_DEVICE,
+        .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                      UCT_IFACE_PARAM_FIELD_DEVICE,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = "dcx",
-        .mode.device.dev_name = port
+        .mode.device.dev_name = port,
     };
     uct_iface_config_t *config;
     uct_iface_h iface;
@@ -89,18 +86,20 @@ static uct_ep_h connect_to_self(uct_iface_h iface)
         .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
                       UCT_EP_PARAM_FIELD_IFACE_ADDR,
         .iface      = iface,
-        .dev_addr   = (uct_device_addr_t*)device,
-        .iface_addr = (uct_iface_addr_t*)address
+        .dev_addr   = (uct_device_addr_t *)device,
+        .iface_addr = (uct_iface_addr_t *)address,
     };
     uct_iface_attr_t attr;
     uct_ep_h ep;
 
     CHECK(uct_iface_query(iface, &attr));
     check((attr.device_addr_len <= sizeof(device)) &&
-          (attr.iface_addr_len <= sizeof(address)) ?
-          UCS_OK : UCS_ERR_BUFFER_TOO_SMALL, "addresses");
-    CHECK(uct_iface_get_device_address(iface, (uct_device_addr_t*)device));
-    CHECK(uct_iface_get_address(iface, (uct_iface_addr_t*)address));
+                  (attr.iface_addr_len <= sizeof(address)) ?
+              UCS_OK :
+              UCS_ERR_BUFFER_TOO_SMALL,
+          "addresses");
+    CHECK(uct_iface_get_device_address(iface, (uct_device_addr_t *)device));
+    CHECK(uct_iface_get_address(iface, (uct_iface_addr_t *)address));
     CHECK(uct_ep_create(&params, &ep));
     return ep;
 }
@@ -113,19 +112,19 @@ static uct_mem_h make_column(uct_iface_h iface, uct_worker_h worker,
         .address = (uintptr_t)first,
         .length  = sizeof(*first),
         .skip    = (COLUMNS - 1) * sizeof(*first),
-        .memh    = matrix
+        .memh    = matrix,
     };
     const uct_dcx_layout_params_t params = {
-        .access = UCT_MD_MEM_ACCESS_LOCAL_READ |
-                  UCT_MD_MEM_ACCESS_LOCAL_WRITE | UCT_MD_MEM_ACCESS_REMOTE_PUT,
+        .access = UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_LOCAL_WRITE |
+                  UCT_MD_MEM_ACCESS_REMOTE_PUT,
         .repeat = ROWS,
         .num    = 1,
-        .blocks = &block
+        .blocks = &block,
     };
     uct_mem_h column;
 
-    CHECK(uct_dcx_layout_create(iface, uct_dcx_layout_pieces(&params),
-                                &column));
+    CHECK(
+        uct_dcx_layout_create(iface, uct_dcx_layout_pieces(&params), &column));
     CHECK(uct_dcx_layout_set(column, &params));
     while (uct_dcx_layout_test(column) == UCS_INPROGRESS) {
         uct_worker_progress(worker);
@@ -160,7 +159,7 @@ static void put_column(uct_ep_h ep, uct_iface_h iface, uct_worker_h worker,
         .buffer = NULL,
         .length = ROWS * sizeof(double),
         .memh   = column,
-        .count  = 1
+        .count  = 1,
     };
     ucs_status_t status;
 
@@ -202,8 +201,8 @@ int main(int argc, char **argv)
     md        = open_md(component, port);
     CHECK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &async));
     CHECK(uct_worker_create(async, UCS_THREAD_MODE_SINGLE, &worker));
-    iface     = open_iface(md, worker, port);
-    ep        = connect_to_self(iface);
+    iface = open_iface(md, worker, port);
+    ep    = connect_to_self(iface);
 
     for (i = 0; i < ROWS; i++) {
         from[i][5] = i + 1;

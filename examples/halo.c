@@ -46,24 +46,24 @@ enum {
 
 /* A face, or the ghost cells of a side */
 struct face {
-    int       first[3]; /* first cell, counted with the ghost cells */
-    int       n[3];
-    uint64_t  access;
-    uct_mem_h rows;     /* lower layout */
-    uct_mem_h memh;     /* upper layout: the face */
+    int first[3]; /* first cell, counted with the ghost cells */
+    int n[3];
+    uint64_t access;
+    uct_mem_h rows; /* lower layout */
+    uct_mem_h memh; /* upper layout: the face */
 };
 
 struct halo {
-    MPI_Comm          comm;
-    struct net        net;
-    struct box        box;
-    uct_mem_h         memh[2];         /* memory of box.cells */
-    struct face       face[SIDES];     /* source of each side's put */
-    struct face       ghost[2][SIDES]; /* target of each side's put, in
+    MPI_Comm comm;
+    struct net net;
+    struct box box;
+    uct_mem_h memh[2];           /* memory of box.cells */
+    struct face face[SIDES];     /* source of each side's put */
+    struct face ghost[2][SIDES]; /* target of each side's put, in
                                         * box.cells */
-    uct_ep_h          ep[SIDES];
-    uct_rkey_bundle_t rkey[2][SIDES];  /* keys of the neighbours' ghost cells */
-    int               arrived[SIDES];  /* number of steps whose ghost cells have
+    uct_ep_h ep[SIDES];
+    uct_rkey_bundle_t rkey[2][SIDES]; /* keys of the neighbours' ghost cells */
+    int arrived[SIDES];               /* number of steps whose ghost cells have
                                         * arrived */
 };
 
@@ -74,10 +74,12 @@ static void layout_create(struct net *net, uct_mem_h *memh, size_t pieces)
     ucs_status_t status = uct_dcx_layout_create(net->iface, pieces, memh);
     char what[120];
 
-    snprintf(what, sizeof(what), "a face of %zu pieces: set "
-             "UCX_DCX_UMR_MAX_ENTRIES to as many, or take more ranks", pieces);
-    check(status, (status == UCS_ERR_EXCEEDS_LIMIT) ? what :
-                                                      "uct_dcx_layout_create");
+    snprintf(what, sizeof(what),
+             "a face of %zu pieces: set "
+             "UCX_DCX_UMR_MAX_ENTRIES to as many, or take more ranks",
+             pieces);
+    check(status,
+          (status == UCS_ERR_EXCEEDS_LIMIT) ? what : "uct_dcx_layout_create");
 }
 
 /* Sets a handle to 'repeat' blocks; creates the handle if it is NULL. */
@@ -88,7 +90,7 @@ static void layout_set(struct net *net, uct_mem_h *memh, uint64_t access,
         .access = access,
         .repeat = repeat,
         .num    = 1,
-        .blocks = &block
+        .blocks = &block,
     };
     ucs_status_t status;
 
@@ -124,7 +126,7 @@ static void face_point(struct halo *halo, struct face *face, int which)
         .address = (uintptr_t)&box->cells[which][face->first[2]],
         .length  = face->n[2] * sizeof(double),
         .skip    = (box->size[2] - face->n[2]) * sizeof(double),
-        .memh    = halo->memh[which]
+        .memh    = halo->memh[which],
     };
 
     layout_set(&halo->net, &face->rows, face->access,
@@ -144,7 +146,7 @@ static void face_open(struct halo *halo, struct face *face, int which)
     uct_dcx_block_t block = {
         .address = (face->first[0] * y + face->first[1]) * row,
         .length  = face->n[1] * row,
-        .skip    = (y - face->n[1]) * row
+        .skip    = (y - face->n[1]) * row,
     };
 
     face_point(halo, face, which);
@@ -167,7 +169,7 @@ static struct face face_of(const struct box *box, int side, int is_ghost)
     struct face face = {
         .first  = {1, 1, 1},
         .n      = {box->n[0], box->n[1], box->n[2]},
-        .access = is_ghost ? UCT_MD_MEM_ACCESS_REMOTE_PUT : 0
+        .access = is_ghost ? UCT_MD_MEM_ACCESS_REMOTE_PUT : 0,
     };
 
     face.n[d]     = 1;
@@ -184,7 +186,7 @@ static ucs_status_t halo_arrived(void *arg, void *data, size_t length,
 
     (void)length;
     (void)flags;
-    halo->arrived[*(const uint64_t*)data]++;
+    halo->arrived[*(const uint64_t *)data]++;
     return UCS_OK;
 }
 
@@ -250,10 +252,10 @@ static void halo_put(struct halo *halo, int side, int b)
 {
     const uct_mem_h memh = halo->face[side].memh;
     const uct_iov_t iov  = {
-        .buffer = NULL,
-        .length = uct_dcx_layout_length(memh),
-        .memh   = memh,
-        .count  = 1
+         .buffer = NULL,
+         .length = uct_dcx_layout_length(memh),
+         .memh   = memh,
+         .count  = 1,
     };
     ucs_status_t status;
 
@@ -364,7 +366,7 @@ static void halo_divide(struct halo *halo, const int *whole, int *ranks)
               "a box of fewer cells than ranks");
         halo->box.first[d] = (long)whole[d] * place[d] / ranks[d];
         halo->box.n[d]     = (long)whole[d] * (place[d] + 1) / ranks[d] -
-                             halo->box.first[d];
+                         halo->box.first[d];
     }
 }
 

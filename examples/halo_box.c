@@ -49,7 +49,7 @@ void box_init(struct box *box, const int *whole)
         for (y = 1; y <= box->n[1]; y++) {
             for (z = 1; z <= box->n[2]; z++) {
                 box->cells[0][at(box->size, x, y, z)] =
-                        initial(at_whole(box, whole, x, y, z));
+                    initial(at_whole(box, whole, x, y, z));
             }
         }
     }

@@ -7,9 +7,9 @@
 
 /* A rank's part of the whole box. z runs fastest. */
 struct box {
-    int    first[3];  /* first cell in the whole box */
-    int    n[3];      /* number of cells */
-    int    size[3];   /* number with ghost cells: n + 2 */
+    int first[3];     /* first cell in the whole box */
+    int n[3];         /* number of cells */
+    int size[3];      /* number with ghost cells: n + 2 */
     double *cells[2]; /* before and after a step, alternating */
 };
 

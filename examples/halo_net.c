@@ -40,11 +40,11 @@ static uct_component_h net_find(const char *name)
 void net_open(struct net *net, const char *port)
 {
     uct_iface_params_t params = {
-        .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                UCT_IFACE_PARAM_FIELD_DEVICE,
+        .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                      UCT_IFACE_PARAM_FIELD_DEVICE,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = "dcx",
-        .mode.device.dev_name = port
+        .mode.device.dev_name = port,
     };
     uct_md_config_t *md_config;
     uct_iface_config_t *config;
@@ -55,8 +55,8 @@ void net_open(struct net *net, const char *port)
     CHECK(uct_md_config_read(net->component, NULL, NULL, &md_config));
     CHECK(uct_md_open(net->component, adapter, md_config, &net->md));
     uct_config_release(md_config);
-    CHECK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                   &net->async));
+    CHECK(
+        ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &net->async));
     CHECK(uct_worker_create(net->async, UCS_THREAD_MODE_SINGLE, &net->worker));
     CHECK(uct_md_iface_config_read(net->md, "dcx", NULL, NULL, &config));
     CHECK(uct_iface_open(net->md, net->worker, &params, config, &net->iface));
@@ -90,13 +90,13 @@ void net_connect(struct net *net, MPI_Comm comm, uct_ep_h *eps, int count)
     theirs = alloc(count * length);
     CHECK(uct_iface_get_device_address(net->iface, (uct_device_addr_t *)mine));
     CHECK(uct_iface_get_address(
-            net->iface, (uct_iface_addr_t *)(mine + attr.device_addr_len)));
+        net->iface, (uct_iface_addr_t *)(mine + attr.device_addr_len)));
     MPI_Neighbor_allgather(mine, length, MPI_BYTE, theirs, length, MPI_BYTE,
                            comm);
     for (i = 0; i < count; i++) {
-        params.dev_addr   = (uct_device_addr_t *)(theirs + i * length);
-        params.iface_addr = (uct_iface_addr_t *)(theirs + i * length +
-                                                 attr.device_addr_len);
+        params.dev_addr = (uct_device_addr_t *)(theirs + i * length);
+        params.iface_addr =
+            (uct_iface_addr_t *)(theirs + i * length + attr.device_addr_len);
         CHECK(uct_ep_create(&params, &eps[i]));
     }
     free(theirs);

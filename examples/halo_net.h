@@ -12,11 +12,11 @@
 #define CHECK(_call) check((_call), #_call)
 
 struct net {
-    uct_component_h     component;
-    uct_md_h            md;
+    uct_component_h component;
+    uct_md_h md;
     ucs_async_context_t *async;
-    uct_worker_h        worker;
-    uct_iface_h         iface;
+    uct_worker_h worker;
+    uct_iface_h iface;
 };
 
 /* Ends all ranks if 'status' is an error. */

@@ -14,21 +14,21 @@
 /* Ctrl segment, opmod_idx_opcode: 31..24 opmod, 23..8 WQE index, 7..0 opcode
  * (struct mlx5_wqe_ctrl_seg). Ctrl segment, qpn_ds: 31..8 QPN, 5..0 size of the
  * WQE in 16-byte units. */
-#define PRM_CTRL_OPCODE  0x000000ffu
-#define PRM_CTRL_IDX     0x00ffff00u
-#define PRM_CTRL_DS      0x0000003fu
-#define PRM_CTRL_QPN     0xffffff00u
+#define PRM_CTRL_OPCODE 0x000000ffu
+#define PRM_CTRL_IDX    0x00ffff00u
+#define PRM_CTRL_DS     0x0000003fu
+#define PRM_CTRL_QPN    0xffffff00u
 
 /* Byte fm_ce_se of the ctrl segment. mlx5dv.h declares the values for users
  * (MLX5_WQE_CTRL_CQ_UPDATE 2<<2, SOLICITED 1<<1, FENCE 4<<5,
  * INITIATOR_SMALL_FENCE 1<<5). */
-#define PRM_CTRL_SE      0x02
-#define PRM_CTRL_CE      0x0c
-#define PRM_CTRL_FM      0xe0
+#define PRM_CTRL_SE 0x02
+#define PRM_CTRL_CE 0x0c
+#define PRM_CTRL_FM 0xe0
 
 /* Extended ("masked") atomics: opmod holds the size of the operand as
  * log2(bytes) - 2 with bit 3 set (rdma-core providers/mlx5, UCX ib_mlx5.h). */
-#define PRM_OPMOD_EXT_ATOMIC(_log_size) (0x08 | ((_log_size) - 2))
+#define PRM_OPMOD_EXT_ATOMIC(_log_size) (0x08 | ((_log_size)-2))
 
 /* Operand of a masked 32-bit compare-and-swap. A 64-bit one takes two segments
  * (swap and compare, then the masks), a 64-bit fetch-and-add one (add data,
@@ -69,8 +69,8 @@ enum {
 };
 
 /* mlx5_wqe_tm_seg.flags */
-#define PRM_TM_SW_CNT       0x40 /* sw_cnt is valid */
-#define PRM_TM_CQE_REQ      0x80 /* requests a completion */
+#define PRM_TM_SW_CNT  0x40 /* sw_cnt is valid */
+#define PRM_TM_CQE_REQ 0x80 /* requests a completion */
 
 /* Header of a rendezvous request over DC, behind struct ibv_rvh: the DC target
  * of the requester (UCX 1.13, dc_mlx5.h, struct ibv_ravh) */
@@ -81,20 +81,20 @@ struct prm_ravh {
 };
 static_assert(sizeof(struct prm_ravh) == 16, "one octoword");
 
-#define PRM_RAVH_DCT        0x00ffffffu
+#define PRM_RAVH_DCT 0x00ffffffu
 
 /* mlx5_cqe64.app and .app_op (rdma-core, providers/mlx5/cq.c). app_info is the
  * index of the list entry. */
 #define PRM_CQE_APP_TAG_MATCHING 1
 enum {
-    PRM_CQE_TM_CONSUMED     = 0x1, /* matched; the data follows */
-    PRM_CQE_TM_EXPECTED     = 0x2, /* data of a matched message */
-    PRM_CQE_TM_UNEXPECTED   = 0x3,
-    PRM_CQE_TM_NO_TAG       = 0x4,
-    PRM_CQE_TM_APPEND       = 0x5,
-    PRM_CQE_TM_REMOVE       = 0x6,
-    PRM_CQE_TM_NOOP         = 0x7,
-    PRM_CQE_TM_CONSUMED_MSG = 0xa, /* matched, with its data */
+    PRM_CQE_TM_CONSUMED             = 0x1, /* matched; the data follows */
+    PRM_CQE_TM_EXPECTED             = 0x2, /* data of a matched message */
+    PRM_CQE_TM_UNEXPECTED           = 0x3,
+    PRM_CQE_TM_NO_TAG               = 0x4,
+    PRM_CQE_TM_APPEND               = 0x5,
+    PRM_CQE_TM_REMOVE               = 0x6,
+    PRM_CQE_TM_NOOP                 = 0x7,
+    PRM_CQE_TM_CONSUMED_MSG         = 0xa, /* matched, with its data */
     PRM_CQE_TM_CONSUMED_MSG_SW_RNDV = 0xb, /* matched; the program has to fetch
                                             * the data */
     PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* completed: no data follows */
@@ -104,9 +104,9 @@ enum {
  * 1.18, ib_mlx5.h, ib_mlx5.inl; the number of strides: libmlx5 of MLNX_OFED,
  * without the bits that are flags here). Bits 15..0: length; 28..16: number of
  * strides. wqe_counter is the index of the WQE. */
-#define PRM_CQE_MP_FIRST    0x20000000u /* first packet of its message */
-#define PRM_CQE_MP_LAST     0x40000000u
-#define PRM_CQE_MP_FILLER   0x80000000u /* skipped strides */
+#define PRM_CQE_MP_FIRST         0x20000000u /* first packet of its message */
+#define PRM_CQE_MP_LAST          0x40000000u
+#define PRM_CQE_MP_FILLER        0x80000000u /* skipped strides */
 #define PRM_CQE_MP_STRIDES_SHIFT 16
 
 /* --- CQE compression ------------------------------------------------------ */
@@ -124,18 +124,18 @@ enum {
 
 struct prm_mini_cqe {
     union {
-        __be32      rx_hash_result; /* format "hash" */
+        __be32 rx_hash_result; /* format "hash" */
         struct {
-            __be16  checksum;       /* format "checksum" */
-            __be16  stride_index;
+            __be16 checksum; /* format "checksum" */
+            __be16 stride_index;
         } recv;
         struct {
-            __be16  wqe_counter;
+            __be16 wqe_counter;
             uint8_t opcode;
             uint8_t reserved;
         } send;
     };
-    __be32          byte_cnt;
+    __be32 byte_cnt;
 };
 static_assert(sizeof(struct prm_mini_cqe) == 8, "eight in an entry");
 

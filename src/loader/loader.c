@@ -39,7 +39,7 @@ static void *loader_plugin_handle; /* once it is open */
 
 void ucs_load_modules(const char *framework, const char *modules,
                       void *init_once, unsigned flags)
-        __attribute__((visibility("default")));
+    __attribute__((visibility("default")));
 
 static void __attribute__((format(printf, 1, 2)))
 loader_error(const char *fmt, ...)
@@ -140,7 +140,8 @@ static int loader_check_version(void)
                  (version == NULL) ? "an unknown version" : version,
                  (dladdr(version, &info) && (info.dli_fname != NULL) &&
                   ucx_home_is_missed(info.dli_fname)) ?
-                 "put " DCX_UCX_LIBDIR " first in LD_LIBRARY_PATH, or " : "");
+                     "put " DCX_UCX_LIBDIR " first in LD_LIBRARY_PATH, or " :
+                     "");
     return -EINVAL;
 }
 

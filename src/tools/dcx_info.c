@@ -68,13 +68,13 @@ static int info_other_ucx(const struct info_args *args,
 static int info_look(char **argv)
 {
     static const char *const places[] = {
-            "/" INFO_LOOK, "/../" DCX_LIBSUB "/dcx/" INFO_LOOK, NULL};
+        "/" INFO_LOOK, "/../" DCX_LIBSUB "/dcx/" INFO_LOOK, NULL};
     char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 64);
     char *slash;
 
     path[(length < 0) ? 0 : length] = '\0';
-    slash = strrchr(path, '/');
+    slash                           = strrchr(path, '/');
     for (unsigned i = 0; (slash != NULL) && (places[i] != NULL); i++) {
         strcpy(slash, places[i]);
         execv(path, argv);

@@ -16,7 +16,7 @@
 
 /* The data that both processes exchange first */
 struct perf_hello {
-    char                version[16];
+    char version[16];
     struct perf_address address;
 };
 
@@ -27,7 +27,7 @@ static void perf_meet(struct perf_boot *boot, const struct perf_args *args)
         perf_boot_pmix_open(boot);
     } else {
         perf_boot_tcp_open(boot, args->host,
-                      (args->port == NULL) ? PERF_PORT : args->port);
+                           (args->port == NULL) ? PERF_PORT : args->port);
     }
 }
 
@@ -38,8 +38,9 @@ static void perf_connect(struct perf_uct *uct, const struct perf_boot *boot)
     perf_uct_address(uct, &mine.address);
     boot->swap(&mine, &theirs, sizeof(mine));
     if (memcmp(mine.version, theirs.version, sizeof(mine.version))) {
-        perf_fail("the other process is dcx_perf %.16s, this one is "
-                  DCX_VERSION, theirs.version);
+        perf_fail(
+            "the other process is dcx_perf %.16s, this one is " DCX_VERSION,
+            theirs.version);
     }
     perf_uct_connect(uct, &theirs.address);
 }

@@ -41,9 +41,8 @@ static const struct selftest_probe selftest_probes[] = {
      .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=db"}},
     {"mmio_bf", "WQEs by BlueFlame", "set UCX_DCX_MMIO_MODE=db",
      .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=bf_post"}},
-    {"mmio_bf_mt", "WQEs by BlueFlame, for threads",
-     "set UCX_DCX_MMIO_MODE=db", .run = selftest_post_sizes,
-     .options = {"UCX_DCX_MMIO_MODE=bf_post_mt"}},
+    {"mmio_bf_mt", "WQEs by BlueFlame, for threads", "set UCX_DCX_MMIO_MODE=db",
+     .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=bf_post_mt"}},
     {"messages", "messages of each size", "dcx does not work here",
      .run = selftest_messages},
     {"order", "a flush is complete behind large gets",
@@ -71,8 +70,8 @@ static const struct selftest_probe selftest_probes[] = {
      .run = selftest_list20},
     {"list53", "a layout of 53 pieces", SELFTEST_NO_UMR,
      .run = selftest_list53},
-    {"list1024", "a layout of 1,024 pieces",
-     SELFTEST_NO_UMR, .run = selftest_list1024},
+    {"list1024", "a layout of 1,024 pieces", SELFTEST_NO_UMR,
+     .run = selftest_list1024},
     {"inline52", "52 pieces within a WQE",
      "dcx puts 20 there, and the rest into memory", .run = selftest_inline52,
      .claims = SELFTEST_CLAIM(INLINE)},
@@ -121,9 +120,9 @@ static const struct selftest_probe selftest_probes[] = {
     {"wire_strict", "bandwidth without relaxed ordering of PCIe",
      "large transfers are of no use", .run = selftest_bandwidth,
      .options = {SELFTEST_STRICT}, .needs_peer = true},
-    {"wire_relaxed", "bandwidth with it",
-     "set UCX_DCX_PCI_RELAXED_ORDERING=n", .run = selftest_bandwidth,
-     .options = {SELFTEST_RELAXED}, .needs_peer = true},
+    {"wire_relaxed", "bandwidth with it", "set UCX_DCX_PCI_RELAXED_ORDERING=n",
+     .run = selftest_bandwidth, .options = {SELFTEST_RELAXED},
+     .needs_peer = true},
     {"wire_invalidation", "the peer's memory, taken back, is out of reach",
      SELFTEST_NO_KSM, .run = selftest_invalidation, .needs_peer = true},
     {"wire_lists", "layouts of 4 to 1,024 pieces of the peer's memory",
@@ -141,7 +140,7 @@ static const struct selftest_probe selftest_probes[] = {
     {"wire_tm_own_keys", "tags: the key it fetches with (wire_tm_key)",
      "leave UCX_DCX_TM_COMMON_KEY=y", .run = selftest_tm_own_keys,
      .options = {SELFTEST_OWN_KEYS}, .needs_peer = true},
-    {.name = NULL}
+    {.name = NULL},
 };
 
 /* Calls that a target in another process serves */
@@ -155,7 +154,7 @@ static const selftest_serve_t selftest_calls[SELFTEST_OPS] = {
     [SELFTEST_MESSAGE]   = selftest_serve_message,
     [SELFTEST_FENCES]    = selftest_serve_fences,
     [SELFTEST_RECV]      = selftest_serve_recv,
-    [SELFTEST_RECV_TEST] = selftest_serve_recv_test
+    [SELFTEST_RECV_TEST] = selftest_serve_recv_test,
 };
 
 /* --- arguments ------------------------------------------------------------ */
@@ -165,11 +164,11 @@ struct selftest_args {
     const char *probe;  /* to run in this process, or NULL */
     const char *host;   /* of the peer, or NULL */
     const char *port;
-    unsigned    timeout; /* seconds of a probe */
-    int         serve;   /* see struct selftest_how */
-    bool        listens;
-    bool        any_driver;
-    bool        is_list;
+    unsigned timeout; /* seconds of a probe */
+    int serve;        /* see struct selftest_how */
+    bool listens;
+    bool any_driver;
+    bool is_list;
 };
 
 static void selftest_usage(void)
@@ -211,7 +210,7 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
         {"probe", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0}
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -220,19 +219,44 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
     args->port    = PERF_PORT;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
-        case 'd': args->device = optarg; break;
-        case 'o': args->output = optarg; break;
-        case 'a': args->any_driver = true; break;
-        case 'l': args->is_list = true; break;
-        case 'L': args->listens = true; break;
-        case 'r': args->host = optarg; break;
-        case 'P': args->port = optarg; break;
-        case 's': args->serve = atoi(optarg); break;
-        case 'p': args->probe = optarg; break;
-        case 't': args->timeout = strtoul(optarg, NULL, 10); break;
-        case 'h': selftest_usage(); exit(PERF_GOOD);
-        case 'v': puts("dcx_selftest (dcx) " DCX_VERSION); exit(PERF_GOOD);
-        default: exit(PERF_USAGE);
+        case 'd':
+            args->device = optarg;
+            break;
+        case 'o':
+            args->output = optarg;
+            break;
+        case 'a':
+            args->any_driver = true;
+            break;
+        case 'l':
+            args->is_list = true;
+            break;
+        case 'L':
+            args->listens = true;
+            break;
+        case 'r':
+            args->host = optarg;
+            break;
+        case 'P':
+            args->port = optarg;
+            break;
+        case 's':
+            args->serve = atoi(optarg);
+            break;
+        case 'p':
+            args->probe = optarg;
+            break;
+        case 't':
+            args->timeout = strtoul(optarg, NULL, 10);
+            break;
+        case 'h':
+            selftest_usage();
+            exit(PERF_GOOD);
+        case 'v':
+            puts("dcx_selftest (dcx) " DCX_VERSION);
+            exit(PERF_GOOD);
+        default:
+            exit(PERF_USAGE);
         }
     }
     if ((args->timeout == 0) || (args->timeout > SELFTEST_TIMEOUT_MAX)) {
@@ -287,14 +311,14 @@ static void selftest_list(void)
 /* --- all of them ---------------------------------------------------------- */
 struct selftest {
     const struct selftest_args *args;
-    char                        device[PERF_DEVICE_MAX];
-    uct_dcx_profile_id_t        id;
-    char                        results[SELFTEST_TEXT]; /* for the profile */
-    char                        folder[32];
-    char                        claim[64]; /* path of a probe's profile */
-    unsigned                    counts[SELFTEST_NUM];
-    bool                        has_devx;
-    int                         peer; /* connection to the peer, if any */
+    char device[PERF_DEVICE_MAX];
+    uct_dcx_profile_id_t id;
+    char results[SELFTEST_TEXT]; /* for the profile */
+    char folder[32];
+    char claim[64]; /* path of a probe's profile */
+    unsigned counts[SELFTEST_NUM];
+    bool has_devx;
+    int peer; /* connection to the peer, if any */
 };
 
 static void selftest_print_lines(const char *text)
@@ -315,7 +339,7 @@ static void selftest_report(struct selftest *test,
         [SELFTEST_PASS]    = {"PASS", "pass"},
         [SELFTEST_FAIL]    = {"FAIL", "fail"},
         [SELFTEST_REFUSED] = {"REFUSED", "refused"},
-        [SELFTEST_NOT_RUN] = {"NOT RUN", "not_run"}
+        [SELFTEST_NOT_RUN] = {"NOT RUN", "not_run"},
     };
     size_t length = strlen(test->results);
 
@@ -377,8 +401,9 @@ static bool selftest_begin(struct selftest *test)
             strcpy(test->id.driver, "any");
         }
         printf("# dcx_selftest " DCX_VERSION ", %s: part %u, PSID %s, firmware "
-               "%s, kernel %s\n", test->device, test->id.part, test->id.psid,
-               test->id.firmware, test->id.driver);
+               "%s, kernel %s\n",
+               test->device, test->id.part, test->id.psid, test->id.firmware,
+               test->id.driver);
         report.values[0] = '\0';
     }
     selftest_report(test, probe, &report);
@@ -454,7 +479,7 @@ static void selftest_make_folders(const char *path)
 
     snprintf(folder, sizeof(folder), "%s", path);
     for (char *slash = strchr(folder + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
+         slash       = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(folder, 0755);
         *slash = '/';
@@ -468,7 +493,8 @@ static void selftest_save(const struct selftest *test)
     if (!test->has_devx) {
         printf("# no profile is written: %s was opened without DEVX, and a "
                "profile would switch off for good what needs it; dcx_info and "
-               "docs/hardware.md (UCTX_EN) say more\n", test->device);
+               "docs/hardware.md (UCTX_EN) say more\n",
+               test->device);
         return;
     }
     if (test->args->output != NULL) {
@@ -512,7 +538,10 @@ static int selftest_test(const struct selftest_args *args)
     }
     selftest_goodbye(&test);
     return (test.counts[SELFTEST_FAIL] + test.counts[SELFTEST_REFUSED] +
-            test.counts[SELFTEST_NOT_RUN] == 0) ? PERF_GOOD : PERF_BAD;
+                test.counts[SELFTEST_NOT_RUN] ==
+            0) ?
+               PERF_GOOD :
+               PERF_BAD;
 }
 
 int main(int argc, char **argv)

@@ -10,26 +10,28 @@
 
 static void info_args_usage(FILE *out)
 {
-    fputs("Usage: dcx_info [--json] [DEVICE]\n"
-          "       dcx_info --why [--json] [NAME=VALUE...]\n"
-          "       dcx_info --versions [--json]\n"
-          "       dcx_info --help | --version\n"
-          "\n"
-          "Shows, for each RDMA device and port, what the dcx transport needs "
-          "of it and what\n"
-          "it found, with the variable that governs it. Lines with a '!' say "
-          "why dcx cannot\n"
-          "use a device or port, or which version is not what dcx needs.\n"
-          "\n"
-          "  --why     say why UCX does not use dcx, and how to mend that; the "
-          "arguments\n"
-          "            are variables to set for it\n"
-          "  --versions\n"
-          "            show the versions of what dcx works with, and no device\n"
-          "  --json    the same as JSON\n"
-          "  -h, --help\n"
-          "            print this text and exit\n"
-          "  --version print the version and exit\n", out);
+    fputs(
+        "Usage: dcx_info [--json] [DEVICE]\n"
+        "       dcx_info --why [--json] [NAME=VALUE...]\n"
+        "       dcx_info --versions [--json]\n"
+        "       dcx_info --help | --version\n"
+        "\n"
+        "Shows, for each RDMA device and port, what the dcx transport needs "
+        "of it and what\n"
+        "it found, with the variable that governs it. Lines with a '!' say "
+        "why dcx cannot\n"
+        "use a device or port, or which version is not what dcx needs.\n"
+        "\n"
+        "  --why     say why UCX does not use dcx, and how to mend that; the "
+        "arguments\n"
+        "            are variables to set for it\n"
+        "  --versions\n"
+        "            show the versions of what dcx works with, and no device\n"
+        "  --json    the same as JSON\n"
+        "  -h, --help\n"
+        "            print this text and exit\n"
+        "  --version print the version and exit\n",
+        out);
 }
 
 static bool info_args_take(int option, struct info_args *args)
@@ -55,12 +57,9 @@ static bool info_args_take(int option, struct info_args *args)
 void info_args_parse(int argc, char **argv, struct info_args *args)
 {
     static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},
-        {"why", no_argument, NULL, 'w'},
-        {"versions", no_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0}
+        {"json", no_argument, NULL, 'j'},     {"why", no_argument, NULL, 'w'},
+        {"versions", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},  {NULL, 0, NULL, 0},
     };
     int option;
 

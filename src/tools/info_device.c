@@ -32,13 +32,13 @@
 
 /* A device under examination */
 struct info_device {
-    struct ibv_device            *ibdev;
-    struct info_report           *report;
-    struct info_part             *part;
-    uct_dcx_md_t                  md;     /* only its device is used */
+    struct ibv_device *ibdev;
+    struct info_report *report;
+    struct info_part *part;
+    uct_dcx_md_t md; /* only its device is used */
     const uct_dcx_iface_config_t *config;
-    const uct_dcx_md_config_t    *md_config;
-    const uct_dcx_view_config_t  *views;  /* NULL: there are none */
+    const uct_dcx_md_config_t *md_config;
+    const uct_dcx_view_config_t *views; /* NULL: there are none */
 };
 
 static const char *info_yes_no(bool yes)
@@ -57,13 +57,14 @@ static void info_driver(struct info_device *dev)
 
     snprintf(path, sizeof(path), "%.*s/device/driver", PATH_MAX - 16,
              dev->ibdev->ibdev_path);
-    length         = readlink(path, target, sizeof(target) - 1);
+    length                     = readlink(path, target, sizeof(target) - 1);
     target[ucs_max(length, 0)] = '\0';
-    name           = strrchr(target, '/');
+    name                       = strrchr(target, '/');
     info_row_found(row, "%s", (name == NULL) ? "unknown" : name + 1);
     info_row_needs(row, "mlx5_core");
     if (!uct_dcx_device_is_mlx5(dev->ibdev)) {
-        info_row_bad(dev->part, row, "it is not an mlx5 device; only these "
+        info_row_bad(dev->part, row,
+                     "it is not an mlx5 device; only these "
                      "have the DC transport");
     }
 }
@@ -114,16 +115,19 @@ static void info_transport(struct info_device *dev)
     }
 
     row = info_part_add(dev->part, "timestamps", NULL);
-    info_row_found(row, "%s", !device->answers ? "unknown" :
-                              (device->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
-                              "real time" :
-                              (device->ts_format == PRM_TS_FORMAT_BOTH) ?
-                              "both clocks" : "free running");
+    info_row_found(row, "%s",
+                   !device->answers ? "unknown" :
+                   (device->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
+                                      "real time" :
+                   (device->ts_format == PRM_TS_FORMAT_BOTH) ? "both clocks" :
+                                                               "free running");
     info_row_needs(row, "any");
 
     row = info_part_add(dev->part, "DEVX", "UCX_DCX_DEVX");
-    info_row_found(row, "%s", !device->has_devx ? "no" :
-                   device->answers ? "yes" : "yes, answers no questions");
+    info_row_found(row, "%s",
+                   !device->has_devx ? "no" :
+                   device->answers   ? "yes" :
+                                       "yes, answers no questions");
     info_row_needs(row, "optional");
 }
 
@@ -162,8 +166,7 @@ static void info_atomics(struct info_device *dev)
     info_row_found(row, "%s", info_yes_no(device->has_relaxed));
     info_row_needs(row, "for gets to some hosts");
 
-    row = info_part_add(dev->part, "short address vector",
-                        "UCX_DCX_DEVX");
+    row = info_part_add(dev->part, "short address vector", "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->compact_av));
     info_row_needs(row, "for shorter WQEs");
 }
@@ -172,13 +175,12 @@ static void info_atomics(struct info_device *dev)
 static void info_streams(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
-    const uct_dcx_policy_t *policy       =
-            uct_dcx_policy_get(config->tx.policy);
-    unsigned count       = (dev->md.dev.log_streams == 0) ? 0 :
-                           1u << dev->md.dev.log_streams;
-    struct info_row *row = info_part_add(dev->part, "DCI streams",
-                                         (count == 0) ? "UCX_DCX_TX_POLICY" :
-                                         "UCX_DCX_NUM_DCI_STREAMS");
+    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
+    const uint8_t log_streams      = dev->md.dev.log_streams;
+    unsigned count                 = (log_streams == 0) ? 0 : 1u << log_streams;
+    const char *option             = (count == 0) ? "UCX_DCX_TX_POLICY" :
+                                                    "UCX_DCX_NUM_DCI_STREAMS";
+    struct info_row *row = info_part_add(dev->part, "DCI streams", option);
 
     if (count == 0) {
         info_row_found(row, "no");
@@ -194,13 +196,17 @@ static void info_streams(struct info_device *dev)
 
     info_row_needs(row, "%u", config->tx.num_streams);
     if (count == 0) {
-        if (info_row_bad(dev->part, row, "UCX_DCX_TX_POLICY=%s needs DCI "
-                         "streams, and the device has none", policy->name)) {
+        if (info_row_bad(dev->part, row,
+                         "UCX_DCX_TX_POLICY=%s needs DCI "
+                         "streams, and the device has none",
+                         policy->name)) {
             info_part_mend(dev->part, "unset UCX_DCX_TX_POLICY");
         }
     } else if ((count < config->tx.num_streams) &&
-               info_row_bad(dev->part, row, "the device has %u DCI "
-                            "streams; lower UCX_DCX_NUM_DCI_STREAMS", count)) {
+               info_row_bad(dev->part, row,
+                            "the device has %u DCI "
+                            "streams; lower UCX_DCX_NUM_DCI_STREAMS",
+                            count)) {
         info_part_mend(dev->part, "export UCX_DCX_NUM_DCI_STREAMS=%u", count);
     }
 }
@@ -208,10 +214,10 @@ static void info_streams(struct info_device *dev)
 static void info_tagged_buffers(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
-    const unsigned wanted = uct_dcx_sizes_num_tags(config);
-    const unsigned max    = info_max_tags(&dev->md.dev, config);
-    struct info_row *row  = info_part_add(dev->part, "tagged buffers",
-                                          "UCX_DCX_TM_LIST_SIZE");
+    const unsigned wanted                = uct_dcx_sizes_num_tags(config);
+    const unsigned max                   = info_max_tags(&dev->md.dev, config);
+    struct info_row *row = info_part_add(dev->part, "tagged buffers",
+                                         "UCX_DCX_TM_LIST_SIZE");
 
     info_row_found(row, "%u", max);
     if ((config->tm.enable != UCS_YES) ||
@@ -221,9 +227,10 @@ static void info_tagged_buffers(struct info_device *dev)
     }
 
     info_row_needs(row, "%u", wanted);
-    if ((max < wanted) &&
-        info_row_bad(dev->part, row, "the device takes %u tagged buffers; "
-                     "lower UCX_DCX_TM_LIST_SIZE", max)) {
+    if ((max < wanted) && info_row_bad(dev->part, row,
+                                       "the device takes %u tagged buffers; "
+                                       "lower UCX_DCX_TM_LIST_SIZE",
+                                       max)) {
         info_part_mend(dev->part, "export UCX_DCX_TM_LIST_SIZE=%u", max);
     }
 }
@@ -238,9 +245,10 @@ static void info_tags(struct info_device *dev)
 
     row = info_part_add(dev->part, "tag matching", "UCX_DCX_TM_ENABLE");
     info_row_found(row, "%s", info_yes_no(fault == NULL));
-    info_row_needs(row, "%s", (config->tm.enable == UCS_YES) ? "yes" :
-                              (config->tm.enable == UCS_NO) ? "not used" :
-                                                              "optional");
+    info_row_needs(row, "%s",
+                   (config->tm.enable == UCS_YES) ? "yes" :
+                   (config->tm.enable == UCS_NO)  ? "not used" :
+                                                    "optional");
     if ((config->tm.enable == UCS_YES) && (fault != NULL) &&
         info_row_bad(dev->part, row, "UCX_DCX_TM_ENABLE=y, and %s", fault)) {
         info_part_mend(dev->part, "export UCX_DCX_TM_ENABLE=try");
@@ -262,9 +270,11 @@ static void info_types(struct info_device *dev)
     }
 
     row = info_part_add(dev->part, "views", "UCX_DCX_TYPES");
-    info_row_found(row, "%s", info_yes_no(device->umr.has_keys && device->has_devx));
-    info_row_needs(row, "%s", (dev->views->types == UCS_NO) ?
-                              "not used" : "for derived data types");
+    info_row_found(row, "%s",
+                   info_yes_no(device->umr.has_keys && device->has_devx));
+    info_row_needs(row, "%s",
+                   (dev->views->types == UCS_NO) ? "not used" :
+                                                   "for derived data types");
 }
 
 /* Appends the depth of layouts, and the order behind a UMR. */
@@ -273,7 +283,7 @@ static void info_levels(struct info_device *dev)
     static const char *const fences[] = {
         [PRM_UMR_FENCE_STRONG] = "strong order",
         [PRM_UMR_FENCE_SMALL]  = "a small fence",
-        [PRM_UMR_FENCE_NONE]   = "nothing"
+        [PRM_UMR_FENCE_NONE]   = "nothing",
     };
     const uct_dcx_umr_caps_t *umr = &dev->md.dev.umr;
     struct info_row *row;
@@ -284,8 +294,9 @@ static void info_levels(struct info_device *dev)
     info_row_needs(row, "1 and more");
 
     row = info_part_add(dev->part, "behind a UMR", NULL);
-    info_row_found(row, "%s", (umr->fence <= PRM_UMR_FENCE_NONE) ?
-                              fences[umr->fence] : "unknown");
+    info_row_found(row, "%s",
+                   (umr->fence <= PRM_UMR_FENCE_NONE) ? fences[umr->fence] :
+                                                        "unknown");
     info_row_needs(row, "any");
 }
 
@@ -300,9 +311,9 @@ static void info_threshold(struct info_device *dev, const char *what,
     char text[32];
 
     if (threshold == UCT_DCX_THRESHOLD_COPY) {
-        value = ucs_min(value, uct_dcx_sizes_seg(dev->config,
-                                                 info_num_tags(&dev->md.dev,
-                                                               dev->config)));
+        value = ucs_min(
+            value, uct_dcx_sizes_seg(dev->config,
+                                     info_num_tags(&dev->md.dev, dev->config)));
     }
     info_row_found(row, "%s", ucs_memunits_to_str(value, text, sizeof(text)));
     info_row_needs(row, "%s",
@@ -351,11 +362,11 @@ static void info_layouts(struct info_device *dev)
     info_row_found(row, "%u", device->umr.max_klm);
     info_row_needs(row, "%u at most", config->umr_max_entries);
 
-    row = info_part_add(dev->part, "keys for layouts",
-                        "UCX_DCX_UMR_LAYOUTS");
+    row = info_part_add(dev->part, "keys for layouts", "UCX_DCX_UMR_LAYOUTS");
     info_row_found(row, "%d", device->attr.max_mr);
-    info_row_needs(row, "%u at most", UCT_DCX_KEY_SIZES *
-                   (config->umr_slots + config->umr_layouts));
+    info_row_needs(row, "%u at most",
+                   UCT_DCX_KEY_SIZES *
+                       (config->umr_slots + config->umr_layouts));
 }
 
 static void info_extras(struct info_device *dev)
@@ -384,9 +395,9 @@ static bool info_may_lock(struct info_device *dev, size_t size)
 
 static void info_memlock(struct info_device *dev)
 {
-    const unsigned tags  = info_num_tags(&dev->md.dev, dev->config);
-    const size_t needs   = uct_dcx_sizes_seg(dev->config, tags) *
-                           dev->config->rx.queue_len;
+    const unsigned tags = info_num_tags(&dev->md.dev, dev->config);
+    const size_t needs  = uct_dcx_sizes_seg(dev->config, tags) *
+                         dev->config->rx.queue_len;
     struct info_row *row = info_part_add(dev->part, "locked memory",
                                          "ulimit -l");
     char advice[INFO_TEXT_MAX];
@@ -400,8 +411,10 @@ static void info_memlock(struct info_device *dev)
     }
     info_row_needs(row, "%zu KiB and the program's", needs / 1024);
     if ((limit.rlim_cur < needs) && !info_may_lock(dev, needs) &&
-        info_row_bad(dev->part, row, "locked memory: the limit is %lu KiB, "
-                     "dcx needs %zu", limit.rlim_cur / 1024, needs / 1024)) {
+        info_row_bad(dev->part, row,
+                     "locked memory: the limit is %lu KiB, "
+                     "dcx needs %zu",
+                     limit.rlim_cur / 1024, needs / 1024)) {
         info_advise_limit('l', needs, advice);
         info_part_mend(dev->part, "%s", advice);
     }
@@ -443,7 +456,8 @@ static void info_no_access(struct info_device *dev)
     if ((fd < 0) && (errno == EACCES)) {
         info_row_found(row, "no");
         if (info_row_bad(dev->part, row, "no right to open %s", path)) {
-            info_part_mend(dev->part, "ask the administrator for the right to "
+            info_part_mend(dev->part,
+                           "ask the administrator for the right to "
                            "read and write %s (in a container: --device)",
                            path);
         }
@@ -507,9 +521,8 @@ static void info_options_read(void *options, ucs_config_field_t *table,
     }
 }
 
-static void
-info_subnet_check(const uct_dcx_md_config_t *config, uint64_t *subnet,
-                  struct info_report *report)
+static void info_subnet_check(const uct_dcx_md_config_t *config,
+                              uint64_t *subnet, struct info_report *report)
 {
     info_log_take();
     if (uct_dcx_site_subnet(&config->site, uct_dcx_component.md_config.table,
@@ -519,8 +532,8 @@ info_subnet_check(const uct_dcx_md_config_t *config, uint64_t *subnet,
 }
 
 /* Checks the ranges of values that could be parsed; sets the report's error. */
-static void
-info_options_check(uct_dcx_iface_config_t *config, struct info_report *report)
+static void info_options_check(uct_dcx_iface_config_t *config,
+                               struct info_report *report)
 {
     info_log_take();
     if (uct_dcx_config_check(config) != UCS_OK) {
@@ -559,7 +572,7 @@ int info_device_report(struct info_report *report, const char *name)
             .md.subnet = subnet,
             .config    = &config,
             .md_config = &md_config,
-            .views     = (info_views_table != NULL) ? &views : NULL
+            .views     = (info_views_table != NULL) ? &views : NULL,
         };
 
         if ((name == NULL) || !strcmp(name, ibv_get_device_name(list[i]))) {

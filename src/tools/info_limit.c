@@ -11,10 +11,10 @@
 
 /* A limit of the device, and the amount that is needed */
 struct info_need {
-    const char   *what;
-    const char   *variable;
+    const char *what;
+    const char *variable;
     unsigned long found, needs;
-    unsigned long fits;     /* a value of the variable that needs no more */
+    unsigned long fits; /* a value of the variable that needs no more */
 };
 
 static void info_limit(struct info_part *part, const struct info_need *need)
@@ -24,36 +24,37 @@ static void info_limit(struct info_part *part, const struct info_need *need)
     info_row_found(row, "%lu", need->found);
     info_row_needs(row, "%lu", need->needs);
     if ((need->found < need->needs) &&
-        info_row_bad(part, row, "%s: the device has %lu, dcx needs %lu: "
-                     "lower %s", need->what, need->found, need->needs,
-                     need->variable)) {
+        info_row_bad(part, row,
+                     "%s: the device has %lu, dcx needs %lu: "
+                     "lower %s",
+                     need->what, need->found, need->needs, need->variable)) {
         info_part_mend(part, "export %s=%lu", need->variable,
                        ucs_max(need->fits, 1));
     }
 }
 
-static void
-info_send_limits(struct info_part *part, const struct ibv_device_attr *attr,
-                 const uct_dcx_iface_config_t *config,
-                 const uct_dcx_sizes_t *sizes)
+static void info_send_limits(struct info_part *part,
+                             const struct ibv_device_attr *attr,
+                             const uct_dcx_iface_config_t *config,
+                             const uct_dcx_sizes_t *sizes)
 {
     uct_dcx_iface_config_t fewer = *config;
     struct info_need queue       = {
-        .what     = "send queue, WQEBBs",
-        .variable = "UCX_DCX_TX_QUEUE_LEN",
-        .found    = attr->max_qp_wr,
-        .needs    = sizes->num_bb
+              .what     = "send queue, WQEBBs",
+              .variable = "UCX_DCX_TX_QUEUE_LEN",
+              .found    = attr->max_qp_wr,
+              .needs    = sizes->num_bb,
     };
-    struct info_need cqes        = {
+    struct info_need cqes = {
         .what     = "send completions",
         .variable = "UCX_DCX_TX_QUEUE_LEN",
         .found    = attr->max_cqe,
-        .needs    = sizes->tx_cqes
+        .needs    = sizes->tx_cqes,
     };
-    uct_dcx_sizes_t smaller      = *sizes;
+    uct_dcx_sizes_t smaller = *sizes;
 
-    while ((fewer.tx.queue_len > 1) && ((smaller.num_bb > queue.found) ||
-                                        (smaller.tx_cqes > cqes.found))) {
+    while ((fewer.tx.queue_len > 1) &&
+           ((smaller.num_bb > queue.found) || (smaller.tx_cqes > cqes.found))) {
         fewer.tx.queue_len /= 2;
         uct_dcx_sizes_init(&smaller, &fewer);
     }
@@ -63,9 +64,10 @@ info_send_limits(struct info_part *part, const struct ibv_device_attr *attr,
     info_limit(part, &cqes);
 }
 
-static void
-info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
-                 const uct_dcx_iface_config_t *config, unsigned num_tags)
+static void info_recv_limits(struct info_part *part,
+                             const struct ibv_device_attr *attr,
+                             const uct_dcx_iface_config_t *config,
+                             unsigned num_tags)
 {
     uct_dcx_sizes_t sizes;
     unsigned long others;
@@ -73,12 +75,12 @@ info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
         .what     = "shared receive queue",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
         .found    = (attr->max_srq > 0) ? attr->max_srq_wr : 0,
-        .needs    = config->rx.queue_len
+        .needs    = config->rx.queue_len,
     };
-    struct info_need cqes  = {
+    struct info_need cqes = {
         .what     = "receive completions",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
-        .found    = attr->max_cqe
+        .found    = attr->max_cqe,
     };
 
     uct_dcx_sizes_init(&sizes, config);
@@ -105,24 +107,26 @@ unsigned info_num_tags(const uct_dcx_device_t *dev,
 {
     const unsigned least = (config->tm.enable == UCS_YES);
 
-    return (config->tm.enable == UCS_NO) ? 0 :
-           ucs_max(ucs_min(uct_dcx_sizes_num_tags(config),
-                           info_max_tags(dev, config)), least);
+    return (config->tm.enable == UCS_NO) ?
+               0 :
+               ucs_max(ucs_min(uct_dcx_sizes_num_tags(config),
+                               info_max_tags(dev, config)),
+                       least);
 }
 
 void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
                  const uct_dcx_iface_config_t *config)
 {
     const struct ibv_device_attr *attr = &dev->attr;
-    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
-    unsigned others      = uct_dcx_policy_num_dci(policy, config->tx.num_dci) +
-                           1 - config->tx.num_dci;
+    const uct_dcx_policy_t *policy     = uct_dcx_policy_get(config->tx.policy);
+    unsigned others = uct_dcx_policy_num_dci(policy, config->tx.num_dci) + 1 -
+                      config->tx.num_dci;
     struct info_need qps = {
         .what     = "queue pairs",
         .variable = "UCX_DCX_NUM_DCI",
         .found    = attr->max_qp,
         .needs    = config->tx.num_dci + others,
-        .fits     = (attr->max_qp > (int)others) ? attr->max_qp - others : 0
+        .fits     = (attr->max_qp > (int)others) ? attr->max_qp - others : 0,
     };
     uct_dcx_sizes_t sizes;
     struct info_row *row;

@@ -33,7 +33,8 @@ static int info_show(struct info_report *report, bool json)
         info_report_print(report, stdout);
     }
     return (info_report_usable(report) && (report->error[0] == '\0')) ?
-           INFO_GOOD : INFO_BAD;
+               INFO_GOOD :
+               INFO_BAD;
 }
 
 int main(int argc, char **argv)

@@ -43,8 +43,8 @@ static const char *info_mpi_find(const char *text, const char *key)
     return (at == NULL) ? NULL : at + strlen(key);
 }
 
-static void
-info_mpi_value(const char *text, const char *key, char *value, size_t max)
+static void info_mpi_value(const char *text, const char *key, char *value,
+                           size_t max)
 {
     const char *at = info_mpi_find(text, key);
 
@@ -135,7 +135,8 @@ static void info_mpi_ucx(enum info_mpi_kind kind, struct info_verdict *verdict)
     } else {
         info_blame(verdict, "MPICH %s was built for %s, without UCX",
                    mpi.version, mpi.device);
-        info_mend(verdict, "./configure --with-device=ch4:ucx, in the source of "
+        info_mend(verdict,
+                  "./configure --with-device=ch4:ucx, in the source of "
                   "MPICH");
     }
 }

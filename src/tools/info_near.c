@@ -22,8 +22,8 @@ extern char **environ;
 /* Returns the number of letters to change, add or remove, and of neighbours to
  * swap (optimal string alignment). Of long names, only the first INFO_NAME_MAX
  * letters count. */
-static unsigned
-info_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+static unsigned info_distance(const char *a, size_t a_length, const char *b,
+                              size_t b_length)
 {
     unsigned cost[INFO_NAME_MAX + 1][INFO_NAME_MAX + 1];
     const size_t rows    = ucs_min(a_length, INFO_NAME_MAX);
@@ -81,9 +81,9 @@ const char *info_near_dcx(const char *list, size_t *length)
 /* --- options -------------------------------------------------------------- */
 struct info_nearest {
     const char *name;
-    size_t      length;
-    unsigned    distance;
-    char        option[64];
+    size_t length;
+    unsigned distance;
+    char option[64];
 };
 
 /* Searches @fields and the tables in it. */
@@ -110,12 +110,12 @@ static void info_nearest_walk(struct info_nearest *nearest,
 
 /* Finds the nearest option. @variable: "UCX_DCX_NAME=VALUE", or one of the
  * transport dcx_view */
-static void
-info_nearest_find(struct info_nearest *nearest, const char *variable)
+static void info_nearest_find(struct info_nearest *nearest,
+                              const char *variable)
 {
     const char *name = variable + strlen(INFO_PREFIX);
 
-    name            += strncmp(name, "VIEW_", 5) ? 0 : 5;
+    name += strncmp(name, "VIEW_", 5) ? 0 : 5;
     nearest->name     = name;
     nearest->length   = strcspn(name, "=");
     nearest->distance = ucs_max(nearest->length / 3, 1) + 1;
@@ -140,11 +140,15 @@ void info_near_option(char *text, size_t max)
             continue;
         }
         if (nearest.option[0] == '\0') {
-            snprintf(text, max, "%.*s is no option: 'dcx-run ucx_info -cf' "
-                     "lists them", length, *variable);
+            snprintf(text, max,
+                     "%.*s is no option: 'dcx-run ucx_info -cf' "
+                     "lists them",
+                     length, *variable);
         } else {
-            snprintf(text, max, "%.*s is no option: is " INFO_PREFIX "%s "
-                     "meant?", length, *variable, nearest.option);
+            snprintf(text, max,
+                     "%.*s is no option: is " INFO_PREFIX "%s "
+                     "meant?",
+                     length, *variable, nearest.option);
         }
         return;
     }

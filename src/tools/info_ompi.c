@@ -131,7 +131,7 @@ void info_ompi(const struct info_report *report, struct info_verdict *verdict)
         info_ompi_mend("pml", "ucx", verdict);
     } else if (!info_ompi_allows("opal_common_ucx_tls", "pml_ucx_tls", "dcx")) {
         info_blame(verdict, "Open MPI takes UCX only for transports that it "
-                   "knows by name, opal_common_ucx_tls");
+                            "knows by name, opal_common_ucx_tls");
         info_ompi_mend("opal_common_ucx_tls", "any", verdict);
     }
 }

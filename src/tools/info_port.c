@@ -22,7 +22,7 @@ static void info_port_state(struct info_part *part,
     if (attr->state == IBV_PORT_INIT) {
         info_row_bad(part, row, "the port waits for a subnet manager");
         info_part_mend(part, "ask the administrator of the fabric for a subnet "
-                       "manager, on a switch or as opensm on one node");
+                             "manager, on a switch or as opensm on one node");
     } else if (attr->state != IBV_PORT_ACTIVE) {
         info_row_bad(part, row, "the port is down: %s",
                      is_roce ? "cable, or its network interface" :
@@ -46,7 +46,7 @@ static void info_port_path(struct info_part *part, const uct_dcx_port_t *port)
     inet_ntop(AF_INET6, port->gid.raw, gid, sizeof(gid));
     info_row_found(row, "%s", gid);
     info_row_needs(row, "index %u%s", port->gid_index,
-                   !uct_dcx_port_is_roce(port) ? "" :
+                   !uct_dcx_port_is_roce(port)              ? "" :
                    (port->gid_type == IBV_GID_TYPE_ROCE_V2) ? ", RoCE v2" :
                                                               ", RoCE v1");
 
@@ -56,8 +56,8 @@ static void info_port_path(struct info_part *part, const uct_dcx_port_t *port)
                    (port->pkey & 0x8000) ? "full" : "limited");
 
     row = info_part_add(part, "order of puts", "UCX_DCX_AR_ENABLE");
-    info_row_found(row, "%s, SL %u", port->is_ordered ? "kept" :
-                                                        "may be lost", port->sl);
+    info_row_found(row, "%s, SL %u", port->is_ordered ? "kept" : "may be lost",
+                   port->sl);
 
     row = info_part_add(part, "MTU", "UCX_DCX_PATH_MTU");
     info_row_found(row, "%u", 128u << port->attr.active_mtu);
@@ -112,12 +112,11 @@ void info_port_report(struct info_report *report, uct_dcx_md_t *md,
         return;
     }
     if (!uct_dcx_port_in_subnet(md, num, &attr)) {
-        info_row_bad(part, info_part_add(part, "subnet",
-                                         "UCX_DCX_SUBNET_PREFIX"),
+        info_row_bad(part,
+                     info_part_add(part, "subnet", "UCX_DCX_SUBNET_PREFIX"),
                      "the port is of another subnet than %s says",
-                     uct_dcx_site_variable(
-                             uct_dcx_component.md_config.table,
-                             "SUBNET_PREFIX"));
+                     uct_dcx_site_variable(uct_dcx_component.md_config.table,
+                                           "SUBNET_PREFIX"));
     } else {
         info_port_resolve(part, md, config);
     }

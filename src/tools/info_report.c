@@ -47,8 +47,8 @@ struct info_part *info_report_add(struct info_report *report, bool is_port,
     return part;
 }
 
-struct info_row *
-info_part_add(struct info_part *part, const char *what, const char *variable)
+struct info_row *info_part_add(struct info_part *part, const char *what,
+                               const char *variable)
 {
     struct info_row *row;
 

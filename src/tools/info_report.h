@@ -16,29 +16,29 @@
 struct info_row {
     const char *what;
     const char *variable; /* UCX_DCX_* option for it, or NULL */
-    bool        is_bad;   /* dcx cannot work with the value found */
-    char        source[64]; /* room for a name that @variable points to */
-    char        found[INFO_TEXT_MAX];
-    char        needs[INFO_TEXT_MAX];
+    bool is_bad;          /* dcx cannot work with the value found */
+    char source[64];      /* room for a name that @variable points to */
+    char found[INFO_TEXT_MAX];
+    char needs[INFO_TEXT_MAX];
 };
 
 struct info_part {
-    char              name[64];
-    bool              is_port;
-    char              why[INFO_TEXT_MAX]; /* dcx cannot use it; "": it can */
-    char              mend[INFO_TEXT_MAX]; /* command that fixes it, or "" */
-    unsigned          num_rows;
-    struct info_row   rows[INFO_ROWS_MAX];
+    char name[64];
+    bool is_port;
+    char why[INFO_TEXT_MAX];  /* dcx cannot use it; "": it can */
+    char mend[INFO_TEXT_MAX]; /* command that fixes it, or "" */
+    unsigned num_rows;
+    struct info_row rows[INFO_ROWS_MAX];
     struct info_part *next;
 };
 
 struct info_report {
-    char               error[INFO_TEXT_MAX]; /* a wrong option; or "" */
-    char               unknown[INFO_TEXT_MAX]; /* variable, no option; or "" */
-    char               soft_error[INFO_TEXT_MAX]; /* of softhca; or "" */
-    struct info_part   versions; /* of other software; may be empty */
-    struct info_part   site; /* of UCX's own variables; may be empty */
-    struct info_part  *first;
+    char error[INFO_TEXT_MAX];      /* a wrong option; or "" */
+    char unknown[INFO_TEXT_MAX];    /* variable, no option; or "" */
+    char soft_error[INFO_TEXT_MAX]; /* of softhca; or "" */
+    struct info_part versions;      /* of other software; may be empty */
+    struct info_part site;          /* of UCX's own variables; may be empty */
+    struct info_part *first;
     struct info_part **end;
 };
 
@@ -50,23 +50,23 @@ struct info_part *info_report_add(struct info_report *report, bool is_port,
                                   const char *name);
 
 /* Appends a row, without values yet. */
-struct info_row *
-info_part_add(struct info_part *part, const char *what, const char *variable);
+struct info_row *info_part_add(struct info_part *part, const char *what,
+                               const char *variable);
 
 void info_row_found(struct info_row *row, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 void info_row_needs(struct info_row *row, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 
 /* Marks the row as a reason why dcx cannot use the part. The first reason is
  * kept. @return true if this is the first one. */
 bool info_row_bad(struct info_part *part, struct info_row *row,
                   const char *format, ...)
-        __attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 /* Sets the command that fixes the reason. */
 void info_part_mend(struct info_part *part, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 
 static inline bool info_part_usable(const struct info_part *part)
 {

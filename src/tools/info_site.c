@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-static void
-info_site_row(struct info_part *part, const ucs_config_field_t *table,
-              const char *option)
+static void info_site_row(struct info_part *part,
+                          const ucs_config_field_t *table, const char *option)
 {
     uct_dcx_site_source_t source;
     struct info_row *row;
@@ -27,9 +26,9 @@ info_site_row(struct info_part *part, const ucs_config_field_t *table,
 
 /* Appends the rows of @fields, which are those of @table, or of a table in it.
  * @has_prefix: a site's variables set them */
-static void
-info_site_walk(struct info_part *part, const ucs_config_field_t *table,
-               const ucs_config_field_t *fields, bool has_prefix)
+static void info_site_walk(struct info_part *part,
+                           const ucs_config_field_t *table,
+                           const ucs_config_field_t *fields, bool has_prefix)
 {
     const ucs_config_field_t *field;
 

@@ -67,7 +67,7 @@ static void info_soft_mend(const char *error, struct info_verdict *verdict)
         info_mend(verdict, "export SOFTHCA_FABRIC=$$");
     } else if (strstr(error, "seccomp") != NULL) {
         info_mend(verdict, "ask the administrator to allow process_vm_readv, "
-                  "or start the container with --cap-add=SYS_PTRACE");
+                           "or start the container with --cap-add=SYS_PTRACE");
     } else if (limit != NULL) {
         info_advise_limit(limit[strlen("raise ulimit -")], 0, verdict->mend);
     } else {

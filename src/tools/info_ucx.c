@@ -79,15 +79,17 @@ static void info_tls_blame(const char *value, struct info_verdict *verdict)
         info_mend(verdict, "export UCX_TLS=dcx%s%.200s",
                   (value[0] == '\0') ? "" : ",", value);
     } else {
-        info_blame(verdict, "UCX_TLS=%s does not list it: is %.*s meant to be "
-                   "dcx?", value, (int)length, entry);
+        info_blame(verdict,
+                   "UCX_TLS=%s does not list it: is %.*s meant to be "
+                   "dcx?",
+                   value, (int)length, entry);
         info_mend(verdict, "export UCX_TLS=%.*sdcx%s", (int)(entry - value),
                   value, entry + length);
     }
 }
 
-static void
-info_tls(const struct info_report *report, struct info_verdict *verdict)
+static void info_tls(const struct info_report *report,
+                     struct info_verdict *verdict)
 {
     char value[INFO_TEXT_MAX];
     bool negated, listed;
@@ -96,7 +98,7 @@ info_tls(const struct info_report *report, struct info_verdict *verdict)
     info_ucx_value("UCX_TLS", value, sizeof(value));
     negated = (value[0] == '^');
     listed  = info_list_has(value + negated, "dcx") ||
-              info_list_has(value + negated, "\\dcx");
+             info_list_has(value + negated, "\\dcx");
     if (negated && listed) {
         info_blame(verdict, "UCX_TLS=%s excludes it", value);
         info_mend(verdict, "export UCX_TLS=dcx,self,sm");
@@ -105,8 +107,8 @@ info_tls(const struct info_report *report, struct info_verdict *verdict)
     }
 }
 
-static void
-info_net_devices(const struct info_report *report, struct info_verdict *verdict)
+static void info_net_devices(const struct info_report *report,
+                             struct info_verdict *verdict)
 {
     const struct info_part *part, *usable = NULL;
     char value[INFO_TEXT_MAX];
@@ -127,8 +129,8 @@ info_net_devices(const struct info_report *report, struct info_verdict *verdict)
     }
 }
 
-static void
-info_bad_value(const struct info_report *report, struct info_verdict *verdict)
+static void info_bad_value(const struct info_report *report,
+                           struct info_verdict *verdict)
 {
     if (report->error[0] != '\0') {
         info_blame(verdict, "%s", report->error);
@@ -192,8 +194,8 @@ static ucs_status_t info_lane_connect(ucp_worker_h worker)
 static ucs_status_t info_lane_find(void)
 {
     ucp_worker_params_t worker_params = {};
-    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-                           .features   = UCP_FEATURE_TAG};
+    ucp_params_t params               = {.field_mask = UCP_PARAM_FIELD_FEATURES,
+                                         .features   = UCP_FEATURE_TAG};
     ucp_config_t *config;
     ucp_context_h context;
     ucp_worker_h worker;
@@ -220,8 +222,8 @@ static ucs_status_t info_lane_find(void)
     return status;
 }
 
-static void
-info_choice(const struct info_report *report, struct info_verdict *verdict)
+static void info_choice(const struct info_report *report,
+                        struct info_verdict *verdict)
 {
     ucs_status_t status;
     const char *error;
@@ -247,11 +249,6 @@ info_choice(const struct info_report *report, struct info_verdict *verdict)
 }
 
 const info_cause_t info_ucx_causes[] = {
-    info_tls,
-    info_net_devices,
-    info_bad_value,
-    info_choice,
-    info_ompi,
-    info_mpi,
-    NULL
+    info_tls,  info_net_devices, info_bad_value, info_choice,
+    info_ompi, info_mpi,         NULL,
 };

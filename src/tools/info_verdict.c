@@ -53,7 +53,8 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
             fprintf(out, "%s\n", verdict->unknown);
         }
         if (sockaddr != NULL) {
-            fprintf(out, "programs that connect by socket address, as "
+            fprintf(out,
+                    "programs that connect by socket address, as "
                     "ucp_client_server, want %s: there is no rdma_cm\n",
                     sockaddr);
         }
@@ -62,10 +63,10 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
 
 /* --- limits --------------------------------------------------------------- */
 struct info_rlimit {
-    char        letter;   /* of ulimit(1) */
-    int         resource; /* of setrlimit(2) */
-    const char *conf;     /* of limits.conf(5) */
-    const char *unit;     /* of systemd.exec(5) */
+    char letter;      /* of ulimit(1) */
+    int resource;     /* of setrlimit(2) */
+    const char *conf; /* of limits.conf(5) */
+    const char *unit; /* of systemd.exec(5) */
 };
 
 static const struct info_rlimit *info_rlimit_find(char letter)
@@ -74,7 +75,7 @@ static const struct info_rlimit *info_rlimit_find(char letter)
         {'l', RLIMIT_MEMLOCK, "memlock", "MEMLOCK"},
         {'n', RLIMIT_NOFILE, "nofile", "NOFILE"},
         {'u', RLIMIT_NPROC, "nproc", "NPROC"},
-        {'v', RLIMIT_AS, "as", "AS"}
+        {'v', RLIMIT_AS, "as", "AS"},
     };
     const struct info_rlimit *limit = limits;
 
@@ -107,12 +108,14 @@ void info_advise_limit(char letter, rlim_t needs, char *text)
         snprintf(text, INFO_TEXT_MAX, "ulimit -%c $(ulimit -H%c)", letter,
                  letter);
     } else if (getenv("SLURM_JOB_ID") != NULL) {
-        snprintf(text, INFO_TEXT_MAX, "ask the administrator for "
+        snprintf(text, INFO_TEXT_MAX,
+                 "ask the administrator for "
                  "Limit%s=infinity in slurmd.service and "
-                 "PropagateResourceLimitsExcept=%s in slurm.conf", limit->unit,
-                 limit->unit);
+                 "PropagateResourceLimitsExcept=%s in slurm.conf",
+                 limit->unit, limit->unit);
     } else {
-        snprintf(text, INFO_TEXT_MAX, "ask the administrator for '* - %s "
+        snprintf(text, INFO_TEXT_MAX,
+                 "ask the administrator for '* - %s "
                  "unlimited' in /etc/security/limits.conf (for a service: "
                  "Limit%s=infinity in its unit), then log in again",
                  limit->conf, limit->unit);
@@ -127,6 +130,7 @@ void info_mend_variable(struct info_verdict *verdict, const char *text)
         info_mend(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
     } else {
         info_mend(verdict, "unset %.*s",
-                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"), name);
+                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
+                  name);
     }
 }

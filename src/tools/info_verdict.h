@@ -18,9 +18,9 @@ struct info_verdict {
 
 /* Set the reason, and how to fix it; formats are those of printf. */
 void info_blame(struct info_verdict *verdict, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 void info_mend(struct info_verdict *verdict, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 
 /* Advises to unset the variable that a message of dcx names; if it names none,
  * to log more. */

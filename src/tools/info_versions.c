@@ -127,7 +127,8 @@ void info_versions_report(struct info_part *part)
 void info_versions_print_json(const struct info_part *part, FILE *out)
 {
     fputs("{\"dcx\": \"" DCX_VERSION "\", \"ucx\": \"" DCX_UCX_VERSION "\", "
-          "\"versions\": ", out);
+          "\"versions\": ",
+          out);
     info_rows_print_json(part, out);
 }
 
@@ -144,7 +145,9 @@ static char *info_prefix(char *path)
         *end = '\0';
     }
     return (!strncmp(path, "/usr", 4) || !strncmp(path, "/lib", 4) ||
-            (path[0] == '\0')) ? NULL : path;
+            (path[0] == '\0')) ?
+               NULL :
+               path;
 }
 
 int info_is_packaged(void)
@@ -157,18 +160,23 @@ static void info_mend_version(struct info_verdict *verdict, const char *version,
                               char *path)
 {
     const char *home   = ucx_home_is_missed(path) ?
-                         "export LD_LIBRARY_PATH=" DCX_UCX_LIBDIR
-                         ":$LD_LIBRARY_PATH, or " : "";
+                             "export LD_LIBRARY_PATH=" DCX_UCX_LIBDIR
+                           ":$LD_LIBRARY_PATH, or " :
+                             "";
     const char *prefix = info_prefix(path);
 
     if ((prefix == NULL) && info_is_packaged()) {
-        info_mend(verdict, "%sask the administrator for the package dcx for "
-                  "UCX %s", home, version);
+        info_mend(verdict,
+                  "%sask the administrator for the package dcx for "
+                  "UCX %s",
+                  home, version);
     } else if (prefix == NULL) {
         info_mend(verdict, "%scontrib/quickstart", home);
     } else {
-        info_mend(verdict, "%s./configure --with-ucx=%.200s "
-                  "--with-ucx-source=TREE && make install", home, prefix);
+        info_mend(verdict,
+                  "%s./configure --with-ucx=%.200s "
+                  "--with-ucx-source=TREE && make install",
+                  home, prefix);
     }
 }
 
@@ -181,8 +189,10 @@ void info_versions_ucx(struct info_verdict *verdict)
         info_blame(verdict, "UCX is not installed: %s", dlerror());
         info_mend(verdict, "install UCX " DCX_UCX_VERSION);
     } else if (strcmp(version, DCX_UCX_VERSION)) {
-        info_blame(verdict, "dcx was built for UCX " DCX_UCX_VERSION ", this "
-                   "is UCX %s, %.250s", version, path);
+        info_blame(verdict,
+                   "dcx was built for UCX " DCX_UCX_VERSION ", this "
+                   "is UCX %s, %.250s",
+                   version, path);
         info_mend_version(verdict, version, path);
     }
 }

@@ -88,10 +88,12 @@ static void info_no_device(const struct info_report *report,
         return;
     }
     if (info_has_kernel_device(name, sizeof(name))) {
-        info_blame(verdict, "%s is there, but no program can open it: the "
-                   "kernel's module ib_uverbs is not loaded", name);
+        info_blame(verdict,
+                   "%s is there, but no program can open it: the "
+                   "kernel's module ib_uverbs is not loaded",
+                   name);
         info_mend(verdict, "ask the administrator to load ib_uverbs (modprobe "
-                  "ib_uverbs)");
+                           "ib_uverbs)");
         return;
     }
     if (info_preloaded("libsofthca.so", path, sizeof(path))) {
@@ -101,7 +103,7 @@ static void info_no_device(const struct info_report *report,
     info_blame(verdict, "this machine has no RDMA device");
     if (info_has_idle_nic()) {
         info_mend(verdict, "ask the administrator to load mlx5_ib (modprobe "
-                  "mlx5_ib)");
+                           "mlx5_ib)");
     } else {
         info_mend(verdict, "dcx-run --soft COMMAND");
     }
@@ -119,11 +121,15 @@ static void info_mend_link(struct info_verdict *verdict, const char *name)
              name, name + length + 1);
     file = fopen(path, "r");
     if ((file != NULL) && (fscanf(file, "%63s", netdev) == 1)) {
-        info_mend(verdict, "ask the administrator to bring up %s (ip link set "
-                  "up dev %s)", netdev, netdev);
+        info_mend(verdict,
+                  "ask the administrator to bring up %s (ip link set "
+                  "up dev %s)",
+                  netdev, netdev);
     } else {
-        info_mend(verdict, "ask the administrator to look at the cable and the "
-                  "switch of %s", name);
+        info_mend(verdict,
+                  "ask the administrator to look at the cable and the "
+                  "switch of %s",
+                  name);
     }
     if (file != NULL) {
         fclose(file);
@@ -165,7 +171,7 @@ static void info_no_loader(const struct info_report *report,
     (void)report;
     if (!info_preloaded(INFO_LOADER, path, sizeof(path))) {
         info_blame(verdict, "LD_PRELOAD has no " INFO_LOADER ", which shows "
-                   "the transport to UCX");
+                            "the transport to UCX");
         info_mend(verdict, "dcx-run COMMAND");
     } else if (access(path, R_OK) != 0) {
         info_blame(verdict, "LD_PRELOAD names %s, which cannot be read: %m",
@@ -194,25 +200,23 @@ static void info_no_plugin(const struct info_report *report,
         if (getenv("DCX_PLUGIN") != NULL) {
             info_mend(verdict, "unset DCX_PLUGIN");
         } else {
-            info_mend(verdict, "%s", info_is_packaged() ?
-                      "ask the administrator to install the package dcx again" :
-                      "make install");
+            info_mend(
+                verdict, "%s",
+                info_is_packaged() ?
+                    "ask the administrator to install the package dcx again" :
+                    "make install");
         }
     }
 }
 
 const info_cause_t info_device_causes[] = {
-    info_no_device,
-    info_no_port,
-    info_no_loader,
-    info_no_plugin,
-    NULL
+    info_no_device, info_no_port, info_no_loader, info_no_plugin, NULL,
 };
 
 /* --- the walk ------------------------------------------------------------- */
-static bool
-info_find_cause(const info_cause_t *causes, const struct info_report *report,
-                struct info_verdict *verdict)
+static bool info_find_cause(const info_cause_t *causes,
+                            const struct info_report *report,
+                            struct info_verdict *verdict)
 {
     for (; *causes != NULL; causes++) {
         (*causes)(report, verdict);

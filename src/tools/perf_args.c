@@ -17,15 +17,12 @@
 
 const char *perf_op_names[PERF_OPS] = {
     [PERF_PUT] = "put",
-    [PERF_GET] = "get"
+    [PERF_GET] = "get",
 };
 
 const char *perf_method_names[PERF_METHODS] = {
-    [PERF_CONTIG] = "contig",
-    [PERF_UMR]    = "umr",
-    [PERF_IOV]    = "iov",
-    [PERF_PACK]   = "pack",
-    [PERF_BLOCK]  = "block"
+    [PERF_CONTIG] = "contig", [PERF_UMR] = "umr",     [PERF_IOV] = "iov",
+    [PERF_PACK] = "pack",     [PERF_BLOCK] = "block",
 };
 
 /* Names by bits of perf_side */
@@ -72,7 +69,8 @@ static void perf_usage(FILE *out)
           "times\n"
           "      --csv FILE       all figures, for contrib/plot\n"
           "      --help           print this text and exit\n"
-          "      --version        print the version and exit\n", out);
+          "      --version        print the version and exit\n",
+          out);
 }
 
 /* --- values --------------------------------------------------------------- */
@@ -103,9 +101,8 @@ static bool perf_number(const char *text, char **end, uint64_t max,
     return true;
 }
 
-static uint64_t
-perf_parse_number(const char *option, const char *text, uint64_t min,
-                  uint64_t max)
+static uint64_t perf_parse_number(const char *option, const char *text,
+                                  uint64_t min, uint64_t max)
 {
     uint64_t value;
     char *end;
@@ -149,8 +146,8 @@ static void perf_parse_blocks(struct perf_plan *plan, const char *text)
             ((*end != '\0') && (*end != ',')) ||
             (plan->num_blocks == PERF_BLOCKS_MAX)) {
             perf_wrong_call("--block %s: up to %d sizes from 1 to 1G are "
-                            "needed, with commas between", text,
-                            PERF_BLOCKS_MAX);
+                            "needed, with commas between",
+                            text, PERF_BLOCKS_MAX);
         }
         plan->blocks[plan->num_blocks++] = block;
         next                             = end + 1;
@@ -191,7 +188,7 @@ static uint32_t perf_parse_names(const char *option, const char *text,
 
     for (;;) {
         length = strcspn(text, ",");
-        bits  |= 1u << perf_find_name(option, text, length, names, num);
+        bits |= 1u << perf_find_name(option, text, length, names, num);
         if (text[length] == '\0') {
             return bits;
         }
@@ -217,7 +214,7 @@ static const struct option perf_options[] = {
     {"csv", required_argument, NULL, 'c'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},
-    {NULL, 0, NULL, 0}
+    {NULL, 0, NULL, 0},
 };
 
 /* Parses an option of the plan; @return false if it is none. */
@@ -237,7 +234,8 @@ static bool perf_parse_plan(struct perf_plan *plan, int option)
         return true;
     case 'S':
         plan->sides = perf_find_name("side", optarg, strlen(optarg),
-                                     perf_side_names + 1, 3) + 1;
+                                     perf_side_names + 1, 3) +
+                      1;
         return true;
     case 's':
         perf_parse_sizes(plan, optarg);
@@ -293,8 +291,7 @@ static void perf_parse_option(struct perf_args *args, char **argv, int option)
         puts("dcx_perf (dcx) " DCX_VERSION);
         exit(PERF_GOOD);
     case ':':
-        perf_wrong_call("%s needs a value (dcx_perf --help)",
-                        argv[optind - 1]);
+        perf_wrong_call("%s needs a value (dcx_perf --help)", argv[optind - 1]);
     default:
         perf_wrong_call("there is no option %s (dcx_perf --help)",
                         argv[optind - 1]);
@@ -319,19 +316,15 @@ void perf_args_parse(struct perf_args *args, int argc, char **argv)
 {
     int option;
 
-    *args = (struct perf_args) {
-        .plan = {
-            .ops        = (1u << PERF_OPS) - 1,
-            .forms      = (1u << PERF_FORMS) - 1,
-            .methods    = (1u << PERF_METHODS) - 1,
-            .sides      = PERF_LOCAL | PERF_REMOTE,
-            .num_blocks = 3,
-            .window     = 1,
-            .blocks     = {64, 256, 4096},
-            .iters      = 100,
-            .warmup     = 10
-        }
-    };
+    *args = (struct perf_args){.plan = {.ops        = (1u << PERF_OPS) - 1,
+                                        .forms      = (1u << PERF_FORMS) - 1,
+                                        .methods    = (1u << PERF_METHODS) - 1,
+                                        .sides      = PERF_LOCAL | PERF_REMOTE,
+                                        .num_blocks = 3,
+                                        .window     = 1,
+                                        .blocks     = {64, 256, 4096},
+                                        .iters      = 100,
+                                        .warmup     = 10}};
     while ((option = getopt_long(argc, argv, ":o:l:m:S:s:b:D:W:i:w:d:p:",
                                  perf_options, NULL)) != -1) {
         if (!perf_parse_plan(&args->plan, option) &&

@@ -8,10 +8,7 @@
 
 #include "perf_shape.h"
 
-enum {
-    PERF_BLOCKS_MAX = 16,
-    PERF_WINDOW_MAX = 256
-};
+enum { PERF_BLOCKS_MAX = 16, PERF_WINDOW_MAX = 256 };
 
 enum perf_op { PERF_PUT, PERF_GET, PERF_OPS };
 
@@ -29,7 +26,7 @@ enum perf_method {
 
 /* The cases to measure; only the near process needs them. */
 struct perf_plan {
-    uint32_t ops;     /* bits, as are the next three */
+    uint32_t ops; /* bits, as are the next three */
     uint32_t forms;
     uint32_t methods;
     uint32_t sides;
@@ -38,18 +35,18 @@ struct perf_plan {
     uint32_t num_blocks;
     uint32_t window;
     uint64_t blocks[PERF_BLOCKS_MAX];
-    uint64_t stride;  /* 0: twice the block */
+    uint64_t stride; /* 0: twice the block */
     uint32_t iters;
     uint32_t warmup;
-    bool     is_all;  /* print all figures, not a summary */
+    bool is_all; /* print all figures, not a summary */
 };
 
 struct perf_args {
     struct perf_plan plan;
-    const char      *device; /* NULL: the first */
-    const char      *host;   /* NULL: wait for the peer, or use PMIx */
-    const char      *port;   /* NULL: not given */
-    const char      *csv;    /* NULL: none */
+    const char *device; /* NULL: the first */
+    const char *host;   /* NULL: wait for the peer, or use PMIx */
+    const char *port;   /* NULL: not given */
+    const char *csv;    /* NULL: none */
 };
 
 extern const char *perf_op_names[PERF_OPS];

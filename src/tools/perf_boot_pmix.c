@@ -38,7 +38,7 @@ static void perf_pmix_put(const void *mine, size_t length)
 
     PMIX_VALUE_CONSTRUCT(&value);
     value.type          = PMIX_BYTE_OBJECT;
-    value.data.bo.bytes = (char*)mine;
+    value.data.bo.bytes = (char *)mine;
     value.data.bo.size  = length;
     perf_pmix_check(PMIx_Put(PMIX_GLOBAL, PERF_PMIX_KEY, &value), "PMIx_Put");
     perf_pmix_check(PMIx_Commit(), "PMIx_Commit");
@@ -95,18 +95,18 @@ void perf_boot_pmix_open(struct perf_boot *boot)
 
     if (status != PMIX_SUCCESS) {
         perf_fail("PMIx_Init: %s; was it started by mpirun, prterun or srun "
-                  "--mpi=pmix?", PMIx_Error_string(status));
+                  "--mpi=pmix?",
+                  PMIx_Error_string(status));
     }
     size = perf_pmix_size();
     if (size != 2) {
         PMIx_Finalize(NULL, 0);
         perf_wrong_call("two processes are needed, this job has %u: mpirun -np "
-                        "2 dcx_perf, or --port PORT to meet by TCP", size);
+                        "2 dcx_perf, or --port PORT to meet by TCP",
+                        size);
     }
-    *boot = (struct perf_boot) {
-        .measures = (perf_pmix_self.rank == 0),
-        .swap     = perf_pmix_swap,
-        .is_gone  = perf_pmix_is_gone,
-        .close    = perf_pmix_close
-    };
+    *boot = (struct perf_boot){.measures = (perf_pmix_self.rank == 0),
+                               .swap     = perf_pmix_swap,
+                               .is_gone  = perf_pmix_is_gone,
+                               .close    = perf_pmix_close};
 }

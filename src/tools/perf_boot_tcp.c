@@ -23,20 +23,19 @@ enum {
 
 static int perf_tcp_fd = -1;
 
-static struct addrinfo *
-perf_tcp_resolve(const char *host, const char *port, int family)
+static struct addrinfo *perf_tcp_resolve(const char *host, const char *port,
+                                         int family)
 {
     struct addrinfo hints = {
         .ai_family   = family,
         .ai_socktype = SOCK_STREAM,
-        .ai_flags    = (host == NULL) ? AI_PASSIVE : 0
+        .ai_flags    = (host == NULL) ? AI_PASSIVE : 0,
     };
     struct addrinfo *list;
     int status = getaddrinfo(host, port, &hints, &list);
 
     if (status != 0) {
-        perf_fail("%s: %s", (host == NULL) ? port : host,
-                  gai_strerror(status));
+        perf_fail("%s: %s", (host == NULL) ? port : host, gai_strerror(status));
     }
     return list;
 }
@@ -180,10 +179,8 @@ void perf_boot_tcp_open(struct perf_boot *boot, const char *host,
 {
     perf_tcp_fd = (host == NULL) ? perf_tcp_accept_one(port) :
                                    perf_tcp_connect(host, port);
-    *boot = (struct perf_boot) {
-        .measures = (host != NULL),
-        .swap     = perf_tcp_swap,
-        .is_gone  = perf_tcp_is_gone,
-        .close    = perf_tcp_close
-    };
+    *boot       = (struct perf_boot){.measures = (host != NULL),
+                                     .swap     = perf_tcp_swap,
+                                     .is_gone  = perf_tcp_is_gone,
+                                     .close    = perf_tcp_close};
 }

@@ -39,8 +39,7 @@ bool perf_do_check(const struct perf_mem *mem, uint64_t seed, bool is_staged,
             return false;
         }
     }
-    return is_staged ||
-           perf_shape_check(&mem->shape, mem->buffer, seed, wrong);
+    return is_staged || perf_shape_check(&mem->shape, mem->buffer, seed, wrong);
 }
 
 void perf_do_pack(const struct perf_mem *mem, unsigned count)
@@ -81,9 +80,9 @@ static void perf_serve_copy(const struct perf_mem *mem,
     answer->cpu_ns = cpu.ns;
 }
 
-static void
-perf_serve_call(struct perf_uct *uct, struct perf_mem *mem,
-                const struct perf_call *call, struct perf_answer *answer)
+static void perf_serve_call(struct perf_uct *uct, struct perf_mem *mem,
+                            const struct perf_call *call,
+                            struct perf_answer *answer)
 {
     switch (call->verb) {
     case PERF_CALL_BEGIN:

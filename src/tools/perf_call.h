@@ -21,20 +21,20 @@ enum perf_verb {
 };
 
 struct perf_call {
-    uint32_t         verb;
-    uint32_t         count;
-    uint32_t         is_staged; /* use staging, in one piece */
-    uint32_t         with_cpu;  /* measure cpu_ns and ns for the answer */
-    uint64_t         seed;
+    uint32_t verb;
+    uint32_t count;
+    uint32_t is_staged; /* use staging, in one piece */
+    uint32_t with_cpu;  /* measure cpu_ns and ns for the answer */
+    uint64_t seed;
     struct perf_case what;
 };
 
 struct perf_answer {
-    uint32_t          is_wrong;
+    uint32_t is_wrong;
     struct perf_wrong wrong;
-    int64_t           cpu_ns;
-    uint64_t          ns;
-    struct perf_keys  keys;
+    int64_t cpu_ns;
+    uint64_t ns;
+    struct perf_keys keys;
 };
 
 _Static_assert(sizeof(struct perf_call) <= PERF_MAIL_MAX, "");

@@ -26,8 +26,8 @@ static inline uint64_t perf_now(void)
 }
 
 struct perf_cpu {
-    bool     is_on;
-    int64_t  ns;    /* sum of all parts */
+    bool is_on;
+    int64_t ns;     /* sum of all parts */
     uint64_t begin; /* of the current part */
     uint64_t cost;  /* ns that the clock itself costs */
 };
@@ -42,8 +42,7 @@ static inline void perf_cpu_begin(struct perf_cpu *cpu)
 static inline void perf_cpu_end(struct perf_cpu *cpu)
 {
     if (cpu->is_on) {
-        cpu->ns += perf_clock(CLOCK_THREAD_CPUTIME_ID) - cpu->begin -
-                   cpu->cost;
+        cpu->ns += perf_clock(CLOCK_THREAD_CPUTIME_ID) - cpu->begin - cpu->cost;
     }
 }
 

@@ -24,8 +24,8 @@ static uint8_t *perf_mem_alloc(size_t size)
     return memory;
 }
 
-static uct_mem_h
-perf_mem_register(const struct perf_mem *mem, void *address, size_t size)
+static uct_mem_h perf_mem_register(const struct perf_mem *mem, void *address,
+                                   size_t size)
 {
     uct_mem_h memh;
 
@@ -39,54 +39,50 @@ perf_mem_register(const struct perf_mem *mem, void *address, size_t size)
 /* The blocks of a layout: one run of them, or a list */
 struct perf_blocks {
     uct_dcx_layout_params_t params;
-    uct_dcx_block_t         run;
-    uct_dcx_block_t        *list; /* NULL: none */
+    uct_dcx_block_t run;
+    uct_dcx_block_t *list; /* NULL: none */
 };
 
 static void perf_blocks_init(struct perf_blocks *blocks, size_t repeat,
                              const uct_dcx_block_t *list, size_t num)
 {
-    blocks->params = (uct_dcx_layout_params_t) {
-        .access = UCT_MD_MEM_ACCESS_RMA,
-        .repeat = repeat,
-        .num    = num,
-        .blocks = list
-    };
+    blocks->params = (uct_dcx_layout_params_t){.access = UCT_MD_MEM_ACCESS_RMA,
+                                               .repeat = repeat,
+                                               .num    = num,
+                                               .blocks = list};
 }
 
 /* Describes all rows from the first to the last one of the shape, including
  * rows between the planes of a box. */
-static void
-perf_blocks_of_rows(struct perf_blocks *blocks, const struct perf_mem *mem)
+static void perf_blocks_of_rows(struct perf_blocks *blocks,
+                                const struct perf_mem *mem)
 {
     const struct perf_shape *shape = &mem->shape;
 
-    blocks->run = (uct_dcx_block_t) {
-        .address = (uintptr_t)mem->buffer + PERF_GUARD,
-        .length  = shape->block,
-        .skip    = shape->stride - shape->block,
-        .memh    = mem->buffer_memh
-    };
+    blocks->run =
+        (uct_dcx_block_t){.address = (uintptr_t)mem->buffer + PERF_GUARD,
+                          .length  = shape->block,
+                          .skip    = shape->stride - shape->block,
+                          .memh    = mem->buffer_memh};
     perf_blocks_init(blocks, (shape->planes - 1) * shape->pitch + shape->rows,
                      &blocks->run, 1);
 }
 
 /* Describes a box: its planes, as bytes of the layout of all rows */
-static void
-perf_blocks_of_planes(struct perf_blocks *blocks, const struct perf_mem *mem)
+static void perf_blocks_of_planes(struct perf_blocks *blocks,
+                                  const struct perf_mem *mem)
 {
     const struct perf_shape *shape = &mem->shape;
 
-    blocks->run = (uct_dcx_block_t) {
-        .length = shape->rows * shape->block,
-        .skip   = (shape->pitch - shape->rows) * shape->block,
-        .memh   = mem->rows
-    };
+    blocks->run =
+        (uct_dcx_block_t){.length = shape->rows * shape->block,
+                          .skip   = (shape->pitch - shape->rows) * shape->block,
+                          .memh   = mem->rows};
     perf_blocks_init(blocks, shape->planes, &blocks->run, 1);
 }
 
-static void
-perf_blocks_of_list(struct perf_blocks *blocks, const struct perf_mem *mem)
+static void perf_blocks_of_list(struct perf_blocks *blocks,
+                                const struct perf_mem *mem)
 {
     const struct perf_shape *shape = &mem->shape;
 
@@ -97,8 +93,8 @@ perf_blocks_of_list(struct perf_blocks *blocks, const struct perf_mem *mem)
     for (size_t i = 0; i < shape->num; i++) {
         blocks->list[i].address = (uintptr_t)mem->buffer +
                                   shape->pieces[i].offset;
-        blocks->list[i].length  = shape->pieces[i].length;
-        blocks->list[i].memh    = mem->buffer_memh;
+        blocks->list[i].length = shape->pieces[i].length;
+        blocks->list[i].memh   = mem->buffer_memh;
     }
     perf_blocks_init(blocks, 1, blocks->list, shape->num);
 }
@@ -136,8 +132,7 @@ static uct_mem_h perf_layout_create(const struct perf_mem *mem,
     return memh;
 }
 
-static void
-perf_layout_set(uct_mem_h memh, const struct perf_blocks *blocks)
+static void perf_layout_set(uct_mem_h memh, const struct perf_blocks *blocks)
 {
     ucs_status_t status;
 
@@ -227,8 +222,8 @@ void perf_mem_destroy(struct perf_mem *mem)
     perf_shape_cleanup(&mem->shape);
 }
 
-static void
-perf_mem_pack_rkey(const struct perf_mem *mem, uct_mem_h memh, uint8_t *rkey)
+static void perf_mem_pack_rkey(const struct perf_mem *mem, uct_mem_h memh,
+                               uint8_t *rkey)
 {
     uct_md_attr_t attr;
 

@@ -10,9 +10,7 @@
 #include "perf_args.h"
 #include "perf_uct.h"
 
-enum {
-    PERF_RKEY_MAX = 16
-};
+enum { PERF_RKEY_MAX = 16 };
 
 /* A case to measure; the peer gets this struct unchanged. */
 struct perf_case {
@@ -30,21 +28,21 @@ struct perf_keys {
     uint64_t buffer;
     uint64_t staging;
     uint32_t has_layout;
-    uint8_t  buffer_rkey[PERF_RKEY_MAX];
-    uint8_t  staging_rkey[PERF_RKEY_MAX];
-    uint8_t  layout_rkey[PERF_RKEY_MAX]; /* of offsets */
+    uint8_t buffer_rkey[PERF_RKEY_MAX];
+    uint8_t staging_rkey[PERF_RKEY_MAX];
+    uint8_t layout_rkey[PERF_RKEY_MAX]; /* of offsets */
 };
 
 struct perf_mem {
-    struct perf_uct  *uct;
+    struct perf_uct *uct;
     struct perf_shape shape;
-    uint8_t          *buffer;
-    uint8_t          *staging; /* the bytes of the shape, window times */
-    size_t            staging_size;
-    uct_mem_h         buffer_memh;
-    uct_mem_h         staging_memh;
-    uct_mem_h         rows;    /* of a box: the layer below its layout */
-    uct_mem_h         layout;  /* NULL: in one piece, or too many for a key */
+    uint8_t *buffer;
+    uint8_t *staging; /* the bytes of the shape, window times */
+    size_t staging_size;
+    uct_mem_h buffer_memh;
+    uct_mem_h staging_memh;
+    uct_mem_h rows;   /* of a box: the layer below its layout */
+    uct_mem_h layout; /* NULL: in one piece, or too many for a key */
 };
 
 /* Allocates memory. @in_pieces: in the form of the case; false: in one piece */

@@ -14,14 +14,14 @@ enum {
 
 /* An address in the far process */
 struct perf_target {
-    uint64_t   address;
+    uint64_t address;
     uct_rkey_t rkey;
 };
 
 /* --- one operation -------------------------------------------------------- */
-static ucs_status_t
-perf_post_once(struct perf_bench *bench, const uct_iov_t *iov, size_t num,
-               struct perf_target to)
+static ucs_status_t perf_post_once(struct perf_bench *bench,
+                                   const uct_iov_t *iov, size_t num,
+                                   struct perf_target to)
 {
     uct_ep_h ep = bench->uct->ep;
 
@@ -79,22 +79,19 @@ static void perf_wait(struct perf_bench *bench)
 
 static uct_iov_t perf_iov(void *buffer, size_t length, uct_mem_h memh)
 {
-    return (uct_iov_t) {
-        .buffer = buffer,
-        .length = length,
-        .memh   = memh,
-        .count  = 1
-    };
+    return (uct_iov_t){.buffer = buffer,
+                       .length = length,
+                       .memh   = memh,
+                       .count  = 1};
 }
 
 /* --- contig --------------------------------------------------------------- */
-static struct perf_target
-perf_far_stage(const struct perf_bench *bench, unsigned i)
+static struct perf_target perf_far_stage(const struct perf_bench *bench,
+                                         unsigned i)
 {
-    return (struct perf_target) {
-        .address = bench->keys.staging + i * bench->far.size,
-        .rkey    = bench->staging.rkey
-    };
+    return (struct perf_target){.address = bench->keys.staging +
+                                           i * bench->far.size,
+                                .rkey = bench->staging.rkey};
 }
 
 /* Transfers the same bytes each time, as umr, iov and block do, so they are in
@@ -125,12 +122,10 @@ static bool perf_is_near_in_pieces(const struct perf_bench *bench)
 static struct perf_target perf_far_all(const struct perf_bench *bench)
 {
     if (perf_is_far_in_pieces(bench)) {
-        return (struct perf_target) {.rkey = bench->layout.rkey};
+        return (struct perf_target){.rkey = bench->layout.rkey};
     }
-    return (struct perf_target) {
-        .address = bench->keys.buffer + PERF_GUARD,
-        .rkey    = bench->buffer.rkey
-    };
+    return (struct perf_target){.address = bench->keys.buffer + PERF_GUARD,
+                                .rkey    = bench->buffer.rkey};
 }
 
 /* Returns the whole near buffer. */
@@ -203,9 +198,9 @@ static void perf_strides_of_planes(struct perf_bench *bench)
     uct_iov_t *iov                 = bench->iov;
 
     for (size_t plane = 0; plane < shape->planes; plane++, iov++) {
-        *iov = perf_iov(bench->mem.buffer +
-                                shape->pieces[plane * shape->rows].offset,
-                        shape->block, bench->mem.buffer_memh);
+        *iov        = perf_iov(bench->mem.buffer +
+                                   shape->pieces[plane * shape->rows].offset,
+                               shape->block, bench->mem.buffer_memh);
         iov->stride = shape->stride;
         iov->count  = shape->rows;
     }
@@ -245,7 +240,7 @@ static void perf_far_copy(struct perf_bench *bench, enum perf_verb verb)
     struct perf_call call = {
         .verb     = verb,
         .count    = bench->window,
-        .with_cpu = bench->cpu.is_on
+        .with_cpu = bench->cpu.is_on,
     };
     struct perf_answer answer;
 
@@ -343,13 +338,13 @@ static void perf_post_blocks(struct perf_bench *bench)
     uct_iov_t iov;
 
     for (size_t i = 0; (i < cut->num) && !bench->is_refused; i++) {
-        iov = perf_iov(bench->mem.buffer + ((near == cut) ?
-                                                    near->pieces[i].offset :
-                                                    PERF_GUARD + done),
-                       cut->pieces[i].length, bench->mem.buffer_memh);
-        to.address = bench->keys.buffer +
-                     (perf_is_far_in_pieces(bench) ? far->pieces[i].offset :
-                                                     PERF_GUARD + done);
+        iov        = perf_iov(bench->mem.buffer + ((near == cut) ?
+                                                       near->pieces[i].offset :
+                                                       PERF_GUARD + done),
+                              cut->pieces[i].length, bench->mem.buffer_memh);
+        to.address = bench->keys.buffer + (perf_is_far_in_pieces(bench) ?
+                                               far->pieces[i].offset :
+                                               PERF_GUARD + done);
         perf_post(bench, &iov, 1, to);
         done += cut->pieces[i].length;
     }
@@ -378,7 +373,7 @@ static const struct {
     [PERF_UMR]    = {perf_has_umr, perf_run_umr},
     [PERF_IOV]    = {perf_has_iov, perf_run_iov},
     [PERF_PACK]   = {perf_has_pieces, perf_run_pack},
-    [PERF_BLOCK]  = {perf_has_pieces, perf_run_block}
+    [PERF_BLOCK]  = {perf_has_pieces, perf_run_block},
 };
 
 bool perf_method_is_there(const struct perf_bench *bench,

@@ -11,21 +11,21 @@
 #include "perf_clock.h"
 
 struct perf_bench {
-    struct perf_uct  *uct;
-    struct perf_case  what;
-    struct perf_mem   mem;    /* near */
+    struct perf_uct *uct;
+    struct perf_case what;
+    struct perf_mem mem;      /* near */
     struct perf_shape far;    /* the shape of the other side */
-    struct perf_keys  keys;   /* the far side's addresses and packed keys */
+    struct perf_keys keys;    /* the far side's addresses and packed keys */
     uct_rkey_bundle_t buffer; /* of the far side, as the next two */
     uct_rkey_bundle_t staging;
     uct_rkey_bundle_t layout;
-    uct_iov_t        *iov;    /* the near buffer as strides, for PERF_IOV */
-    size_t            num_iov;
-    uct_completion_t  comp;   /* counts outstanding operations, plus one */
-    bool              is_refused; /* dcx refused an operation */
-    unsigned          window;  /* transfers of a run */
-    struct perf_cpu   cpu;
-    int64_t           far_cpu_ns;
+    uct_iov_t *iov; /* the near buffer as strides, for PERF_IOV */
+    size_t num_iov;
+    uct_completion_t comp; /* counts outstanding operations, plus one */
+    bool is_refused;       /* dcx refused an operation */
+    unsigned window;       /* transfers of a run */
+    struct perf_cpu cpu;
+    int64_t far_cpu_ns;
 };
 
 /* Returns true if the method exists for the case. */

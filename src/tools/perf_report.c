@@ -14,8 +14,8 @@ static double perf_latency(const struct perf_row *row, enum perf_method method)
 }
 
 /* Returns MB/s, with MB of 10^6 bytes. */
-static double
-perf_bandwidth(const struct perf_row *row, enum perf_method method)
+static double perf_bandwidth(const struct perf_row *row,
+                             enum perf_method method)
 {
     return row->size / row->results[method].us;
 }
@@ -25,8 +25,7 @@ static double perf_cpu(const struct perf_row *row, enum perf_method method)
     return row->results[method].cpu_us * 1e6 / row->size;
 }
 
-static double
-perf_device(const struct perf_row *row, enum perf_method method)
+static double perf_device(const struct perf_row *row, enum perf_method method)
 {
     return row->results[method].device_us * 1e6 / row->size;
 }
@@ -44,8 +43,8 @@ double perf_row_bound(const struct perf_row *row)
 typedef double (*perf_figure_t)(const struct perf_row *row,
                                 enum perf_method method);
 
-static bool
-perf_is_wanted(const struct perf_report *report, enum perf_method method)
+static bool perf_is_wanted(const struct perf_report *report,
+                           enum perf_method method)
 {
     return (report->plan->methods & (1u << method)) != 0;
 }
@@ -92,8 +91,8 @@ static void perf_print_row(const struct perf_report *report,
 }
 
 /* Prints all rows of the current table again, with another figure. */
-static void perf_print_table(const struct perf_report *report,
-                             const char *what, perf_figure_t figure)
+static void perf_print_table(const struct perf_report *report, const char *what,
+                             perf_figure_t figure)
 {
     perf_print_head(report, &report->rows[report->table], what);
     for (size_t i = report->table; i < report->num; i++) {
@@ -115,8 +114,8 @@ static bool perf_keeps_bound(const struct perf_row *row)
 static void perf_print_broken(const struct perf_row *row)
 {
     printf("# %zu in blocks of %zu: umr %.2f us > pack %.2f + contig %.2f + "
-           "unpack %.2f us\n", row->size, row->block,
-           row->results[PERF_UMR].us, row->pack_us,
+           "unpack %.2f us\n",
+           row->size, row->block, row->results[PERF_UMR].us, row->pack_us,
            row->results[PERF_CONTIG].us, row->unpack_us);
 }
 
@@ -142,21 +141,21 @@ static void perf_print_rule(struct perf_report *report)
                kept, num);
     }
     report->bounds += num;
-    report->kept   += kept;
+    report->kept += kept;
 }
 
 /* Returns the sums of all rows of the current table. */
-static struct perf_result
-perf_table_sum(const struct perf_report *report, enum perf_method method)
+static struct perf_result perf_table_sum(const struct perf_report *report,
+                                         enum perf_method method)
 {
     struct perf_result sum = {};
 
     for (size_t i = report->table; i < report->num; i++) {
         const struct perf_result *result = &report->rows[i].results[method];
-        sum.hits      += result->hits;
-        sum.misses    += result->misses;
+        sum.hits += result->hits;
+        sum.misses += result->misses;
         sum.evictions += result->evictions;
-        sum.sets      += result->sets;
+        sum.sets += result->sets;
         sum.doorbells += result->doorbells;
     }
     return sum;
@@ -173,7 +172,8 @@ static void perf_print_keys(const struct perf_report *report)
                    "%lu evicted; %lu layouts set, %lu doorbells\n",
                    perf_method_names[i], sum.hits, sum.misses,
                    (sum.hits + sum.misses > 0) ?
-                           100.0 * sum.hits / (sum.hits + sum.misses) : 0,
+                       100.0 * sum.hits / (sum.hits + sum.misses) :
+                       0,
                    sum.evictions, sum.sets, sum.doorbells);
         }
     }
@@ -212,8 +212,8 @@ static void perf_summary_head(const struct perf_report *report)
 }
 
 /* Prints one line, with the ratio that decides between a layout and packing. */
-static void
-perf_summary_row(const struct perf_report *report, const struct perf_row *row)
+static void perf_summary_row(const struct perf_report *report,
+                             const struct perf_row *row)
 {
     const struct perf_result *umr  = &row->results[PERF_UMR];
     const struct perf_result *pack = &row->results[PERF_PACK];
@@ -232,8 +232,8 @@ perf_summary_row(const struct perf_report *report, const struct perf_row *row)
     }
 }
 
-static void
-perf_summary_add(struct perf_report *report, const struct perf_row *row)
+static void perf_summary_add(struct perf_report *report,
+                             const struct perf_row *row)
 {
     if (report->num == 1) {
         perf_summary_head(report);
@@ -251,7 +251,8 @@ static void perf_csv_head(const struct perf_report *report)
 {
     fputs("op,layout,side,size,block,pieces,window,method,latency_us,"
           "bandwidth_mb_s,cpu_us_mb,device_us_mb,pack_us,unpack_us,bound_us,"
-          "setup_us,hits,misses,evictions,sets,doorbells\n", report->csv);
+          "setup_us,hits,misses,evictions,sets,doorbells\n",
+          report->csv);
 }
 
 static void perf_csv_result(const struct perf_report *report,
@@ -286,11 +287,9 @@ static void perf_csv_row(const struct perf_report *report,
 void perf_report_open(struct perf_report *report, const struct perf_plan *plan,
                       const char *csv, bool has_device)
 {
-    *report = (struct perf_report) {
-        .plan       = plan,
-        .csv_name   = csv,
-        .has_device = has_device
-    };
+    *report = (struct perf_report){.plan       = plan,
+                                   .csv_name   = csv,
+                                   .has_device = has_device};
     if (csv == NULL) {
         return;
     }
@@ -301,14 +300,14 @@ void perf_report_open(struct perf_report *report, const struct perf_plan *plan,
     perf_csv_head(report);
 }
 
-static bool
-perf_is_other_table(const struct perf_row *row, const struct perf_row *other)
+static bool perf_is_other_table(const struct perf_row *row,
+                                const struct perf_row *other)
 {
     return (row->op != other->op) || (row->form != other->form);
 }
 
-static void
-perf_table_add(struct perf_report *report, const struct perf_row *row)
+static void perf_table_add(struct perf_report *report,
+                           const struct perf_row *row)
 {
     if (report->num - 1 == report->table) {
         perf_print_head(report, row, "latency (us)");
@@ -344,7 +343,8 @@ static void perf_print_end(const struct perf_report *report)
     putchar('\n');
     if (report->bounds > 0) {
         printf("# self-consistency: t(umr) <= t(pack) + t(contig) + t(unpack) "
-               "in %zu of %zu\n", report->kept, report->bounds);
+               "in %zu of %zu\n",
+               report->kept, report->bounds);
     }
     printf("# %zu cases, every byte checked, holes included\n", report->num);
 }

@@ -13,12 +13,12 @@
 
 /* The results of one method */
 struct perf_result {
-    bool     is_there;
-    double   us;        /* of a transfer, median */
-    double   cpu_us;    /* processor time of both processes' own threads */
-    double   device_us; /* processor time of other threads of the near one */
-    uint64_t hits;      /* keys found with their layout, in all repetitions */
-    uint64_t misses;    /* keys that got their layout first */
+    bool is_there;
+    double us;        /* of a transfer, median */
+    double cpu_us;    /* processor time of both processes' own threads */
+    double device_us; /* processor time of other threads of the near one */
+    uint64_t hits;    /* keys found with their layout, in all repetitions */
+    uint64_t misses;  /* keys that got their layout first */
     uint64_t evictions;
     uint64_t sets;
     uint64_t doorbells;
@@ -26,27 +26,27 @@ struct perf_result {
 
 /* One case */
 struct perf_row {
-    enum perf_op       op;
-    enum perf_form     form;
-    size_t             size;
-    size_t             block;
-    size_t             pieces;
-    double             pack_us;   /* of a copy alone; 0: none is needed */
-    double             unpack_us;
-    double             setup_us;  /* of the near layout; 0: there is none */
+    enum perf_op op;
+    enum perf_form form;
+    size_t size;
+    size_t block;
+    size_t pieces;
+    double pack_us; /* of a copy alone; 0: none is needed */
+    double unpack_us;
+    double setup_us; /* of the near layout; 0: there is none */
     struct perf_result results[PERF_METHODS];
 };
 
 struct perf_report {
     const struct perf_plan *plan;
-    FILE                   *csv; /* NULL: none */
-    const char             *csv_name;
-    bool                    has_device; /* print device_us */
-    struct perf_row        *rows;
-    size_t                  num;
-    size_t                  table;  /* first row of the current table */
-    size_t                  bounds; /* rows with a bound in earlier tables */
-    size_t                  kept;   /* of these, rows that keep it */
+    FILE *csv; /* NULL: none */
+    const char *csv_name;
+    bool has_device; /* print device_us */
+    struct perf_row *rows;
+    size_t num;
+    size_t table;  /* first row of the current table */
+    size_t bounds; /* rows with a bound in earlier tables */
+    size_t kept;   /* of these, rows that keep it */
 };
 
 /* Opens a report. @csv: name of a file, or NULL. @has_device: other threads of

@@ -19,18 +19,18 @@ enum {
 
 /* The state of a run */
 struct perf_job {
-    struct perf_uct        *uct;
+    struct perf_uct *uct;
     const struct perf_plan *plan;
-    struct perf_report     *report;
-    uint64_t                seed; /* of the last pattern */
-    unsigned                num;  /* cases done */
-    unsigned                of;
+    struct perf_report *report;
+    uint64_t seed; /* of the last pattern */
+    unsigned num;  /* cases done */
+    unsigned of;
 };
 
 /* --- repetitions ---------------------------------------------------------- */
 static int perf_compare(const void *a, const void *b)
 {
-    double x = *(const double*)a, y = *(const double*)b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
@@ -120,7 +120,7 @@ static void perf_tell(struct perf_bench *bench, enum perf_verb verb,
         .count     = count,
         .is_staged = is_staged,
         .seed      = seed,
-        .what      = bench->what
+        .what      = bench->what,
     };
 
     perf_call(bench->uct, &call, answer);
@@ -132,11 +132,10 @@ static void perf_is_wrong(const struct perf_bench *bench,
 {
     perf_fail("%s, %s of %lu bytes in blocks of %lu, by %s: byte %ld of the "
               "%s is 0x%02x instead of 0x%02x%s",
-              perf_op_names[bench->what.op],
-              perf_form_names[bench->what.form], bench->what.size,
-              bench->what.block, perf_method_names[method], wrong->offset,
-              wrong->is_packed ? "packed data" : "destination", wrong->is,
-              wrong->expected,
+              perf_op_names[bench->what.op], perf_form_names[bench->what.form],
+              bench->what.size, bench->what.block, perf_method_names[method],
+              wrong->offset, wrong->is_packed ? "packed data" : "destination",
+              wrong->is, wrong->expected,
               wrong->is_hole ? ", where no data belongs" : "");
 }
 
@@ -158,18 +157,18 @@ static void perf_check_begin(struct perf_bench *bench, uint64_t seed,
 
 /* Returns how many places of staging at the destination have the data
  * afterwards. */
-static unsigned
-perf_num_staged(const struct perf_bench *bench, enum perf_method method,
-                unsigned window)
+static unsigned perf_num_staged(const struct perf_bench *bench,
+                                enum perf_method method, unsigned window)
 {
     const struct perf_shape *to = (bench->what.op == PERF_PUT) ?
-                                  &bench->far : &bench->mem.shape;
+                                      &bench->far :
+                                      &bench->mem.shape;
 
     if (method == PERF_CONTIG) {
         return 1;
     }
-    return ((method == PERF_PACK) && (to->form != PERF_CONTIGUOUS)) ?
-           window : 0;
+    return ((method == PERF_PACK) && (to->form != PERF_CONTIGUOUS)) ? window :
+                                                                      0;
 }
 
 static bool perf_check_end(struct perf_bench *bench, uint64_t seed,
@@ -224,10 +223,10 @@ static void perf_keys_since(const struct perf_bench *bench,
 {
     uct_dcx_layout_stats_t now = perf_keys_now(bench);
 
-    result->hits      += now.hits - before->hits;
-    result->misses    += now.misses - before->misses;
+    result->hits += now.hits - before->hits;
+    result->misses += now.misses - before->misses;
     result->evictions += now.evictions - before->evictions;
-    result->sets      += now.sets - before->sets;
+    result->sets += now.sets - before->sets;
     result->doorbells += now.doorbells - before->doorbells;
 }
 
@@ -241,20 +240,19 @@ static void perf_measure_cpu(struct perf_bench *bench, enum perf_method method,
     uint64_t own = perf_clock(CLOCK_THREAD_CPUTIME_ID);
     unsigned num = 0;
 
-    bench->cpu        = (struct perf_cpu) {.is_on = true,
-                                           .cost  = perf_cpu_cost()};
+    bench->cpu = (struct perf_cpu){.is_on = true, .cost = perf_cpu_cost()};
     bench->far_cpu_ns = 0;
     while ((num < PERF_SHORT_RUN) &&
            ((num < PERF_LEAST) || (perf_now() < end))) {
         perf_method_run(bench, method);
         num++;
     }
-    own               = perf_clock(CLOCK_THREAD_CPUTIME_ID) - own;
-    all               = perf_clock(CLOCK_PROCESS_CPUTIME_ID) - all;
-    result->cpu_us    = (bench->cpu.ns + bench->far_cpu_ns) / 1e3 / num /
-                        bench->window;
-    result->device_us = (all > own) ?
-                        (all - own) / 1e3 / num / bench->window : 0;
+    own            = perf_clock(CLOCK_THREAD_CPUTIME_ID) - own;
+    all            = perf_clock(CLOCK_PROCESS_CPUTIME_ID) - all;
+    result->cpu_us = (bench->cpu.ns + bench->far_cpu_ns) / 1e3 / num /
+                     bench->window;
+    result->device_us = (all > own) ? (all - own) / 1e3 / num / bench->window :
+                                      0;
     bench->cpu.is_on  = false;
 }
 
@@ -367,7 +365,7 @@ static void perf_run_case(struct perf_job *job, const struct perf_case *what)
         .op    = what->op,
         .form  = what->form,
         .size  = what->size,
-        .block = what->block
+        .block = what->block,
     };
     struct perf_bench bench;
 
@@ -422,8 +420,8 @@ static void perf_walk(struct perf_job *job, perf_visit_t visit)
 {
     const struct perf_plan *plan = job->plan;
     struct perf_case what        = {
-        .sides  = plan->sides,
-        .window = plan->window
+               .sides  = plan->sides,
+               .window = plan->window,
     };
 
     for (what.op = 0; what.op < PERF_OPS; what.op++) {
@@ -434,7 +432,7 @@ static void perf_walk(struct perf_job *job, perf_visit_t visit)
             }
             what.stride = (what.form == PERF_CONTIGUOUS) ? 0 : plan->stride;
             for (size_t size = plan->min_size; size <= plan->max_size;
-                 size       *= 2) {
+                 size *= 2) {
                 perf_walk_blocks(job, &what, size, visit);
             }
         }

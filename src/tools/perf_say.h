@@ -13,13 +13,13 @@ enum { PERF_GOOD = 0, PERF_BAD = 1, PERF_USAGE = 2 };
 /* Print a line, and end the process with PERF_BAD or PERF_USAGE. @format: as of
  * printf, without the program's name and the end of the line */
 void perf_fail(const char *format, ...)
-        __attribute__((noreturn, format(printf, 1, 2)));
+    __attribute__((noreturn, format(printf, 1, 2)));
 void perf_wrong_call(const char *format, ...)
-        __attribute__((noreturn, format(printf, 1, 2)));
+    __attribute__((noreturn, format(printf, 1, 2)));
 
 /* Prints progress, only on a terminal, in a line that the next one replaces. */
 void perf_progress(const char *format, ...)
-        __attribute__((format(printf, 1, 2)));
+    __attribute__((format(printf, 1, 2)));
 void perf_progress_clear(void);
 
 #endif

@@ -11,7 +11,7 @@ const char *perf_form_names[PERF_FORMS] = {
     [PERF_CONTIGUOUS] = "contiguous",
     [PERF_STRIDED]    = "strided",
     [PERF_COMPOSITE]  = "composite",
-    [PERF_BOX]        = "box"
+    [PERF_BOX]        = "box",
 };
 
 /* --- pieces --------------------------------------------------------------- */
@@ -58,8 +58,8 @@ static size_t perf_shape_max_pieces(const struct perf_shape *shape)
     return shape->size / shape->block * 2 + 2;
 }
 
-static void
-perf_shape_add(struct perf_shape *shape, size_t offset, size_t length)
+static void perf_shape_add(struct perf_shape *shape, size_t offset,
+                           size_t length)
 {
     shape->pieces[shape->num].offset = offset;
     shape->pieces[shape->num].length = length;
@@ -72,8 +72,8 @@ static void perf_shape_add_rows(struct perf_shape *shape)
     for (size_t plane = 0; plane < shape->planes; plane++) {
         for (size_t row = 0; row < shape->rows; row++) {
             perf_shape_add(shape,
-                           PERF_GUARD + (plane * shape->pitch + row) *
-                                                shape->stride,
+                           PERF_GUARD +
+                               (plane * shape->pitch + row) * shape->stride,
                            shape->block);
         }
     }
@@ -102,7 +102,7 @@ static void perf_shape_add_composite(struct perf_shape *shape)
         length = (length < left) ? length : left;
         perf_shape_add(shape, offset, length);
         offset += length + 1 + shape->num * 37 % shape->block;
-        left   -= length;
+        left -= length;
     }
     perf_shape_swap(shape);
 }
@@ -116,8 +116,8 @@ static void perf_shape_layout(struct perf_shape *shape)
     shape->pitch  = 2 * shape->rows;
 }
 
-bool perf_shape_init(struct perf_shape *shape, enum perf_form form,
-                     size_t size, size_t block, size_t stride)
+bool perf_shape_init(struct perf_shape *shape, enum perf_form form, size_t size,
+                     size_t block, size_t stride)
 {
     memset(shape, 0, sizeof(*shape));
     shape->form   = form;
@@ -175,7 +175,7 @@ void perf_shape_pack(const struct perf_shape *shape, const void *buffer,
     uint8_t *to                  = packed;
 
     for (const struct perf_piece *piece = shape->pieces; piece < end; piece++) {
-        perf_copy(to, (const uint8_t*)buffer + piece->offset, piece->length);
+        perf_copy(to, (const uint8_t *)buffer + piece->offset, piece->length);
         to += piece->length;
     }
 }
@@ -187,7 +187,7 @@ void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
     const uint8_t *from          = packed;
 
     for (const struct perf_piece *piece = shape->pieces; piece < end; piece++) {
-        perf_copy((uint8_t*)buffer + piece->offset, from, piece->length);
+        perf_copy((uint8_t *)buffer + piece->offset, from, piece->length);
         from += piece->length;
     }
 }

@@ -35,25 +35,25 @@ struct perf_piece {
 };
 
 struct perf_shape {
-    enum perf_form    form;
-    size_t            size;   /* bytes of all pieces */
-    size_t            extent; /* of the buffer, guards included */
-    size_t            block;
-    size_t            stride; /* from row to row; 0 for a composite */
-    size_t            rows;   /* of a plane */
-    size_t            planes; /* 1 except for a box */
-    size_t            pitch;  /* rows from plane to plane */
-    size_t            num;
+    enum perf_form form;
+    size_t size;   /* bytes of all pieces */
+    size_t extent; /* of the buffer, guards included */
+    size_t block;
+    size_t stride; /* from row to row; 0 for a composite */
+    size_t rows;   /* of a plane */
+    size_t planes; /* 1 except for a box */
+    size_t pitch;  /* rows from plane to plane */
+    size_t num;
     struct perf_piece *pieces;
 };
 
 /* A wrong byte */
 struct perf_wrong {
-    int64_t offset;    /* in the buffer; < 0: in the guard before it */
+    int64_t offset; /* in the buffer; < 0: in the guard before it */
     uint8_t is;
     uint8_t expected;
-    bool    is_hole;   /* belongs to no piece */
-    bool    is_packed; /* in contiguous data, not in a buffer */
+    bool is_hole;   /* belongs to no piece */
+    bool is_packed; /* in contiguous data, not in a buffer */
 };
 
 extern const char *perf_form_names[PERF_FORMS];
@@ -64,8 +64,8 @@ size_t perf_shape_size(enum perf_form form, size_t size, size_t block);
 
 /* Makes a shape. @stride: 0 for twice the block. @return false if there is no
  * memory. */
-bool perf_shape_init(struct perf_shape *shape, enum perf_form form,
-                     size_t size, size_t block, size_t stride);
+bool perf_shape_init(struct perf_shape *shape, enum perf_form form, size_t size,
+                     size_t block, size_t stride);
 void perf_shape_cleanup(struct perf_shape *shape);
 
 /* Copy the pieces of a buffer to contiguous data, and back. */

@@ -51,7 +51,9 @@ static size_t perf_uct_max_pieces(uct_md_config_t *config)
     char value[32];
 
     return (uct_config_get(config, "UMR_MAX_ENTRIES", value, sizeof(value)) ==
-            UCS_OK) ? strtoul(value, NULL, 10) : 0;
+            UCS_OK) ?
+               strtoul(value, NULL, 10) :
+               0;
 }
 
 static bool perf_uct_open_md(struct perf_uct *uct, const char *name,
@@ -74,12 +76,11 @@ static bool perf_uct_open_md(struct perf_uct *uct, const char *name,
 }
 
 /* Opens the component's first domain that has the device. */
-static bool
-perf_uct_search(struct perf_uct *uct, const char *device)
+static bool perf_uct_search(struct perf_uct *uct, const char *device)
 {
     uct_component_attr_t attr = {
         .field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
-                      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
+                      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT,
     };
     bool found = false;
 
@@ -90,8 +91,10 @@ perf_uct_search(struct perf_uct *uct, const char *device)
     attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
     attr.md_resources = calloc(attr.md_resource_count,
                                sizeof(*attr.md_resources));
-    perf_uct_check((attr.md_resources == NULL) ? UCS_ERR_NO_MEMORY :
-                   uct_component_query(uct->component, &attr), "dcx");
+    perf_uct_check((attr.md_resources == NULL) ?
+                       UCS_ERR_NO_MEMORY :
+                       uct_component_query(uct->component, &attr),
+                   "dcx");
     for (unsigned i = 0; (i < attr.md_resource_count) && !found; i++) {
         found = perf_uct_open_md(uct, attr.md_resources[i].md_name, device);
     }
@@ -120,8 +123,8 @@ static void perf_uct_find(struct perf_uct *uct, const char *device)
 }
 
 /* --- the interface -------------------------------------------------------- */
-static ucs_status_t
-perf_uct_mail(void *arg, void *data, size_t length, unsigned flags)
+static ucs_status_t perf_uct_mail(void *arg, void *data, size_t length,
+                                  unsigned flags)
 {
     struct perf_uct *uct = arg;
 
@@ -129,14 +132,14 @@ perf_uct_mail(void *arg, void *data, size_t length, unsigned flags)
     if (uct->has_mail || (length > sizeof(uint64_t) + PERF_MAIL_MAX)) {
         perf_fail("the peer has sent what is no message of dcx_perf");
     }
-    memcpy(uct->mail, (uint8_t*)data + sizeof(uint64_t),
+    memcpy(uct->mail, (uint8_t *)data + sizeof(uint64_t),
            length - sizeof(uint64_t));
     uct->has_mail = true;
     return UCS_OK;
 }
 
-static ucs_status_t
-perf_uct_failure(void *arg, uct_ep_h ep, ucs_status_t status)
+static ucs_status_t perf_uct_failure(void *arg, uct_ep_h ep,
+                                     ucs_status_t status)
 {
     struct perf_uct *uct = arg;
 
@@ -146,8 +149,8 @@ perf_uct_failure(void *arg, uct_ep_h ep, ucs_status_t status)
     return UCS_OK;
 }
 
-static ucs_status_t
-perf_uct_open_iface(struct perf_uct *uct, const uct_iface_params_t *more)
+static ucs_status_t perf_uct_open_iface(struct perf_uct *uct,
+                                        const uct_iface_params_t *more)
 {
     uct_iface_params_t params = {};
     uct_iface_config_t *config;
@@ -156,28 +159,28 @@ perf_uct_open_iface(struct perf_uct *uct, const uct_iface_params_t *more)
     if (more != NULL) {
         params = *more;
     }
-    params.field_mask          |= UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                  UCT_IFACE_PARAM_FIELD_DEVICE |
-                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
-                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG;
+    params.field_mask |= UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                         UCT_IFACE_PARAM_FIELD_DEVICE |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG;
     params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
     params.mode.device.tl_name  = PERF_TL;
     params.mode.device.dev_name = uct->device;
     params.err_handler          = perf_uct_failure;
     params.err_handler_arg      = uct;
-    perf_uct_check(uct_md_iface_config_read(uct->md, PERF_TL, NULL, NULL,
-                                            &config), "options of dcx");
-    status = uct_iface_open(uct->md, uct->worker, &params, config,
-                            &uct->iface);
+    perf_uct_check(
+        uct_md_iface_config_read(uct->md, PERF_TL, NULL, NULL, &config),
+        "options of dcx");
+    status = uct_iface_open(uct->md, uct->worker, &params, config, &uct->iface);
     uct_config_release(config);
     if (status != UCS_OK) {
         return status;
     }
 
     perf_uct_check(uct_iface_query(uct->iface, &uct->attr), "the interface");
-    perf_uct_check(uct_iface_set_am_handler(uct->iface, PERF_AM_ID,
-                                            perf_uct_mail, uct, 0),
-                   "the interface");
+    perf_uct_check(
+        uct_iface_set_am_handler(uct->iface, PERF_AM_ID, perf_uct_mail, uct, 0),
+        "the interface");
     uct_iface_progress_enable(uct->iface,
                               UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     return UCS_OK;
@@ -190,16 +193,18 @@ void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
                    "opening the interface");
 }
 
-ucs_status_t
-perf_uct_open_with(struct perf_uct *uct, const struct perf_boot *boot,
-                   const char *device, const uct_iface_params_t *more)
+ucs_status_t perf_uct_open_with(struct perf_uct *uct,
+                                const struct perf_boot *boot,
+                                const char *device,
+                                const uct_iface_params_t *more)
 {
     memset(uct, 0, sizeof(*uct));
     uct->boot = boot;
     perf_uct_check(ucs_async_context_create(UCS_ASYNC_MODE_POLL, &uct->async),
                    "UCS");
-    perf_uct_check(uct_worker_create(uct->async, UCS_THREAD_MODE_SINGLE,
-                                     &uct->worker), "UCT");
+    perf_uct_check(
+        uct_worker_create(uct->async, UCS_THREAD_MODE_SINGLE, &uct->worker),
+        "UCT");
     perf_uct_find(uct, device);
     return perf_uct_open_iface(uct, more);
 }
@@ -212,11 +217,11 @@ void perf_uct_address(struct perf_uct *uct, struct perf_address *address)
     }
     memset(address, 0, sizeof(*address));
     perf_uct_check(uct_iface_get_device_address(
-                           uct->iface, (uct_device_addr_t*)address->device),
+                       uct->iface, (uct_device_addr_t *)address->device),
                    "the device's address");
-    perf_uct_check(uct_iface_get_address(uct->iface,
-                                         (uct_iface_addr_t*)address->iface),
-                   "the interface's address");
+    perf_uct_check(
+        uct_iface_get_address(uct->iface, (uct_iface_addr_t *)address->iface),
+        "the interface's address");
 }
 
 void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer)
@@ -225,14 +230,15 @@ void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer)
         .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
                       UCT_EP_PARAM_FIELD_IFACE_ADDR,
         .iface      = uct->iface,
-        .dev_addr   = (const uct_device_addr_t*)peer->device,
-        .iface_addr = (const uct_iface_addr_t*)peer->iface
+        .dev_addr   = (const uct_device_addr_t *)peer->device,
+        .iface_addr = (const uct_iface_addr_t *)peer->iface,
     };
 
     if (!uct_iface_is_reachable(uct->iface, params.dev_addr,
                                 params.iface_addr)) {
         perf_fail("the peer's port is not reachable from %s: another network, "
-                  "or another version of dcx", uct->device);
+                  "or another version of dcx",
+                  uct->device);
     }
     perf_uct_check(uct_ep_create(&params, &uct->ep), "the endpoint");
 }

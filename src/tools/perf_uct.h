@@ -19,21 +19,21 @@ enum {
 };
 
 struct perf_uct {
-    uct_component_h         component;
-    uct_md_h                md;
-    ucs_async_context_t    *async;
-    uct_worker_h            worker;
-    uct_iface_h             iface;
-    uct_iface_attr_t        attr;
-    uct_ep_h                ep;
-    size_t                  max_pieces; /* of a key: UCX_DCX_UMR_MAX_ENTRIES */
-    char                    device[PERF_DEVICE_MAX];
+    uct_component_h component;
+    uct_md_h md;
+    ucs_async_context_t *async;
+    uct_worker_h worker;
+    uct_iface_h iface;
+    uct_iface_attr_t attr;
+    uct_ep_h ep;
+    size_t max_pieces; /* of a key: UCX_DCX_UMR_MAX_ENTRIES */
+    char device[PERF_DEVICE_MAX];
     const struct perf_boot *boot;
-    bool                    has_failed; /* the peer has failed */
-    bool                    may_end;    /* the peer may fail or end */
-    unsigned                idle;       /* polls that returned nothing */
-    bool                    has_mail;
-    uint8_t                 mail[PERF_MAIL_MAX];
+    bool has_failed; /* the peer has failed */
+    bool may_end;    /* the peer may fail or end */
+    unsigned idle;   /* polls that returned nothing */
+    bool has_mail;
+    uint8_t mail[PERF_MAIL_MAX];
 };
 
 /* An interface's address, as sent to the peer */
@@ -49,9 +49,10 @@ void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
 
 /* Opens the domain and the interface. @more: further parameters of the
  * interface, or NULL. @return the status of uct_iface_open(). */
-ucs_status_t
-perf_uct_open_with(struct perf_uct *uct, const struct perf_boot *boot,
-                   const char *device, const uct_iface_params_t *more);
+ucs_status_t perf_uct_open_with(struct perf_uct *uct,
+                                const struct perf_boot *boot,
+                                const char *device,
+                                const uct_iface_params_t *more);
 
 void perf_uct_address(struct perf_uct *uct, struct perf_address *address);
 void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer);

@@ -22,13 +22,13 @@ enum selftest_result {
 enum { SELFTEST_OPTIONS = 2 };
 
 struct selftest_probe {
-    const char *name;    /* of the line in the profile */
+    const char *name; /* of the line in the profile */
     const char *proves;
     const char *without; /* consequence for dcx if it fails */
-    void      (*run)(struct selftest_loop *loop);
-    unsigned    claims;  /* bits of features that dcx takes as passed */
+    void (*run)(struct selftest_loop *loop);
+    unsigned claims; /* bits of features that dcx takes as passed */
     const char *options[SELFTEST_OPTIONS]; /* "NAME=VALUE", or NULL */
-    bool        needs_peer;
+    bool needs_peer;
 };
 
 /* Ends the process with SELFTEST_REFUSED if @status is an error. @what: the
@@ -37,7 +37,7 @@ void selftest_need(ucs_status_t status, const char *what);
 
 /* Ends the process with SELFTEST_REFUSED, and prints a line. */
 void selftest_refused(const char *format, ...)
-        __attribute__((noreturn, format(printf, 1, 2)));
+    __attribute__((noreturn, format(printf, 1, 2)));
 
 /* Ends the process with SELFTEST_NOT_RUN if @status is not UCS_OK: an error of
  * the host's memory gives no result. */
@@ -46,11 +46,11 @@ void selftest_need_memory(ucs_status_t status, const char *what);
 /* Writes a line of the profile, such as ("umr_us_4", "%.2f", ...). It replaces
  * a line of the same key, and all lines behind that. */
 void selftest_value(const char *key, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 
 /* Writes a remark to the report. */
 void selftest_note(const char *format, ...)
-        __attribute__((format(printf, 1, 2)));
+    __attribute__((format(printf, 1, 2)));
 
 /* Calls that the target serves (selftest_peer.h), each a selftest_serve_t */
 void selftest_serve_take(struct selftest_loop *loop, struct selftest_call *call,

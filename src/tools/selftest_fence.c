@@ -24,8 +24,9 @@ enum {
 enum selftest_fence { SELFTEST_PUT, SELFTEST_ATOMIC, SELFTEST_AM };
 
 static const char *const selftest_fence_names[] = {
-    [SELFTEST_PUT] = "put", [SELFTEST_ATOMIC] = "atomic",
-    [SELFTEST_AM] = "message"
+    [SELFTEST_PUT]    = "put",
+    [SELFTEST_ATOMIC] = "atomic",
+    [SELFTEST_AM]     = "message",
 };
 
 /* --- the origin ----------------------------------------------------------- */
@@ -72,11 +73,11 @@ static void selftest_fence_post(struct selftest_loop *loop,
 static bool selftest_fence_is_seen(struct selftest_loop *loop,
                                    enum selftest_fence kind, uint64_t round)
 {
-    _Atomic uint64_t *flag = (void*)(loop->far.bytes + SELFTEST_FENCE_FLAG);
+    _Atomic uint64_t *flag = (void *)(loop->far.bytes + SELFTEST_FENCE_FLAG);
 
     return (kind == SELFTEST_AM) ?
-           (loop->count == round) :
-           (atomic_load_explicit(flag, memory_order_acquire) == round);
+               (loop->count == round) :
+               (atomic_load_explicit(flag, memory_order_acquire) == round);
 }
 
 /* Waits for the operation behind the fence, then checks at once the put before
@@ -123,8 +124,9 @@ void selftest_serve_fences(struct selftest_loop *loop,
 static void selftest_fences(struct selftest_loop *loop,
                             enum selftest_fence kind)
 {
-    struct selftest_call call = {.op = SELFTEST_FENCES, .a = kind,
-                                 .b = SELFTEST_FENCE_ROUNDS};
+    struct selftest_call call = {.op = SELFTEST_FENCES,
+                                 .a  = kind,
+                                 .b  = SELFTEST_FENCE_ROUNDS};
 
     selftest_call(loop, &call, NULL, NULL);
     for (uint64_t round = 1; round <= SELFTEST_FENCE_ROUNDS; round++) {
@@ -149,8 +151,8 @@ void selftest_fence(struct selftest_loop *loop)
 }
 
 /* Posts @length bytes of near, by bcopy or by zcopy. */
-static ucs_status_t
-selftest_message_post(struct selftest_loop *loop, size_t length, bool is_zcopy)
+static ucs_status_t selftest_message_post(struct selftest_loop *loop,
+                                          size_t length, bool is_zcopy)
 {
     struct selftest_packed packed = {loop->near.bytes, length};
     const uct_iov_t iov           = selftest_iov(&loop->near, length);

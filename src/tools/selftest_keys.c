@@ -58,9 +58,10 @@ static uint8_t *selftest_map_crossing(size_t size)
 {
     for (uintptr_t at = 64 * SELFTEST_GIB; at < 128 * SELFTEST_GIB;
          at += 2 * SELFTEST_GIB) {
-        void *want   = (void*)(at - size / 2);
-        void *memory = mmap(want, size, PROT_READ | PROT_WRITE, MAP_PRIVATE |
-                            MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        void *want   = (void *)(at - size / 2);
+        void *memory = mmap(want, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                            -1, 0);
 
         if (memory == want) {
             return memory;
@@ -71,8 +72,8 @@ static uint8_t *selftest_map_crossing(size_t size)
 
 /* Maps up to half of the free memory, as registration may pin all of it, and no
  * more than RLIMIT_MEMLOCK allows. */
-static void
-selftest_map_large(struct selftest_loop *loop, struct selftest_mem *mem)
+static void selftest_map_large(struct selftest_loop *loop,
+                               struct selftest_mem *mem)
 {
     const size_t wanted = 5 * SELFTEST_GIB;
     ucs_status_t status = UCS_ERR_NO_MEMORY;
@@ -117,9 +118,8 @@ static uint8_t *selftest_map(size_t size)
 }
 
 /* Registers @memory, and packs a key that can be invalidated. */
-static void
-selftest_ksm(struct selftest_loop *loop, struct selftest_mem *mem,
-             uint8_t *memory, size_t size, unsigned access)
+static void selftest_ksm(struct selftest_loop *loop, struct selftest_mem *mem,
+                         uint8_t *memory, size_t size, unsigned access)
 {
     selftest_need_memory(selftest_mem_reg(loop, mem, memory, size, access),
                          "registering memory");
@@ -186,9 +186,9 @@ static void selftest_take_back(struct selftest_loop *loop)
         .field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
                       UCT_MD_MEM_DEREG_FIELD_FLAGS |
                       UCT_MD_MEM_DEREG_FIELD_COMPLETION,
-        .memh       = loop->taken.memh,
-        .flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE,
-        .comp       = &comp
+        .memh  = loop->taken.memh,
+        .flags = UCT_MD_MEM_DEREG_FLAG_INVALIDATE,
+        .comp  = &comp,
     };
 
     if (loop->is_remote) {

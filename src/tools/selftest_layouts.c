@@ -27,22 +27,22 @@ enum {
 static struct selftest_shape selftest_shape;
 
 /* --- one layout ----------------------------------------------------------- */
-static ucs_status_t
-selftest_layout_try(struct selftest_mem *layout, size_t repeat,
-                    const uct_dcx_block_t *blocks, size_t num)
+static ucs_status_t selftest_layout_try(struct selftest_mem *layout,
+                                        size_t repeat,
+                                        const uct_dcx_block_t *blocks,
+                                        size_t num)
 {
     uct_dcx_layout_params_t params = {
         .access = UCT_MD_MEM_ACCESS_RMA,
         .repeat = repeat,
         .num    = num,
-        .blocks = blocks
+        .blocks = blocks,
     };
     ucs_status_t status;
 
     status = uct_dcx_layout_set(layout->memh, &params);
     if (status == UCS_OK) {
-        while ((status = uct_dcx_layout_test(layout->memh)) ==
-               UCS_INPROGRESS) {
+        while ((status = uct_dcx_layout_test(layout->memh)) == UCS_INPROGRESS) {
         }
     }
     layout->size = uct_dcx_layout_length(layout->memh);
@@ -61,7 +61,8 @@ static bool selftest_layout_ask(struct selftest_loop *loop,
                                 struct selftest_mem *layout, size_t repeat,
                                 const uct_dcx_block_t *blocks, size_t num)
 {
-    struct selftest_call call = {.op = SELFTEST_LAYOUT, .a = repeat,
+    struct selftest_call call = {.op     = SELFTEST_LAYOUT,
+                                 .a      = repeat,
                                  .length = num * sizeof(*blocks)};
 
     selftest_call(loop, &call, blocks, NULL);
@@ -86,8 +87,9 @@ static bool selftest_layout_may(struct selftest_loop *loop,
     if (loop->is_remote) {
         return selftest_layout_ask(loop, layout, repeat, blocks, num);
     }
-    selftest_need(uct_dcx_layout_create(loop->uct.iface, num + 1,
-                                        &layout->memh), "a key for a layout");
+    selftest_need(
+        uct_dcx_layout_create(loop->uct.iface, num + 1, &layout->memh),
+        "a key for a layout");
     status = selftest_layout_try(layout, repeat, blocks, num);
     if (status == UCS_ERR_INVALID_PARAM) {
         return false;
@@ -106,8 +108,8 @@ static void selftest_layout_open(struct selftest_loop *loop,
     }
 }
 
-static void
-selftest_layout_close(struct selftest_loop *loop, struct selftest_mem *layout)
+static void selftest_layout_close(struct selftest_loop *loop,
+                                  struct selftest_mem *layout)
 {
     uct_rkey_release(loop->uct.component, &layout->rkey);
     if (loop->is_remote) {
@@ -121,7 +123,7 @@ void selftest_serve_layout(struct selftest_loop *loop,
 {
     static struct selftest_mem layouts[SELFTEST_LAYOUTS];
     static size_t count;
-    uct_dcx_block_t *blocks = (uct_dcx_block_t*)data;
+    uct_dcx_block_t *blocks = (uct_dcx_block_t *)data;
     size_t num              = call->length / sizeof(*blocks);
     size_t below;
 
@@ -261,8 +263,7 @@ static void selftest_blocks(struct selftest_loop *loop, uct_dcx_block_t *blocks,
     }
 }
 
-static void
-selftest_list(struct selftest_loop *loop, size_t num, size_t length)
+static void selftest_list(struct selftest_loop *loop, size_t num, size_t length)
 {
     uct_dcx_block_t blocks[SELFTEST_PIECES];
     struct selftest_mem layout;
@@ -338,7 +339,7 @@ static uct_dcx_block_t selftest_rows(struct selftest_loop *loop)
         .address = loop->far.address + 8,
         .length  = SELFTEST_ROW,
         .skip    = SELFTEST_STEP - SELFTEST_ROW,
-        .memh    = loop->far.memh
+        .memh    = loop->far.memh,
     };
 }
 
@@ -346,13 +347,14 @@ static uct_dcx_block_t selftest_rows(struct selftest_loop *loop)
 static void selftest_shape_rows(size_t offset, size_t length)
 {
     for (size_t i = offset; i < offset + length; i++) {
-        selftest_shape_add(&selftest_shape, 8 + (i / SELFTEST_ROW) *
-                           SELFTEST_STEP + i % SELFTEST_ROW, 1);
+        selftest_shape_add(
+            &selftest_shape,
+            8 + (i / SELFTEST_ROW) * SELFTEST_STEP + i % SELFTEST_ROW, 1);
     }
 }
 
-static void
-selftest_rows_open(struct selftest_loop *loop, struct selftest_mem *layout)
+static void selftest_rows_open(struct selftest_loop *loop,
+                               struct selftest_mem *layout)
 {
     uct_dcx_block_t block = selftest_rows(loop);
 
@@ -405,8 +407,10 @@ void selftest_nests(struct selftest_loop *loop)
     selftest_move(loop, &layout, &selftest_shape);
 
     memset(&selftest_shape, 0, sizeof(selftest_shape));
-    block = (uct_dcx_block_t){.address = 0, .length = 30, .skip = 30,
-                              .memh = layout.memh};
+    block = (uct_dcx_block_t){.address = 0,
+                              .length  = 30,
+                              .skip    = 30,
+                              .memh    = layout.memh};
     for (unsigned i = 0; i < 25; i++) {
         selftest_shape_rows(5 + i * 100, 30);
     }
@@ -431,15 +435,16 @@ static void selftest_shape_cut(struct selftest_shape *shape)
 
 /* Makes a list that removes these bytes from the layout below. */
 static bool selftest_cut_open(struct selftest_loop *loop,
-                             struct selftest_mem *layout,
-                             const struct selftest_mem *below)
+                              struct selftest_mem *layout,
+                              const struct selftest_mem *below)
 {
-    size_t size      = selftest_shape.num, half = size / 2;
-    uint64_t address = (uintptr_t)below->bytes;
+    size_t size = selftest_shape.num, half = size / 2;
+    uint64_t address          = (uintptr_t)below->bytes;
     uct_dcx_block_t blocks[2] = {
         {.address = address + 1, .length = half - 1, .memh = below->memh},
-        {.address = address + half + 1, .length = size - half - 2,
-         .memh = below->memh}
+        {.address = address + half + 1,
+         .length  = size - half - 2,
+         .memh    = below->memh},
     };
 
     return selftest_layout_may(loop, layout, 1, blocks, 2);
@@ -490,8 +495,8 @@ void selftest_changes(struct selftest_loop *loop)
             selftest_shape_add(&selftest_shape, begin + j * 64, 16);
         }
         selftest_layout_set(&layout, 32, &block, 1);
-        selftest_get(loop, &loop->near, (uintptr_t)loop->near.bytes, &layout,
-                     0, layout.size);
+        selftest_get(loop, &loop->near, (uintptr_t)loop->near.bytes, &layout, 0,
+                     layout.size);
         selftest_gathered(loop, &selftest_shape, "a layout that has changed");
     }
 }
@@ -537,8 +542,8 @@ static double selftest_cost(struct selftest_loop *loop, size_t num)
  * from an area larger than any cache. The shortest time counts. */
 static void selftest_copy_cost(uint8_t *buffer)
 {
-    bool has_room         = selftest_memory_free() / 2 > SELFTEST_AREA;
-    uint8_t *area         = has_room ? malloc(SELFTEST_AREA) : NULL;
+    bool has_room = selftest_memory_free() / 2 > SELFTEST_AREA;
+    uint8_t *area = has_room ? malloc(SELFTEST_AREA) : NULL;
     uint64_t begin, least = UINT64_MAX;
 
     if (area == NULL) {

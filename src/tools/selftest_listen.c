@@ -19,9 +19,9 @@ enum {
 
 struct selftest_session {
     const struct selftest_probe *probes;
-    const struct selftest_how   *how;
-    int                          fd; /* of the test; -1: none yet */
-    int                          status;
+    const struct selftest_how *how;
+    int fd; /* of the test; -1: none yet */
+    int status;
 };
 
 static void selftest_serve_probe(struct selftest_session *session,
@@ -41,8 +41,7 @@ static void selftest_serve_probe(struct selftest_session *session,
     }
 }
 
-static void
-selftest_connection(struct selftest_session *session, int fd)
+static void selftest_connection(struct selftest_session *session, int fd)
 {
     const struct selftest_probe *probe = session->probes;
     struct selftest_hello hello;
@@ -85,8 +84,9 @@ int selftest_listen(const struct selftest_probe *probes,
                     const struct selftest_how *how)
 {
     struct selftest_session session = {probes, how, -1, PERF_GOOD};
-    struct pollfd fds[2] = {{.fd = perf_tcp_listen(how->port),
-                             .events = POLLIN}, {.events = POLLIN}};
+    struct pollfd fds[2]            = {
+                   {.fd = perf_tcp_listen(how->port), .events = POLLIN},
+                   {.events = POLLIN}};
 
     do {
         fds[1].fd      = session.fd; /* poll() ignores -1 */

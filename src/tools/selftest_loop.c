@@ -17,14 +17,15 @@ void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
 {
     uct_md_mkey_pack_params_t params = {
         .field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS,
-        .flags      = can_invalidate ? UCT_DCX_UCX_PACK_INVALIDATE : 0
+        .flags      = can_invalidate ? UCT_DCX_UCX_PACK_INVALIDATE : 0,
     };
 
-    selftest_need(uct_md_mkey_pack_v2(loop->uct.md, mem->memh,
-                                      UCT_DCX_UCX_MKEY_PACK_RANGE(
-                                              mem->bytes, mem->size)
-                                      &params, mem->key),
-                  "a remote key");
+    selftest_need(
+        uct_md_mkey_pack_v2(loop->uct.md, mem->memh,
+                            UCT_DCX_UCX_MKEY_PACK_RANGE(mem->bytes, mem->size) &
+                                params,
+                            mem->key),
+        "a remote key");
     selftest_mem_unpack(loop, mem, mem->key);
 }
 
@@ -38,8 +39,9 @@ void selftest_mem_unpack(struct selftest_loop *loop, struct selftest_mem *mem,
 void selftest_push(struct selftest_loop *loop, const struct selftest_mem *mem,
                    size_t offset, size_t length)
 {
-    struct selftest_call call = {.op = SELFTEST_WRITE, .a = offset,
-                                 .mem = (mem == &loop->taken),
+    struct selftest_call call = {.op     = SELFTEST_WRITE,
+                                 .a      = offset,
+                                 .mem    = (mem == &loop->taken),
                                  .length = length};
 
     if (loop->is_remote) {
@@ -50,7 +52,9 @@ void selftest_push(struct selftest_loop *loop, const struct selftest_mem *mem,
 void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
                    size_t offset, size_t length)
 {
-    struct selftest_call call = {.op = SELFTEST_READ, .a = offset, .b = length,
+    struct selftest_call call = {.op  = SELFTEST_READ,
+                                 .a   = offset,
+                                 .b   = length,
                                  .mem = (mem == &loop->taken)};
 
     if (loop->is_remote) {
@@ -58,9 +62,9 @@ void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
     }
 }
 
-ucs_status_t
-selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
-                 void *bytes, size_t size, unsigned access)
+ucs_status_t selftest_mem_reg(struct selftest_loop *loop,
+                              struct selftest_mem *mem, void *bytes,
+                              size_t size, unsigned access)
 {
     if (bytes == NULL) {
         return UCS_ERR_NO_MEMORY;
@@ -71,19 +75,18 @@ selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
     return uct_md_mem_reg(loop->uct.md, bytes, size, access, &mem->memh);
 }
 
-static void
-selftest_mem_open(struct selftest_loop *loop, struct selftest_mem *mem)
+static void selftest_mem_open(struct selftest_loop *loop,
+                              struct selftest_mem *mem)
 {
     selftest_need_memory(selftest_mem_reg(loop, mem, calloc(1, SELFTEST_SIZE),
-                                          SELFTEST_SIZE,
-                                          UCT_MD_MEM_ACCESS_ALL),
+                                          SELFTEST_SIZE, UCT_MD_MEM_ACCESS_ALL),
                          "registering memory");
     selftest_mem_pack(loop, mem, 0);
 }
 
 /* --- open ----------------------------------------------------------------- */
-static ucs_status_t
-selftest_message(void *arg, void *data, size_t length, unsigned flags)
+static ucs_status_t selftest_message(void *arg, void *data, size_t length,
+                                     unsigned flags)
 {
     struct selftest_loop *loop = arg;
 
@@ -210,10 +213,10 @@ void selftest_put(struct selftest_loop *loop, const struct selftest_mem *from,
                   uint64_t to_address, size_t length)
 {
     uct_iov_t iov = {
-        .buffer = (void*)(uintptr_t)from_address,
+        .buffer = (void *)(uintptr_t)from_address,
         .length = length,
         .memh   = from->memh,
-        .count  = 1
+        .count  = 1,
     };
     ucs_status_t status;
 
@@ -230,10 +233,10 @@ void selftest_get(struct selftest_loop *loop, const struct selftest_mem *to,
                   uint64_t from_address, size_t length)
 {
     uct_iov_t iov = {
-        .buffer = (void*)(uintptr_t)to_address,
+        .buffer = (void *)(uintptr_t)to_address,
         .length = length,
         .memh   = to->memh,
-        .count  = 1
+        .count  = 1,
     };
     ucs_status_t status;
 
@@ -270,7 +273,7 @@ void selftest_shape_add(struct selftest_shape *shape, size_t offset,
     }
     shape->pieces[shape->num].offset = offset;
     shape->pieces[shape->num].length = length;
-    shape->size                     += length;
+    shape->size += length;
     shape->num++;
 }
 

@@ -23,11 +23,11 @@ enum {
  * @bytes is a copy, and @memh is a number: 0 for memory, 1 and more for
  * layouts. */
 struct selftest_mem {
-    uint8_t          *bytes; /* NULL: a layout */
-    uint64_t          address;
-    size_t            size;
-    uct_mem_h         memh;
-    uint8_t           key[SELFTEST_RKEY]; /* as packed */
+    uint8_t *bytes; /* NULL: a layout */
+    uint64_t address;
+    size_t size;
+    uct_mem_h memh;
+    uint8_t key[SELFTEST_RKEY]; /* as packed */
     uct_rkey_bundle_t rkey;
 };
 
@@ -38,23 +38,23 @@ typedef void (*selftest_serve_t)(struct selftest_loop *loop,
                                  struct selftest_call *call, uint8_t *data);
 
 struct selftest_loop {
-    struct perf_uct     uct;
-    const char         *device;  /* as the user gave it, or NULL */
-    const char         *host, *port; /* of the peer; NULL: there is none */
-    const char         *probe;
-    unsigned            timeout; /* seconds of the probe */
-    bool                forks;   /* fork the target if there is no peer */
-    bool                serves;  /* this process is a target of another one */
+    struct perf_uct uct;
+    const char *device;      /* as the user gave it, or NULL */
+    const char *host, *port; /* of the peer; NULL: there is none */
+    const char *probe;
+    unsigned timeout;              /* seconds of the probe */
+    bool forks;                    /* fork the target if there is no peer */
+    bool serves;                   /* this process is a target of another one */
     const selftest_serve_t *calls; /* by enum selftest_op */
-    bool                is_remote; /* the target is another process */
-    int                 fd;      /* connection to that process */
-    struct perf_address address; /* of the target */
+    bool is_remote;                /* the target is another process */
+    int fd;                        /* connection to that process */
+    struct perf_address address;   /* of the target */
     struct selftest_mem near, far; /* of the origin, of the target */
-    struct selftest_mem taken;   /* the target's, to be invalidated */
-    uint8_t            *image;   /* the expected bytes of far */
-    uint8_t             message[SELFTEST_SIZE]; /* the last one received */
-    size_t              length;  /* bytes of the message */
-    unsigned            count;   /* of received messages */
+    struct selftest_mem taken;     /* the target's, to be invalidated */
+    uint8_t *image;                /* the expected bytes of far */
+    uint8_t message[SELFTEST_SIZE]; /* the last one received */
+    size_t length;                  /* bytes of the message */
+    unsigned count;                 /* of received messages */
 };
 
 /* The places of a layout's bytes in far */
@@ -79,9 +79,9 @@ void selftest_loop_open(struct selftest_loop *loop);
 void selftest_loop_reconnect(struct selftest_loop *loop);
 
 /* Register memory for UCT_MD_MEM_ACCESS_*, pack its key, and unpack that. */
-ucs_status_t
-selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
-                 void *bytes, size_t size, unsigned access);
+ucs_status_t selftest_mem_reg(struct selftest_loop *loop,
+                              struct selftest_mem *mem, void *bytes,
+                              size_t size, unsigned access);
 void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
                        int can_invalidate);
 void selftest_mem_unpack(struct selftest_loop *loop, struct selftest_mem *mem,
@@ -99,18 +99,20 @@ void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
 void selftest_message_wait(struct selftest_loop *loop, unsigned count);
 
 /* Returns the first @length bytes of @mem. */
-static inline uct_iov_t
-selftest_iov(const struct selftest_mem *mem, size_t length)
+static inline uct_iov_t selftest_iov(const struct selftest_mem *mem,
+                                     size_t length)
 {
-    return (uct_iov_t){.buffer = mem->bytes, .length = length,
-                       .memh = mem->memh, .count = 1};
+    return (uct_iov_t){.buffer = mem->bytes,
+                       .length = length,
+                       .memh   = mem->memh,
+                       .count  = 1};
 }
 
 /* The bytes of a message, for selftest_pack(), which is a
  * uct_pack_callback_t */
 struct selftest_packed {
     const uint8_t *bytes;
-    size_t         length;
+    size_t length;
 };
 
 size_t selftest_pack(void *to, void *arg);

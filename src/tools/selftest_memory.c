@@ -19,12 +19,17 @@ struct selftest_cgroup {
 };
 
 static const struct selftest_cgroup selftest_cgroup_v1 = {
-    "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-    "total_inactive_file"
+    "/memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    "total_inactive_file",
 };
 
 static const struct selftest_cgroup selftest_cgroup_v2 = {
-    "", "memory.max", "memory.current", "inactive_file"
+    "",
+    "memory.max",
+    "memory.current",
+    "inactive_file",
 };
 
 static FILE *selftest_memory_open(const char *folder, const char *name)
@@ -32,7 +37,8 @@ static FILE *selftest_memory_open(const char *folder, const char *name)
     char path[PATH_MAX];
 
     return (snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX) ?
-           fopen(path, "re") : NULL;
+               fopen(path, "re") :
+               NULL;
 }
 
 /* Returns SIZE_MAX if there is no such file, or no number in it ("max"). */
@@ -124,8 +130,8 @@ size_t selftest_memory_cgroup(const char *list, const char *root)
         }
         *path++ = '\0';
         cgroup  = (*controllers == '\0') ? &selftest_cgroup_v2 :
-                  (strstr(controllers, "memory") != NULL) ?
-                  &selftest_cgroup_v1 : NULL;
+                  (strstr(controllers, "memory") != NULL) ? &selftest_cgroup_v1 :
+                                                            NULL;
         if (cgroup != NULL) {
             free = ucs_min(free, selftest_memory_path(root, path, cgroup));
         }
@@ -140,6 +146,7 @@ size_t selftest_memory_free(void)
                                            "/sys/fs/cgroup");
     struct sysinfo info;
 
-    return (sysinfo(&info) != 0) ? cgroup :
-           ucs_min(cgroup, (size_t)info.freeram * info.mem_unit);
+    return (sysinfo(&info) != 0) ?
+               cgroup :
+               ucs_min(cgroup, (size_t)info.freeram * info.mem_unit);
 }

@@ -29,23 +29,23 @@ static void selftest_hello(struct selftest_hello *hello, const char *probe,
 
 /* Returns NULL if @hello is of this version, otherwise a description of the
  * fault. */
-static const char *
-selftest_hello_fault(struct selftest_hello *hello, ssize_t length)
+static const char *selftest_hello_fault(struct selftest_hello *hello,
+                                        ssize_t length)
 {
     static char text[96];
 
     if ((length != sizeof(*hello)) || (hello->magic != SELFTEST_MAGIC)) {
-        return (length < 0) ? "it does not answer" :
+        return (length < 0)  ? "it does not answer" :
                (length == 0) ? "it has closed the connection" :
-               "it does not speak as this dcx_selftest";
+                               "it does not speak as this dcx_selftest";
     }
     hello->version[sizeof(hello->version) - 1] = '\0';
     hello->probe[sizeof(hello->probe) - 1]     = '\0';
     if (!strcmp(hello->version, DCX_VERSION)) {
         return NULL;
     }
-    snprintf(text, sizeof(text), "it is version %.32s, and this is "
-             DCX_VERSION, hello->version);
+    snprintf(text, sizeof(text),
+             "it is version %.32s, and this is " DCX_VERSION, hello->version);
     return text;
 }
 
@@ -56,8 +56,8 @@ static ssize_t selftest_swap(int fd, const struct selftest_hello *mine,
     return recv(fd, theirs, sizeof(*theirs), MSG_WAITALL);
 }
 
-int selftest_peer_connect(const char *host, const char *port,
-                          const char *probe, unsigned timeout)
+int selftest_peer_connect(const char *host, const char *port, const char *probe,
+                          unsigned timeout)
 {
     struct selftest_hello mine, theirs;
     const char *fault;
@@ -102,7 +102,7 @@ static void selftest_write(struct selftest_loop *loop, const void *bytes,
 {
     ssize_t count;
 
-    for (; size > 0; bytes = (const uint8_t*)bytes + count, size -= count) {
+    for (; size > 0; bytes = (const uint8_t *)bytes + count, size -= count) {
         count = send(loop->fd, bytes, size, MSG_NOSIGNAL);
         if (count < 0) {
             selftest_peer_ended();
@@ -112,16 +112,16 @@ static void selftest_write(struct selftest_loop *loop, const void *bytes,
 
 /* Reads @size bytes, and progresses the interface meanwhile. Returns false if
  * the peer has ended. */
-static bool
-selftest_read_all(struct selftest_loop *loop, void *bytes, size_t size)
+static bool selftest_read_all(struct selftest_loop *loop, void *bytes,
+                              size_t size)
 {
     ssize_t count;
 
     while (size > 0) {
         count = recv(loop->fd, bytes, size, MSG_DONTWAIT);
         if (count > 0) {
-            bytes  = (uint8_t*)bytes + count;
-            size  -= count;
+            bytes = (uint8_t *)bytes + count;
+            size -= count;
         } else if ((count == 0) || ((errno != EAGAIN) && (errno != EINTR))) {
             return false;
         } else if (uct_worker_progress(loop->uct.worker) == 0) {
@@ -170,9 +170,9 @@ void selftest_call(struct selftest_loop *loop, struct selftest_call *call,
 }
 
 /* --- the target ----------------------------------------------------------- */
-static struct selftest_mem *
-selftest_served_mem(struct selftest_loop *loop, struct selftest_call *call,
-                    size_t length)
+static struct selftest_mem *selftest_served_mem(struct selftest_loop *loop,
+                                                struct selftest_call *call,
+                                                size_t length)
 {
     struct selftest_mem *mem = (call->mem == 0) ? &loop->far : &loop->taken;
 
@@ -185,13 +185,13 @@ selftest_served_mem(struct selftest_loop *loop, struct selftest_call *call,
 void selftest_serve_write(struct selftest_loop *loop,
                           struct selftest_call *call, uint8_t *data)
 {
-    memcpy(selftest_served_mem(loop, call, call->length)->bytes + call->a,
-           data, call->length);
+    memcpy(selftest_served_mem(loop, call, call->length)->bytes + call->a, data,
+           call->length);
     call->length = 0;
 }
 
-void selftest_serve_read(struct selftest_loop *loop,
-                         struct selftest_call *call, uint8_t *data)
+void selftest_serve_read(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data)
 {
     memcpy(data, selftest_served_mem(loop, call, call->b)->bytes + call->a,
            call->b);
@@ -206,8 +206,8 @@ void selftest_serve_message(struct selftest_loop *loop,
     memcpy(data, loop->message, loop->length);
 }
 
-void selftest_serve_meet(struct selftest_loop *loop,
-                         struct selftest_call *call, uint8_t *data)
+void selftest_serve_meet(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data)
 {
     struct perf_address own = loop->address;
 

@@ -13,10 +13,10 @@
 #include "selftest_loop.h"
 
 enum selftest_op {
-    SELFTEST_MEET,      /* a, answer: address of far, key; data: addresses */
-    SELFTEST_WRITE,     /* mem, a: offset; data */
-    SELFTEST_READ,      /* mem, a: offset, b: length; answer: data */
-    SELFTEST_TAKE,      /* answer: a: address of "taken", key */
+    SELFTEST_MEET,  /* a, answer: address of far, key; data: addresses */
+    SELFTEST_WRITE, /* mem, a: offset; data */
+    SELFTEST_READ,  /* mem, a: offset, b: length; answer: data */
+    SELFTEST_TAKE,  /* answer: a: address of "taken", key */
     SELFTEST_TAKE_BACK,
     SELFTEST_LAYOUT,    /* a: repeat; data: blocks; answer: a: its number,
                          * b: size, key; status */
@@ -31,25 +31,25 @@ enum selftest_op {
 /* A call, or its answer; @length bytes of data follow. */
 struct selftest_call {
     uint32_t op;
-    int32_t  status;
+    int32_t status;
     uint32_t mem; /* 0: far, 1: taken */
     uint32_t length;
     uint64_t a, b;
-    uint8_t  key[SELFTEST_RKEY];
+    uint8_t key[SELFTEST_RKEY];
 };
 
 /* The first struct that both sides of a connection send */
 struct selftest_hello {
     uint64_t magic;
-    char     version[32];
-    char     probe[32]; /* "": the connection of the test */
-    uint32_t timeout;   /* seconds */
+    char version[32];
+    char probe[32];   /* "": the connection of the test */
+    uint32_t timeout; /* seconds */
 };
 
 /* Connects to @host, and exchanges hellos. Ends the process if the peer is not
  * a dcx_selftest of this version. */
-int selftest_peer_connect(const char *host, const char *port,
-                          const char *probe, unsigned timeout);
+int selftest_peer_connect(const char *host, const char *port, const char *probe,
+                          unsigned timeout);
 
 /* Reads @hello on the listening side, and answers. Returns 0; or prints a line
  * and returns -1 if the peer is not of this version. */

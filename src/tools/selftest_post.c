@@ -27,13 +27,13 @@ static void selftest_order_end(uct_completion_t *comp)
 static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
 {
     uct_completion_t comp = {.func = selftest_order_end, .count = 1};
-    uct_iov_t iov = {
-        .buffer = loop->near.bytes,
-        .length = SELFTEST_ORDER_SIZE,
-        .memh   = loop->near.memh,
-        .count  = 1
+    uct_iov_t iov         = {
+                .buffer = loop->near.bytes,
+                .length = SELFTEST_ORDER_SIZE,
+                .memh   = loop->near.memh,
+                .count  = 1,
     };
-    uint64_t *last = (uint64_t*)(loop->near.bytes + SELFTEST_ORDER_SIZE) - 1;
+    uint64_t *last = (uint64_t *)(loop->near.bytes + SELFTEST_ORDER_SIZE) - 1;
     uint64_t value = seed;
     ucs_status_t status;
 
@@ -55,9 +55,10 @@ static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
            !loop->uct.has_failed) {
         perf_uct_progress(&loop->uct);
     }
-    if (*(volatile uint64_t*)last != seed) {
+    if (*(volatile uint64_t *)last != seed) {
         perf_fail("a flush was complete before the get in front of it, in "
-                  "round %u", seed);
+                  "round %u",
+                  seed);
     }
 }
 
@@ -72,8 +73,8 @@ void selftest_order(struct selftest_loop *loop)
 /* --- how a WQE gets there ------------------------------------------------- */
 /* Checks the status of a put. Progresses if there was no room for it. Returns 1
  * if the put is posted. */
-static unsigned
-selftest_is_posted(struct selftest_loop *loop, ucs_status_t status)
+static unsigned selftest_is_posted(struct selftest_loop *loop,
+                                   ucs_status_t status)
 {
     if (status == UCS_ERR_NO_RESOURCE) {
         perf_uct_progress(&loop->uct);
@@ -94,11 +95,10 @@ void selftest_post_sizes(struct selftest_loop *loop)
     for (size_t size = 1; size <= max; size++) {
         selftest_fill(loop->near.bytes, burst * size, size);
         memset(loop->far.bytes, 0, burst * size);
-        for (size_t i = 0; i < burst; ) {
+        for (size_t i = 0; i < burst;) {
             ucs_status_t status = uct_ep_put_short(
-                    loop->uct.ep, loop->near.bytes + i * size, size,
-                    loop->far.address + i * size,
-                    loop->far.rkey.rkey);
+                loop->uct.ep, loop->near.bytes + i * size, size,
+                loop->far.address + i * size, loop->far.rkey.rkey);
 
             i += selftest_is_posted(loop, status);
         }
@@ -140,15 +140,14 @@ void selftest_bandwidth(struct selftest_loop *loop)
     selftest_fill(loop->far.bytes, SELFTEST_SIZE, 8);
     selftest_push(loop, &loop->far, 0, SELFTEST_SIZE);
     begin = perf_now();
-    for (unsigned i = 0; i < SELFTEST_GETS; ) {
+    for (unsigned i = 0; i < SELFTEST_GETS;) {
         status = uct_ep_get_zcopy(loop->uct.ep, &iov, 1, loop->far.address,
                                   loop->far.rkey.rkey, NULL);
         i += selftest_is_posted(loop, status);
     }
     perf_uct_flush(&loop->uct);
     begin = perf_now() - begin;
-    selftest_compare("a get", loop->near.bytes, loop->far.bytes,
-                     SELFTEST_SIZE);
+    selftest_compare("a get", loop->near.bytes, loop->far.bytes, SELFTEST_SIZE);
     snprintf(key, sizeof(key), "%s_mbs", loop->probe);
     selftest_value(key, "%.0f", 1e3 * SELFTEST_GETS * SELFTEST_SIZE / begin);
 }

@@ -105,7 +105,7 @@ static void selftest_arguments(const char **argv,
         {"--timeout", timeout},
         {"--peer", probe->needs_peer ? how->host : NULL},
         {"--port", how->port},
-        {"--serve", (how->serve == 0) ? NULL : serve}
+        {"--serve", (how->serve == 0) ? NULL : serve},
     };
 
     snprintf(timeout, sizeof(timeout), "%u", how->timeout);
@@ -134,13 +134,13 @@ static void selftest_exec(const struct selftest_probe *probe,
     setenv("UCX_HANDLE_ERRORS", "none", 1);
     for (unsigned i = 0; i < SELFTEST_OPTIONS; i++) {
         if (probe->options[i] != NULL) {
-            putenv((char*)probe->options[i]);
+            putenv((char *)probe->options[i]);
         }
     }
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     selftest_arguments(argv, probe, how);
-    execv("/proc/self/exe", (char**)argv);
+    execv("/proc/self/exe", (char **)argv);
     perf_fail("/proc/self/exe: %s", strerror(errno));
 }
 
@@ -167,7 +167,7 @@ static void selftest_line(struct selftest_report *report, const char *line)
 {
     static const char *const heads[] = {"UCX  ERROR ", "UCX  WARN  ",
                                         "UCX  DIAG  ", "UCX  FATAL "};
-    size_t length = strlen(program_invocation_short_name);
+    size_t length                    = strlen(program_invocation_short_name);
     const char *found;
 
     if (!strncmp(line, "= ", 2)) {
@@ -193,7 +193,7 @@ static size_t selftest_lines(struct selftest_report *report, char *text,
     char *line = text, *end;
 
     while ((end = memchr(line, '\n', length)) != NULL) {
-        *end    = '\0';
+        *end = '\0';
         length -= end + 1 - line;
         selftest_line(report, line);
         line = end + 1;
@@ -208,10 +208,10 @@ static size_t selftest_lines(struct selftest_report *report, char *text,
 
 /* Reads until the process closes its output. Returns 0 if @timeout seconds pass
  * first. */
-static int
-selftest_read(struct selftest_report *report, unsigned timeout, int in)
+static int selftest_read(struct selftest_report *report, unsigned timeout,
+                         int in)
 {
-    const uint64_t end   = perf_now() + timeout * 1000000000ull;
+    const uint64_t end    = perf_now() + timeout * 1000000000ull;
     struct pollfd poll_in = {.fd = in, .events = POLLIN};
     static char text[65536];
     size_t length = 0;
@@ -219,10 +219,10 @@ selftest_read(struct selftest_report *report, unsigned timeout, int in)
 
     while ((count > 0) && (perf_now() < end)) {
         if (poll(&poll_in, 1, 100) > 0) {
-            count   = read(in, text + length, sizeof(text) - 1 - length);
+            count = read(in, text + length, sizeof(text) - 1 - length);
             length += (count > 0) ? count : 0;
-            length  = selftest_lines(report, text, length, count <= 0);
-            length  = (length == sizeof(text) - 1) ? 0 : length;
+            length = selftest_lines(report, text, length, count <= 0);
+            length = (length == sizeof(text) - 1) ? 0 : length;
         }
     }
     return count <= 0;

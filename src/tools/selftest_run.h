@@ -16,17 +16,17 @@ enum {
 struct selftest_how {
     const char *device;  /* "mlx5_0:1", or NULL */
     const char *profile; /* for UCX_DCX_PROFILE */
-    unsigned    timeout; /* seconds */
+    unsigned timeout;    /* seconds */
     const char *host;    /* of the peer; NULL: none */
     const char *port;
-    int         serve;   /* connection to serve as a target; 0: none */
+    int serve; /* connection to serve as a target; 0: none */
 };
 
 struct selftest_report {
     enum selftest_result result;
-    char                 values[SELFTEST_TEXT]; /* "key value\n" ... */
-    char                 reasons[SELFTEST_TEXT]; /* lines, may be empty */
-    char                 notes[SELFTEST_TEXT];
+    char values[SELFTEST_TEXT];  /* "key value\n" ... */
+    char reasons[SELFTEST_TEXT]; /* lines, may be empty */
+    char notes[SELFTEST_TEXT];
 };
 
 void selftest_run(const struct selftest_probe *probe,

@@ -10,42 +10,45 @@
 #include <string.h>
 
 enum {
-    SELFTEST_APPENDS   = 100000,
-    SELFTEST_BATCH     = 50,
-    SELFTEST_TAG_ROWS  = 1024, /* at most */
-    SELFTEST_TAG_SPAN  = 400000
+    SELFTEST_APPENDS  = 100000,
+    SELFTEST_BATCH    = 50,
+    SELFTEST_TAG_ROWS = 1024, /* at most */
+    SELFTEST_TAG_SPAN = 400000
 };
 
 /* A receive; the context must be its first member */
 struct selftest_recv {
-    uct_tag_context_t     ctx;
+    uct_tag_context_t ctx;
     struct selftest_loop *loop;
-    int                   has_ended;
-    size_t                length;
-    ucs_status_t          status;
-    uint8_t               data[256]; /* received within the completion */
-    size_t                num_data;
+    int has_ended;
+    size_t length;
+    ucs_status_t status;
+    uint8_t data[256]; /* received within the completion */
+    size_t num_data;
 };
 
 /* --- callbacks ------------------------------------------------------------ */
-static ucs_status_t
-selftest_unexpected(void *arg, void *data, size_t length, unsigned flags,
-                    uct_tag_t tag, uint64_t imm, void **context)
+static ucs_status_t selftest_unexpected(void *arg, void *data, size_t length,
+                                        unsigned flags, uct_tag_t tag,
+                                        uint64_t imm, void **context)
 {
     (void)arg, (void)data, (void)length, (void)flags, (void)imm, (void)context;
     perf_fail("a message of tag %lu did not find the buffer that was posted "
-              "for it", (unsigned long)tag);
+              "for it",
+              (unsigned long)tag);
 }
 
-static ucs_status_t
-selftest_unexpected_rndv(void *arg, unsigned flags, uint64_t tag,
-                         const void *header, unsigned header_length,
-                         uint64_t remote, size_t length, const void *rkey)
+static ucs_status_t selftest_unexpected_rndv(void *arg, unsigned flags,
+                                             uint64_t tag, const void *header,
+                                             unsigned header_length,
+                                             uint64_t remote, size_t length,
+                                             const void *rkey)
 {
     (void)arg, (void)flags, (void)header, (void)header_length, (void)remote;
     (void)length, (void)rkey;
     perf_fail("a rendezvous of tag %lu did not find the buffer that was posted "
-              "for it", (unsigned long)tag);
+              "for it",
+              (unsigned long)tag);
 }
 
 static void selftest_consumed(uct_tag_context_t *ctx)
@@ -57,7 +60,7 @@ static void selftest_completed(uct_tag_context_t *ctx, uct_tag_t tag,
                                uint64_t imm, size_t length, void *data,
                                ucs_status_t status)
 {
-    struct selftest_recv *recv = (struct selftest_recv*)ctx;
+    struct selftest_recv *recv = (struct selftest_recv *)ctx;
 
     (void)tag, (void)imm;
     recv->has_ended = 1;
@@ -84,8 +87,8 @@ static void selftest_tags_open(struct selftest_loop *loop)
     const uct_iface_params_t more = {
         .field_mask = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
                       UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB,
-        .eager_cb   = selftest_unexpected,
-        .rndv_cb    = selftest_unexpected_rndv
+        .eager_cb = selftest_unexpected,
+        .rndv_cb  = selftest_unexpected_rndv,
     };
 
     selftest_loop_start(loop, &more);
@@ -107,7 +110,7 @@ static void selftest_recv_append(struct selftest_loop *loop,
         .ctx  = {.tag_consumed_cb = selftest_consumed,
                  .completed_cb    = selftest_completed,
                  .rndv_cb         = selftest_by_software},
-        .loop = loop
+        .loop = loop,
     };
     while ((status = uct_iface_tag_recv_zcopy(loop->uct.iface, tag, ~0ull, iov,
                                               1, &recv->ctx)) ==
@@ -211,13 +214,14 @@ static void selftest_recv_wait(struct selftest_recv *recv, size_t length)
 }
 
 /* Compares the bytes received in far with near. */
-static void
-selftest_recv_compare(struct selftest_loop *loop,
-                      const struct selftest_recv *recv, size_t length)
+static void selftest_recv_compare(struct selftest_loop *loop,
+                                  const struct selftest_recv *recv,
+                                  size_t length)
 {
     selftest_pull(loop, &loop->far, 0, length);
-    selftest_compare("a tagged message", (recv->num_data > 0) ? recv->data :
-                     loop->far.bytes, loop->near.bytes, length);
+    selftest_compare("a tagged message",
+                     (recv->num_data > 0) ? recv->data : loop->far.bytes,
+                     loop->near.bytes, length);
 }
 
 static void selftest_eager(struct selftest_loop *loop, uct_tag_t tag,
@@ -346,7 +350,7 @@ static void selftest_tag_layout(struct selftest_loop *loop,
         .access = UCT_MD_MEM_ACCESS_RMA,
         .repeat = is_list ? 1 : num,
         .num    = is_list ? num : 1,
-        .blocks = blocks
+        .blocks = blocks,
     };
     ucs_status_t status;
 
@@ -359,7 +363,7 @@ static void selftest_tag_layout(struct selftest_loop *loop,
             .address = loop->far.address + offset,
             .length  = step - 60,
             .skip    = 60,
-            .memh    = loop->far.memh
+            .memh    = loop->far.memh,
         };
         selftest_shape_add(shape, offset, step - 60);
     }
@@ -392,8 +396,8 @@ static void selftest_tag_expect(struct selftest_loop *loop,
                      SELFTEST_SIZE);
 }
 
-static void
-selftest_tag_into(struct selftest_loop *loop, unsigned num, bool is_list)
+static void selftest_tag_into(struct selftest_loop *loop, unsigned num,
+                              bool is_list)
 {
     static struct selftest_shape shape;
     struct selftest_mem layout;
@@ -449,15 +453,17 @@ void selftest_tm_appends(struct selftest_loop *loop)
         for (unsigned j = 0; j < SELFTEST_BATCH; j++) {
             uint64_t value = i + j;
 
-            selftest_eager(loop, i + j, (uint8_t*)&value, sizeof(value));
+            selftest_eager(loop, i + j, (uint8_t *)&value, sizeof(value));
         }
         for (unsigned j = 0; j < SELFTEST_BATCH; j++) {
             uint64_t value = i + j;
 
             selftest_recv_wait(&recvs[j], sizeof(value));
-            selftest_compare("a tagged message", (recvs[j].num_data > 0) ?
-                             recvs[j].data : loop->far.bytes + j * 16384,
-                             (uint8_t*)&value, sizeof(value));
+            selftest_compare("a tagged message",
+                             (recvs[j].num_data > 0) ?
+                                 recvs[j].data :
+                                 loop->far.bytes + j * 16384,
+                             (uint8_t *)&value, sizeof(value));
         }
     }
 }

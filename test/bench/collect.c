@@ -39,9 +39,9 @@ void bench_dump(const char *op, const char *how, const char *part,
 
 /* Counters of the software device: src/softhca/obj/hca_pcie.h */
 static const char *traffic_kinds[] = {
-        "mmio_write",  "wqe_read",      "wqe_wait",       "list_read",
-        "gather_read", "result_write",  "recv_wqe_read",  "recv_dbrec_read",
-        "remote_read", "payload_write", "send_cqe_write", "recv_cqe_write"};
+    "mmio_write",  "wqe_read",      "wqe_wait",       "list_read",
+    "gather_read", "result_write",  "recv_wqe_read",  "recv_dbrec_read",
+    "remote_read", "payload_write", "send_cqe_write", "recv_cqe_write"};
 
 enum { NUM_KINDS = sizeof(traffic_kinds) / sizeof(*traffic_kinds) };
 

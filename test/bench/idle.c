@@ -45,8 +45,10 @@ static struct ibv_qp *create_queues(struct ibv_context *ctx)
         .send_cq = cq,
         .recv_cq = cq,
         .qp_type = IBV_QPT_RC,
-        .cap     = {.max_send_wr = 128, .max_recv_wr = 128,
-                    .max_send_sge = 2, .max_recv_sge = 1},
+        .cap     = {.max_send_wr  = 128,
+                    .max_recv_wr  = 128,
+                    .max_send_sge = 2,
+                    .max_recv_sge = 1},
     };
 
     return ((pd == NULL) || (cq == NULL)) ? NULL : ibv_create_qp(pd, &attr);
@@ -54,7 +56,7 @@ static struct ibv_qp *create_queues(struct ibv_context *ctx)
 
 int main(int argc, char **argv)
 {
-    unsigned seconds = (argc > 1) ? atoi(argv[1]) : 3;
+    unsigned seconds         = (argc > 1) ? atoi(argv[1]) : 3;
     struct ibv_device **list = ibv_get_device_list(NULL);
     struct ibv_context *ctx;
     long before, with;

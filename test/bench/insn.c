@@ -31,17 +31,17 @@ static const char *part_names[] = {"post", "send", "recv"};
 
 struct run {
     struct bench_pair pair;
-    uct_completion_t  comp;
-    unsigned          length; /* packed or unpacked bytes */
-    unsigned          messages;
-    unsigned          received;
-    unsigned          empty;  /* calls of progress that did nothing */
+    uct_completion_t comp;
+    unsigned length; /* packed or unpacked bytes */
+    unsigned messages;
+    unsigned received;
+    unsigned empty; /* calls of progress that did nothing */
 };
 
 struct op {
     const char *name;
-    int        (*post)(struct run *run); /* returns ucs_status_t or length */
-    unsigned   length;
+    int (*post)(struct run *run); /* returns ucs_status_t or length */
+    unsigned length;
 };
 
 static uint64_t remote_addr(const struct run *run)
@@ -70,8 +70,8 @@ static void unpack(void *arg, const void *data, size_t length)
     memcpy(arg, data, length);
 }
 
-static ucs_status_t
-receive(void *arg, void *data, size_t length, unsigned flags)
+static ucs_status_t receive(void *arg, void *data, size_t length,
+                            unsigned flags)
 {
     struct run *run = arg;
 
@@ -137,8 +137,7 @@ static int get_zcopy(struct run *run)
 static int get_bcopy(struct run *run)
 {
     return uct_ep_get_bcopy(run->pair.ep, unpack, run->pair.mem, run->length,
-                            remote_addr(run), run->pair.rkey.rkey,
-                            &run->comp);
+                            remote_addr(run), run->pair.rkey.rkey, &run->comp);
 }
 
 static int atomic_post(struct run *run)
@@ -158,7 +157,7 @@ static const struct op ops[] = {
     {"put_zcopy", put_zcopy, COPY_SIZE},
     {"get_bcopy", get_bcopy, COPY_SIZE},
     {"get_zcopy", get_zcopy, COPY_SIZE},
-    {"atomic_post", atomic_post, 0}
+    {"atomic_post", atomic_post, 0},
 };
 
 /* Posts an operation. An endpoint without credits waits for a grant; this
@@ -234,7 +233,7 @@ static void run_idle(struct run *run)
 int main(int argc, char **argv)
 {
     struct run run = {
-        .comp = {.func = completed, .count = 1 << 30, .status = UCS_OK}
+        .comp = {.func = completed, .count = 1 << 30, .status = UCS_OK},
     };
     unsigned i;
 
@@ -245,8 +244,8 @@ int main(int argc, char **argv)
     }
     run.messages = atoi(argv[3]);
     bench_pair_open(&run.pair, argv[1], argv[2]);
-    BENCH_CHECK(uct_iface_set_am_handler(run.pair.b.iface, AM_ID, receive,
-                                         &run, 0));
+    BENCH_CHECK(
+        uct_iface_set_am_handler(run.pair.b.iface, AM_ID, receive, &run, 0));
     run_idle(&run);
     for (i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
         if (bench_wanted(ops[i].name, argv + 4)) {

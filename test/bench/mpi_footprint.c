@@ -46,7 +46,7 @@ static void memory_add(struct memory *memory, const char *line, int *is_device)
 static struct memory memory_now(void)
 {
     struct memory memory = {0, 0};
-    FILE *file = fopen("/proc/self/smaps", "r");
+    FILE *file           = fopen("/proc/self/smaps", "r");
     char line[512];
     int is_device = 0;
 

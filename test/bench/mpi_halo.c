@@ -19,21 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    DIMS  = 3,
-    FACES = 2 * DIMS,
-    MIN   = 16,
-    MAX   = 256
-};
+enum { DIMS = 3, FACES = 2 * DIMS, MIN = 16, MAX = 256 };
 
 typedef struct job {
-    turns_t      turns;
-    int          n;             /* cells of a box in each dimension */
-    double       *box;          /* with one more cell at each end */
-    MPI_Datatype inner[FACES];  /* cells sent to the neighbour */
-    MPI_Datatype outer[FACES];  /* cells received from the neighbour */
-    double       *send[FACES];  /* packed faces */
-    double       *receive[FACES];
+    turns_t turns;
+    int n;                     /* cells of a box in each dimension */
+    double *box;               /* with one more cell at each end */
+    MPI_Datatype inner[FACES]; /* cells sent to the neighbour */
+    MPI_Datatype outer[FACES]; /* cells received from the neighbour */
+    double *send[FACES];       /* packed faces */
+    double *receive[FACES];
 } job_t;
 
 static void fail(const char *what)
@@ -178,7 +173,8 @@ static int around(const job_t *job, int i)
  * not sent. */
 static int halos(const job_t *job, int x, int y, int z)
 {
-    return (around(job, x) != x) + (around(job, y) != y) + (around(job, z) != z);
+    return (around(job, x) != x) + (around(job, y) != y) +
+           (around(job, z) != z);
 }
 
 static double expected(const job_t *job, int x, int y, int z)
@@ -209,8 +205,8 @@ static void for_each_cell(const job_t *job, visit_t visit)
 
 static void set_cell(const job_t *job, int x, int y, int z)
 {
-    *cell(job, x, y, z) = halos(job, x, y, z) ?
-                              0 : value(job->turns.side, x, y, z);
+    *cell(job, x, y, z) = halos(job, x, y, z) ? 0 :
+                                                value(job->turns.side, x, y, z);
 }
 
 static void check_cell(const job_t *job, int x, int y, int z)

@@ -16,8 +16,8 @@ enum {
 
 typedef struct layout_grid {
     const char *name;
-    size_t     bytes[9]; /* ended by 0 */
-    size_t     blocks[9];
+    size_t bytes[9]; /* ended by 0 */
+    size_t blocks[9];
 } layout_grid_t;
 
 static const layout_grid_t layout_grids[] = {
@@ -55,8 +55,8 @@ static void create_indexed(layout_t *layout)
     size_t max = 2 * layout->bytes / layout->block + 2, left = layout->bytes;
     int *lengths   = calloc(max, sizeof(*lengths));
     MPI_Aint *disp = calloc(max, sizeof(*disp)), at = 0;
-    unsigned seed  = 1;
-    int count      = 0;
+    unsigned seed = 1;
+    int count     = 0;
 
     while (left > 0) {
         size_t length = by_lot(&seed, layout->block);
@@ -64,8 +64,8 @@ static void create_indexed(layout_t *layout)
         length         = (length < left) ? length : left;
         lengths[count] = length / UNIT;
         disp[count++]  = at;
-        left          -= length;
-        at            += length + by_lot(&seed, layout->block);
+        left -= length;
+        at += length + by_lot(&seed, layout->block);
     }
     MPI_Type_create_hindexed(count, lengths, disp, MPI_DOUBLE, &layout->type);
     layout->block = layout->bytes / count;
@@ -78,7 +78,8 @@ static int is_in_grid(const layout_grid_t *grid, size_t bytes, size_t block,
 {
     size_t stride = strcmp(grid->name, "far") ? 2 * block : FAR + block;
 
-    return (2 * block <= bytes) && (bytes / block * stride <= LAYOUT_MAX_SPAN) &&
+    return (2 * block <= bytes) &&
+           (bytes / block * stride <= LAYOUT_MAX_SPAN) &&
            (!is_large || ((bytes >= BIG) && (block >= BIG_BLOCK)));
 }
 

@@ -18,11 +18,11 @@
 #define LAYOUT_MAX_BYTES (16 << 20)
 
 typedef struct layout {
-    const char   *name;
-    MPI_Datatype type;   /* committed, with lower bound 0 */
-    size_t       bytes;  /* bytes of data */
-    size_t       span;   /* bytes of memory from the start of the buffer */
-    size_t       block;  /* mean length */
+    const char *name;
+    MPI_Datatype type; /* committed, with lower bound 0 */
+    size_t bytes;      /* bytes of data */
+    size_t span;       /* bytes of memory from the start of the buffer */
+    size_t block;      /* mean length */
 } layout_t;
 
 /* Creates the group's layout of that number. Returns 0 if the group has

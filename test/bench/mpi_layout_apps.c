@@ -35,7 +35,7 @@ enum {
     MESH       = 65536, /* points of the mesh */
     BORDER     = 8192,  /* points on the border */
     FFT        = 512,
-    HALO       = 3,     /* width of WRF's halo */
+    HALO       = 3, /* width of WRF's halo */
     WRF_FIELDS = 5
 };
 
@@ -47,8 +47,8 @@ typedef struct box {
 
 /* Types that form a struct */
 typedef struct parts {
-    int          num;
-    MPI_Aint     disp[MAX_PARTS];
+    int num;
+    MPI_Aint disp[MAX_PARTS];
     MPI_Datatype types[MAX_PARTS];
 } parts_t;
 
@@ -102,7 +102,7 @@ static size_t box_blocks(const box_t *box)
 
     for (int d = 0; d < box->num_dims; d++) {
         blocks *= whole ? 1 : box->part[d];
-        whole   = whole && (box->part[d] == box->all[d]);
+        whole = whole && (box->part[d] == box->all[d]);
     }
     return blocks;
 }
@@ -126,9 +126,9 @@ static MPI_Datatype box_vector(const box_t *box, MPI_Datatype element,
     *disp_p = box->from[0] * stride;
     MPI_Type_contiguous(box->part[0], element, &type);
     for (int d = 1; d < box->num_dims; d++) {
-        stride  *= box->all[d - 1];
+        stride *= box->all[d - 1];
         *disp_p += box->from[d] * stride;
-        inner    = type;
+        inner = type;
         MPI_Type_create_hvector(box->part[d], 1, stride, inner, &type);
         MPI_Type_free(&inner);
     }
@@ -159,7 +159,7 @@ static MPI_Datatype wrf(const box_t *fields, int is_subarray, size_t *blocks_p)
         type = is_subarray ? box_subarray(box, MPI_FLOAT) :
                              box_vector(box, MPI_FLOAT, &disp);
         parts_add(&parts, at + disp, type);
-        at        += box_elements(box) * sizeof(float);
+        at += box_elements(box) * sizeof(float);
         *blocks_p += box_blocks(box);
     }
     return parts_join(&parts);
@@ -167,6 +167,7 @@ static MPI_Datatype wrf(const box_t *fields, int is_subarray, size_t *blocks_p)
 
 /* x: west to east, then levels, then south to north, then species: 64 x 30 x 64
  * points with a halo around */
+/* clang-format off */
 #define WRF_2D(_x, _y, _fx, _fy) \
     {2, {70, 70}, {_x, _y}, {_fx, _fy}}
 #define WRF_3D(_x, _y, _fx, _fy) \
@@ -176,6 +177,7 @@ static MPI_Datatype wrf(const box_t *fields, int is_subarray, size_t *blocks_p)
 #define WRF(...) \
     {WRF_2D(__VA_ARGS__), WRF_2D(__VA_ARGS__), WRF_3D(__VA_ARGS__), \
      WRF_3D(__VA_ARGS__), WRF_4D(__VA_ARGS__)}
+/* clang-format on */
 
 static const box_t wrf_west[]  = WRF(HALO, 64, HALO, HALO);
 static const box_t wrf_south[] = WRF(64, HALO, HALO, HALO);
@@ -357,17 +359,17 @@ static MPI_Datatype fft2(size_t *blocks_p)
 /* --- all --- */
 
 static const struct app {
-    const char   *name;
+    const char *name;
     MPI_Datatype (*create)(size_t *blocks_p);
 } apps[] = {
-    {"WRF_x_vec", wrf_x_vec},         {"WRF_y_vec", wrf_y_vec},
-    {"WRF_x_sa", wrf_x_sa},           {"WRF_y_sa", wrf_y_sa},
-    {"MILC_su3_zd", milc_su3_zd},     {"NAS_LU_x", nas_lu_x},
-    {"NAS_LU_y", nas_lu_y},           {"NAS_MG_x", nas_mg_x},
-    {"NAS_MG_y", nas_mg_y},           {"NAS_MG_z", nas_mg_z},
-    {"LAMMPS_full", lammps_full},     {"LAMMPS_atomic", lammps_atomic},
-    {"SPECFEM3D_oc", specfem3d_oc},   {"SPECFEM3D_cm", specfem3d_cm},
-    {"SPECFEM3D_mt", specfem3d_mt},   {"FFT2", fft2},
+    {"WRF_x_vec", wrf_x_vec},       {"WRF_y_vec", wrf_y_vec},
+    {"WRF_x_sa", wrf_x_sa},         {"WRF_y_sa", wrf_y_sa},
+    {"MILC_su3_zd", milc_su3_zd},   {"NAS_LU_x", nas_lu_x},
+    {"NAS_LU_y", nas_lu_y},         {"NAS_MG_x", nas_mg_x},
+    {"NAS_MG_y", nas_mg_y},         {"NAS_MG_z", nas_mg_z},
+    {"LAMMPS_full", lammps_full},   {"LAMMPS_atomic", lammps_atomic},
+    {"SPECFEM3D_oc", specfem3d_oc}, {"SPECFEM3D_cm", specfem3d_cm},
+    {"SPECFEM3D_mt", specfem3d_mt}, {"FFT2", fft2},
 };
 
 int layout_create_app(unsigned number, layout_t *layout, size_t *blocks_p)

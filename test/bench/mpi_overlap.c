@@ -30,20 +30,20 @@
 enum { TRANSFERS = 11, MAX_MESSAGES = 1000 };
 
 struct job {
-    int    rank;
-    int    messages;
+    int rank;
+    int messages;
     double patience; /* seconds that rank 1 computes in addition at most */
-    int    block;    /* 0: the data is contiguous */
-    char  *buf;
-    int    size;     /* bytes of data */
-    int    span;     /* from the first byte of data to the last */
+    int block;       /* 0: the data is contiguous */
+    char *buf;
+    int size; /* bytes of data */
+    int span; /* from the first byte of data to the last */
     MPI_Datatype type;
-    int    there;    /* messages whose data was there before MPI_Wait */
+    int there; /* messages whose data was there before MPI_Wait */
 };
 
 static int compare(const void *a, const void *b)
 {
-    double x = *(const double*)a, y = *(const double*)b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
@@ -58,7 +58,7 @@ static double quartile(double *values, int count, int quarters)
 /* Returns 1 if the last byte has arrived: no call of MPI tells this. */
 static int is_there(const struct job *job, char value)
 {
-    return *(volatile char*)(job->buf + job->span - 1) == value;
+    return *(volatile char *)(job->buf + job->span - 1) == value;
 }
 
 /* Computes for some time, and for up to 'patience' more while the data is
@@ -174,8 +174,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((argc > 2) && !strcmp(argv[1], "-b")) {
         job.block = atoi(argv[2]);
-        argc     -= 2;
-        argv     += 2;
+        argc -= 2;
+        argv += 2;
     }
     job.messages = (argc > 1) ? atoi(argv[1]) : 21;
     job.patience = (argc > 2) ? atof(argv[2]) : 0;

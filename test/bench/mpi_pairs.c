@@ -30,8 +30,7 @@ static double pair_seconds(int rank, int rounds)
         }
     }
     if ((rank % 2 == 0) && (value != rounds)) {
-        fprintf(stderr, "mpi_pairs: %ld answers, expected %d\n", value,
-                rounds);
+        fprintf(stderr, "mpi_pairs: %ld answers, expected %d\n", value, rounds);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     return MPI_Wtime() - start;

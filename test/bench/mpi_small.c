@@ -18,8 +18,8 @@
 enum { WARM_UP = 16 };
 
 typedef struct data {
-    const char   *name;
-    int          count;
+    const char *name;
+    int count;
     MPI_Datatype type;
 } data_t;
 

@@ -22,15 +22,15 @@
 
 typedef struct turns_table {
     pthread_barrier_t all;
-    int               rounds;
-    int               present[TURNS_MAX_VARIANTS];
-    double            us[TURNS_MAX_VARIANTS][TURNS_MAX_ROUNDS];
-    double            busy[TURNS_MAX_VARIANTS][2][TURNS_MAX_ROUNDS];
+    int rounds;
+    int present[TURNS_MAX_VARIANTS];
+    double us[TURNS_MAX_VARIANTS][TURNS_MAX_ROUNDS];
+    double busy[TURNS_MAX_VARIANTS][2][TURNS_MAX_ROUNDS];
 } turns_table_t;
 
 /* Time of a burst */
 typedef struct meter {
-    double   us, busy;
+    double us, busy;
     uint64_t ticks, device;
 } meter_t;
 
@@ -134,9 +134,9 @@ static void meter_stop(const turns_t *turns, meter_t *meter)
     meter_t now;
 
     meter_read(turns, &now);
-    meter->us   = now.us - meter->us;
-    device      = (now.device - meter->device) * meter->us /
-                  (now.ticks - meter->ticks);
+    meter->us = now.us - meter->us;
+    device    = (now.device - meter->device) * meter->us /
+             (now.ticks - meter->ticks);
     meter->busy = now.busy - meter->busy - device;
     if (meter->busy < meter->us * LEAST_BUSY) {
         meter->busy = meter->us * LEAST_BUSY;
@@ -214,7 +214,7 @@ void turns_run(turns_t *turns, const turns_variant_t *variants, int num,
 
 static int compare(const void *a, const void *b)
 {
-    double x = *(const double*)a, y = *(const double*)b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
@@ -238,13 +238,15 @@ static int has(const turns_t *turns, int variant)
 double turns_us(const turns_t *turns, int variant)
 {
     return has(turns, variant) ?
-               typical(turns->table->us[variant], turns->table->rounds) : -1;
+               typical(turns->table->us[variant], turns->table->rounds) :
+               -1;
 }
 
 double turns_ratio(const turns_t *turns, int variant, int to)
 {
     return (has(turns, variant) && has(turns, to)) ?
-               turns_us(turns, variant) / turns_us(turns, to) : -1;
+               turns_us(turns, variant) / turns_us(turns, to) :
+               -1;
 }
 
 static double busy(const turns_t *turns, int variant)
@@ -261,7 +263,8 @@ static double busy(const turns_t *turns, int variant)
 double turns_busy(const turns_t *turns, int variant, int to)
 {
     return (has(turns, variant) && has(turns, to)) ?
-               busy(turns, variant) / busy(turns, to) : -1;
+               busy(turns, variant) / busy(turns, to) :
+               -1;
 }
 
 /* Prints a ratio in a column, or "-" if there is none. */

@@ -15,23 +15,20 @@
 #include <mpi.h>
 #include <stddef.h>
 
-enum {
-    TURNS_MAX_VARIANTS = 10,
-    TURNS_MAX_ROUNDS   = 101
-};
+enum { TURNS_MAX_VARIANTS = 10, TURNS_MAX_ROUNDS = 101 };
 
 typedef struct turns {
-    struct turns_table *table;      /* shared by all ranks */
-    MPI_Comm           comm;        /* communicator of the pair */
-    int                pair;
-    int                num_pairs;
-    int                side;        /* 0 or 1 within the pair */
-    char               *device_ticks;
+    struct turns_table *table; /* shared by all ranks */
+    MPI_Comm comm;             /* communicator of the pair */
+    int pair;
+    int num_pairs;
+    int side; /* 0 or 1 within the pair */
+    char *device_ticks;
 } turns_t;
 
 typedef struct turns_variant {
-    int  pair;                      /* pair that runs it */
-    void (*exchange)(void *arg);    /* both directions; called by both ranks of
+    int pair;                    /* pair that runs it */
+    void (*exchange)(void *arg); /* both directions; called by both ranks of
                                      * the pair */
     void *arg;
 } turns_variant_t;
@@ -59,14 +56,7 @@ double turns_busy(const turns_t *turns, int variant, int to);
 
 /* Variants of exchanges of a type. Each pair has a contiguous one, which shows
  * the noise. */
-enum {
-    FLAT,
-    OTHER_FLAT,
-    TYPE,
-    PACKED,
-    OTHER_TYPE,
-    VARIANTS
-};
+enum { FLAT, OTHER_FLAT, TYPE, PACKED, OTHER_TYPE, VARIANTS };
 
 /* Ends a line with the columns of these variants: each over contiguous, then
  * the other pair's type over this pair's and over packed, for time and for

@@ -30,8 +30,8 @@ static size_t span, copied;
 
 static int is_of_type(const void *address)
 {
-    return (memory != NULL) && ((char*)address >= memory) &&
-           ((char*)address < memory + span);
+    return (memory != NULL) && ((char *)address >= memory) &&
+           ((char *)address < memory + span);
 }
 
 static int is_device(const void *caller)

@@ -31,19 +31,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    HOLE        = 0x5a,
-    BURST_BYTES = 64 << 10,
-    SIDES       = 2
-};
+enum { HOLE = 0x5a, BURST_BYTES = 64 << 10, SIDES = 2 };
 
 typedef struct job {
-    turns_t  turns;
-    char     *typed;    /* memory of the type */
-    char     *flat;     /* as many bytes, contiguous */
+    turns_t turns;
+    char *typed; /* memory of the type */
+    char *flat;  /* as many bytes, contiguous */
     layout_t layout;
-    int      is_flat[2]; /* the side's data is contiguous */
-    int      is_refused; /* the MPI refused a message */
+    int is_flat[2]; /* the side's data is contiguous */
+    int is_refused; /* the MPI refused a message */
 } job_t;
 
 static void fail(const char *what)

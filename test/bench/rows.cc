@@ -12,8 +12,8 @@
 namespace {
 
 constexpr unsigned ROWS = 256, ROW = 256, STRIDE = 512, LENGTH = ROWS * ROW;
-constexpr size_t SIZE   = ROWS * STRIDE;
-constexpr int TURNS     = 500;
+constexpr size_t SIZE = ROWS * STRIDE;
+constexpr int TURNS   = 500;
 
 pieces_blocks rows()
 {
@@ -48,11 +48,11 @@ void rows_peer(int fd)
 }
 
 struct rows_line {
-    const char         *name;
+    const char *name;
     enum ibv_wr_opcode opcode;
-    bool               near_rows, far_rows;
-    double             least; /* minimum of SPEED */
-    double             best;
+    bool near_rows, far_rows;
+    double least; /* minimum of SPEED */
+    double best;
 };
 
 /* The kernel looks up the pages of each row of a peer again. Therefore remote

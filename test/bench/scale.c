@@ -31,8 +31,8 @@ enum {
 
 typedef ucs_status_t (*post_t)(const struct bench_pair *pair, uct_ep_h ep);
 
-static ucs_status_t
-receive(void *arg, void *data, size_t length, unsigned flags)
+static ucs_status_t receive(void *arg, void *data, size_t length,
+                            unsigned flags)
 {
     (void)arg;
     (void)data;
@@ -163,7 +163,7 @@ static void run(const struct bench_pair *pair, uct_ep_h *eps, unsigned count)
     create(pair, eps, count);
     created = now_ns() - start;
     collected("create", count, count);
-    after   = heap_bytes();
+    after = heap_bytes();
 
     collect();
     send_all(pair, eps, count, message);
@@ -192,8 +192,8 @@ int main(int argc, char **argv)
     }
     eps = calloc(count, sizeof(*eps));
     bench_pair_open(&pair, argv[1], argv[2]);
-    BENCH_CHECK(uct_iface_set_am_handler(pair.b.iface, AM_ID, receive, NULL,
-                                         0));
+    BENCH_CHECK(
+        uct_iface_set_am_handler(pair.b.iface, AM_ID, receive, NULL, 0));
     warm_up(&pair);
     run(&pair, eps, count);
     bench_pair_close(&pair);

@@ -26,52 +26,52 @@ enum {
 
 enum kind {
     VECTOR,
-    PLANES,  /* planes of rows, with a row left out between planes */
-    LIST,    /* like VECTOR, but each block is displaced a little more */
-    RECORDS  /* 8 bytes, a hole, and 1 byte */
+    PLANES, /* planes of rows, with a row left out between planes */
+    LIST,   /* like VECTOR, but each block is displaced a little more */
+    RECORDS /* 8 bytes, a hole, and 1 byte */
 };
 
 struct form {
     const char *name;
-    size_t     bytes;  /* bytes of a block */
-    size_t     stride;
-    size_t     rows;   /* rows of a plane, or 0 */
-    enum kind  kind;
+    size_t bytes; /* bytes of a block */
+    size_t stride;
+    size_t rows; /* rows of a plane, or 0 */
+    enum kind kind;
 };
 
 static const struct form forms[] = {
-    {"vector 8/16",       8,     16,     0,  VECTOR},
-    {"vector 8/8192",     8,     8192,   0,  VECTOR},
-    {"vector 12/64",      12,    64,     0,  VECTOR},
-    {"vector 16/64",      16,    64,     0,  VECTOR},
-    {"vector 24/48",      24,    48,     0,  VECTOR},
-    {"vector 32/64",      32,    64,     0,  VECTOR},
-    {"vector 40/80",      40,    80,     0,  VECTOR},
-    {"vector 64/128",     64,    128,    0,  VECTOR},
-    {"vector 100/200",    100,   200,    0,  VECTOR},
-    {"vector 256/512",    256,   512,    0,  VECTOR},
-    {"vector 1K/2K",      1024,  2048,   0,  VECTOR},
-    {"vector 4K/8K",      4096,  8192,   0,  VECTOR},
-    {"vector 64K/128K",   65536, 131072, 0,  VECTOR},
-    {"subarray 8x4",      8,     64,     4,  PLANES},
-    {"subarray 8x64",     8,     64,     64, PLANES},
-    {"subarray 64x16",    64,    128,    16, PLANES},
-    {"indexed 8",         8,     24,     0,  LIST},
-    {"indexed 24",        24,    64,     0,  LIST},
-    {"indexed 256",       256,   512,    0,  LIST},
-    {"indexed 4K",        4096,  8192,   0,  LIST},
-    {"records 8+1/16",    9,     16,     0,  RECORDS}
+    {"vector 8/16", 8, 16, 0, VECTOR},
+    {"vector 8/8192", 8, 8192, 0, VECTOR},
+    {"vector 12/64", 12, 64, 0, VECTOR},
+    {"vector 16/64", 16, 64, 0, VECTOR},
+    {"vector 24/48", 24, 48, 0, VECTOR},
+    {"vector 32/64", 32, 64, 0, VECTOR},
+    {"vector 40/80", 40, 80, 0, VECTOR},
+    {"vector 64/128", 64, 128, 0, VECTOR},
+    {"vector 100/200", 100, 200, 0, VECTOR},
+    {"vector 256/512", 256, 512, 0, VECTOR},
+    {"vector 1K/2K", 1024, 2048, 0, VECTOR},
+    {"vector 4K/8K", 4096, 8192, 0, VECTOR},
+    {"vector 64K/128K", 65536, 131072, 0, VECTOR},
+    {"subarray 8x4", 8, 64, 4, PLANES},
+    {"subarray 8x64", 8, 64, 64, PLANES},
+    {"subarray 64x16", 64, 128, 16, PLANES},
+    {"indexed 8", 8, 24, 0, LIST},
+    {"indexed 24", 24, 64, 0, LIST},
+    {"indexed 256", 256, 512, 0, LIST},
+    {"indexed 4K", 4096, 8192, 0, LIST},
+    {"records 8+1/16", 9, 16, 0, RECORDS},
 };
 
 struct job {
     const struct form *form;
-    size_t       num; /* number of blocks */
-    size_t       length;
-    size_t       span;
-    size_t       fragment;
+    size_t num; /* number of blocks */
+    size_t length;
+    size_t span;
+    size_t fragment;
     MPI_Datatype type;
     shape_data_t data;
-    char         *packed;
+    char *packed;
 };
 
 /* Last generic type that was created in UCP */

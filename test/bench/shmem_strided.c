@@ -23,14 +23,14 @@ typedef void (*strided_t)(long *dest, const long *source, ptrdiff_t dst,
 
 struct way {
     const char *name;
-    strided_t  usual; /* function that the program gets */
-    strided_t  own;   /* function of the library */
-    long       *dest;
-    long       *source;
+    strided_t usual; /* function that the program gets */
+    strided_t own;   /* function of the library */
+    long *dest;
+    long *source;
 };
 
 struct shape {
-    size_t    nelems;
+    size_t nelems;
     ptrdiff_t there, here;
 };
 
@@ -92,8 +92,10 @@ static void report(const struct way *way, const struct shape *shape)
 
 int main(void)
 {
-    static const size_t counts[]       = {10, 1000, MAX_ELEMENTS};
-    static const ptrdiff_t strides[][2] = {{1, NEAR}, {NEAR, 1}, {NEAR, NEAR},
+    static const size_t counts[]        = {10, 1000, MAX_ELEMENTS};
+    static const ptrdiff_t strides[][2] = {{1, NEAR},
+                                           {NEAR, 1},
+                                           {NEAR, NEAR},
                                            {FAR, 1}};
     long *there, *here;
 
@@ -103,10 +105,10 @@ int main(void)
     shmem_barrier_all();
     for (unsigned i = 0; (shmem_my_pe() == 0) && (i < 24); i++) {
         struct way ways[] = {
-            {"put", shmem_long_iput, library_function("shmem_long_iput"),
-             there, here},
-            {"get", shmem_long_iget, library_function("shmem_long_iget"),
-             here, there}
+            {"put", shmem_long_iput, library_function("shmem_long_iput"), there,
+             here},
+            {"get", shmem_long_iget, library_function("shmem_long_iget"), here,
+             there},
         };
         struct shape shape = {counts[i % 3], strides[i / 3 % 4][0],
                               strides[i / 3 % 4][1]};

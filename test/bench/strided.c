@@ -39,21 +39,21 @@ enum {
 
 struct run {
     struct bench_pair pair;
-    uct_mem_h         memh;   /* of the sender's half */
-    size_t            block;  /* of 'iov' */
-    size_t            pieces;
-    uct_iov_t         iov[MAX_IOV];
-    unsigned          iovcnt;
-    uct_completion_t  comp;
-    int               done;
+    uct_mem_h memh; /* of the sender's half */
+    size_t block;   /* of 'iov' */
+    size_t pieces;
+    uct_iov_t iov[MAX_IOV];
+    unsigned iovcnt;
+    uct_completion_t comp;
+    int done;
     uct_pending_req_t pending;
-    ucs_status_t      posted;
-    int               is_cold; /* the memory is in no cache */
-    unsigned          operations; /* collected operations */
-    double            ticks[MAX_OPERATIONS];
-    double            ticks_per_ns;
-    unsigned          doorbells; /* doorbells of the layout queue so far */
-    uint64_t          (*device_ticks)(void);
+    ucs_status_t posted;
+    int is_cold;         /* the memory is in no cache */
+    unsigned operations; /* collected operations */
+    double ticks[MAX_OPERATIONS];
+    double ticks_per_ns;
+    unsigned doorbells; /* doorbells of the layout queue so far */
+    uint64_t (*device_ticks)(void);
 };
 
 
@@ -89,7 +89,7 @@ static void run_list(struct run *run, size_t pieces, size_t block,
             .buffer = run->pair.mem + offset + (2 * block * i) + (i % 2),
             .length = block,
             .memh   = run->memh,
-            .count  = 1
+            .count  = 1,
         };
     }
 }
@@ -158,7 +158,7 @@ static void collect_end(struct run *run)
 
 static int compare(const void *a, const void *b)
 {
-    double diff = *(const double*)a - *(const double*)b;
+    double diff = *(const double *)a - *(const double *)b;
 
     return (diff > 0) - (diff < 0);
 }
@@ -309,8 +309,7 @@ static void put_many(struct run *run, const char *what, const char *name,
 }
 
 static void copy_many(struct run *run, void (*copy)(const struct run *run),
-                      const char *what, const char *name,
-                      unsigned operations)
+                      const char *what, const char *name, unsigned operations)
 {
     unsigned i;
 
@@ -364,7 +363,7 @@ static uct_dcx_layout_params_t handle_params(const struct run *run,
             .address = (uintptr_t)run->iov[i].buffer,
             .length  = run->iov[i].length,
             .skip    = run->iov[i].stride - run->iov[i].length,
-            .memh    = run->memh
+            .memh    = run->memh,
         };
     }
     return (uct_dcx_layout_params_t){.repeat = run->iov[0].count,
@@ -457,8 +456,7 @@ static void blocks_case(struct run *run, size_t length, size_t block)
 
 static void blocks(const char *tl, const char *dev)
 {
-    static const size_t lengths[] = {4096, 16384, 65536, 262144,
-                                     MAX_LENGTH};
+    static const size_t lengths[] = {4096, 16384, 65536, 262144, MAX_LENGTH};
     static const size_t sizes[]   = {8, 64, 256, 1024, 4096, 16384};
     struct run run;
     unsigned i, j;
@@ -481,7 +479,7 @@ static void blocks(const char *tl, const char *dev)
 enum {
     FEW   = 16, /* counted operations: all cost the same */
     SLOTS = 4,
-    PLAIN = 11  /* maximum pieces in the WQE of a put */
+    PLAIN = 11 /* maximum pieces in the WQE of a put */
 };
 
 typedef void (*shape_t)(struct run *run, size_t pieces, size_t block,
@@ -489,7 +487,7 @@ typedef void (*shape_t)(struct run *run, size_t pieces, size_t block,
 
 static const struct {
     const char *name;
-    shape_t    set;
+    shape_t set;
 } shapes[] = {{"row", run_interleaved}, {"list", run_list}};
 
 /* Uses several layouts in turn; if there are more than keys, each is new. */
@@ -554,12 +552,10 @@ static void forms(const char *tl, const char *dev)
 
 static const struct {
     unsigned shape;
-    size_t   pieces;
+    size_t pieces;
 } setups[] = {{0, 1024}, {1, 12}, {1, 52}, {1, 1024}};
 
-enum {
-    SETUP_BLOCK = 64
-};
+enum { SETUP_BLOCK = 64 };
 
 /* Registers the sender's memory again, so that the keys have no layouts. */
 static void setup_forget(struct run *run)
@@ -585,8 +581,8 @@ static unsigned setup_doorbells(struct run *run)
 static void setup_collected(struct run *run, const char *what, unsigned setup,
                             unsigned number)
 {
-    const char *shape  = shapes[setups[setup].shape].name;
-    double operations  = run->operations * number;
+    const char *shape = shapes[setups[setup].shape].name;
+    double operations = run->operations * number;
     char how[64];
     unsigned doorbells;
 

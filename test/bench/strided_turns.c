@@ -32,7 +32,7 @@ enum {
     MAX_LENGTH = 1 << 20,
     FLAT       = 2 * MAX_LENGTH, /* offset of contiguous bytes */
     MAX_ROUNDS = 1000,
-    BURST      = 1 << 16,        /* minimum bytes of a turn */
+    BURST      = 1 << 16, /* minimum bytes of a turn */
     MAX_ADDR   = 64,
     NUM_CASES  = 16
 };
@@ -41,33 +41,33 @@ static const struct layout {
     size_t length;
     size_t block;
 } layouts[NUM_CASES] = {
-    {4096, 8},           {4096, 64},           {4096, 256},
-    {4096, 1024},        {65536, 8},           {65536, 64},
-    {65536, 256},        {65536, 1024},        {65536, 4096},
-    {65536, 16384},      {MAX_LENGTH, 8},      {MAX_LENGTH, 64},
-    {MAX_LENGTH, 256},   {MAX_LENGTH, 1024},   {MAX_LENGTH, 4096},
-    {MAX_LENGTH, 16384}
+    {4096, 8},           {4096, 64},         {4096, 256},
+    {4096, 1024},        {65536, 8},         {65536, 64},
+    {65536, 256},        {65536, 1024},      {65536, 4096},
+    {65536, 16384},      {MAX_LENGTH, 8},    {MAX_LENGTH, 64},
+    {MAX_LENGTH, 256},   {MAX_LENGTH, 1024}, {MAX_LENGTH, 4096},
+    {MAX_LENGTH, 16384},
 };
 
 /* Memory of the peer, and its handle of the blocks of each layout */
 struct card {
-    uint8_t  dev_addr[MAX_ADDR];
-    uint8_t  iface_addr[MAX_ADDR];
+    uint8_t dev_addr[MAX_ADDR];
+    uint8_t iface_addr[MAX_ADDR];
     uint64_t addr;
-    uint8_t  flat[MAX_ADDR];
-    uint8_t  rows[NUM_CASES][MAX_ADDR];
+    uint8_t flat[MAX_ADDR];
+    uint8_t rows[NUM_CASES][MAX_ADDR];
 };
 
 struct turns {
-    struct bench_pair   pair; /* its memory is the local side's */
-    uct_ep_h            ep;
-    uint64_t            addr;
-    uct_rkey_bundle_t   flat;
-    uct_rkey_bundle_t   rows[NUM_CASES];
+    struct bench_pair pair; /* its memory is the local side's */
+    uct_ep_h ep;
+    uint64_t addr;
+    uct_rkey_bundle_t flat;
+    uct_rkey_bundle_t rows[NUM_CASES];
     const struct layout *layout;
-    const uct_rkey_t    *layout_rkey;
-    uct_completion_t    comp;
-    int                 done;
+    const uct_rkey_t *layout_rkey;
+    uct_completion_t comp;
+    int done;
 };
 
 /* Sides of a variant that have blocks */
@@ -92,15 +92,15 @@ static double now_us(void)
 static uct_mem_h lend_rows(const struct bench_pair *pair,
                            const struct layout *layout)
 {
-    const uct_dcx_block_t block = {.address = (uintptr_t)pair->mem,
-                                   .length  = layout->block,
-                                   .skip    = layout->block,
-                                   .memh    = pair->memh};
+    const uct_dcx_block_t block          = {.address = (uintptr_t)pair->mem,
+                                            .length  = layout->block,
+                                            .skip    = layout->block,
+                                            .memh    = pair->memh};
     const uct_dcx_layout_params_t params = {
         .access = UCT_MD_MEM_ACCESS_RMA,
         .repeat = layout->length / layout->block,
         .num    = 1,
-        .blocks = &block
+        .blocks = &block,
     };
     ucs_status_t status;
     uct_mem_h memh;
@@ -131,7 +131,9 @@ static void lend(int fd, const char *tl, const char *dev)
         BENCH_CHECK(uct_md_mkey_pack(pair.md, memh[i], card.rows[i]));
     }
     bench_check((write(fd, &card, sizeof(card)) == sizeof(card)) ?
-                        UCS_OK : UCS_ERR_IO_ERROR, "write");
+                    UCS_OK :
+                    UCS_ERR_IO_ERROR,
+                "write");
     while (read(fd, &card, 1) > 0) { /* until the other process has ended its
                                       * operations */
     }
@@ -148,7 +150,9 @@ static int start_peer(const char *tl, const char *dev, pid_t *pid)
     int fds[2];
 
     bench_check((socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0) ?
-                        UCS_OK : UCS_ERR_IO_ERROR, "socketpair");
+                    UCS_OK :
+                    UCS_ERR_IO_ERROR,
+                "socketpair");
     *pid = fork();
     if (*pid == 0) {
         close(fds[0]);
@@ -165,16 +169,18 @@ static void borrow(struct turns *turns, int fd)
     uct_ep_params_t params = {
         .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
                       UCT_EP_PARAM_FIELD_IFACE_ADDR,
-        .iface      = turns->pair.a.iface
+        .iface = turns->pair.a.iface,
     };
     uct_component_h component = turns->pair.component;
     struct card card;
     int i;
 
     bench_check((recv(fd, &card, sizeof(card), MSG_WAITALL) == sizeof(card)) ?
-                        UCS_OK : UCS_ERR_IO_ERROR, "the peer");
-    params.dev_addr   = (uct_device_addr_t*)card.dev_addr;
-    params.iface_addr = (uct_iface_addr_t*)card.iface_addr;
+                    UCS_OK :
+                    UCS_ERR_IO_ERROR,
+                "the peer");
+    params.dev_addr   = (uct_device_addr_t *)card.dev_addr;
+    params.iface_addr = (uct_iface_addr_t *)card.iface_addr;
     BENCH_CHECK(uct_ep_create(&params, &turns->ep));
     turns->addr = card.addr;
     BENCH_CHECK(uct_rkey_unpack(component, card.flat, &turns->flat));
@@ -212,18 +218,18 @@ static uct_iov_t local_iov(const struct turns *turns, int sides)
  * is not counted. */
 static void operate(struct turns *turns, int is_get, int sides)
 {
-    uct_iov_t iov      = local_iov(turns, sides);
-    uct_rkey_t rkey    = (sides & FAR) ? *turns->layout_rkey : turns->flat.rkey;
-    uint64_t addr      = (sides & FAR) ? 0 : turns->addr + FLAT;
-    ucs_status_t (*operation)(uct_ep_h, const uct_iov_t*, size_t, uint64_t,
-                              uct_rkey_t, uct_completion_t*) =
-            is_get ? uct_ep_get_zcopy : uct_ep_put_zcopy;
+    uct_iov_t iov   = local_iov(turns, sides);
+    uct_rkey_t rkey = (sides & FAR) ? *turns->layout_rkey : turns->flat.rkey;
+    uint64_t addr   = (sides & FAR) ? 0 : turns->addr + FLAT;
+    ucs_status_t (*operation)(uct_ep_h, const uct_iov_t *, size_t, uint64_t,
+                              uct_rkey_t, uct_completion_t *) =
+        is_get ? uct_ep_get_zcopy : uct_ep_put_zcopy;
     ucs_status_t status;
 
     turns->done = 0;
     turns->comp = (uct_completion_t){.func = completed, .count = 1};
-    while ((status = operation(turns->ep, &iov, 1, addr, rkey,
-                               &turns->comp)) == UCS_ERR_NO_RESOURCE) {
+    while ((status = operation(turns->ep, &iov, 1, addr, rkey, &turns->comp)) ==
+           UCS_ERR_NO_RESOURCE) {
         uct_iface_progress(turns->pair.a.iface);
     }
     bench_check(status, "operation");
@@ -234,8 +240,8 @@ static void operate(struct turns *turns, int is_get, int sides)
 }
 
 /* Copies as a program does that knows the length of a number. */
-static void copy_rows(uint8_t *rows, uint8_t *flat,
-                      const struct layout *layout, int is_pack)
+static void copy_rows(uint8_t *rows, uint8_t *flat, const struct layout *layout,
+                      int is_pack)
 {
     size_t block = layout->block;
     size_t i;
@@ -258,7 +264,8 @@ static void copy_rows(uint8_t *rows, uint8_t *flat,
 static double turn(struct turns *turns, int what)
 {
     size_t number = (BURST > turns->layout->length) ?
-                    BURST / turns->layout->length : 1;
+                        BURST / turns->layout->length :
+                        1;
     double start  = now_us();
     size_t i;
 
@@ -275,7 +282,7 @@ static double turn(struct turns *turns, int what)
 
 static int compare(const void *a, const void *b)
 {
-    double diff = *(const double*)a - *(const double*)b;
+    double diff = *(const double *)a - *(const double *)b;
 
     return (diff > 0) - (diff < 0);
 }
@@ -303,8 +310,9 @@ static double column_value(const double *us, int column)
 {
     return ((column == PACK) || (column == UNPACK) || (column == PUT) ||
             (column == GET)) ?
-           us[column] :
-           ratio(us, (column < GET) ? PUT : GET, (column - PUT) % (GET - PUT));
+               us[column] :
+               ratio(us, (column < GET) ? PUT : GET,
+                     (column - PUT) % (GET - PUT));
 }
 
 static void run_layout(struct turns *turns, int rounds)

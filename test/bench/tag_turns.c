@@ -28,8 +28,7 @@
 #include <ucp/api/ucp.h>
 #include <unistd.h>
 
-#define CHECK(_expr) \
-    check((_expr), #_expr)
+#define CHECK(_expr) check((_expr), #_expr)
 
 enum {
     MAX_VARIANTS = 8,
@@ -43,20 +42,20 @@ enum {
 
 struct variant {
     ucp_context_h context;
-    ucp_worker_h  worker;
-    ucp_ep_h      ep;
+    ucp_worker_h worker;
+    ucp_ep_h ep;
 };
 
 struct job {
-    int            sender; /* 1 in the parent */
-    int            sock;   /* socket to the other process */
-    unsigned       seed;   /* for the order of variants */
-    int            rounds;
-    int            count;
+    int sender;    /* 1 in the parent */
+    int sock;      /* socket to the other process */
+    unsigned seed; /* for the order of variants */
+    int rounds;
+    int count;
     struct variant variants[MAX_VARIANTS];
-    char          *buf;
-    size_t         size;
-    int            messages; /* messages of a burst */
+    char *buf;
+    size_t size;
+    int messages; /* messages of a burst */
 };
 
 typedef void (*burst_t)(const struct job *job, const struct variant *variant);
@@ -150,7 +149,7 @@ static void burst_bw(const struct job *job, const struct variant *variant)
 
 static int compare(const void *a, const void *b)
 {
-    double x = *(const double*)a, y = *(const double*)b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
@@ -244,19 +243,19 @@ static void variant_open(const struct job *job, struct variant *variant)
                                          .features   = UCP_FEATURE_TAG};
     ucp_worker_params_t worker_params = {0};
     ucp_ep_params_t ep_params         = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
+                .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
     };
     ucp_address_t *address;
     char peer[4096];
     size_t length;
 
     CHECK(ucp_init(&params, NULL, &variant->context));
-    CHECK(ucp_worker_create(variant->context, &worker_params,
-                            &variant->worker));
+    CHECK(
+        ucp_worker_create(variant->context, &worker_params, &variant->worker));
     CHECK(ucp_worker_get_address(variant->worker, &address, &length));
     exchange(job, address, length, peer, sizeof(peer));
     ucp_worker_release_address(variant->worker, address);
-    ep_params.address = (ucp_address_t*)peer;
+    ep_params.address = (ucp_address_t *)peer;
     CHECK(ucp_ep_create(variant->worker, &ep_params, &variant->ep));
 }
 
@@ -264,7 +263,7 @@ static void variant_open(const struct job *job, struct variant *variant)
 static void variant_close(const struct job *job, struct variant *variant)
 {
     ucp_request_param_t param = {0};
-    char byte = 0;
+    char byte                 = 0;
 
     finish(variant, ucp_ep_close_nbx(variant->ep, &param));
     exchange(job, &byte, 1, &byte, 1);
@@ -283,8 +282,9 @@ static void run_all(struct job *job, char **settings)
         variant_open(job, &job->variants[v]);
     }
     for (job->size = 8; job->size <= MAX_SIZE; job->size *= 2) {
-        job->messages = (job->size <= 16384) ? 64 :
-                        (job->size <= 262144) ? 16 : 4;
+        job->messages = (job->size <= 16384)  ? 64 :
+                        (job->size <= 262144) ? 16 :
+                                                4;
         run(job, "tag_lat", burst_lat, 2);
         run(job, "tag_bw", burst_bw, 1);
     }
@@ -306,7 +306,8 @@ int main(int argc, char **argv)
         return 2;
     }
     check(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks) ? UCS_ERR_IO_ERROR :
-                                                          UCS_OK, "socketpair");
+                                                          UCS_OK,
+          "socketpair");
     job.sender = fork() != 0;
     job.sock   = socks[job.sender];
     close(socks[!job.sender]);

@@ -26,7 +26,7 @@ enum {
     SHORT_SIZE  = 8,
     COPY_SIZE   = 256,
     SLOT_SIZE   = COPY_SIZE + 16, /* buffers as far apart as by malloc */
-    HEADER_SIZE = 17, /* length of UCP's rendezvous header */
+    HEADER_SIZE = 17,             /* length of UCP's rendezvous header */
     WARM_UP     = 1024,
     BLOCKS      = 16, /* blocks of messages for the time */
     MAX_DEPTH   = 1000,
@@ -42,32 +42,32 @@ struct run;
 
 struct op {
     const char *name;
-    int        (*post)(struct run *run, uct_tag_t tag); /* status or length */
-    unsigned   length;
-    int        tagged;
+    int (*post)(struct run *run, uct_tag_t tag); /* status or length */
+    unsigned length;
+    int tagged;
 };
 
 /* Messages between calls of progress (row), receives posted meanwhile (depth),
  * and how many of the last receives match in turn (window) */
 struct load {
     const char *name;
-    unsigned   row, depth, window;
+    unsigned row, depth, window;
 };
 
 struct receive {
     uct_tag_context_t super; /* for the transport */
-    struct run        *run;
+    struct run *run;
 };
 
 struct run {
-    struct bench_pair  pair;
-    const struct op   *op;
+    struct bench_pair pair;
+    const struct op *op;
     const struct load *load;
-    uct_completion_t   comp;
-    unsigned           messages;
-    unsigned           appended, sent, received;
-    unsigned           empty; /* calls of progress that did nothing */
-    struct receive     receives[MAX_DEPTH];
+    uct_completion_t comp;
+    unsigned messages;
+    unsigned appended, sent, received;
+    unsigned empty; /* calls of progress that did nothing */
+    struct receive receives[MAX_DEPTH];
 };
 
 static uct_iov_t iov_of(const struct run *run, unsigned offset, unsigned length)
@@ -138,14 +138,14 @@ static const struct op ops[] = {
     {"tag_zcopy", tag_zcopy, COPY_SIZE, 1},
     {"tag_rndv", tag_rndv, COPY_SIZE, 1},
     {"am_short", am_short, SHORT_SIZE, 0},
-    {"am_bcopy", am_bcopy, COPY_SIZE, 0}
+    {"am_bcopy", am_bcopy, COPY_SIZE, 0},
 };
 
 static const struct op depth_op = {"depth", tag_bcopy, COPY_SIZE, 1};
 
 static const struct load rows[] = {
     {"16", 16, 16, 16},
-    {"1", 1, 1, 1}
+    {"1", 1, 1, 1},
 };
 
 static const struct load depths[] = {
@@ -155,11 +155,11 @@ static const struct load depths[] = {
     {"100-last", 1, 100, 1},
     {"1000-first", 1, 1000, 1000},
     {"1000-middle", 1, 1000, 500},
-    {"1000-last", 1, 1000, 1}
+    {"1000-last", 1, 1000, 1},
 };
 
-static ucs_status_t
-am_received(void *arg, void *data, size_t length, unsigned flags)
+static ucs_status_t am_received(void *arg, void *data, size_t length,
+                                unsigned flags)
 {
     struct run *run = arg;
 
@@ -178,7 +178,7 @@ static void consumed(uct_tag_context_t *ctx)
 static void completed(uct_tag_context_t *ctx, uct_tag_t tag, uint64_t imm,
                       size_t length, void *inline_data, ucs_status_t status)
 {
-    struct run *run = ((struct receive*)ctx)->run;
+    struct run *run = ((struct receive *)ctx)->run;
 
     (void)imm;
     (void)inline_data;
@@ -314,7 +314,7 @@ static double now_ns(void)
 
 static int compare(const void *a, const void *b)
 {
-    double x = *(const double*)a, y = *(const double*)b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }

@@ -32,8 +32,7 @@ static int bench_md_has(uct_md_h md, const char *tl, const char *dev)
         return 0;
     }
     for (i = 0; i < count; i++) {
-        found |= !strcmp(list[i].tl_name, tl) &&
-                 !strcmp(list[i].dev_name, dev);
+        found |= !strcmp(list[i].tl_name, tl) && !strcmp(list[i].dev_name, dev);
     }
     uct_release_tl_resource_list(list);
     return found;
@@ -44,16 +43,16 @@ static int bench_open_md(struct bench_pair *pair, uct_component_h component,
                          const char *tl, const char *dev)
 {
     uct_component_attr_t attr = {
-        .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
+        .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT,
     };
     uct_md_config_t *config;
     unsigned i;
     int found = 0;
 
     BENCH_CHECK(uct_component_query(component, &attr));
-    attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
-    attr.md_resources = bench_alloc(attr.md_resource_count *
-                                    sizeof(*attr.md_resources));
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attr.md_resources =
+        bench_alloc(attr.md_resource_count * sizeof(*attr.md_resources));
     BENCH_CHECK(uct_component_query(component, &attr));
     for (i = 0; (i < attr.md_resource_count) && !found; i++) {
         BENCH_CHECK(uct_md_config_read(component, NULL, NULL, &config));
@@ -132,22 +131,22 @@ static void bench_side_open(struct bench_pair *pair, struct bench_side *side,
                             const char *tl, const char *dev, int tm_fields)
 {
     uct_iface_params_t params = {
-        .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                UCT_IFACE_PARAM_FIELD_DEVICE | tm_fields,
+        .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                      UCT_IFACE_PARAM_FIELD_DEVICE | tm_fields,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = tl,
         .mode.device.dev_name = dev,
         .eager_cb             = unexpected_eager,
-        .rndv_cb              = unexpected_rndv
+        .rndv_cb              = unexpected_rndv,
     };
     uct_iface_config_t *config;
 
     BENCH_CHECK(ucs_async_context_create(UCS_ASYNC_MODE_POLL, &side->async));
-    BENCH_CHECK(uct_worker_create(side->async, UCS_THREAD_MODE_SINGLE,
-                                  &side->worker));
+    BENCH_CHECK(
+        uct_worker_create(side->async, UCS_THREAD_MODE_SINGLE, &side->worker));
     BENCH_CHECK(uct_md_iface_config_read(pair->md, tl, NULL, NULL, &config));
-    BENCH_CHECK(uct_iface_open(pair->md, side->worker, &params, config,
-                               &side->iface));
+    BENCH_CHECK(
+        uct_iface_open(pair->md, side->worker, &params, config, &side->iface));
     uct_config_release(config);
     BENCH_CHECK(uct_iface_query(side->iface, &side->attr));
     uct_iface_progress_enable(side->iface,
@@ -190,7 +189,7 @@ uct_ep_h bench_pair_connect(const struct bench_pair *pair)
                       UCT_EP_PARAM_FIELD_IFACE_ADDR,
         .iface      = pair->a.iface,
         .dev_addr   = pair->b.dev_addr,
-        .iface_addr = pair->b.iface_addr
+        .iface_addr = pair->b.iface_addr,
     };
     uct_ep_h ep;
 
@@ -221,7 +220,9 @@ void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
     setenv("UCX_DC_MLX5_TM_ENABLE", "y", 1);
     bench_pair_open_with(pair, tl, dev, TM_FIELDS);
     bench_check((pair->b.attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_BCOPY) ?
-                        UCS_OK : UCS_ERR_UNSUPPORTED, "tag matching");
+                    UCS_OK :
+                    UCS_ERR_UNSUPPORTED,
+                "tag matching");
 }
 
 void bench_pair_flush(const struct bench_pair *pair)

@@ -11,30 +11,27 @@
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 
-#define BENCH_CHECK(_expr) \
-    bench_check((_expr), #_expr)
+#define BENCH_CHECK(_expr) bench_check((_expr), #_expr)
 
-enum {
-    BENCH_MEM_SIZE = 1 << 23
-};
+enum { BENCH_MEM_SIZE = 1 << 23 };
 
 struct bench_side {
     ucs_async_context_t *async;
-    uct_worker_h        worker;
-    uct_iface_h         iface;
-    uct_iface_attr_t    attr;
-    void                *dev_addr;
-    void                *iface_addr;
+    uct_worker_h worker;
+    uct_iface_h iface;
+    uct_iface_attr_t attr;
+    void *dev_addr;
+    void *iface_addr;
 };
 
 struct bench_pair {
-    uct_component_h   component;
-    uct_md_h          md;
-    struct bench_side a;    /* sender */
-    struct bench_side b;    /* receiver */
-    uct_ep_h          ep;   /* from a to b */
-    uint8_t           *mem; /* BENCH_MEM_SIZE bytes, for both sides */
-    uct_mem_h         memh;
+    uct_component_h component;
+    uct_md_h md;
+    struct bench_side a; /* sender */
+    struct bench_side b; /* receiver */
+    uct_ep_h ep;         /* from a to b */
+    uint8_t *mem;        /* BENCH_MEM_SIZE bytes, for both sides */
+    uct_mem_h memh;
     uct_rkey_bundle_t rkey;
 };
 

@@ -20,10 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ROUNDS = 8,
-    HALF   = BENCH_MEM_SIZE / 2
-};
+enum { ROUNDS = 8, HALF = BENCH_MEM_SIZE / 2 };
 
 extern const uct_dcx_view_ops_t uct_dcx_view_ops;
 
@@ -46,9 +43,9 @@ static shape_t *face_of(size_t pieces)
 {
     shape_builder_t *builder = shape_build_begin(1);
     shape_nest_t nest        = {
-        .bytes    = 256,
-        .num_dims = 2,
-        .dims     = {{pieces / 8, 512}, {8, HALF / 8}}
+               .bytes    = 256,
+               .num_dims = 2,
+               .dims     = {{pieces / 8, 512}, {8, HALF / 8}},
     };
 
     shape_build_add(builder, &nest);
@@ -57,17 +54,18 @@ static shape_t *face_of(size_t pieces)
 
 static const struct {
     const char *name;
-    shape_t    *(*make)(size_t pieces);
-    size_t     pieces;
+    shape_t *(*make)(size_t pieces);
+    size_t pieces;
 } shapes[] = {
-    {"list12", list_of, 12}, {"list1000", list_of, 1000},
-    {"face1000", face_of, 1000}
+    {"list12", list_of, 12},
+    {"list1000", list_of, 1000},
+    {"face1000", face_of, 1000},
 };
 
 static void open_view(const struct bench_pair *pair, const shape_t *shape,
                       unsigned half, int on)
 {
-    const shape_data_t data = {shape, (char*)pair->mem + (half * HALF), 1};
+    const shape_data_t data = {shape, (char *)pair->mem + (half * HALF), 1};
     void *md                = pair->md;
     uct_dcx_view_status_t status;
     uct_dcx_view_t *view;

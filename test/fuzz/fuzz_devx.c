@@ -26,16 +26,17 @@ enum fuzz_word_kind {
 
 struct fuzz_word {
     uint16_t offset;
-    uint8_t  kind;
+    uint8_t kind;
     uint32_t value;
 };
 
 struct fuzz_command {
-    uint16_t         opcode, size, out_size;
-    uint16_t         method; /* object of the method; 0: DEVX_OTHER */
+    uint16_t opcode, size, out_size;
+    uint16_t method; /* object of the method; 0: DEVX_OTHER */
     struct fuzz_word words[12];
 };
 
+/* clang-format off */
 static const struct fuzz_command fuzz_commands[] = {
     {0x100, 16, 4112, 0, {{4, FUZZ_VALUE, 1}}},
     {0x842, 16, 16, 0, {{0}}},
@@ -103,13 +104,14 @@ static const struct fuzz_command fuzz_commands[] = {
     {0x50b, 16, 272, MLX5_IB_METHOD_DEVX_OBJ_QUERY, {{8, FUZZ_QPN, 0}}},
     {0x713, 16, 128, MLX5_IB_METHOD_DEVX_OBJ_QUERY, {{8, FUZZ_QPN, 0}}},
 };
+/* clang-format on */
 
 static void fuzz_count_down(void *obj, void *arg)
 {
     uint32_t *found = arg;
 
     if ((found[0] == 0) || (found[1] > 0)) {
-        found[0] = ((struct hca_obj*)obj)->num;
+        found[0] = ((struct hca_obj *)obj)->num;
         found[1] -= (found[1] > 0);
     }
 }
@@ -166,7 +168,7 @@ static void fuzz_mailbox(const struct fuzz_command *cmd, uint8_t *box,
 static void fuzz_devx_command(int fd, uint32_t uar)
 {
     const struct fuzz_command *cmd =
-            &fuzz_commands[fuzz_below(FUZZ_COUNT(fuzz_commands))];
+        &fuzz_commands[fuzz_below(FUZZ_COUNT(fuzz_commands))];
     uint16_t first   = 1u << UVERBS_ID_NS_SHIFT; /* attribute of each method */
     uint16_t in_size = cmd->size, out_size = cmd->out_size;
     uint8_t box[FUZZ_MAILBOX];
@@ -179,14 +181,16 @@ static void fuzz_devx_command(int fd, uint32_t uar)
     }
     if (cmd->method != 0) {
         fuzz_attr(&req, first++, 0,
-                  (cmd->method == MLX5_IB_METHOD_DEVX_OBJ_CREATE) ? 0 :
-                  fuzz_handle(MLX5_IB_OBJECT_DEVX_OBJ));
+                  (cmd->method == MLX5_IB_METHOD_DEVX_OBJ_CREATE) ?
+                      0 :
+                      fuzz_handle(MLX5_IB_OBJECT_DEVX_OBJ));
     }
     fuzz_in(&req, first++, box, in_size);
-    fuzz_attr(&req, first, out_size, (uintptr_t)fuzz_buf + FUZZ_OUT -
-                                     ((out_size > 512) ? 4096 : 0));
-    fuzz_send(fd, &req, (cmd->method != 0) ? MLX5_IB_OBJECT_DEVX_OBJ :
-                                             MLX5_IB_OBJECT_DEVX,
+    fuzz_attr(&req, first, out_size,
+              (uintptr_t)fuzz_buf + FUZZ_OUT - ((out_size > 512) ? 4096 : 0));
+    fuzz_send(fd, &req,
+              (cmd->method != 0) ? MLX5_IB_OBJECT_DEVX_OBJ :
+                                   MLX5_IB_OBJECT_DEVX,
               (cmd->method != 0) ? cmd->method : MLX5_IB_METHOD_DEVX_OTHER);
 }
 
@@ -205,28 +209,26 @@ static void fuzz_umem_reg(int fd, uint32_t uar)
                fuzz_below(8) ? 4096 : fuzz_int(2));
     fuzz_const(&req, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS, 4, fuzz_below(3));
     fuzz_out(&req, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4);
-    fuzz_send(fd, &req, MLX5_IB_OBJECT_DEVX_UMEM,
-              MLX5_IB_METHOD_DEVX_UMEM_REG);
+    fuzz_send(fd, &req, MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG);
 }
 
 static void fuzz_destroy(int fd, uint32_t uar)
 {
-    bool umem           = fuzz_below(4) == 0;
-    uint16_t type       = umem ? MLX5_IB_OBJECT_DEVX_UMEM :
-                                 MLX5_IB_OBJECT_DEVX_OBJ;
+    bool umem     = fuzz_below(4) == 0;
+    uint16_t type = umem ? MLX5_IB_OBJECT_DEVX_UMEM : MLX5_IB_OBJECT_DEVX_OBJ;
     struct fuzz_req req = {0};
 
     (void)uar;
-    fuzz_attr(&req, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, 0,
-              fuzz_handle(type));
-    fuzz_send(fd, &req, type, umem ? MLX5_IB_METHOD_DEVX_UMEM_DEREG :
-                                     MLX5_IB_METHOD_DEVX_OBJ_DESTROY);
+    fuzz_attr(&req, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, 0, fuzz_handle(type));
+    fuzz_send(fd, &req, type,
+              umem ? MLX5_IB_METHOD_DEVX_UMEM_DEREG :
+                     MLX5_IB_METHOD_DEVX_OBJ_DESTROY);
 }
 
 static void fuzz_subscribe(int fd, uint32_t uar)
 {
     const uint16_t types[2] = {0x13, fuzz_int(1)};
-    struct fuzz_req req     = {0}, alloc = {0};
+    struct fuzz_req req = {0}, alloc = {0};
 
     (void)uar;
     fuzz_attr(&alloc, MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE, 0, 0);
@@ -242,8 +244,7 @@ static void fuzz_subscribe(int fd, uint32_t uar)
               fuzz_handle(MLX5_IB_OBJECT_DEVX_OBJ));
     fuzz_in(&req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, types,
             fuzz_below(2) ? 2 : 4);
-    fuzz_const(&req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE, 8,
-               fuzz_int(2));
+    fuzz_const(&req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE, 8, fuzz_int(2));
     fuzz_send(fd, &req, MLX5_IB_OBJECT_DEVX,
               MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT);
 }
@@ -252,8 +253,8 @@ void fuzz_devx(int fd, uint32_t uar)
 {
     static const fuzz_op ops[] = {
         fuzz_devx_command, fuzz_devx_command, fuzz_devx_command,
-        fuzz_devx_command, fuzz_umem_reg, fuzz_umem_reg, fuzz_destroy,
-        fuzz_subscribe,
+        fuzz_devx_command, fuzz_umem_reg,     fuzz_umem_reg,
+        fuzz_destroy,      fuzz_subscribe,
     };
 
     ops[fuzz_below(FUZZ_COUNT(ops))](fd, uar);

@@ -24,8 +24,7 @@ int fuzz_get_context(int fd)
     fuzz_attr(&req, UVERBS_ATTR_UHW_OUT,
               sizeof(struct mlx5_ib_alloc_ucontext_resp),
               (uintptr_t)fuzz_buf + FUZZ_OUT);
-    return fuzz_send(fd, &req, UVERBS_OBJECT_DEVICE,
-                     UVERBS_METHOD_GET_CONTEXT);
+    return fuzz_send(fd, &req, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
 }
 
 uint32_t fuzz_alloc_uar(int fd, void **page)
@@ -38,14 +37,12 @@ uint32_t fuzz_alloc_uar(int fd, void **page)
     fuzz_attr(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE, 0, 0);
     fuzz_const(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE, 8,
                MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC);
-    fuzz_attr(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8,
-              (uintptr_t)out);
+    fuzz_attr(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8, (uintptr_t)out);
     fuzz_attr(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4,
               (uintptr_t)out + 8);
-    fuzz_attr(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4,
-              (uintptr_t)out + 16);
-    if (fuzz_send(fd, &req, MLX5_IB_OBJECT_UAR,
-                  MLX5_IB_METHOD_UAR_OBJ_ALLOC) != 0) {
+    fuzz_attr(&req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4, (uintptr_t)out + 16);
+    if (fuzz_send(fd, &req, MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC) !=
+        0) {
         abort();
     }
     memcpy(&offset, out, sizeof(offset));
@@ -105,8 +102,9 @@ static void fuzz_create_cq(int fd, uint32_t uar)
 static void fuzz_create_srq(int fd, uint32_t uar)
 {
     struct mlx5_ib_create_srq ucmd = {
-        .buf_addr = fuzz_ring_addr(), .db_addr = fuzz_ring_addr(),
-        .uidx     = fuzz_int(1)
+        .buf_addr = fuzz_ring_addr(),
+        .db_addr  = fuzz_ring_addr(),
+        .uidx     = fuzz_int(1),
     };
     struct fuzz_req req = {0};
 
@@ -173,14 +171,17 @@ static void fuzz_qp_objects(struct fuzz_req *req, const uint32_t qp_type[2])
 static void fuzz_create_qp(int fd, uint32_t uar)
 {
     const uint32_t *type = fuzz_qp_types[fuzz_below(FUZZ_COUNT(fuzz_qp_types))];
-    struct ib_uverbs_qp_cap cap = {.max_send_wr = 4,
-                                   .max_recv_wr = fuzz_below(4)};
+    struct ib_uverbs_qp_cap cap   = {.max_send_wr = 4,
+                                     .max_recv_wr = fuzz_below(4)};
     struct mlx5_ib_create_qp ucmd = {
-        .buf_addr     = fuzz_ring_addr(), .db_addr = fuzz_ring_addr(),
+        .buf_addr     = fuzz_ring_addr(),
+        .db_addr      = fuzz_ring_addr(),
         .sq_wqe_count = fuzz_below(4) * 8,
-        .rq_wqe_count = 1u << fuzz_below(4), .rq_wqe_shift = fuzz_below(12),
+        .rq_wqe_count = 1u << fuzz_below(4),
+        .rq_wqe_shift = fuzz_below(12),
         .flags        = type[1] | MLX5_QP_FLAG_UAR_PAGE_INDEX,
-        .uidx         = fuzz_int(1), .bfreg_index = uar,
+        .uidx         = fuzz_int(1),
+        .bfreg_index  = uar,
     };
     struct fuzz_req req = {0};
 
@@ -198,26 +199,31 @@ static void fuzz_create_qp(int fd, uint32_t uar)
 
 #define FUZZ_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define FUZZ_RTR  (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER)
-#define FUZZ_RTS  (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
-                   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+#define FUZZ_RTS \
+    (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
+     IBV_QP_MAX_QP_RD_ATOMIC)
 
 static void fuzz_modify_qp(int fd, uint32_t uar)
 {
     static const uint32_t masks[] = {
-        0, FUZZ_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, FUZZ_RTR, FUZZ_RTS,
-        FUZZ_RTR | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_PATH_MTU,
-        IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, IBV_QP_SQ_PSN,
+        0,
+        FUZZ_INIT,
+        IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+        FUZZ_RTR,
+        FUZZ_RTS,
+        FUZZ_RTR | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC,
+        IBV_QP_PATH_MTU,
+        IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+        IBV_QP_SQ_PSN,
     };
     struct ib_uverbs_ex_modify_qp cmd = {0};
     struct fuzz_req req               = {0};
 
     (void)uar;
     fuzz_bytes(&cmd.base.dest, sizeof(cmd.base.dest));
-    cmd.base.qp_handle     = fuzz_handle(UVERBS_OBJECT_QP);
-    cmd.base.attr_mask     = masks[fuzz_below(FUZZ_COUNT(masks))] |
-                             IBV_QP_STATE;
-    cmd.base.qp_state      = fuzz_below(8);
+    cmd.base.qp_handle = fuzz_handle(UVERBS_OBJECT_QP);
+    cmd.base.attr_mask = masks[fuzz_below(FUZZ_COUNT(masks))] | IBV_QP_STATE;
+    cmd.base.qp_state  = fuzz_below(8);
     cmd.base.dest.port_num = 1;
     cmd.base.port_num      = 1;
     cmd.base.path_mtu      = fuzz_below(6);
@@ -254,7 +260,8 @@ static void fuzz_create_ah(int fd, uint32_t uar)
 static void fuzz_open_xrcd(int fd, uint32_t uar)
 {
     struct ib_uverbs_open_xrcd cmd = {
-        .fd = fuzz_below(2) ? (uint32_t)-1 : (uint32_t)fd, .oflags = O_CREAT
+        .fd     = fuzz_below(2) ? (uint32_t)-1 : (uint32_t)fd,
+        .oflags = O_CREAT,
     };
 
     (void)uar;
@@ -273,9 +280,9 @@ static void fuzz_comp_channel(int fd, uint32_t uar)
 }
 
 const fuzz_op fuzz_mlx5_ops[] = {
-    fuzz_alloc_pd,  fuzz_reg_mr,   fuzz_create_cq, fuzz_create_srq,
-    fuzz_create_qp, fuzz_modify_qp, fuzz_modify_qp, fuzz_open_xrcd,
-    fuzz_create_ah, fuzz_comp_channel, fuzz_devx,    fuzz_devx,
-    fuzz_devx,      fuzz_devx,     fuzz_tm,        fuzz_umr,
+    fuzz_alloc_pd,  fuzz_reg_mr,       fuzz_create_cq, fuzz_create_srq,
+    fuzz_create_qp, fuzz_modify_qp,    fuzz_modify_qp, fuzz_open_xrcd,
+    fuzz_create_ah, fuzz_comp_channel, fuzz_devx,      fuzz_devx,
+    fuzz_devx,      fuzz_devx,         fuzz_tm,        fuzz_umr,
 };
 const unsigned fuzz_num_mlx5_ops = FUZZ_COUNT(fuzz_mlx5_ops);

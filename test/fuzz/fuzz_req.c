@@ -113,21 +113,21 @@ struct ib_uverbs_attr *fuzz_attr(struct fuzz_req *req, uint16_t id,
         req->num_attrs++;
     }
     *attr = (struct ib_uverbs_attr){
-        .attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY,
-        .data = data
+        .attr_id = id,
+        .len     = len,
+        .flags   = UVERBS_ATTR_F_MANDATORY,
+        .data    = data,
     };
     return attr;
 }
 
-void fuzz_const(struct fuzz_req *req, uint16_t id, uint16_t len,
-                uint64_t value)
+void fuzz_const(struct fuzz_req *req, uint16_t id, uint16_t len, uint64_t value)
 {
     fuzz_attr(req, id, len, value);
 }
 
 /* Places `size` bytes in the program's memory, for each attribute apart. */
-void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src,
-             size_t size)
+void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src, size_t size)
 {
     uint8_t *at = fuzz_buf + req->num_attrs * 256;
 
@@ -143,15 +143,15 @@ void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src,
 
 void fuzz_out(struct fuzz_req *req, uint16_t id, size_t size)
 {
-    fuzz_attr(req, id, size, (fuzz_below(32) == 31) ?
-                                     fuzz_addr(size) :
-                                     (uintptr_t)fuzz_buf + FUZZ_OUT);
+    fuzz_attr(req, id, size,
+              (fuzz_below(32) == 31) ? fuzz_addr(size) :
+                                       (uintptr_t)fuzz_buf + FUZZ_OUT);
 }
 
 int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
               uint16_t method)
 {
-    size_t size = req->num_attrs * sizeof(req->attrs[0]);
+    size_t size                    = req->num_attrs * sizeof(req->attrs[0]);
     struct ib_uverbs_ioctl_hdr hdr = {
         .length    = sizeof(hdr) + size,
         .object_id = object,
@@ -177,6 +177,7 @@ int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
 
 /* Write commands that answer with a handle, and the places of handles in all of
  * them */
+/* clang-format off */
 static const struct {
     uint32_t cmd;
     uint16_t made;      /* type of the new object */
@@ -211,6 +212,7 @@ static const struct {
     {IB_USER_VERBS_CMD_OPEN_QP, UVERBS_OBJECT_QP, {UVERBS_OBJECT_XRCD, 0},
      {offsetof(struct ib_uverbs_open_qp, pd_handle), 0}},
 };
+/* clang-format on */
 
 static int fuzz_command(uint64_t cmd)
 {
@@ -232,8 +234,7 @@ void fuzz_command_handles(uint64_t cmd, uint8_t *in, size_t size)
 
         if ((fuzz_commands[row].type[i] != 0) &&
             (fuzz_commands[row].offset[i] + sizeof(handle) <= size)) {
-            memcpy(in + fuzz_commands[row].offset[i], &handle,
-                   sizeof(handle));
+            memcpy(in + fuzz_commands[row].offset[i], &handle, sizeof(handle));
         }
     }
 }
@@ -243,8 +244,8 @@ void fuzz_write_uhw(int fd, struct fuzz_req *req, uint64_t cmd)
     int row = fuzz_command(cmd);
     uint32_t handle;
 
-    if ((fuzz_send(fd, req, UVERBS_OBJECT_DEVICE,
-                   UVERBS_METHOD_INVOKE_WRITE) == 0) &&
+    if ((fuzz_send(fd, req, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE) ==
+         0) &&
         (row >= 0) && (fuzz_commands[row].made != 0)) {
         memcpy(&handle, fuzz_buf + FUZZ_OUT, sizeof(handle));
         fuzz_remember(fuzz_commands[row].made, handle);

@@ -10,9 +10,9 @@
 
 #include "softhca/uverbs/uverbs.h"
 
-#define FUZZ_BUF_SIZE  16384
-#define FUZZ_RING_SIZE (1u << 20)
-#define FUZZ_OUT       12288 /* offset of answers in fuzz_buf */
+#define FUZZ_BUF_SIZE      16384
+#define FUZZ_RING_SIZE     (1u << 20)
+#define FUZZ_OUT           12288 /* offset of answers in fuzz_buf */
 #define FUZZ_COUNT(_table) (sizeof(_table) / sizeof((_table)[0]))
 
 /* Rest of the input; reads past its end return zero. */
@@ -37,7 +37,7 @@ uint64_t fuzz_ring_addr(void);
 uint64_t fuzz_handle(uint16_t type);
 
 struct fuzz_req {
-    unsigned              num_attrs;
+    unsigned num_attrs;
     struct ib_uverbs_attr attrs[32];
 };
 

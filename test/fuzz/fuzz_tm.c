@@ -27,9 +27,9 @@ enum { FUZZ_TM_CQ_AT = 64, FUZZ_TM_SRQ_AT = 80, FUZZ_TM_DB_AT = 96 };
 
 struct fuzz_tm {
     struct hca_mkey *mkey; /* over fuzz_buf */
-    struct hca_cq   *cq;
-    struct hca_srq  *srq;
-    struct hca_qp   *qp;
+    struct hca_cq *cq;
+    struct hca_srq *srq;
+    struct hca_qp *qp;
 };
 
 static hca_off_t fuzz_tm_page(unsigned page)
@@ -40,9 +40,8 @@ static hca_off_t fuzz_tm_page(unsigned page)
 static void fuzz_tm_create(struct fuzz_tm *tm)
 {
     const struct hca_cq_spec cq = {
-        .ring           = {fuzz_tm_page(FUZZ_TM_CQ_AT), 8,
-                           fuzz_below(2) ? 6 : 7},
-        .dbrec          = fuzz_tm_page(FUZZ_TM_DB_AT),
+        .ring  = {fuzz_tm_page(FUZZ_TM_CQ_AT), 8, fuzz_below(2) ? 6 : 7},
+        .dbrec = fuzz_tm_page(FUZZ_TM_DB_AT),
         .ignore_overrun = true,
     };
     struct hca_srq_spec srq = {
@@ -81,13 +80,13 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     hca_obj_publish(HCA_KIND_QP, tm->qp);
 
     /* connected to itself, for a rendezvous; no retries */
-    tm->qp->state                  = fuzz_below(4) ? IBV_QPS_RTS : IBV_QPS_RTR;
-    tm->qp->attr.dest_qpn          = tm->qp->obj.num;
-    tm->qp->attr.path.dlid         = hca_dev_lid(0);
-    tm->qp->attr.access            = IBV_ACCESS_REMOTE_READ;
-    tm->qp->attr.mtu               = IBV_MTU_256;
-    tm->qp->attr.timeout           = 1;
-    tm->qp->attr.max_dest_rd_atomic= 1;
+    tm->qp->state                   = fuzz_below(4) ? IBV_QPS_RTS : IBV_QPS_RTR;
+    tm->qp->attr.dest_qpn           = tm->qp->obj.num;
+    tm->qp->attr.path.dlid          = hca_dev_lid(0);
+    tm->qp->attr.access             = IBV_ACCESS_REMOTE_READ;
+    tm->qp->attr.mtu                = IBV_MTU_256;
+    tm->qp->attr.timeout            = 1;
+    tm->qp->attr.max_dest_rd_atomic = 1;
 }
 
 static void fuzz_tm_destroy(struct fuzz_tm *tm)
@@ -124,7 +123,7 @@ static void fuzz_tm_check(const struct fuzz_tm *fuzz)
 static void fuzz_tm_spoil(void *ptr, size_t size)
 {
     if (fuzz_below(4) == 0) {
-        fuzz_bytes((uint8_t*)ptr + fuzz_below(size), 1);
+        fuzz_bytes((uint8_t *)ptr + fuzz_below(size), 1);
     }
 }
 
@@ -140,18 +139,17 @@ static struct mlx5_wqe_data_seg fuzz_tm_buffer(const struct fuzz_tm *tm,
 
 static void fuzz_tm_op(struct fuzz_tm *tm)
 {
-    static const uint8_t ops[] = {PRM_TM_OPCODE_APPEND, PRM_TM_OPCODE_APPEND,
-                                  PRM_TM_OPCODE_REMOVE, PRM_TM_OPCODE_NOP};
-    struct hca_wqe wqe             = {.qpn = tm->qp->obj.num, .body_at = 1};
-    struct mlx5_wqe_data_seg data  = fuzz_tm_buffer(tm, 64);
-    struct mlx5_wqe_tm_seg seg     = {0};
-    uint8_t op = ops[fuzz_below(FUZZ_COUNT(ops))];
+    static const uint8_t ops[]    = {PRM_TM_OPCODE_APPEND, PRM_TM_OPCODE_APPEND,
+                                     PRM_TM_OPCODE_REMOVE, PRM_TM_OPCODE_NOP};
+    struct hca_wqe wqe            = {.qpn = tm->qp->obj.num, .body_at = 1};
+    struct mlx5_wqe_data_seg data = fuzz_tm_buffer(tm, 64);
+    struct mlx5_wqe_tm_seg seg    = {0};
+    uint8_t op                    = ops[fuzz_below(FUZZ_COUNT(ops))];
 
-    seg.opcode      = op << PRM_TM_OPCODE_SHIFT;
-    seg.flags       = fuzz_below(2) * PRM_TM_SW_CNT +
-                      fuzz_below(2) * PRM_TM_CQE_REQ;
-    seg.index       = htobe16(fuzz_below(1 << FUZZ_TM_LOG));
-    seg.sw_cnt      = htobe16(hca_srq_tm(tm->srq)->hw_phase_cnt);
+    seg.opcode = op << PRM_TM_OPCODE_SHIFT;
+    seg.flags  = fuzz_below(2) * PRM_TM_SW_CNT + fuzz_below(2) * PRM_TM_CQE_REQ;
+    seg.index  = htobe16(fuzz_below(1 << FUZZ_TM_LOG));
+    seg.sw_cnt = htobe16(hca_srq_tm(tm->srq)->hw_phase_cnt);
     seg.append_tag  = htobe64(fuzz_below(4));
     seg.append_mask = htobe64(3);
     fuzz_tm_spoil(&seg, sizeof(seg));
@@ -166,10 +164,9 @@ static void fuzz_tm_op(struct fuzz_tm *tm)
 static void fuzz_tm_recv(const struct fuzz_tm *tm)
 {
     struct mlx5_wqe_data_seg data = fuzz_tm_buffer(
-            tm, 64 + (tm->srq->strides.number << tm->srq->strides.log_size));
-    uint32_t *posted = (uint32_t*)hca_ptr(tm->srq->dbrec);
-    uint8_t *wqe     = (uint8_t*)hca_ptr(tm->srq->ring.buf) +
-                       tm->srq->head * 32;
+        tm, 64 + (tm->srq->strides.number << tm->srq->strides.log_size));
+    uint32_t *posted = (uint32_t *)hca_ptr(tm->srq->dbrec);
+    uint8_t *wqe = (uint8_t *)hca_ptr(tm->srq->ring.buf) + tm->srq->head * 32;
 
     memset(wqe, 0, 16);
     wqe[3] = (tm->srq->head + 1) & 15;
@@ -185,16 +182,19 @@ static void fuzz_tm_send(struct fuzz_tm *tm)
         .tmh = {.opcode = fuzz_below(4) ? IBV_TMH_EAGER : fuzz_below(5),
                 .tag    = htobe64(fuzz_below(4))},
         .rvh = {.va   = htobe64((uintptr_t)fuzz_buf + fuzz_int(1)),
-                .rkey = htobe32((tm->mkey->obj.num << 8) |
-                                tm->mkey->variant),
+                .rkey = htobe32((tm->mkey->obj.num << 8) | tm->mkey->variant),
                 .len  = htobe32(fuzz_below(128))},
     };
     struct hca_ack ack = {.code = HCA_ACK_NONE};
     static struct hca_responder resp;
     struct hca_sgl data;
     struct hca_msg msg = {
-        .op = HCA_MSG_SEND, .has_imm = fuzz_below(2), .mtu = IBV_MTU_256,
-        .dest_qpn = tm->qp->obj.num, .path = &path, .data = &data,
+        .op       = HCA_MSG_SEND,
+        .has_imm  = fuzz_below(2),
+        .mtu      = IBV_MTU_256,
+        .dest_qpn = tm->qp->obj.num,
+        .path     = &path,
+        .data     = &data,
     };
     bool goes_on  = (tm->srq->strides.number > 0) && (fuzz_below(8) == 0);
     size_t length = fuzz_below(4) ? 64 : fuzz_int(2) % 8192;

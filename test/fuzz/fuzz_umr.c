@@ -25,7 +25,7 @@
 struct fuzz_umr {
     struct hca_mkey *region; /* over fuzz_buf */
     struct hca_mkey *keys[FUZZ_UMR_KEYS];
-    struct hca_qp   *qp;
+    struct hca_qp *qp;
 };
 
 static struct hca_mkey *fuzz_umr_key(enum hca_mkey_type type)
@@ -88,10 +88,8 @@ static struct mlx5_wqe_umr_klm_seg fuzz_umr_entry(const struct fuzz_umr *umr,
     return (struct mlx5_wqe_umr_klm_seg){
         .byte_count = htobe32(size),
         .mkey       = htobe32(fuzz_umr_number(
-                is_nested ? umr->keys[fuzz_below(FUZZ_UMR_KEYS)] :
-                            umr->region)),
-        .address    = htobe64((is_nested ? 0 : (uintptr_t)fuzz_buf) +
-                              fuzz_int(1)),
+                  is_nested ? umr->keys[fuzz_below(FUZZ_UMR_KEYS)] : umr->region)),
+        .address = htobe64((is_nested ? 0 : (uintptr_t)fuzz_buf) + fuzz_int(1)),
     };
 }
 
@@ -109,7 +107,7 @@ static unsigned fuzz_umr_translations(const struct fuzz_umr *umr,
         uint32_t stride = is_rows ? size + fuzz_below(64) : 0;
 
         to[i + is_rows] = fuzz_umr_entry(umr, (stride << 16) | size);
-        bytes          += size;
+        bytes += size;
     }
     if (is_rows) {
         to[0] = (struct mlx5_wqe_umr_klm_seg){
@@ -124,7 +122,7 @@ static unsigned fuzz_umr_translations(const struct fuzz_umr *umr,
 static void fuzz_umr_spoil(void *ptr, size_t size)
 {
     if (fuzz_below(4) == 0) {
-        fuzz_bytes((uint8_t*)ptr + fuzz_below(size), 1);
+        fuzz_bytes((uint8_t *)ptr + fuzz_below(size), 1);
     }
 }
 
@@ -132,9 +130,9 @@ static void fuzz_umr_execute(struct fuzz_umr *umr)
 {
     static struct hca_wqe wqe;
     struct mlx5_wqe_umr_klm_seg list[FUZZ_UMR_MOST];
-    struct hca_mkey *key  = umr->keys[fuzz_below(FUZZ_UMR_KEYS)];
-    unsigned octowords    = fuzz_umr_translations(umr, list);
-    bool is_inline        = fuzz_below(4) != 0;
+    struct hca_mkey *key              = umr->keys[fuzz_below(FUZZ_UMR_KEYS)];
+    unsigned octowords                = fuzz_umr_translations(umr, list);
+    bool is_inline                    = fuzz_below(4) != 0;
     struct mlx5_wqe_umr_ctrl_seg ctrl = {
         .flags         = is_inline ? MLX5_WQE_UMR_CTRL_FLAG_INLINE : 0,
         .klm_octowords = htobe16(octowords),

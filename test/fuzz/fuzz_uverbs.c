@@ -42,9 +42,9 @@ static const struct uverbs_method *const fuzz_methods[] = {
 };
 
 static const struct uverbs_write *const fuzz_writes[] = {
-    uverbs_device_writes, uverbs_pd_writes,   uverbs_mr_writes,
-    uverbs_mw_writes,     uverbs_cq_writes,   uverbs_srq_writes,
-    uverbs_xrcd_writes,   uverbs_ah_writes,   uverbs_qp_writes,
+    uverbs_device_writes, uverbs_pd_writes, uverbs_mr_writes,
+    uverbs_mw_writes,     uverbs_cq_writes, uverbs_srq_writes,
+    uverbs_xrcd_writes,   uverbs_ah_writes, uverbs_qp_writes,
     uverbs_event_writes,
 };
 
@@ -139,7 +139,7 @@ static void fuzz_noise_attr(struct fuzz_req *req,
 static void fuzz_noise_method(int fd, uint32_t uar)
 {
     const struct uverbs_method *method =
-            fuzz_methods[fuzz_below(FUZZ_COUNT(fuzz_methods))];
+        fuzz_methods[fuzz_below(FUZZ_COUNT(fuzz_methods))];
     struct fuzz_req req = {0};
     unsigned wrong;
 
@@ -159,7 +159,10 @@ static void fuzz_noise_method(int fd, uint32_t uar)
     }
     for (unsigned i = fuzz_below(8); i > 5; i--) {
         static const uint16_t ids[] = {
-            UVERBS_ATTR_UHW_IN, UVERBS_ATTR_UHW_OUT, 0, 0x77
+            UVERBS_ATTR_UHW_IN,
+            UVERBS_ATTR_UHW_OUT,
+            0,
+            0x77,
         };
         fuzz_noise_attr(&req, method, ids[fuzz_below(FUZZ_COUNT(ids))],
                         fuzz_below(8));
@@ -171,13 +174,13 @@ static void fuzz_noise_method(int fd, uint32_t uar)
 static void fuzz_noise_write(int fd, uint32_t uar)
 {
     const struct uverbs_write *row =
-            fuzz_writes[fuzz_below(FUZZ_COUNT(fuzz_writes))];
+        fuzz_writes[fuzz_below(FUZZ_COUNT(fuzz_writes))];
     uint8_t cmd[256];
     size_t size;
 
     (void)uar;
-    for (unsigned skip = fuzz_below(4);
-         (skip > 0) && (row[1].handler != NULL); skip--) {
+    for (unsigned skip = fuzz_below(4); (skip > 0) && (row[1].handler != NULL);
+         skip--) {
         row++;
     }
     memset(cmd, 0, sizeof(cmd));
@@ -203,15 +206,15 @@ static void fuzz_noise_header(int fd, uint32_t uar)
     hdr.method_id &= 0x1007;
     if (fuzz_below(2)) {
         hdr.reserved1 = hdr.reserved2 = 0;
-        hdr.driver_id = RDMA_DRIVER_MLX5;
+        hdr.driver_id                 = RDMA_DRIVER_MLX5;
         hdr.num_attrs %= 300;
-        hdr.length     = sizeof(hdr) +
-                         hdr.num_attrs * sizeof(struct ib_uverbs_attr);
+        hdr.length = sizeof(hdr) +
+                     hdr.num_attrs * sizeof(struct ib_uverbs_attr);
     }
     memset(at, 0, size);
     memcpy(at, &hdr, sizeof(hdr));
     dispatch_ioctl(fd, fuzz_below(8) ? RDMA_VERBS_IOCTL : fuzz_int(4), at);
-    dispatch_ioctl(fd, RDMA_VERBS_IOCTL, (void*)(uintptr_t)fuzz_addr(8));
+    dispatch_ioctl(fd, RDMA_VERBS_IOCTL, (void *)(uintptr_t)fuzz_addr(8));
 }
 
 static const fuzz_op fuzz_noise_ops[] = {
@@ -265,7 +268,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    int fd       = open("/dev/zero", O_RDWR | O_CLOEXEC);
     uint32_t uar = 0;
     void *page   = MAP_FAILED;
 
@@ -293,8 +296,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (unsigned kind = 0; kind < HCA_NUM_KINDS; kind++) {
         if (fuzz_live[kind] != 0) {
-            fprintf(stderr, "%d objects of kind %u are left\n",
-                    fuzz_live[kind], kind);
+            fprintf(stderr, "%d objects of kind %u are left\n", fuzz_live[kind],
+                    kind);
             abort();
         }
     }

@@ -26,20 +26,20 @@ inline void create_qp_change(struct ib_uverbs_ioctl_hdr *cmd)
 
         if (attr->attr_id == UVERBS_ATTR_UHW_IN) {
             ASSERT_LE(sizeof(struct mlx5_ib_create_qp), attr->len);
-            create_qp_hook((struct mlx5_ib_create_qp*)(uintptr_t)attr->data);
+            create_qp_hook((struct mlx5_ib_create_qp *)(uintptr_t)attr->data);
         }
     }
 }
 
 extern "C" int ioctl(int fd, unsigned long request, ...) noexcept
 {
-    static auto next = (int(*)(int, unsigned long, void*))dlsym(RTLD_NEXT,
-                                                                 "ioctl");
+    static auto next = (int (*)(int, unsigned long, void *))dlsym(RTLD_NEXT,
+                                                                  "ioctl");
     struct ib_uverbs_ioctl_hdr *cmd;
     va_list args;
 
     va_start(args, request);
-    cmd = va_arg(args, struct ib_uverbs_ioctl_hdr*);
+    cmd = va_arg(args, struct ib_uverbs_ioctl_hdr *);
     va_end(args);
     if (create_qp_hook && (request == RDMA_VERBS_IOCTL) &&
         (cmd->object_id == UVERBS_OBJECT_QP) &&

@@ -15,22 +15,22 @@
 
 /* One operation, with the parameters of ibv_wr_*(3) */
 struct dc_op {
-    uint8_t                     opcode;    /* MLX5_OPCODE_* */
-    unsigned                    flags = 0; /* IBV_SEND_* */
-    std::vector<uint8_t>        inl   = {};
-    std::vector<struct ibv_sge> sges  = {};
-    uint64_t                    raddr = 0;
-    uint32_t                    rkey  = 0;
-    uint64_t                    swap_add = 0, compare = 0;
-    uint32_t                    imm      = 0;
-    uint16_t                    stream   = 0; /* if the initiator has streams */
+    uint8_t opcode;                       /* MLX5_OPCODE_* */
+    unsigned flags                   = 0; /* IBV_SEND_* */
+    std::vector<uint8_t> inl         = {};
+    std::vector<struct ibv_sge> sges = {};
+    uint64_t raddr                   = 0;
+    uint32_t rkey                    = 0;
+    uint64_t swap_add = 0, compare = 0;
+    uint32_t imm    = 0;
+    uint16_t stream = 0; /* if the initiator has streams */
 };
 
 /* DC target with a shared receive queue that always has buffers */
 class dc_target {
 public:
-    static constexpr uint64_t key      = 0x1122334455667788;
-    static constexpr size_t   buf_size = 8192;
+    static constexpr uint64_t key    = 0x1122334455667788;
+    static constexpr size_t buf_size = 8192;
 
     explicit dc_target(hca_device &dev) : m_buf(buf_size)
     {
@@ -44,9 +44,8 @@ public:
         HCA_CHECK_CALL((m_srq = ibv_create_srq(dev.pd, &srq_attr)));
 
         m_qp = hca_create_dct(dev, m_cq, m_srq, key,
-                              IBV_ACCESS_REMOTE_READ |
-                              IBV_ACCESS_REMOTE_WRITE |
-                              IBV_ACCESS_REMOTE_ATOMIC);
+                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                                  IBV_ACCESS_REMOTE_ATOMIC);
         for (unsigned i = 0; i < 8; i++) {
             post_recv();
         }
@@ -60,10 +59,7 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(m_cq));
     }
 
-    uint32_t dctn() const
-    {
-        return m_qp->qp_num;
-    }
+    uint32_t dctn() const { return m_qp->qp_num; }
 
     /* Polls the messages that have arrived, and posts their buffers again. */
     void drain()
@@ -76,15 +72,12 @@ public:
         }
     }
 
-    const std::vector<uint8_t> &last_message() const
-    {
-        return m_buf;
-    }
+    const std::vector<uint8_t> &last_message() const { return m_buf; }
 
 private:
     void post_recv()
     {
-        struct ibv_sge sge = {(uintptr_t)m_buf.data(), buf_size, m_mr->lkey};
+        struct ibv_sge sge    = {(uintptr_t)m_buf.data(), buf_size, m_mr->lkey};
         struct ibv_recv_wr wr = {}, *bad;
 
         wr.sg_list = &sge;
@@ -93,10 +86,10 @@ private:
     }
 
     std::vector<uint8_t> m_buf;
-    struct ibv_cq        *m_cq;
-    struct ibv_mr        *m_mr;
-    struct ibv_srq       *m_srq;
-    struct ibv_qp        *m_qp;
+    struct ibv_cq *m_cq;
+    struct ibv_mr *m_mr;
+    struct ibv_srq *m_srq;
+    struct ibv_qp *m_qp;
 };
 
 class dc_twin {
@@ -124,32 +117,17 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(m_cq));
     }
 
-    uint32_t qpn() const
-    {
-        return m_qp->qp_num;
-    }
+    uint32_t qpn() const { return m_qp->qp_num; }
 
-    unsigned num_bb() const
-    {
-        return m_dv.sq.wqe_cnt;
-    }
+    unsigned num_bb() const { return m_dv.sq.wqe_cnt; }
 
-    unsigned max_inline() const
-    {
-        return m_max_inline;
-    }
+    unsigned max_inline() const { return m_max_inline; }
 
     /* Returns the doorbell record as the device reads it: next block, 16
      * bits. */
-    uint32_t dbrec() const
-    {
-        return be32toh(m_dv.dbrec[MLX5_SND_DBR]);
-    }
+    uint32_t dbrec() const { return be32toh(m_dv.dbrec[MLX5_SND_DBR]); }
 
-    uint16_t index() const
-    {
-        return dbrec();
-    }
+    uint16_t index() const { return dbrec(); }
 
     /* Posts through the library, waits for the completion, and returns the
      * WQE. */
@@ -166,7 +144,7 @@ public:
         set_data(qpx, op);
         HCA_CHECK_CALL(ibv_wr_complete(qpx) == 0);
         complete();
-        return wqe_at((const uint8_t*)m_dv.sq.buf, num_bb(), at);
+        return wqe_at((const uint8_t *)m_dv.sq.buf, num_bb(), at);
     }
 
     /* Advances to block `index` of the ring by messages without data. */
@@ -200,26 +178,24 @@ private:
         struct mlx5dv_obj obj              = {};
 
         HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0)));
-        attr.qp_type    = IBV_QPT_DRIVER;
-        attr.comp_mask  = IBV_QP_INIT_ATTR_PD |
-                          IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.pd         = dev.pd;
-        attr.send_cq    = m_cq;
-        attr.recv_cq    = m_cq;
+        attr.qp_type   = IBV_QPT_DRIVER;
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.pd        = dev.pd;
+        attr.send_cq   = m_cq;
+        attr.recv_cq   = m_cq;
         attr.send_ops_flags = IBV_QP_EX_WITH_SEND |
                               IBV_QP_EX_WITH_SEND_WITH_IMM |
                               IBV_QP_EX_WITH_RDMA_WRITE |
                               IBV_QP_EX_WITH_RDMA_READ |
                               IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-        attr.cap.max_send_wr     = 4;
-        attr.cap.max_send_sge    = max_sge;
-        attr.cap.max_inline_data = 900;
-        dv_attr.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        attr.cap.max_send_wr         = 4;
+        attr.cap.max_send_sge        = max_sge;
+        attr.cap.max_inline_data     = 900;
+        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
         dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
         if (m_has_streams) {
-            dv_attr.comp_mask               |=
-                    MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+            dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
             dv_attr.dc_init_attr.dci_streams = {3, 0};
         }
         HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
@@ -247,8 +223,7 @@ private:
             return ibv_wr_atomic_cmp_swp(qpx, op.rkey, op.raddr, op.compare,
                                          op.swap_add);
         case MLX5_OPCODE_ATOMIC_FA:
-            return ibv_wr_atomic_fetch_add(qpx, op.rkey, op.raddr,
-                                           op.swap_add);
+            return ibv_wr_atomic_fetch_add(qpx, op.rkey, op.raddr, op.swap_add);
         default:
             HCA_CHECK_CALL(!"libmlx5 has a builder for this opcode");
         }
@@ -267,7 +242,7 @@ private:
     static void set_data(struct ibv_qp_ex *qpx, const dc_op &op)
     {
         if (!op.inl.empty()) {
-            ibv_wr_set_inline_data(qpx, (void*)op.inl.data(), op.inl.size());
+            ibv_wr_set_inline_data(qpx, (void *)op.inl.data(), op.inl.size());
         } else if (op.sges.size() == 1) {
             ibv_wr_set_sge(qpx, op.sges[0].lkey, op.sges[0].addr,
                            op.sges[0].length);
@@ -292,20 +267,20 @@ private:
             return;
         }
         EXPECT_EQ(IBV_WC_SUCCESS, wc.status)
-                << "the device refused what libmlx5 wrote, vendor syndrome "
-                << wc.vendor_err;
+            << "the device refused what libmlx5 wrote, vendor syndrome "
+            << wc.vendor_err;
         HCA_CHECK_CALL(wc.status == IBV_WC_SUCCESS);
         m_target->drain();
     }
 
-    dc_target        *m_target;
-    uint32_t         m_dctn;
-    uint64_t         m_key;
-    bool             m_has_streams = false;
-    struct ibv_cq    *m_cq;
-    struct ibv_qp    *m_qp;
+    dc_target *m_target;
+    uint32_t m_dctn;
+    uint64_t m_key;
+    bool m_has_streams = false;
+    struct ibv_cq *m_cq;
+    struct ibv_qp *m_qp;
     struct mlx5dv_qp m_dv = {};
-    unsigned         m_max_inline;
+    unsigned m_max_inline;
 };
 
 /* Converts a WQE to the compact form. libmlx5 always writes the extended one,
@@ -318,7 +293,7 @@ inline wqe_bytes dc_compacted(wqe_bytes wqe)
     }
     wqe.erase(wqe.begin() + 32, wqe.begin() + 64);
     wqe[24] &= 0x7f; /* bit 31 of dqp_dct */
-    wqe[7]  -= 2;    /* ds */
+    wqe[7] -= 2;     /* ds */
     return wqe;
 }
 

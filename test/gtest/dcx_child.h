@@ -33,12 +33,9 @@ public:
         close(fds[0]);
     }
 
-    ~dcx_child()
-    {
-        kill();
-    }
+    ~dcx_child() { kill(); }
 
-    dcx_child(const dcx_child&) = delete;
+    dcx_child(const dcx_child &) = delete;
 
     void kill()
     {
@@ -49,7 +46,7 @@ public:
         }
     }
 
-    pid_t                pid;
+    pid_t pid;
     std::vector<uint8_t> dev_addr, iface_addr;
 
 private:

@@ -16,7 +16,7 @@
 
 enum dcx_crowd_op {
     DCX_CROWD_AM,
-    DCX_CROWD_PUT,  /* long, zero-copy */
+    DCX_CROWD_PUT, /* long, zero-copy */
     DCX_CROWD_GET,
     DCX_CROWD_ADD,
     DCX_CROWD_FETCH,
@@ -34,9 +34,7 @@ class dcx_crowd {
 public:
     static constexpr size_t length = 4096; /* bytes of puts and gets */
 
-    dcx_crowd(dcx_loop &from, live_peer &to) : m_from(from), m_to(to)
-    {
-    }
+    dcx_crowd(dcx_loop &from, live_peer &to) : m_from(from), m_to(to) {}
 
     ~dcx_crowd()
     {
@@ -46,15 +44,12 @@ public:
         }
     }
 
-    dcx_crowd(const dcx_crowd&) = delete;
+    dcx_crowd(const dcx_crowd &) = delete;
 
     /* Maximum of outstanding puts and gets per endpoint */
     unsigned window = 10000;
 
-    void add(enum dcx_crowd_op op)
-    {
-        add(m_from.make_ep(m_to.loop), op);
-    }
+    void add(enum dcx_crowd_op op) { add(m_from.make_ep(m_to.loop), op); }
 
     /* Adds this endpoint; it is destroyed with the others. */
     void add(uct_ep_h ep, enum dcx_crowd_op op)
@@ -108,10 +103,7 @@ public:
     }
 
     /* Checks that the slowest endpoint has at least half of the mean. */
-    void expect_fair() const
-    {
-        expect_fair(m_members, mean(m_members));
-    }
+    void expect_fair() const { expect_fair(m_members, mean(m_members)); }
 
     /* Checks this among endpoints with the same operation. */
     void expect_fair_kinds() const
@@ -161,7 +153,7 @@ private:
 
     /* Checks this within each group; group_of() returns the same for its
      * members. */
-    template<typename F> void expect_fair_groups(F group_of) const
+    template <typename F> void expect_fair_groups(F group_of) const
     {
         std::map<unsigned, std::list<member>> groups;
 
@@ -259,7 +251,7 @@ private:
 
         static ucs_status_t resume(uct_pending_req_t *req)
         {
-            member *self     = (member*)req; /* its first member */
+            member *self     = (member *)req; /* its first member */
             dcx_crowd *crowd = self->crowd;
 
             if (crowd->m_total < crowd->m_goal) {
@@ -276,16 +268,15 @@ private:
             return UCS_OK;
         }
 
-        uct_pending_req_t req     = {};
-        dcx_crowd         *crowd;
+        uct_pending_req_t req = {};
+        dcx_crowd *crowd;
         enum dcx_crowd_op op;
-        unsigned          id;
-        uct_ep_h          ep;
-        unsigned          sent    = 0;
-        bool              in_line = false;
-        uint64_t          result  = 0;
-        uct_completion_t  comp    = {.func  = NULL, .count = 1,
-                                     .status = UCS_OK};
+        unsigned id;
+        uct_ep_h ep;
+        unsigned sent         = 0;
+        bool in_line          = false;
+        uint64_t result       = 0;
+        uct_completion_t comp = {.func = NULL, .count = 1, .status = UCS_OK};
     };
 
     bool is_done() const
@@ -301,11 +292,11 @@ private:
         return m_to.headers.size() >= messages;
     }
 
-    dcx_loop              &m_from;
-    live_peer             &m_to;
-    std::list<member>     m_members;
+    dcx_loop &m_from;
+    live_peer &m_to;
+    std::list<member> m_members;
     enum dcx_crowd_manner m_manner;
-    unsigned              m_goal = 0, m_total = 0;
+    unsigned m_goal = 0, m_total = 0;
 };
 
 #endif

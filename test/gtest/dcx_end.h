@@ -15,7 +15,7 @@ struct dcx_end {
 
     static void called(uct_completion_t *comp)
     {
-        dcx_end *self = (dcx_end*)comp; /* its first member */
+        dcx_end *self = (dcx_end *)comp; /* its first member */
 
         self->status = comp->status;
         self->count++;
@@ -24,9 +24,9 @@ struct dcx_end {
         }
     }
 
-    uct_completion_t      comp   = {};
-    ucs_status_t          status = UCS_INPROGRESS;
-    unsigned              count  = 0;
+    uct_completion_t comp = {};
+    ucs_status_t status   = UCS_INPROGRESS;
+    unsigned count        = 0;
     std::function<void()> then;
 };
 

@@ -105,23 +105,23 @@ protected:
         return count;
     }
 
-    static size_t pack(void*, void*)
+    static size_t pack(void *, void *)
     {
         ADD_FAILURE() << "packed for a failed endpoint";
         return 0;
     }
 
-    static void unpack(void*, const void*, size_t)
+    static void unpack(void *, const void *, size_t)
     {
         ADD_FAILURE() << "unpacked for a failed endpoint";
     }
 
     ucx_log_reader m_log;
-    dcx_loop       m_dcx;
-    uct_ep_h       m_ep;
-    uct_iov_t      m_iov = {};
-    uint64_t       m_remote;
-    uct_rkey_t     m_rkey;
+    dcx_loop m_dcx;
+    uct_ep_h m_ep;
+    uct_iov_t m_iov = {};
+    uint64_t m_remote;
+    uct_rkey_t m_rkey;
 };
 
 #endif

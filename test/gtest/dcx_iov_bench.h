@@ -23,14 +23,14 @@ struct region : dcx_region {
 };
 
 /* Returns the place of each byte, in order. */
-inline std::vector<uint8_t*> places_of(const iovs &iov)
+inline std::vector<uint8_t *> places_of(const iovs &iov)
 {
-    std::vector<uint8_t*> list;
+    std::vector<uint8_t *> list;
 
     for (const uct_iov_t &e : iov) {
         for (unsigned i = 0; i < e.count; i++) {
             for (size_t j = 0; j < e.length; j++) {
-                list.push_back((uint8_t*)e.buffer + (i * e.stride) + j);
+                list.push_back((uint8_t *)e.buffer + (i * e.stride) + j);
             }
         }
     }

@@ -31,16 +31,12 @@ public:
         get()->num    = entries.size();
         for (size_t i = 0; i < entries.size(); i++) {
             get()->entries[i] = entries[i];
-            get()->length    += (uint64_t)entries[i].bytes * repeat;
-            get()->hash       = get()->hash * 31 + entries[i].addr +
-                                entries[i].bytes;
+            get()->length += (uint64_t)entries[i].bytes * repeat;
+            get()->hash = get()->hash * 31 + entries[i].addr + entries[i].bytes;
         }
     }
 
-    uct_dcx_sgl_t *get()
-    {
-        return (uct_dcx_sgl_t*)m_bytes.data();
-    }
+    uct_dcx_sgl_t *get() { return (uct_dcx_sgl_t *)m_bytes.data(); }
 
     uct_dcx_sgl_t *operator->() { return get(); }
 
@@ -52,8 +48,7 @@ private:
 class dcx_umr_silence {
 public:
     explicit dcx_umr_silence(uct_dcx_keys_t &slots) :
-        m_slots(slots), m_dbrec(slots.umr.qp.sq.dbrec),
-        m_bf(slots.umr.qp.sq.bf)
+        m_slots(slots), m_dbrec(slots.umr.qp.sq.dbrec), m_bf(slots.umr.qp.sq.bf)
     {
         uct_dcx_bf_init(&m_nowhere, m_register, 0);
         slots.umr.qp.sq.dbrec = &m_record;
@@ -78,8 +73,8 @@ public:
 private:
     uct_dcx_keys_t &m_slots;
     volatile __be32 *m_dbrec;
-    uct_dcx_bf_t    *m_bf;
-    uct_dcx_bf_t    m_nowhere;
+    uct_dcx_bf_t *m_bf;
+    uct_dcx_bf_t m_nowhere;
     volatile __be32 m_record = 0;
     alignas(64) uint8_t m_register[64];
 };
@@ -94,9 +89,9 @@ protected:
     dcx_layout rows(uint32_t repeat, uint32_t offset = 0,
                     uint32_t access = IBV_ACCESS_LOCAL_WRITE)
     {
-        return dcx_layout(UCT_DCX_SGL_INTERLEAVED, repeat,
-                          {{(uintptr_t)dst.addr + offset, 16, 64,
-                            dst.mr->lkey, 0}}, access);
+        return dcx_layout(
+            UCT_DCX_SGL_INTERLEAVED, repeat,
+            {{(uintptr_t)dst.addr + offset, 16, 64, dst.mr->lkey, 0}}, access);
     }
 
     /* One piece of other memory, for peers */
@@ -113,8 +108,8 @@ protected:
         std::vector<uct_dcx_sgl_entry_t> entries;
 
         for (uint32_t i = 0; i < num; i++) {
-            entries.push_back({(uintptr_t)dst.addr + offset + 2 * i, 1, 0,
-                               dst.mr->lkey, 0});
+            entries.push_back(
+                {(uintptr_t)dst.addr + offset + 2 * i, 1, 0, dst.mr->lkey, 0});
         }
         return dcx_layout(UCT_DCX_SGL_LIST, 1, entries);
     }
@@ -127,14 +122,17 @@ protected:
             uct_dcx_keys_params_t params = {};
             uct_dcx_devx_path_t path     = {};
 
-            dev.ctx      = hca.ctx;
-            dev.pd       = hca.pd;
-            dev.pdn      = devx_pdn(hca.pd);
-            dev.has_devx = 1;
-            dev.umr      = {.has_keys = 1, .has_rows = 1, .has_nests = 1,
-                            .max_depth = 4, .max_klm = 64,
-                            .max_inline = UCT_DCX_UMR_MAX_INLINE,
-                            .fence = PRM_UMR_FENCE_STRONG};
+            dev.ctx            = hca.ctx;
+            dev.pd             = hca.pd;
+            dev.pdn            = devx_pdn(hca.pd);
+            dev.has_devx       = 1;
+            dev.umr            = {.has_keys   = 1,
+                                  .has_rows   = 1,
+                                  .has_nests  = 1,
+                                  .max_depth  = 4,
+                                  .max_klm    = 64,
+                                  .max_inline = UCT_DCX_UMR_MAX_INLINE,
+                                  .fence      = PRM_UMR_FENCE_STRONG};
             params.dev         = &dev;
             params.max_keys    = max_slots;
             params.max_owned   = max_owned;
@@ -146,10 +144,7 @@ protected:
             HCA_CHECK_CALL(uct_dcx_keys_open(&slots, &path) == UCS_OK);
         }
 
-        ~slots_t()
-        {
-            uct_dcx_keys_cleanup(&slots);
-        }
+        ~slots_t() { uct_dcx_keys_cleanup(&slots); }
 
         ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_t **slot)
         {
@@ -211,13 +206,12 @@ protected:
         /* Peers have the number. */
         void set(uct_dcx_key_t *&slot, dcx_layout &layout)
         {
-            ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&slots, &slot, 1,
-                                               layout.get()));
+            ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&slots, &slot, 1, layout.get()));
             ASSERT_EQ(UCS_OK, wait(slot));
         }
 
         /* Forgets all that they name. */
-        void forget(const std::vector<uct_dcx_key_t*> &list)
+        void forget(const std::vector<uct_dcx_key_t *> &list)
         {
             ucs_spin_lock(&slots.lock);
             for (auto slot : list) {
@@ -229,10 +223,7 @@ protected:
             }
         }
 
-        void put(uct_dcx_key_t *slot)
-        {
-            uct_dcx_keys_put(&slots, slot, 0);
-        }
+        void put(uct_dcx_key_t *slot) { uct_dcx_keys_put(&slots, slot, 0); }
 
         uct_dcx_keys_stats_t stats()
         {
@@ -243,7 +234,7 @@ protected:
         }
 
         uct_dcx_device_t dev = {};
-        uct_dcx_keys_t   slots;
+        uct_dcx_keys_t slots;
     };
 
     umr_pair pair{dev};

@@ -10,8 +10,8 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 
-static uct_dcx_key_t *
-dcx_key_wait(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
+static uct_dcx_key_t *dcx_key_wait(uct_dcx_keys_t *keys,
+                                   const uct_dcx_sgl_t *layout)
 {
     uct_dcx_key_t *key;
     ucs_status_t status;
@@ -34,12 +34,13 @@ uint32_t dcx_key_set(uct_iface_h iface, uct_mem_h memh, void *address,
         .bytes  = bytes,
         .stride = 2 * bytes,
         .count  = 2,
-        .lkey   = uct_dcx_mem_lkey(memh)
+        .lkey   = uct_dcx_mem_lkey(memh),
     };
-    uct_dcx_key_t *key    = NULL;
+    uct_dcx_key_t *key = NULL;
 
-    uct_dcx_sgl_begin(layout, 2, IBV_ACCESS_LOCAL_WRITE |
-                      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    uct_dcx_sgl_begin(layout, 2,
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                          IBV_ACCESS_REMOTE_READ);
     if (uct_dcx_sgl_add(layout, &run) != NULL) {
         return 0;
     }

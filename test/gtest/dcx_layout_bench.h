@@ -21,23 +21,19 @@ struct layout_mem : dcx_region {
 };
 
 using blocks = std::vector<uct_dcx_block_t>;
-using places = std::vector<uint8_t*>;
+using places = std::vector<uint8_t *>;
 
 /* A handle, and the places of its bytes, in order */
 class layout_handle {
 public:
-    layout_handle(dcx_loop &loop, size_t max_pieces) :
-        m_dcx(loop)
+    layout_handle(dcx_loop &loop, size_t max_pieces) : m_dcx(loop)
     {
         UCT_CALL(api.create(loop.iface, max_pieces, &memh));
     }
 
-    ~layout_handle()
-    {
-        release();
-    }
+    ~layout_handle() { release(); }
 
-    layout_handle(const layout_handle&) = delete;
+    layout_handle(const layout_handle &) = delete;
 
     void release()
     {
@@ -76,7 +72,7 @@ public:
     /* @inner: blocks with this handle are offsets in it */
     void set(size_t repeat, const blocks &list,
              const layout_handle *inner = NULL,
-             uint64_t access = UCT_MD_MEM_ACCESS_RMA)
+             uint64_t access            = UCT_MD_MEM_ACCESS_RMA)
     {
         ASSERT_EQ(UCS_OK, try_set(repeat, list, access));
         where.clear();
@@ -86,10 +82,10 @@ public:
                                    (round * (block.length + block.skip));
 
                 for (size_t i = 0; i < block.length; i++) {
-                    where.push_back(((inner != NULL) &&
-                                     (block.memh == inner->memh)) ?
-                                    inner->where[address + i] :
-                                    (uint8_t*)address + i);
+                    where.push_back(
+                        ((inner != NULL) && (block.memh == inner->memh)) ?
+                            inner->where[address + i] :
+                            (uint8_t *)address + i);
                 }
             }
         }
@@ -118,8 +114,8 @@ public:
         return data;
     }
 
-    uct_mem_h   memh = NULL;
-    places      where;
+    uct_mem_h memh = NULL;
+    places where;
     dcx_layouts api;
 
 private:
@@ -196,15 +192,9 @@ protected:
         });
     }
 
-    uct_rkey_t flat_rkey()
-    {
-        return dcx_peek_rkey(m_flat.memh);
-    }
+    uct_rkey_t flat_rkey() { return dcx_peek_rkey(m_flat.memh); }
 
-    uint64_t flat_addr() const
-    {
-        return (uintptr_t)m_flat.bytes.data();
-    }
+    uint64_t flat_addr() const { return (uintptr_t)m_flat.bytes.data(); }
 
     /* Runs the peer's put and get, and the own put and get, once each. Compares
      * all bytes, including those between blocks. */
@@ -217,15 +207,15 @@ protected:
         check_to(layout, [&] { return put(layout.rkey(), length); });
         check_to(layout, [&] {
             return run([&](uct_completion_t *comp) {
-                return uct_ep_get_zcopy(m_ep, &iov, 1, flat_addr(),
-                                        flat_rkey(), comp);
+                return uct_ep_get_zcopy(m_ep, &iov, 1, flat_addr(), flat_rkey(),
+                                        comp);
             });
         });
         check_from(layout, [&] { return get(layout.rkey(), length); });
         check_from(layout, [&] {
             return run([&](uct_completion_t *comp) {
-                return uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(),
-                                        flat_rkey(), comp);
+                return uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(), flat_rkey(),
+                                        comp);
             });
         });
     }
@@ -242,7 +232,7 @@ protected:
         for (size_t i = 0; i < layout.where.size(); i++) {
             uint8_t *place = layout.where[i];
             bool is_a      = (place >= m_a.bytes.data()) &&
-                             (place < m_a.bytes.data() + SIZE);
+                        (place < m_a.bytes.data() + SIZE);
 
             (is_a ? a[place - m_a.bytes.data()] :
                     b[place - m_b.bytes.data()]) = m_flat.bytes[i];
@@ -274,11 +264,11 @@ protected:
         return stats;
     }
 
-    dcx_loop       m_dcx;
-    uct_ep_h       m_ep;
-    layout_mem     m_a, m_b, m_flat;
+    dcx_loop m_dcx;
+    uct_ep_h m_ep;
+    layout_mem m_a, m_b, m_flat;
     ucx_log_reader m_log;
-    dcx_layouts    m_api;
+    dcx_layouts m_api;
 };
 
 #endif

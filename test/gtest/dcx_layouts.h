@@ -11,9 +11,8 @@
 
 #define DCX_LAYOUTS_FUNCTION(_name) \
     decltype(uct_dcx_layout_##_name) *_name = \
-            (decltype(uct_dcx_layout_##_name)*)dlsym( \
-                    dlopen(dcx_loop::module(), RTLD_NOW), \
-                    "uct_dcx_layout_" #_name)
+        (decltype(uct_dcx_layout_##_name) *)dlsym( \
+            dlopen(dcx_loop::module(), RTLD_NOW), "uct_dcx_layout_" #_name)
 
 struct dcx_layouts {
     DCX_LAYOUTS_FUNCTION(create);

@@ -19,22 +19,18 @@ public:
 
     volatile uint64_t &counter()
     {
-        return *(volatile uint64_t*)loop.mem.data();
+        return *(volatile uint64_t *)loop.mem.data();
     }
 
-    void progress()
-    {
-        uct_worker_progress(loop.worker);
-    }
+    void progress() { uct_worker_progress(loop.worker); }
 
-    dcx_loop              loop;
+    dcx_loop loop;
     std::vector<uint64_t> headers;
 
 private:
-    static ucs_status_t
-    receive(void *arg, void *data, size_t length, unsigned)
+    static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
     {
-        live_peer *self = (live_peer*)arg;
+        live_peer *self = (live_peer *)arg;
         uint64_t header;
 
         EXPECT_LE(sizeof(header), length);

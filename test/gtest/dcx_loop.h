@@ -47,10 +47,7 @@ public:
         }
     }
 
-    ~dcx_loop()
-    {
-        close();
-    }
+    ~dcx_loop() { close(); }
 
     /* Returns the headroom of messages; a mode may set it. */
     static size_t headroom()
@@ -111,8 +108,8 @@ public:
     {
         uct_ep_h new_ep;
 
-        UCT_CALL(create_ep(peer.m_dev_addr, peer.m_iface_addr, path_index,
-                           &new_ep));
+        UCT_CALL(
+            create_ep(peer.m_dev_addr, peer.m_iface_addr, path_index, &new_ep));
         return new_ep;
     }
 
@@ -128,8 +125,8 @@ public:
                             UCT_EP_PARAM_FIELD_IFACE_ADDR |
                             UCT_EP_PARAM_FIELD_PATH_INDEX;
         params.iface      = iface;
-        params.dev_addr   = (uct_device_addr_t*)dev_addr.data();
-        params.iface_addr = (uct_iface_addr_t*)iface_addr.data();
+        params.dev_addr   = (uct_device_addr_t *)dev_addr.data();
+        params.iface_addr = (uct_iface_addr_t *)iface_addr.data();
         params.path_index = path_index;
         return uct_ep_create(&params, new_ep);
     }
@@ -141,25 +138,13 @@ public:
         return create_ep(dev_addr, m_iface_addr, path_index, new_ep);
     }
 
-    uct_md_h md() const
-    {
-        return m_md;
-    }
+    uct_md_h md() const { return m_md; }
 
-    uct_component_h component() const
-    {
-        return m_component;
-    }
+    uct_component_h component() const { return m_component; }
 
-    std::vector<uint8_t> dev_addr() const
-    {
-        return m_dev_addr;
-    }
+    std::vector<uint8_t> dev_addr() const { return m_dev_addr; }
 
-    std::vector<uint8_t> iface_addr() const
-    {
-        return m_iface_addr;
-    }
+    std::vector<uint8_t> iface_addr() const { return m_iface_addr; }
 
     /* Returns true if a peer with this device address is reachable. */
     bool is_reachable(const std::vector<uint8_t> &dev_addr) const
@@ -171,38 +156,39 @@ public:
                       const std::vector<uint8_t> &iface_addr) const
     {
         return uct_iface_is_reachable(
-                iface, (const uct_device_addr_t*)dev_addr.data(),
-                (const uct_iface_addr_t*)iface_addr.data());
+            iface, (const uct_device_addr_t *)dev_addr.data(),
+            (const uct_iface_addr_t *)iface_addr.data());
     }
 
-    uct_worker_h         worker = NULL;
-    uct_iface_h          iface  = NULL;
-    uct_iface_attr_t     attr;
-    uct_ep_h             ep     = NULL;
+    uct_worker_h worker = NULL;
+    uct_iface_h iface   = NULL;
+    uct_iface_attr_t attr;
+    uct_ep_h ep = NULL;
     std::vector<uint8_t> mem;
-    uct_mem_h            memh   = UCT_MEM_HANDLE_NULL;
+    uct_mem_h memh = UCT_MEM_HANDLE_NULL;
 
     /* Number of active messages of id 5 */
-    unsigned             received = 0;
+    unsigned received = 0;
 
     /* Called for tagged messages that match nothing; returns if it keeps the
      * buffer. Without it they are dropped. */
     std::function<ucs_status_t(void *data, size_t length, unsigned flags,
-                               uct_tag_t tag, uint64_t imm)> on_eager;
+                               uct_tag_t tag, uint64_t imm)>
+        on_eager;
     std::function<ucs_status_t(uct_tag_t tag, const void *hdr, unsigned length,
-                               uint64_t remote, size_t size,
-                               const void *rkey)> on_rndv;
+                               uint64_t remote, size_t size, const void *rkey)>
+        on_rndv;
 
     /* Errors of endpoints; fatal unless `survives_errors` */
     std::vector<ucs_status_t> errors;
-    std::vector<uct_ep_h>     failed_eps;
-    bool                      survives_errors = false;
+    std::vector<uct_ep_h> failed_eps;
+    bool survives_errors = false;
 
 private:
     void open()
     {
-        UCT_CALL(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                          &m_async));
+        UCT_CALL(
+            ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &m_async));
         UCT_CALL(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &worker));
         open_md();
         open_iface();
@@ -277,7 +263,7 @@ private:
                             UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB |
                             UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
                             UCT_IFACE_PARAM_FIELD_RX_HEADROOM;
-        params.open_mode  = UCT_IFACE_OPEN_MODE_DEVICE;
+        params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
         params.mode.device.tl_name  = "dcx";
         params.mode.device.dev_name = "mlx5_0:1";
         params.err_handler          = failed;
@@ -292,8 +278,7 @@ private:
                                              &iface);
         uct_config_release(config);
         UCT_CALL(status);
-        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND |
-                                         UCT_PROGRESS_RECV);
+        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
         UCT_CALL(uct_iface_set_am_handler(iface, 5, count, &received, 0));
         UCT_CALL(uct_iface_query(iface, &attr));
     }
@@ -303,14 +288,14 @@ private:
         m_dev_addr.resize(attr.device_addr_len);
         m_iface_addr.resize(attr.iface_addr_len);
         UCT_CALL(uct_iface_get_device_address(
-                iface, (uct_device_addr_t*)m_dev_addr.data()));
+            iface, (uct_device_addr_t *)m_dev_addr.data()));
         UCT_CALL(uct_iface_get_address(
-                iface, (uct_iface_addr_t*)m_iface_addr.data()));
+            iface, (uct_iface_addr_t *)m_iface_addr.data()));
     }
 
     static ucs_status_t failed(void *arg, uct_ep_h ep, ucs_status_t status)
     {
-        dcx_loop *self = (dcx_loop*)arg;
+        dcx_loop *self = (dcx_loop *)arg;
 
         self->errors.push_back(status);
         self->failed_eps.push_back(ep);
@@ -319,33 +304,34 @@ private:
 
     static ucs_status_t eager(void *arg, void *data, size_t length,
                               unsigned flags, uct_tag_t tag, uint64_t imm,
-                              void**)
+                              void **)
     {
-        dcx_loop *self = (dcx_loop*)arg;
+        dcx_loop *self = (dcx_loop *)arg;
 
         return self->on_eager ? self->on_eager(data, length, flags, tag, imm) :
                                 UCS_OK;
     }
 
-    static ucs_status_t rndv(void *arg, unsigned, uint64_t tag,
-                             const void *hdr, unsigned length, uint64_t remote,
-                             size_t size, const void *rkey)
+    static ucs_status_t rndv(void *arg, unsigned, uint64_t tag, const void *hdr,
+                             unsigned length, uint64_t remote, size_t size,
+                             const void *rkey)
     {
-        dcx_loop *self = (dcx_loop*)arg;
+        dcx_loop *self = (dcx_loop *)arg;
 
         return self->on_rndv ?
-               self->on_rndv(tag, hdr, length, remote, size, rkey) : UCS_OK;
+                   self->on_rndv(tag, hdr, length, remote, size, rkey) :
+                   UCS_OK;
     }
 
-    static ucs_status_t count(void *arg, void*, size_t, unsigned)
+    static ucs_status_t count(void *arg, void *, size_t, unsigned)
     {
-        ++*(unsigned*)arg;
+        ++*(unsigned *)arg;
         return UCS_OK;
     }
 
-    ucs_async_context_t  *m_async    = NULL;
-    uct_component_h      m_component = NULL;
-    uct_md_h             m_md        = NULL;
+    ucs_async_context_t *m_async = NULL;
+    uct_component_h m_component  = NULL;
+    uct_md_h m_md                = NULL;
     std::vector<uint8_t> m_dev_addr, m_iface_addr;
 };
 

@@ -44,15 +44,12 @@ struct dcx_tag_mem {
         iov.count  = 1;
     }
 
-    ~dcx_tag_mem()
-    {
-        uct_md_mem_dereg(m_md, iov.memh);
-    }
+    ~dcx_tag_mem() { uct_md_mem_dereg(m_md, iov.memh); }
 
-    dcx_tag_mem(const dcx_tag_mem&) = delete;
+    dcx_tag_mem(const dcx_tag_mem &) = delete;
 
     std::vector<uint8_t> bytes;
-    uct_iov_t            iov = {};
+    uct_iov_t iov = {};
 
 private:
     uct_md_h m_md;
@@ -81,28 +78,25 @@ struct dcx_tag_recv {
         return uct_iface_tag_recv_cancel(m_iface, &ctx, force);
     }
 
-    bool has_ended() const
-    {
-        return num_completed + num_rndv > 0;
-    }
+    bool has_ended() const { return num_completed + num_rndv > 0; }
 
-    uct_tag_context_t    ctx = {}; /* the first member */
-    dcx_tag_mem          mem;
-    iovs                 iov;   /* replaces the buffer, unless empty */
-    std::vector<uint8_t*> where; /* places of its bytes, where iov has
+    uct_tag_context_t ctx = {}; /* the first member */
+    dcx_tag_mem mem;
+    iovs iov;                     /* replaces the buffer, unless empty */
+    std::vector<uint8_t *> where; /* places of its bytes, where iov has
                                   * offsets */
-    unsigned             num_consumed = 0, num_completed = 0, num_rndv = 0;
-    uct_tag_t            tag    = 0;
-    uint64_t             imm    = 0;
-    size_t               length = 0;
-    ucs_status_t         status = UCS_INPROGRESS;
+    unsigned num_consumed = 0, num_completed = 0, num_rndv = 0;
+    uct_tag_t tag       = 0;
+    uint64_t imm        = 0;
+    size_t length       = 0;
+    ucs_status_t status = UCS_INPROGRESS;
     std::vector<uint8_t> header; /* header of a rendezvous request */
     std::function<void()> then;
 
 private:
     static dcx_tag_recv *of(uct_tag_context_t *ctx)
     {
-        return (dcx_tag_recv*)ctx;
+        return (dcx_tag_recv *)ctx;
     }
 
     static void on_consumed(uct_tag_context_t *ctx)
@@ -123,7 +117,7 @@ private:
         self->length = length;
         self->status = status;
         if (inline_data != NULL) {
-            self->unpack((uint8_t*)inline_data, length);
+            self->unpack((uint8_t *)inline_data, length);
         }
         if (self->then) {
             self->then();
@@ -149,7 +143,7 @@ private:
         self->num_rndv++;
         self->tag    = tag;
         self->status = status;
-        self->header.assign((uint8_t*)hdr, (uint8_t*)hdr + length);
+        self->header.assign((uint8_t *)hdr, (uint8_t *)hdr + length);
     }
 
     uct_iface_h m_iface;
@@ -157,12 +151,12 @@ private:
 
 /* A message that has matched nothing */
 struct dcx_tag_unexpected {
-    bool                 is_rndv;
-    uct_tag_t            tag;
-    uint64_t             imm;
+    bool is_rndv;
+    uct_tag_t tag;
+    uint64_t imm;
     std::vector<uint8_t> data; /* message, or header of a request */
-    uint64_t             remote;
-    size_t               size;
+    uint64_t remote;
+    size_t size;
     std::vector<uint8_t> rkey;
 };
 
@@ -175,16 +169,14 @@ protected:
                                 uct_tag_t tag, uint64_t imm) {
             EXPECT_TRUE(flags & UCT_CB_PARAM_FLAG_FIRST);
             EXPECT_FALSE(flags & UCT_CB_PARAM_FLAG_MORE);
-            m_unexpected.push_back({false, tag, imm, bytes(data, length), 0, 0,
-                                    {}});
+            m_unexpected.push_back(
+                {false, tag, imm, bytes(data, length), 0, 0, {}});
             return UCS_OK;
         };
         m_dcx.on_rndv = [this](uct_tag_t tag, const void *hdr, unsigned length,
-                               uint64_t remote, size_t size,
-                               const void *rkey) {
+                               uint64_t remote, size_t size, const void *rkey) {
             m_unexpected.push_back({true, tag, 0, bytes(hdr, length), remote,
-                                    size,
-                                    bytes(rkey, (rkey == NULL) ? 0 : 8)});
+                                    size, bytes(rkey, (rkey == NULL) ? 0 : 8)});
             if (on_request) {
                 on_request();
             }
@@ -192,14 +184,11 @@ protected:
         };
     }
 
-    ~dcx_tag_bench()
-    {
-        EXPECT_EQ("", m_log.take());
-    }
+    ~dcx_tag_bench() { EXPECT_EQ("", m_log.take()); }
 
     static std::vector<uint8_t> bytes(const void *data, size_t length)
     {
-        return std::vector<uint8_t>((uint8_t*)data, (uint8_t*)data + length);
+        return std::vector<uint8_t>((uint8_t *)data, (uint8_t *)data + length);
     }
 
     template <typename F> void progress_until(F done)
@@ -238,7 +227,7 @@ protected:
 
     static size_t pack(void *dst, void *arg)
     {
-        const dcx_tag_mem *mem = (const dcx_tag_mem*)arg;
+        const dcx_tag_mem *mem = (const dcx_tag_mem *)arg;
 
         memcpy(dst, mem->bytes.data(), mem->bytes.size());
         return mem->bytes.size();
@@ -248,12 +237,12 @@ protected:
     {
         return retry([&] {
             return uct_ep_tag_eager_bcopy(m_dcx.ep, tag, imm, pack,
-                                          (void*)&mem, 0);
+                                          (void *)&mem, 0);
         });
     }
 
-    ucs_status_t send_zcopy(uct_tag_t tag, uint64_t imm,
-                            const dcx_tag_mem &mem, dcx_end &end)
+    ucs_status_t send_zcopy(uct_tag_t tag, uint64_t imm, const dcx_tag_mem &mem,
+                            dcx_end &end)
     {
         return retry([&] {
             return uct_ep_tag_eager_zcopy(m_dcx.ep, tag, imm, &mem.iov, 1, 0,
@@ -289,8 +278,8 @@ protected:
         EXPECT_EQ(tag, recv.tag);
         EXPECT_EQ(imm, recv.imm);
         ASSERT_EQ(mem.bytes.size(), recv.length);
-        EXPECT_EQ(0, memcmp(mem.bytes.data(), recv.mem.bytes.data(),
-                            recv.length));
+        EXPECT_EQ(0,
+                  memcmp(mem.bytes.data(), recv.mem.bytes.data(), recv.length));
         EXPECT_TRUE(m_unexpected.empty());
     }
 
@@ -304,9 +293,9 @@ protected:
     }
 
     ucx_log_reader m_log;
-    dcx_loop                        m_dcx;
+    dcx_loop m_dcx;
     std::vector<dcx_tag_unexpected> m_unexpected;
-    std::function<void()>           on_request;
+    std::function<void()> on_request;
 };
 
 #endif

@@ -16,18 +16,17 @@
 void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
               struct dcx_view *view)
 {
-    const uct_dcx_iface_t *iface     = ucs_derived_of(tl_iface,
-                                                      uct_dcx_iface_t);
+    const uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     const uct_dcx_iface_addr_t *addr = iface_addr;
     const uct_dcx_sq_t *sq           = &iface->super.dci.dci[0].txq.sq;
 
-    view->ring      = sq->start;
-    view->num_bb    = sq->mask + 1;
-    view->pi        = sq->pi;
-    view->dbrec     = be32toh(*sq->dbrec);
-    view->qpn       = sq->qpn;
-    view->dctn      = ((uint32_t)addr->dctn[0] << 16) |
-                      ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2];
+    view->ring   = sq->start;
+    view->num_bb = sq->mask + 1;
+    view->pi     = sq->pi;
+    view->dbrec  = be32toh(*sq->dbrec);
+    view->qpn    = sq->qpn;
+    view->dctn   = ((uint32_t)addr->dctn[0] << 16) |
+                 ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2];
     view->dc_key    = be64toh(addr->dc_key);
     view->am_short  = iface->super.limits.am_short - sizeof(uint64_t);
     view->put_short = iface->super.limits.put_short;
@@ -87,7 +86,7 @@ int dcx_peek_is_connected(uct_ep_h ep, const void *dev_addr,
     uct_base_iface_t *iface = ucs_derived_of(ep->iface, uct_base_iface_t);
 
     return ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super)
-            ->ep_is_connected(ep, dev_addr, iface_addr);
+        ->ep_is_connected(ep, dev_addr, iface_addr);
 }
 
 
@@ -136,11 +135,11 @@ void dcx_peek_set_origin_gid(uct_iface_h iface, const uint8_t *gid)
 
 static struct {
     uct_dcx_neigh_resolve_t resolve;
-    unsigned                *count;
+    unsigned *count;
 } dcx_peek_neigh;
 
-static ucs_status_t
-dcx_peek_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
+static ucs_status_t dcx_peek_resolve(void *arg, const union ibv_gid *gid,
+                                     uct_dcx_mac_t *mac)
 {
     (*dcx_peek_neigh.count)++;
     return dcx_peek_neigh.resolve(arg, gid, mac);
@@ -149,8 +148,8 @@ dcx_peek_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
 
 void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count)
 {
-    uct_dcx_neigh_t *neigh = &ucs_derived_of(iface,
-                                             uct_dcx_queues_t)->port.neigh;
+    uct_dcx_neigh_t *neigh =
+        &ucs_derived_of(iface, uct_dcx_queues_t)->port.neigh;
 
     *count                 = 0;
     dcx_peek_neigh.count   = count;
@@ -171,10 +170,10 @@ unsigned dcx_peek_credits(uct_ep_h tl_ep)
     const uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface,
                                                   uct_dcx_iface_t);
 
-    return ep->credits +
-           (((ep->fc_entry == UCT_DCX_EP_NO_FC_ENTRY) ||
-             uct_dcx_ep_has_requested(ep)) ?
-            0 : iface->fc.table.entries[ep->fc_entry].reserve);
+    return ep->credits + (((ep->fc_entry == UCT_DCX_EP_NO_FC_ENTRY) ||
+                           uct_dcx_ep_has_requested(ep)) ?
+                              0 :
+                              iface->fc.table.entries[ep->fc_entry].reserve);
 }
 
 
@@ -261,9 +260,9 @@ void dcx_peek_hold_layouts(uct_iface_h iface, int is_held)
 
 static struct {
     const uct_dcx_md_hook_t *real;
-    void                    *address;
-    size_t                  length;
-    uct_mem_h               *memh_p;
+    void *address;
+    size_t length;
+    uct_mem_h *memh_p;
 } dcx_peek_free;
 
 
@@ -272,14 +271,15 @@ static void dcx_peek_free_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     uct_mem_h memh = NULL;
     uct_mem_h others[64];
-    unsigned num   = 0;
+    unsigned num = 0;
 
     md->hook = dcx_peek_free.real;
     md->hook->handle(md, mem);
-    while ((num < 64) &&
-           (uct_md_mem_reg(&md->super, dcx_peek_free.address,
-                           dcx_peek_free.length, UCT_MD_MEM_ACCESS_ALL,
-                           &memh) == UCS_OK) && (memh != mem)) {
+    while (
+        (num < 64) &&
+        (uct_md_mem_reg(&md->super, dcx_peek_free.address, dcx_peek_free.length,
+                        UCT_MD_MEM_ACCESS_ALL, &memh) == UCS_OK) &&
+        (memh != mem)) {
         others[num++] = memh;
     }
 
@@ -330,7 +330,7 @@ uint64_t dcx_peek_network_flags(void)
 void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count)
 {
     const uct_dcx_dci_set_t *set =
-            &ucs_derived_of(iface, uct_dcx_queues_t)->dci;
+        &ucs_derived_of(iface, uct_dcx_queues_t)->dci;
     unsigned i;
 
     count->num_dci      = set->num_created;

@@ -12,21 +12,20 @@
 #include <uct/api/uct.h>
 
 struct dcx_view {
-    const uint8_t *ring;       /* ring of the first initiator */
-    unsigned      num_bb;
-    uint16_t      pi;
-    uint32_t      dbrec;       /* doorbell record, host order */
-    uint32_t      qpn;
-    uint32_t      dctn;
-    uint64_t      dc_key;
-    size_t        am_short;    /* limits, without UCT's 8-byte header */
-    size_t        put_short;
-    size_t        am_iov, rma_iov;
+    const uint8_t *ring; /* ring of the first initiator */
+    unsigned num_bb;
+    uint16_t pi;
+    uint32_t dbrec; /* doorbell record, host order */
+    uint32_t qpn;
+    uint32_t dctn;
+    uint64_t dc_key;
+    size_t am_short; /* limits, without UCT's 8-byte header */
+    size_t put_short;
+    size_t am_iov, rma_iov;
 };
 
 /* Reads an interface of dcx and its address. */
-void dcx_peek(uct_iface_h iface, const void *iface_addr,
-              struct dcx_view *view);
+void dcx_peek(uct_iface_h iface, const void *iface_addr, struct dcx_view *view);
 
 /* Recomputes the checksum of an interface address that was changed. */
 void dcx_peek_seal_addr(void *iface_addr);
@@ -103,7 +102,7 @@ unsigned dcx_peek_num_tags(uct_iface_h iface);
 /* Objects made by DEVX in this case */
 struct dcx_devx_objects {
     struct mlx5dv_devx_obj *xrq, *dct, *cmd;
-    uint32_t               xrqn, dctn, cmd_qpn;
+    uint32_t xrqn, dctn, cmd_qpn;
 };
 void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
 

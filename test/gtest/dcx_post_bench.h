@@ -23,8 +23,8 @@ protected:
             attr.grh.hop_limit     = 17;
         }
         HCA_CHECK_CALL((m_ah = ibv_create_ah(m_dev.pd, &attr)) != NULL);
-        m_rkey = dcx_peek_rkey(m_dcx.memh);
-        m_lkey = dcx_peek_lkey(m_dcx.memh);
+        m_rkey   = dcx_peek_rkey(m_dcx.memh);
+        m_lkey   = dcx_peek_lkey(m_dcx.memh);
         m_remote = (uintptr_t)m_dcx.mem.data() + 8192;
     }
 
@@ -45,10 +45,7 @@ protected:
         return data;
     }
 
-    bool is_compact() const
-    {
-        return !GetParam();
-    }
+    bool is_compact() const { return !GetParam(); }
 
     /* Returns libmlx5's WQE, with index and QP of `view`. */
     wqe_bytes theirs(const dc_op &op, const struct dcx_view &view)
@@ -89,14 +86,14 @@ protected:
         struct dcx_view before, after;
 
         m_dcx.flush();
-        before = m_dcx.view();
+        before   = m_dcx.view();
         m_status = call();
         EXPECT_TRUE((m_status >= 0) || (m_status == UCS_INPROGRESS))
-                << ucs_status_string((ucs_status_t)m_status);
+            << ucs_status_string((ucs_status_t)m_status);
         wqe_bytes wqe = dc_twin::wqe_at(before.ring, before.num_bb, before.pi);
-        after = m_dcx.view();
+        after         = m_dcx.view();
         EXPECT_EQ((wqe.size() + 63) / 64, (uint16_t)(after.pi - before.pi))
-                << "one WQE";
+            << "one WQE";
         EXPECT_EQ(after.pi, after.dbrec) << "doorbell record";
         m_dcx.flush();
         return wqe;
@@ -149,8 +146,8 @@ protected:
         std::vector<struct ibv_sge> list;
 
         for (const auto &iov : iovs) {
-            list.push_back({(uintptr_t)iov.buffer, (uint32_t)iov.length,
-                            m_lkey});
+            list.push_back(
+                {(uintptr_t)iov.buffer, (uint32_t)iov.length, m_lkey});
         }
         return list;
     }
@@ -168,14 +165,14 @@ protected:
     }
 
     hca_log_reader m_log;
-    hca_device     m_dev;
-    dcx_loop       m_dcx;
-    dc_twin        m_twin;
-    struct ibv_ah  *m_ah;
-    uint32_t       m_lkey;
-    uct_rkey_t     m_rkey;
-    uint64_t       m_remote;
-    int            m_status = 0;
+    hca_device m_dev;
+    dcx_loop m_dcx;
+    dc_twin m_twin;
+    struct ibv_ah *m_ah;
+    uint32_t m_lkey;
+    uct_rkey_t m_rkey;
+    uint64_t m_remote;
+    int m_status = 0;
 };
 
 inline std::string dcx_post_name(const testing::TestParamInfo<bool> &info)

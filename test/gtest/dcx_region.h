@@ -23,12 +23,9 @@ struct dcx_region {
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
     }
 
-    ~dcx_region()
-    {
-        release();
-    }
+    ~dcx_region() { release(); }
 
-    dcx_region(const dcx_region&) = delete;
+    dcx_region(const dcx_region &) = delete;
 
     void release()
     {
@@ -39,7 +36,7 @@ struct dcx_region {
     }
 
     std::vector<uint8_t> bytes;
-    uct_mem_h            memh = NULL;
+    uct_mem_h memh = NULL;
 
 private:
     uct_md_h m_md;

@@ -13,7 +13,7 @@
 #include <list>
 #include <memory>
 
-class dcx_shared : public testing::TestWithParam<const char*> {
+class dcx_shared : public testing::TestWithParam<const char *> {
 protected:
     dcx_shared()
     {
@@ -103,7 +103,7 @@ protected:
     void send_bcopy(uct_ep_h ep, uint64_t header)
     {
         post([=] {
-            ssize_t length = uct_ep_am_bcopy(ep, 6, pack, (void*)header, 0);
+            ssize_t length = uct_ep_am_bcopy(ep, 6, pack, (void *)header, 0);
 
             return (length < 0) ? (ucs_status_t)length : UCS_OK;
         });
@@ -134,8 +134,7 @@ protected:
         return uct_ep_put_zcopy(ep, &iov, 1, addr, key, &end.comp);
     }
 
-    void put(uct_ep_h ep, live_peer &peer, dcx_end &end,
-             uint32_t wrong_key = 0)
+    void put(uct_ep_h ep, live_peer &peer, dcx_end &end, uint32_t wrong_key = 0)
     {
         post([&] { return try_put(ep, peer, end, wrong_key); });
     }
@@ -189,21 +188,21 @@ protected:
         EXPECT_EQ(1u, end.count);
     }
 
-    live_peer                 m_live_a, m_live_b;
+    live_peer m_live_a, m_live_b;
     std::unique_ptr<dcx_loop> m_dcx;
-    std::list<uct_ep_h>       m_eps;
-    uct_ep_h                  m_a, m_b;
+    std::list<uct_ep_h> m_eps;
+    uct_ep_h m_a, m_b;
 };
 
 /* A pending message */
 struct dcx_request {
     uct_pending_req_t req;
-    uct_ep_h          ep;
-    uint64_t          header;
+    uct_ep_h ep;
+    uint64_t header;
 
     static ucs_status_t send(uct_pending_req_t *req)
     {
-        dcx_request *self = (dcx_request*)req; /* its first member */
+        dcx_request *self = (dcx_request *)req; /* its first member */
 
         return uct_ep_am_short(self->ep, 6, self->header, NULL, 0);
     }
@@ -218,32 +217,32 @@ struct dcx_pending_call {
 
     static ucs_status_t run(uct_pending_req_t *req)
     {
-        dcx_pending_call *self = (dcx_pending_call*)req; /* its first member */
+        dcx_pending_call *self = (dcx_pending_call *)req; /* its first member */
 
         self->status = self->call();
         return self->status;
     }
 
-    uct_pending_req_t             req    = {};
-    ucs_status_t                  status = UCS_INPROGRESS;
+    uct_pending_req_t req = {};
+    ucs_status_t status   = UCS_INPROGRESS;
     std::function<ucs_status_t()> call;
 };
 
 inline std::string
-dcx_policy_name(const testing::TestParamInfo<const char*> &info)
+dcx_policy_name(const testing::TestParamInfo<const char *> &info)
 {
     return info.param;
 }
 
 /* One initiator with a short ring, which wraps often, and short timeouts of
  * peers */
-inline std::vector<std::pair<const char*, const char*>> dcx_shared_env()
+inline std::vector<std::pair<const char *, const char *>> dcx_shared_env()
 {
     return {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "16"},
-        {"UCX_DCX_TIMEOUT", "1ms"}, {"UCX_DCX_RETRY_COUNT", "1"},
+        {"UCX_DCX_NUM_DCI", "1"},        {"UCX_DCX_TX_QUEUE_LEN", "16"},
+        {"UCX_DCX_TIMEOUT", "1ms"},      {"UCX_DCX_RETRY_COUNT", "1"},
         {"UCX_DCX_RX_QUEUE_LEN", "512"}, {"UCX_DCX_SEG_SIZE", "1024"},
-        {"UCX_DCX_FC_ENABLE", "n"}
+        {"UCX_DCX_FC_ENABLE", "n"},
     };
 }
 

@@ -17,7 +17,7 @@ void dcx_tag_open(uct_iface_h iface, size_t max_request,
     uct_dcx_queues_t *queues = ucs_derived_of(iface, uct_dcx_queues_t);
 
     ucs_assert_always(uct_dcx_tm_rndv_init(&dcx_tag_tm.rndv) == UCS_OK);
-    queues->tm = &dcx_tag_tm;
+    queues->tm              = &dcx_tag_tm;
     queues->limits.num_tags = 1000;
     uct_dcx_caps_init_tag(&queues->limits, max_request);
     limits->max_short = queues->limits.tag.max_short;
@@ -55,7 +55,7 @@ void *dcx_tag_rndv_begin(uct_ep_h ep, uct_completion_t *comp)
 
 uint32_t dcx_tag_rndv_id(void *op)
 {
-    return ((uct_dcx_op_t*)op)->id;
+    return ((uct_dcx_op_t *)op)->id;
 }
 
 

@@ -14,13 +14,13 @@ enum tag_kind { SHORT, BCOPY, ZCOPY, RNDV, REQUEST, NUM_KINDS };
 struct tag_note {
     explicit tag_note(dcx_loop &loop)
     {
-        loop.on_eager = [this](void*, size_t, unsigned, uct_tag_t tag,
+        loop.on_eager = [this](void *, size_t, unsigned, uct_tag_t tag,
                                uint64_t) {
             tags.push_back(tag);
             return UCS_OK;
         };
-        loop.on_rndv = [this](uct_tag_t tag, const void*, unsigned, uint64_t,
-                              size_t, const void*) {
+        loop.on_rndv = [this](uct_tag_t tag, const void *, unsigned, uint64_t,
+                              size_t, const void *) {
             tags.push_back(tag);
             return UCS_OK;
         };
@@ -32,13 +32,11 @@ struct tag_note {
 /* Sends from memory of one interface */
 class tag_source {
 public:
-    tag_source(dcx_loop &loop, size_t length = 100) : mem(loop, length)
-    {
-    }
+    tag_source(dcx_loop &loop, size_t length = 100) : mem(loop, length) {}
 
     static size_t pack(void *dst, void *arg)
     {
-        const dcx_tag_mem &mem = ((tag_source*)arg)->mem;
+        const dcx_tag_mem &mem = ((tag_source *)arg)->mem;
 
         memcpy(dst, mem.bytes.data(), mem.bytes.size());
         return mem.bytes.size();
@@ -46,9 +44,8 @@ public:
 
     /* Calls UCT's function of that kind. Operations in progress end with `end`;
      * for a rendezvous, 'op' is its handle for a cancel. */
-    ucs_status_t
-    send(tag_kind kind, uct_ep_h ep, uct_tag_t tag, dcx_end &end,
-         void **op = NULL)
+    ucs_status_t send(tag_kind kind, uct_ep_h ep, uct_tag_t tag, dcx_end &end,
+                      void **op = NULL)
     {
         ucs_status_ptr_t ptr;
         ssize_t length;

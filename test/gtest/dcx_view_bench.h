@@ -28,21 +28,20 @@ struct view_pages {
         }
     }
 
-    ~view_pages()
-    {
-        munmap(bytes, length);
-    }
+    ~view_pages() { munmap(bytes, length); }
 
-    view_pages(const view_pages&) = delete;
+    view_pages(const view_pages &) = delete;
 
     void map(size_t offset, size_t size)
     {
         void *at = mmap((bytes != NULL) ? bytes + offset : NULL, size,
-                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS |
-                        ((bytes != NULL) ? MAP_FIXED : 0), -1, 0);
+                        PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS |
+                            ((bytes != NULL) ? MAP_FIXED : 0),
+                        -1, 0);
 
         HCA_CHECK_CALL(at != MAP_FAILED);
-        bytes = (bytes != NULL) ? bytes : (uint8_t*)at;
+        bytes = (bytes != NULL) ? bytes : (uint8_t *)at;
     }
 
     void unmap(size_t offset, size_t size)
@@ -51,16 +50,13 @@ struct view_pages {
     }
 
     uint8_t *bytes = NULL;
-    size_t  length;
+    size_t length;
 };
 
 /* Checks that nothing is logged when domains are closed: all objects were
  * freed. */
 struct view_last_log {
-    ~view_last_log()
-    {
-        EXPECT_EQ("", log.take());
-    }
+    ~view_last_log() { EXPECT_EQ("", log.take()); }
 
     ucx_log_reader log;
 };
@@ -93,8 +89,8 @@ protected:
 
     static ucs_status_t arrived(void *arg, void *data, size_t length, unsigned)
     {
-        ((std::vector<uint8_t>*)arg)->assign((uint8_t*)data,
-                                             (uint8_t*)data + length);
+        ((std::vector<uint8_t> *)arg)
+            ->assign((uint8_t *)data, (uint8_t *)data + length);
         return UCS_OK;
     }
 
@@ -110,7 +106,7 @@ protected:
     uct_dcx_view_t *open(const view_type &type, uint8_t *buffer, size_t count,
                          bool is_dest)
     {
-        shape_data_t data    = {type.shape, (char*)buffer, count};
+        shape_data_t data    = {type.shape, (char *)buffer, count};
         uct_dcx_view_t *view = NULL;
 
         EXPECT_EQ(UCT_DCX_VIEW_OK, try_open(data, is_dest, &view));
@@ -124,7 +120,7 @@ protected:
     {
         uct_mem_h memh;
 
-        UCT_CALL(uct_md_mem_reg(m_dcx.md(), (void*)view->address, view->length,
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), (void *)view->address, view->length,
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
         return memh;
     }
@@ -195,7 +191,7 @@ protected:
     /* Own operations */
     ucs_status_t own(decltype(uct_ep_put_zcopy) *op, const uct_dcx_view_t *view)
     {
-        uct_iov_t iov = {(void*)view->address, view->length, handle(view), 0,
+        uct_iov_t iov = {(void *)view->address, view->length, handle(view), 0,
                          1};
 
         return run([&](uct_completion_t *comp) {
@@ -253,9 +249,8 @@ protected:
         expect_gathered(buffer, places, [&] {
             return peer_get(rkey(view), view->address, view->length);
         });
-        expect_gathered(buffer, places, [&] {
-            return own(uct_ep_put_zcopy, view);
-        });
+        expect_gathered(buffer, places,
+                        [&] { return own(uct_ep_put_zcopy, view); });
         EXPECT_EQ("", m_log.take());
         m_views->close(view, 0);
     }
@@ -271,9 +266,8 @@ protected:
         expect_scattered(pages, buffer, places, [&] {
             return peer_put(rkey(view), view->address, view->length);
         });
-        expect_scattered(pages, buffer, places, [&] {
-            return own(uct_ep_get_zcopy, view);
-        });
+        expect_scattered(pages, buffer, places,
+                         [&] { return own(uct_ep_get_zcopy, view); });
         EXPECT_EQ("", m_log.take());
         m_views->close(view, 0);
     }
@@ -293,15 +287,15 @@ protected:
         return stats;
     }
 
-    dcx_views            m_views;
-    view_last_log        m_last_log;
-    dcx_loop             m_dcx;  /* owner of the views */
-    dcx_loop             m_peer;
-    uct_ep_h             m_ep, m_peer_ep;
-    dcx_region           m_flat; /* memory of the peer */
+    dcx_views m_views;
+    view_last_log m_last_log;
+    dcx_loop m_dcx; /* owner of the views */
+    dcx_loop m_peer;
+    uct_ep_h m_ep, m_peer_ep;
+    dcx_region m_flat; /* memory of the peer */
     std::vector<uint8_t> m_message;
-    ucx_log_reader       m_log;
-    dcx_layouts          m_api;
+    ucx_log_reader m_log;
+    dcx_layouts m_api;
 };
 
 #endif

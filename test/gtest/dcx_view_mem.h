@@ -27,8 +27,9 @@ class shaped_mem {
 public:
     shaped_mem(const view_type &type, size_t count, unsigned seed) :
         bytes(random_bytes(type.shape->end - type.shape->begin +
-                           std::abs(type.extent) * (count - 1), seed)),
-        data{type.shape, (char*)bytes.data() - type.shape->begin, count},
+                               std::abs(type.extent) * (count - 1),
+                           seed)),
+        data{type.shape, (char *)bytes.data() - type.shape->begin, count},
         m_places(type.places(count))
     {
         if (type.extent < 0) {
@@ -36,17 +37,14 @@ public:
         }
     }
 
-    shaped_mem(const shaped_mem&) = delete;
+    shaped_mem(const shaped_mem &) = delete;
 
-    size_t length() const
-    {
-        return shape_length(&data);
-    }
+    size_t length() const { return shape_length(&data); }
 
     /* Returns byte n of the data. */
     uint8_t &at(size_t n, std::vector<uint8_t> &memory) const
     {
-        return memory[data.buffer - (char*)bytes.data() + m_places[n]];
+        return memory[data.buffer - (char *)bytes.data() + m_places[n]];
     }
 
     std::vector<uint8_t> gather(size_t offset, size_t length)
@@ -72,7 +70,7 @@ public:
     }
 
     std::vector<uint8_t> bytes;
-    shape_data_t         data;
+    shape_data_t data;
 
 private:
     std::vector<ptrdiff_t> m_places;
@@ -81,41 +79,29 @@ private:
 /* An open view for devices of these domains */
 class test_view {
 public:
-    test_view(const shaped_mem &mem, const std::vector<void*> &mds, int is_dest)
+    test_view(const shaped_mem &mem, const std::vector<void *> &mds,
+              int is_dest)
     {
-        uct_dcx_view_status_t status = m_views->open(mds.data(), mds.size(),
-                                                     &mem.data, is_dest,
-                                                     &m_view);
+        uct_dcx_view_status_t status =
+            m_views->open(mds.data(), mds.size(), &mem.data, is_dest, &m_view);
 
         if (status != UCT_DCX_VIEW_OK) {
             throw std::runtime_error("no view: " + std::to_string(status));
         }
     }
 
-    ~test_view()
-    {
-        m_views->close(m_view, 0);
-    }
+    ~test_view() { m_views->close(m_view, 0); }
 
-    test_view(const test_view&) = delete;
+    test_view(const test_view &) = delete;
 
-    uint64_t address() const
-    {
-        return m_view->address;
-    }
+    uint64_t address() const { return m_view->address; }
 
-    size_t length() const
-    {
-        return m_view->length;
-    }
+    size_t length() const { return m_view->length; }
 
-    int memory_type() const
-    {
-        return m_view->memory_type;
-    }
+    int memory_type() const { return m_view->memory_type; }
 
 private:
-    dcx_views      m_views;
+    dcx_views m_views;
     uct_dcx_view_t *m_view = NULL;
 };
 
@@ -123,11 +109,12 @@ private:
 struct named_type {
     named_type(const char *name, const std::vector<shape_nest_t> &nests,
                ptrdiff_t extent) :
-        name(name), type(std::make_shared<view_type>(nests, extent))
+        name(name),
+        type(std::make_shared<view_type>(nests, extent))
     {
     }
 
-    const char                 *name;
+    const char *name;
     std::shared_ptr<view_type> type;
 };
 
@@ -153,10 +140,11 @@ inline const std::vector<named_type> &named_types()
         {"column", {nest(0, 8, {{50, 64}})}, 3200},
         {"backwards", {nest(0, 3, {{70, -11}})}, 800},
         {"box", {nest(16, 12, {{5, 40}, {4, 400}, {3, 2000}})}, 6000},
-        {"list", {nest(500, 100), nest(0, 1), nest(300, 33, {{3, 50}}),
-                  nest(7, 200)}, 1000},
+        {"list",
+         {nest(500, 100), nest(0, 1), nest(300, 33, {{3, 50}}), nest(7, 200)},
+         1000},
         {"rounds", rounds_of_two(30), 480},
-        {"descending", {nest(0, 24)}, -32}
+        {"descending", {nest(0, 24)}, -32},
     };
 
     return list;

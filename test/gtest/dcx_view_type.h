@@ -29,12 +29,9 @@ struct view_type {
         HCA_CHECK_CALL(shape != NULL);
     }
 
-    ~view_type()
-    {
-        free(shape);
-    }
+    ~view_type() { free(shape); }
 
-    view_type(const view_type&) = delete;
+    view_type(const view_type &) = delete;
 
     static shape_nest_t nest(ptrdiff_t offset, size_t bytes,
                              const std::vector<shape_dim_t> &dims = {})
@@ -55,16 +52,16 @@ struct view_type {
 
         for (size_t i = 0; i < count; i++) {
             for (const auto &nest : nests) {
-                add(all, nest, nest.num_dims, nest.offset +
-                                              (ptrdiff_t)i * extent);
+                add(all, nest, nest.num_dims,
+                    nest.offset + (ptrdiff_t)i * extent);
             }
         }
         return all;
     }
 
     std::vector<shape_nest_t> nests;
-    ptrdiff_t                 extent;
-    shape_t                   *shape;
+    ptrdiff_t extent;
+    shape_t *shape;
 
 private:
     static void add(std::vector<ptrdiff_t> &all, const shape_nest_t &nest,
@@ -83,19 +80,15 @@ private:
 /* The table, with views enabled before any domain is opened */
 struct dcx_views {
     dcx_views() :
-        ops((const uct_dcx_view_ops_t*)dlsym(dlopen(dcx_loop::module(),
-                                                    RTLD_NOW),
-                                             UCT_DCX_VIEW_OPS))
+        ops((const uct_dcx_view_ops_t *)dlsym(
+            dlopen(dcx_loop::module(), RTLD_NOW), UCT_DCX_VIEW_OPS))
     {
         HCA_CHECK_CALL(ops != NULL);
         HCA_CHECK_CALL(ops->version == UCT_DCX_VIEW_OPS_VERSION);
         HCA_CHECK_CALL(ops->enable()->mode != UCT_DCX_VIEW_OFF);
     }
 
-    const uct_dcx_view_ops_t *operator->() const
-    {
-        return ops;
-    }
+    const uct_dcx_view_ops_t *operator->() const { return ops; }
 
     const uct_dcx_view_ops_t *ops;
 };

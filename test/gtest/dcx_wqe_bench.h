@@ -50,10 +50,10 @@ public:
         uct_dcx_av_t base;
 
         memcpy(&base, &av, sizeof(base));
-        memcpy(&m_grh, (const char*)&av + sizeof(base), sizeof(m_grh));
-        base.key     = htobe64(dc_target::key);
-        base.dqp_dct = htobe32((form == AV_COMPACT) ?
-                               dctn : dctn | MLX5_EXTENDED_UD_AV);
+        memcpy(&m_grh, (const char *)&av + sizeof(base), sizeof(m_grh));
+        base.key = htobe64(dc_target::key);
+        base.dqp_dct =
+            htobe32((form == AV_COMPACT) ? dctn : dctn | MLX5_EXTENDED_UD_AV);
 
         m_index = index;
         m_form  = form;
@@ -76,7 +76,7 @@ public:
     {
         for (const auto &sge : sges) {
             if (sge.length > 0) {
-                uct_dcx_wqe_data(&wqe, (void*)sge.addr, sge.length, sge.lkey);
+                uct_dcx_wqe_data(&wqe, (void *)sge.addr, sge.length, sge.lkey);
             }
         }
     }
@@ -97,19 +97,19 @@ public:
         ctrl.opcode = opcode;
         ctrl.opmod  = opmod;
         ctrl.flags  = MLX5_WQE_CTRL_CQ_UPDATE |
-                      ((flags & IBV_SEND_SOLICITED) ?
-                       MLX5_WQE_CTRL_SOLICITED : 0) |
-                      ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0) |
-                      UCT_DCX_WQE_STREAM(stream);
+                     ((flags & IBV_SEND_SOLICITED) ? MLX5_WQE_CTRL_SOLICITED :
+                                                     0) |
+                     ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0) |
+                     UCT_DCX_WQE_STREAM(stream);
         ctrl.sender = uct_dcx_wqe_sender(m_qpn);
         doorbell    = uct_dcx_wqe_finish(&wqe, &ctrl);
         EXPECT_EQ(std::vector<uint8_t>(4),
                   std::vector<uint8_t>(&m_mem[start + 12], &m_mem[start + 16]))
-                << "immediate";
+            << "immediate";
 
         EXPECT_EQ((start + wqe.ds * 16) % m_size,
                   (size_t)(wqe.pos - m_mem) % m_size)
-                << "the cursor is not behind the WQE";
+            << "the cursor is not behind the WQE";
         for (size_t i = 0; i < m_size; i++) {
             uint8_t &byte = m_mem[(start + i) % m_size];
 
@@ -124,17 +124,17 @@ public:
     }
 
     uct_dcx_wqe_t wqe;
-    uint64_t      doorbell;
+    uint64_t doorbell;
 
 private:
     std::vector<ring_block> m_blocks;
-    uint8_t                 *m_mem;
-    size_t                  m_size;
-    unsigned                m_mask;
-    uint32_t                m_qpn;
-    uint16_t                m_index;
-    av_form                 m_form;
-    uct_dcx_grh_t           m_grh;
+    uint8_t *m_mem;
+    size_t m_size;
+    unsigned m_mask;
+    uint32_t m_qpn;
+    uint16_t m_index;
+    av_form m_form;
+    uct_dcx_grh_t m_grh;
 };
 
 class dcx_wqe_bench : public testing::TestWithParam<av_form> {
@@ -159,11 +159,11 @@ protected:
         obj.ah.out = &dv_ah;
         HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) == 0);
         m_av = *dv_ah.av;
-        HCA_CHECK_CALL((m_mr = ibv_reg_mr(m_dev.pd, m_mem.data(), m_mem.size(),
-                                          IBV_ACCESS_LOCAL_WRITE |
-                                          IBV_ACCESS_REMOTE_READ |
-                                          IBV_ACCESS_REMOTE_WRITE |
-                                          IBV_ACCESS_REMOTE_ATOMIC)));
+        HCA_CHECK_CALL(
+            (m_mr = ibv_reg_mr(m_dev.pd, m_mem.data(), m_mem.size(),
+                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                                   IBV_ACCESS_REMOTE_WRITE |
+                                   IBV_ACCESS_REMOTE_ATOMIC)));
     }
 
     ~dcx_wqe_bench()
@@ -241,7 +241,7 @@ protected:
         wqe_bytes ours   = build(op, index);
 
         EXPECT_EQ("", wqe_diff("libmlx5", theirs, "dcx", ours))
-                << "opcode " << (int)op.opcode << ", index " << index;
+            << "opcode " << (int)op.opcode << ", index " << index;
         EXPECT_EQ(theirs.size(), ours.size());
         return ours;
     }
@@ -258,22 +258,25 @@ protected:
             remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .sges = pieces(3)}),
             remote({.opcode = MLX5_OPCODE_RDMA_WRITE}), /* keepalive */
             remote({.opcode = MLX5_OPCODE_RDMA_READ, .sges = pieces(3)}),
-            remote({.opcode = MLX5_OPCODE_ATOMIC_CS, .sges = pieces(1, 8),
-                    .swap_add = swap, .compare = compare}),
-            remote({.opcode = MLX5_OPCODE_ATOMIC_FA, .sges = pieces(1, 8),
+            remote({.opcode   = MLX5_OPCODE_ATOMIC_CS,
+                    .sges     = pieces(1, 8),
+                    .swap_add = swap,
+                    .compare  = compare}),
+            remote({.opcode   = MLX5_OPCODE_ATOMIC_FA,
+                    .sges     = pieces(1, 8),
                     .swap_add = swap}),
         };
     }
 
-    hca_log_reader       m_log;
-    hca_device           m_dev;
-    dc_target            m_target;
-    dc_twin              m_twin;
-    dcx_ring             m_ring;
+    hca_log_reader m_log;
+    hca_device m_dev;
+    dc_target m_target;
+    dc_twin m_twin;
+    dcx_ring m_ring;
     std::vector<uint8_t> m_mem;
-    struct ibv_mr        *m_mr;
-    struct ibv_ah        *m_ah;
-    struct mlx5_wqe_av   m_av;
+    struct ibv_mr *m_mr;
+    struct ibv_ah *m_ah;
+    struct mlx5_wqe_av m_av;
 };
 
 inline std::string av_name(const testing::TestParamInfo<av_form> &info)

@@ -11,13 +11,13 @@
 
 #include <endian.h>
 
-constexpr uint8_t DEVX_BAD_OP        = 0x02;
-constexpr uint8_t DEVX_BAD_PARAM     = 0x03;
-constexpr uint8_t DEVX_BAD_RES       = 0x05;
-constexpr uint8_t DEVX_RES_BUSY      = 0x06;
-constexpr uint8_t DEVX_BAD_QP_STATE  = 0x10;
-constexpr uint8_t DEVX_BAD_INP_LEN   = 0x50;
-constexpr uint8_t DEVX_BAD_OUTP_LEN  = 0x51;
+constexpr uint8_t DEVX_BAD_OP       = 0x02;
+constexpr uint8_t DEVX_BAD_PARAM    = 0x03;
+constexpr uint8_t DEVX_BAD_RES      = 0x05;
+constexpr uint8_t DEVX_RES_BUSY     = 0x06;
+constexpr uint8_t DEVX_BAD_QP_STATE = 0x10;
+constexpr uint8_t DEVX_BAD_INP_LEN  = 0x50;
+constexpr uint8_t DEVX_BAD_OUTP_LEN = 0x51;
 
 class devx_mailbox {
 public:
@@ -31,8 +31,8 @@ public:
     {
         const uint32_t mask = (uint32_t)((2ull << (high - low)) - 1) << low;
 
-        return put(offset, (word(offset) & ~mask) |
-                           ((uint32_t)(value << low) & mask));
+        return put(offset,
+                   (word(offset) & ~mask) | ((uint32_t)(value << low) & mask));
     }
 
     devx_mailbox &put(size_t offset, uint32_t value)
@@ -72,7 +72,8 @@ public:
 class devx_object {
 public:
     devx_object(struct ibv_context *ctx, const devx_mailbox &in,
-                size_t out_size = 16) : out(out_size)
+                size_t out_size = 16) :
+        out(out_size)
     {
         errno = 0;
         obj   = mlx5dv_devx_obj_create(ctx, in.bytes.data(), in.bytes.size(),
@@ -87,7 +88,7 @@ public:
         }
     }
 
-    devx_object(const devx_object&) = delete;
+    devx_object(const devx_object &) = delete;
 
     int destroy()
     {
@@ -97,9 +98,9 @@ public:
         return ret;
     }
 
-    devx_mailbox           out;
+    devx_mailbox out;
     struct mlx5dv_devx_obj *obj;
-    int                    error;
+    int error;
 };
 
 /* --- keys ----------------------------------------------------------------- */
@@ -112,7 +113,7 @@ struct devx_klm {
 
 inline uint32_t devx_pdn(struct ibv_pd *pd)
 {
-    struct mlx5dv_pd out = {};
+    struct mlx5dv_pd out  = {};
     struct mlx5dv_obj obj = {};
 
     obj.pd.in  = pd;
@@ -122,7 +123,7 @@ inline uint32_t devx_pdn(struct ibv_pd *pd)
 }
 
 constexpr unsigned DEVX_MODE_KLM = 2, DEVX_MODE_KSM = 3;
-constexpr size_t DEVX_MKC        = 0x10;
+constexpr size_t DEVX_MKC = 0x10;
 
 /* All rights, for any QP, variant 0x42. @param log_size  size of a KSM entry */
 inline devx_mailbox devx_mkey_in(struct ibv_pd *pd, uint64_t start,

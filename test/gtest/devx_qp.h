@@ -12,19 +12,16 @@
 struct devx_pages {
     explicit devx_pages(unsigned count) : size(count * 4096ul)
     {
-        addr = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        addr = (uint8_t *)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         HCA_CHECK_CALL(addr != MAP_FAILED);
     }
 
-    ~devx_pages()
-    {
-        munmap(addr, size);
-    }
+    ~devx_pages() { munmap(addr, size); }
 
-    devx_pages(const devx_pages&) = delete;
+    devx_pages(const devx_pages &) = delete;
 
-    size_t  size;
+    size_t size;
     uint8_t *addr;
 };
 
@@ -37,13 +34,10 @@ struct devx_ring : devx_pages {
                        NULL);
     }
 
-    ~devx_ring()
-    {
-        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
-    }
+    ~devx_ring() { EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem)); }
 
     size_t dbr_offset() const { return size - 64; }
-    uint32_t *dbr() const { return (uint32_t*)(addr + dbr_offset()); }
+    uint32_t *dbr() const { return (uint32_t *)(addr + dbr_offset()); }
 
     struct mlx5dv_devx_umem *umem;
 };
@@ -67,13 +61,13 @@ public:
     void post_recv(const std::vector<struct ibv_sge> &sges)
     {
         struct mlx5_wqe_data_seg *seg =
-                (struct mlx5_wqe_data_seg*)(next_seg(m_pi % count) + 1);
+            (struct mlx5_wqe_data_seg *)(next_seg(m_pi % count) + 1);
 
         for (const auto &sge : sges) {
             *seg++ = {htobe32(sge.length), htobe32(sge.lkey),
                       htobe64(sge.addr)};
         }
-        if ((uint8_t*)seg < (uint8_t*)next_seg(m_pi % count + 1)) {
+        if ((uint8_t *)seg < (uint8_t *)next_seg(m_pi % count + 1)) {
             *seg = {0, htobe32(0x100), 0}; /* MLX5_INVALID_LKEY: the end */
         }
         __atomic_store_n(ring.dbr(), htobe32(++m_pi), __ATOMIC_RELEASE);
@@ -93,7 +87,7 @@ protected:
     {
         for (unsigned i = 0; i < count; i++) { /* ignored by a cyclic queue */
             next_seg(i)->next_wqe_index =
-                    htobe16(wq.is_list() ? (i + 1) % count : 0xffff);
+                htobe16(wq.is_list() ? (i + 1) % count : 0xffff);
         }
     }
 
@@ -114,12 +108,12 @@ protected:
 private:
     struct mlx5_wqe_srq_next_seg *next_seg(unsigned i) const
     {
-        return (struct mlx5_wqe_srq_next_seg*)(ring.addr +
-                                               (i << m_wq.log_stride));
+        return (struct mlx5_wqe_srq_next_seg *)(ring.addr +
+                                                (i << m_wq.log_stride));
     }
 
     const devx_wq m_wq;
-    uint16_t      m_pi = 0;
+    uint16_t m_pi = 0;
 };
 
 class devx_rmp : public devx_rq {
@@ -146,20 +140,21 @@ struct devx_rtr {
     unsigned rnr_retry   = 0; /* 7: without limit, each after 10 us */
     unsigned rts_port    = 0; /* of RTR2RTS, where it is optional */
     unsigned dp_ordering = 0; /* 1: of reads and writes; 2: also of messages */
-    bool     dp_force    = false;
+    bool dp_force        = false;
     unsigned sl          = 0;
 };
 
 class devx_qp {
 public:
-    static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
+    static constexpr size_t CTX = 0x18, PATH = CTX + 0x18;
     static constexpr uint32_t uidx = 0x4321;
 
     /* @param cqn  queue of its completions, 0: `cq`
      * @param uar  type of the page of its doorbell */
     devx_qp(const hca_device &dev, const devx_rq &rmp, uint32_t cqn = 0,
             uint32_t uar = MLX5DV_UAR_ALLOC_TYPE_BF) :
-        cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev), m_cqn(cqn)
+        cq(dev.ctx, 63),
+        ring(dev.ctx, 2), m_dev(dev), m_cqn(cqn)
     {
         m_uar = mlx5dv_devx_alloc_uar(dev.ctx, uar);
         HCA_CHECK_CALL(m_uar != NULL);
@@ -251,7 +246,7 @@ public:
 
         announce(wqe);
         memcpy(&head, wqe.bytes.data(), sizeof(head));
-        *(volatile uint64_t*)m_uar->reg_addr = head;
+        *(volatile uint64_t *)m_uar->reg_addr = head;
     }
 
     /* Posts both with one doorbell. */
@@ -281,20 +276,14 @@ public:
     }
 
     /* Stores another queue's number to the doorbell. */
-    void touch_doorbell()
-    {
-        *(volatile uint64_t*)m_uar->reg_addr = 0;
-    }
+    void touch_doorbell() { *(volatile uint64_t *)m_uar->reg_addr = 0; }
 
     bool wait(struct mlx5_err_cqe *cqe)
     {
         return verbs_until([&] { return cq.poll(cqe); });
     }
 
-    uint32_t cqn() const
-    {
-        return (m_cqn != 0) ? m_cqn : devx_cqn(cq.cq);
-    }
+    uint32_t cqn() const { return (m_cqn != 0) ? m_cqn : devx_cqn(cq.cq); }
 
     static uint32_t devx_cqn(struct ibv_cq *cq)
     {
@@ -307,10 +296,10 @@ public:
         return out.cqn;
     }
 
-    raw_cq    cq;
+    raw_cq cq;
     devx_ring ring;
     std::unique_ptr<devx_object> object;
-    uint32_t  qpn;
+    uint32_t qpn;
 
 private:
     void announce(raw_wqe &wqe)
@@ -336,13 +325,13 @@ private:
         /* an EUI-64 of the MAC, with its second bit inverted */
         in.set(PATH + 0x24, 15, 0, ((gid[8] ^ 2) << 8) | gid[9]);
         in.put(PATH + 0x28, ((uint32_t)gid[10] << 24) | (gid[13] << 16) |
-                            (gid[14] << 8) | gid[15]);
+                                (gid[14] << 8) | gid[15]);
     }
 
-    const hca_device       &m_dev;
-    const uint32_t         m_cqn;
+    const hca_device &m_dev;
+    const uint32_t m_cqn;
     struct mlx5dv_devx_uar *m_uar;
-    uint16_t               m_pi = 0;
+    uint16_t m_pi = 0;
 };
 
 /* CREATE_DCT for any peer */

@@ -18,8 +18,9 @@ public:
 
     explicit devx_xrq(const hca_device &dev,
                       const devx_wq &wq = {.type = CYCLIC},
-                      bool has_dc = true) :
-        devx_rq(dev, wq), cq(dev.ctx, 63), good(0x150, 0x717)
+                      bool has_dc       = true) :
+        devx_rq(dev, wq),
+        cq(dev.ctx, 63), good(0x150, 0x717)
     {
         good.set(CTX, 11, 8, 1).set(CTX, 3, 0, 1); /* tag matching, rndv */
         good.put(CTX + 0x04, uidx);
@@ -30,15 +31,9 @@ public:
         HCA_CHECK_CALL(object->obj != NULL);
     }
 
-    ~devx_xrq()
-    {
-        object.reset(); /* before its CQ */
-    }
+    ~devx_xrq() { object.reset(); /* before its CQ */ }
 
-    uint32_t number() const
-    {
-        return object->out.number();
-    }
+    uint32_t number() const { return object->out.number(); }
 
     /* @return status of the command */
     int modify(const devx_mailbox &in, devx_mailbox *out)
@@ -54,8 +49,7 @@ public:
         devx_mailbox out(0x150);
 
         EXPECT_EQ(0, mlx5dv_devx_obj_query(object->obj, in.bytes.data(), 16,
-                                           out.bytes.data(),
-                                           out.bytes.size()));
+                                           out.bytes.data(), out.bytes.size()));
         return out;
     }
 
@@ -100,7 +94,7 @@ public:
         expect(PRM_CQE_TM_APPEND);
     }
 
-    raw_cq       cq;
+    raw_cq cq;
     devx_mailbox good;
 };
 

@@ -34,13 +34,10 @@ public:
         std::filesystem::remove_all(m_dir);
     }
 
-    forged_profile(const forged_profile&) = delete;
+    forged_profile(const forged_profile &) = delete;
 
 private:
-    std::string path() const
-    {
-        return std::string(m_dir) + "/profile";
-    }
+    std::string path() const { return std::string(m_dir) + "/profile"; }
 
     char m_dir[32] = "/tmp/forged_profile.XXXXXX";
 };

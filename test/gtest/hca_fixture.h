@@ -28,8 +28,8 @@
 #include <vector>
 
 struct hca_mode {
-    const char                                       *name;
-    std::vector<std::pair<const char*, const char*>> env;
+    const char *name;
+    std::vector<std::pair<const char *, const char *>> env;
 };
 
 /* --- the program and its modes ------------------------------------------- */
@@ -75,7 +75,7 @@ inline int hca_mode_run(char **argv, const hca_mode &mode,
     /* not the link itself: under valgrind it leads to valgrind */
     std::string exe = std::filesystem::read_symlink("/proc/self/exe");
     int status      = 0;
-    std::vector<char*> args;
+    std::vector<char *> args;
     pid_t pid;
 
     if (mkdtemp(dir) == NULL) {
@@ -111,14 +111,13 @@ inline int hca_test_main(int argc, char **argv,
     int result = 0;
 
     testing::InitGoogleTest(&argc, argv);
-    if ((getenv("DCX_TEST_MODE") != NULL) ||
-        testing::GTEST_FLAG(list_tests)) {
+    if ((getenv("DCX_TEST_MODE") != NULL) || testing::GTEST_FLAG(list_tests)) {
         return RUN_ALL_TESTS();
     }
     for (const auto &mode : modes) {
-        int ret = hca_mode_run(argv, mode,
-                               hca_mode_filter(testing::GTEST_FLAG(filter),
-                                               mode, modes));
+        int ret = hca_mode_run(
+            argv, mode,
+            hca_mode_filter(testing::GTEST_FLAG(filter), mode, modes));
 
         result = (ret != 0) ? ret : result;
     }
@@ -129,23 +128,20 @@ inline int hca_test_main(int argc, char **argv,
  * changes with the code and the machine. */
 class dcx_deadline {
 public:
-    bool is_over() const
-    {
-        return std::chrono::steady_clock::now() > m_end;
-    }
+    bool is_over() const { return std::chrono::steady_clock::now() > m_end; }
 
     /* Ends the test if it has waited for `what` for too long. */
     void check(const char *what) const
     {
         if (is_over()) {
-            throw std::runtime_error(std::string("a minute has passed without ") +
-                                     what);
+            throw std::runtime_error(
+                std::string("a minute has passed without ") + what);
         }
     }
 
 private:
     const std::chrono::steady_clock::time_point m_end =
-            std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);
 };
 
 /* --- the log of the device ------------------------------------------------ */
@@ -205,10 +201,7 @@ public:
     }
 
     /* Takes over an opened or imported context. */
-    explicit hca_device(struct ibv_context *opened) : ctx(opened)
-    {
-        init();
-    }
+    explicit hca_device(struct ibv_context *opened) : ctx(opened) { init(); }
 
     ~hca_device()
     {
@@ -216,18 +209,12 @@ public:
         EXPECT_EQ(0, ibv_close_device(ctx));
     }
 
-    hca_device(const hca_device&) = delete;
+    hca_device(const hca_device &) = delete;
 
-    bool is_roce() const
-    {
-        return port.link_layer == IBV_LINK_LAYER_ETHERNET;
-    }
+    bool is_roce() const { return port.link_layer == IBV_LINK_LAYER_ETHERNET; }
 
     /* RoCE: index of the first address with v2 */
-    unsigned sgid_index() const
-    {
-        return is_roce() ? 1 : 0;
-    }
+    unsigned sgid_index() const { return is_roce() ? 1 : 0; }
 
     /* Returns the path to this port itself. */
     struct ibv_ah_attr ah_attr(bool is_global) const
@@ -245,10 +232,10 @@ public:
         return attr;
     }
 
-    struct ibv_context   *ctx = NULL;
-    struct ibv_pd        *pd  = NULL;
+    struct ibv_context *ctx   = NULL;
+    struct ibv_pd *pd         = NULL;
     struct ibv_port_attr port = {};
-    union ibv_gid        gid  = {};
+    union ibv_gid gid         = {};
 
 private:
     void init()
@@ -281,10 +268,9 @@ inline struct ibv_qp_attr hca_qp_attr(const hca_device &dev, uint32_t dest_qpn)
 {
     struct ibv_qp_attr attr = {};
 
-    attr.port_num           = 1;
-    attr.qp_access_flags    = IBV_ACCESS_REMOTE_READ |
-                              IBV_ACCESS_REMOTE_WRITE |
-                              IBV_ACCESS_REMOTE_ATOMIC;
+    attr.port_num        = 1;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_ATOMIC;
     attr.path_mtu           = IBV_MTU_1024;
     attr.dest_qp_num        = dest_qpn;
     attr.ah_attr            = dev.ah_attr(dev.is_roce());
@@ -305,7 +291,7 @@ inline void hca_connect_dci(struct ibv_qp *qp, const struct ibv_qp_attr &attr)
     hca_modify(qp, attr, IBV_QPS_RTR, IBV_QP_PATH_MTU | IBV_QP_AV);
     hca_modify(qp, attr, IBV_QPS_RTS,
                IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+                   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 inline void hca_connect_dci(struct ibv_qp *qp, const hca_device &dev)
@@ -335,13 +321,13 @@ inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
     struct mlx5dv_qp_init_attr dv_attr = {};
     struct ibv_qp *qp;
 
-    attr.qp_type      = IBV_QPT_DRIVER;
-    attr.comp_mask    = IBV_QP_INIT_ATTR_PD;
-    attr.pd           = dev.pd;
-    attr.send_cq      = cq;
-    attr.recv_cq      = cq;
-    attr.srq          = srq;
-    dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+    attr.qp_type                        = IBV_QPT_DRIVER;
+    attr.comp_mask                      = IBV_QP_INIT_ATTR_PD;
+    attr.pd                             = dev.pd;
+    attr.send_cq                        = cq;
+    attr.recv_cq                        = cq;
+    attr.srq                            = srq;
+    dv_attr.comp_mask                   = MLX5DV_QP_INIT_ATTR_MASK_DC;
     dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
     dv_attr.dc_init_attr.dct_access_key = key;
     HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));

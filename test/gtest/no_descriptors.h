@@ -42,7 +42,7 @@ public:
 
 private:
     std::vector<int> m_fds;
-    struct rlimit    m_limit;
+    struct rlimit m_limit;
 };
 
 #endif

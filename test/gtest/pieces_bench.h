@@ -23,12 +23,9 @@ public:
         HCA_CHECK_CALL(mr != NULL);
     }
 
-    ~pieces_mem()
-    {
-        EXPECT_EQ(0, ibv_dereg_mr(mr));
-    }
+    ~pieces_mem() { EXPECT_EQ(0, ibv_dereg_mr(mr)); }
 
-    pieces_mem(const pieces_mem&) = delete;
+    pieces_mem(const pieces_mem &) = delete;
 
     uint64_t addr(size_t offset = 0) const
     {
@@ -36,13 +33,13 @@ public:
     }
 
     std::vector<uint8_t> bytes;
-    struct ibv_mr        *mr;
+    struct ibv_mr *mr;
 };
 
 /* Blocks of a piece of memory, one after the other in the space of a key */
 struct pieces_blocks {
     struct block {
-        size_t   offset;
+        size_t offset;
         uint32_t length;
     };
 
@@ -58,7 +55,7 @@ struct pieces_blocks {
 
             blocks.list.push_back({offset, length});
             blocks.length += length;
-            offset        += length + ((rand() % 4) ? rand() % 64 : 0);
+            offset += length + ((rand() % 4) ? rand() % 64 : 0);
         }
         if (seed % 2) { /* not in order of addresses */
             std::shuffle(blocks.list.begin(), blocks.list.end(), rand);
@@ -90,7 +87,7 @@ struct pieces_blocks {
     }
 
     std::vector<block> list;
-    uint64_t           length = 0;
+    uint64_t length = 0;
 };
 
 /* A key over blocks. If they do not fit in a command, it leads to keys over
@@ -106,18 +103,17 @@ public:
         uint64_t length = 0;
 
         for (const auto &block : blocks.list) {
-            klms.push_back({mem.addr(block.offset), block.length,
-                            mem.mr->lkey});
+            klms.push_back(
+                {mem.addr(block.offset), block.length, mem.mr->lkey});
             length += block.length;
             if ((klms.size() == PART) || (&block == &blocks.list.back())) {
-                parts.push_back({0, (uint32_t)length,
-                                 make(dev, length, klms)});
+                parts.push_back({0, (uint32_t)length, make(dev, length, klms)});
                 klms.clear();
                 length = 0;
             }
         }
         key = (parts.size() == 1) ? parts[0].key :
-              make(dev, blocks.length, parts);
+                                    make(dev, blocks.length, parts);
     }
 
     ~pieces_key()
@@ -134,7 +130,7 @@ private:
                   const std::vector<devx_klm> &klms)
     {
         m_keys.push_back(std::make_unique<devx_mkey>(
-                dev.ctx, devx_mkey_in(dev.pd, 0, length, klms)));
+            dev.ctx, devx_mkey_in(dev.pd, 0, length, klms)));
         HCA_CHECK_CALL(m_keys.back()->obj != NULL);
         return m_keys.back()->key;
     }

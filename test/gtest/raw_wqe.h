@@ -30,9 +30,9 @@ public:
         return *this;
     }
 
-    template<typename T> raw_wqe &add(const T &segment)
+    template <typename T> raw_wqe &add(const T &segment)
     {
-        const uint8_t *ptr = (const uint8_t*)&segment;
+        const uint8_t *ptr = (const uint8_t *)&segment;
 
         bytes.insert(bytes.end(), ptr, ptr + sizeof(segment));
         bytes.resize((bytes.size() + 15) / 16 * 16);
@@ -79,10 +79,7 @@ public:
         return *this;
     }
 
-    unsigned num_bb() const
-    {
-        return (bytes.size() + 63) / 64;
-    }
+    unsigned num_bb() const { return (bytes.size() + 63) / 64; }
 
     /* Sets index, QP and size; a test may change them afterwards. */
     void finish(uint16_t index, uint32_t qpn)
@@ -104,10 +101,7 @@ public:
         bytes[8] = ~sum;
     }
 
-    void set_ds(unsigned ds)
-    {
-        bytes[7] = ds;
-    }
+    void set_ds(unsigned ds) { bytes[7] = ds; }
 
     uint32_t get32(unsigned offset) const
     {
@@ -134,10 +128,7 @@ public:
         set32(offset + 4, value);
     }
 
-    void flip(unsigned offset, uint8_t bits)
-    {
-        bytes[offset] ^= bits;
-    }
+    void flip(unsigned offset, uint8_t bits) { bytes[offset] ^= bits; }
 
     std::vector<uint8_t> bytes;
 

@@ -59,9 +59,9 @@ public:
         }
     }
 
-    struct ibv_cq  *cq;
+    struct ibv_cq *cq;
     struct ibv_srq *srq;
-    struct ibv_qp  *qp;
+    struct ibv_qp *qp;
 
 private:
     const strict_mem &m_mem;
@@ -72,10 +72,10 @@ private:
 class streams_dci {
 public:
     struct options {
-        uint8_t  log_streams = 2, log_errored = 1;
-        bool     has_streams = true;
-        uint32_t send_wr     = 16;
-        uint8_t  max_rd_atomic = 1;
+        uint8_t log_streams = 2, log_errored = 1;
+        bool has_streams      = true;
+        uint32_t send_wr      = 16;
+        uint8_t max_rd_atomic = 1;
     };
 
     streams_dci(const hca_device &dev, const options &options) :
@@ -102,20 +102,21 @@ public:
         struct ibv_qp_init_attr_ex attr    = {};
         struct mlx5dv_qp_init_attr dv_attr = {};
 
-        attr.qp_type        = IBV_QPT_DRIVER;
-        attr.comp_mask      = IBV_QP_INIT_ATTR_PD |
-                              IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.qp_type   = IBV_QPT_DRIVER;
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         attr.send_ops_flags = IBV_QP_EX_WITH_SEND_WITH_IMM |
                               IBV_QP_EX_WITH_RDMA_WRITE |
                               IBV_QP_EX_WITH_RDMA_READ |
                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-        attr.pd             = dev.pd;
-        attr.send_cq        = cq;
-        attr.recv_cq        = cq;
-        attr.cap            = {.max_send_wr = options.send_wr,
-                               .max_recv_wr = 0, .max_send_sge = 1,
-                               .max_recv_sge = 0, .max_inline_data = 0};
-        dv_attr.comp_mask   = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        attr.pd                      = dev.pd;
+        attr.send_cq                 = cq;
+        attr.recv_cq                 = cq;
+        attr.cap                     = {.max_send_wr     = options.send_wr,
+                                        .max_recv_wr     = 0,
+                                        .max_send_sge    = 1,
+                                        .max_recv_sge    = 0,
+                                        .max_inline_data = 0};
+        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
         dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
         if (options.has_streams) {
             dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
@@ -137,7 +138,7 @@ public:
     }
 
     /* Rings one doorbell for all requests that @fn posts. */
-    template<typename F> void together(F fn)
+    template <typename F> void together(F fn)
     {
         m_is_open = true;
         ibv_wr_start(ex());
@@ -148,7 +149,7 @@ public:
 
     /* Rings no doorbell: the requests that @fn posts are only in the ring, and
      * libmlx5 has forgotten them. */
-    template<typename F> void leave(F fn)
+    template <typename F> void leave(F fn)
     {
         m_is_open = true;
         ibv_wr_start(ex());
@@ -244,7 +245,7 @@ public:
 
     struct ibv_cq *cq;
     struct ibv_qp *qp;
-    uint64_t      next_id = 0;
+    uint64_t next_id = 0;
 
 private:
     static void set16(uint8_t *at, uint16_t value)
@@ -253,10 +254,7 @@ private:
         at[1] = value;
     }
 
-    struct ibv_qp_ex *ex() const
-    {
-        return ibv_qp_to_qp_ex(qp);
-    }
+    struct ibv_qp_ex *ex() const { return ibv_qp_to_qp_ex(qp); }
 
     void begin(unsigned flags)
     {
@@ -279,9 +277,9 @@ private:
     }
 
     const hca_device &m_dev;
-    const uint8_t    m_max_rd_atomic;
-    struct ibv_ah    *m_ah;
-    bool             m_is_open = false; /* more requests follow */
+    const uint8_t m_max_rd_atomic;
+    struct ibv_ah *m_ah;
+    bool m_is_open = false; /* more requests follow */
 };
 
 #endif

@@ -26,9 +26,9 @@ struct transition {
 constexpr int to_init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 constexpr int to_rtr  = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                        IBV_QP_RQ_PSN;
-constexpr int resp    = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-constexpr int req     = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                        IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+constexpr int resp = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int req  = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 
 const transition transitions[][2] = {
     [SERVICE_RC]  = {{to_init, to_rtr | resp, req},
@@ -40,8 +40,7 @@ const transition transitions[][2] = {
                      {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0,
                       IBV_QP_SQ_PSN}},
     [SERVICE_XRC] = {{to_init, to_rtr, req},
-                     {to_init, to_rtr | resp,
-                      IBV_QP_TIMEOUT | IBV_QP_SQ_PSN}},
+                     {to_init, to_rtr | resp, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN}},
     [SERVICE_DC]  = {},
     [SERVICE_TM]  = {{to_init, to_rtr | resp, req},
                      {to_init, to_rtr | resp, req}},
@@ -63,7 +62,8 @@ bool comes_true(const std::function<bool()> &done)
 
 strict_bench::strict_bench(strict_service service,
                            const strict_options &options) :
-    m_service(service), m_wq_sig(options.wq_sig)
+    m_service(service),
+    m_wq_sig(options.wq_sig)
 {
     struct ibv_ah_attr attr = dev.ah_attr(options.grh || dev.is_roce());
     struct mlx5dv_ah dv_ah  = {};
@@ -96,8 +96,8 @@ strict_bench::strict_bench(strict_service service,
     unsetenv("MLX5_QP_SIGNATURE");
     setenv("MLX5_SCATTER_TO_CQE", "0", 1);
     connect(receiver, sender, {.access = options.access});
-    connect(sender, receiver, {.mtu           = options.mtu,
-                               .max_rd_atomic = options.max_rd_atomic});
+    connect(sender, receiver,
+            {.mtu = options.mtu, .max_rd_atomic = options.max_rd_atomic});
     sq.reset(new raw_qp(sender));
     if (!has_srq()) {
         rq.reset(new raw_qp(receiver));
@@ -142,21 +142,20 @@ struct ibv_srq *strict_bench::create_srq()
     if (m_service == SERVICE_XRC) {
         struct ibv_xrcd_init_attr xrcd_attr = {};
 
-        xrcd_attr.comp_mask = IBV_XRCD_INIT_ATTR_FD |
-                              IBV_XRCD_INIT_ATTR_OFLAGS;
+        xrcd_attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
         xrcd_attr.fd        = -1;
         xrcd_attr.oflags    = O_CREAT;
         HCA_CHECK_CALL((xrcd = ibv_open_xrcd(dev.ctx, &xrcd_attr)) != NULL);
         attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-        attr.srq_type   = IBV_SRQT_XRC;
-        attr.xrcd       = xrcd;
-        attr.cq         = recv_cq->cq;
+        attr.srq_type = IBV_SRQT_XRC;
+        attr.xrcd     = xrcd;
+        attr.cq       = recv_cq->cq;
     }
     if (m_service == SERVICE_TM) {
         attr.comp_mask |= IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
-        attr.srq_type   = IBV_SRQT_TM;
-        attr.cq         = recv_cq->cq;
-        attr.tm_cap     = {tags - 1, 16};
+        attr.srq_type = IBV_SRQT_TM;
+        attr.cq       = recv_cq->cq;
+        attr.tm_cap   = {tags - 1, 16};
     }
     HCA_CHECK_CALL((result = ibv_create_srq_ex(dev.ctx, &attr)) != NULL);
     return result;
@@ -173,8 +172,11 @@ struct ibv_qp *strict_bench::create_qp(bool is_sender)
     attr.pd        = dev.pd;
     attr.send_cq   = send_cq->cq;
     attr.recv_cq   = recv_cq->cq;
-    attr.cap       = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4,
-                      .max_recv_sge = 1, .max_inline_data = 128};
+    attr.cap       = {.max_send_wr     = 16,
+                      .max_recv_wr     = 16,
+                      .max_send_sge    = 4,
+                      .max_recv_sge    = 1,
+                      .max_inline_data = 128};
     if (attr.qp_type == IBV_QPT_XRC_RECV) {
         attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
         attr.xrcd      = xrcd;
@@ -185,9 +187,9 @@ struct ibv_qp *strict_bench::create_qp(bool is_sender)
         attr.srq             = (m_service == SERVICE_TM) ? srq : NULL;
         qp                   = ibv_create_qp_ex(dev.ctx, &attr);
     } else {
-        dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = is_sender ? MLX5DV_DCTYPE_DCI :
-                                                   MLX5DV_DCTYPE_DCT;
+        dv_attr.comp_mask                   = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type        = is_sender ? MLX5DV_DCTYPE_DCI :
+                                                          MLX5DV_DCTYPE_DCT;
         dv_attr.dc_init_attr.dct_access_key = is_sender ? 0 : dc_key;
         attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
         if (!is_sender) {
@@ -242,7 +244,7 @@ raw_wqe strict_bench::wqe(uint8_t opcode, uint8_t opmod) const
     raw_wqe wqe(opcode, opmod);
     struct mlx5_wqe_av av = m_av;
     struct {
-        __be32  srqn;
+        __be32 srqn;
         uint8_t reserved[12];
     } xrc = {};
 
@@ -279,22 +281,23 @@ raw_wqe strict_bench::send(uint32_t length) const
 raw_wqe strict_bench::write() const
 {
     return wqe(MLX5_OPCODE_RDMA_WRITE)
-            .raddr(dst->addr + 4096, dst->mr->rkey)
-            .data(src->addr, 64, src->mr->lkey);
+        .raddr(dst->addr + 4096, dst->mr->rkey)
+        .data(src->addr, 64, src->mr->lkey);
 }
 
 raw_wqe strict_bench::read() const
 {
     return wqe(MLX5_OPCODE_RDMA_READ)
-            .raddr(dst->addr + 4096, dst->mr->rkey)
-            .data(src->addr, 64, src->mr->lkey);
+        .raddr(dst->addr + 4096, dst->mr->rkey)
+        .data(src->addr, 64, src->mr->lkey);
 }
 
 raw_wqe strict_bench::fetch_add() const
 {
     return wqe(MLX5_OPCODE_ATOMIC_FA)
-            .raddr(dst->addr + 4096, dst->mr->rkey).atomic(1, 0)
-            .data(src->addr, 8, src->mr->lkey);
+        .raddr(dst->addr + 4096, dst->mr->rkey)
+        .atomic(1, 0)
+        .data(src->addr, 8, src->mr->lkey);
 }
 
 uint32_t strict_bench::bound_key(const struct ibv_mw *window)
@@ -309,17 +312,16 @@ raw_wqe strict_bench::bind(const struct ibv_mw *window) const
     struct mlx5_wqe_mkey_context_seg mkey = {};
     struct {
         struct mlx5_wqe_umr_klm_seg klm;
-        uint8_t                     pad[48];
+        uint8_t pad[48];
     } klm = {};
     raw_wqe wqe(MLX5_OPCODE_UMR);
 
-    umr.flags         = MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET |
-                        MLX5_WQE_UMR_CTRL_FLAG_INLINE |
-                        MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE;
+    umr.flags = MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET |
+                MLX5_WQE_UMR_CTRL_FLAG_INLINE |
+                MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE;
     umr.klm_octowords = htobe16(4);
     umr.mkey_mask     = htobe64(
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
+            MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
             MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
             MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |
             MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
@@ -328,10 +330,9 @@ raw_wqe strict_bench::bind(const struct ibv_mw *window) const
             MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC);
     mkey.access_flags = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ |
                         MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE;
-    mkey.qpn_mkey     = htobe32((sender->qp_num << 8) |
-                                (bound_key(window) & 0xff));
-    mkey.start_addr   = htobe64((uintptr_t)dst->addr + 4096);
-    mkey.len          = htobe64(4096);
+    mkey.qpn_mkey = htobe32((sender->qp_num << 8) | (bound_key(window) & 0xff));
+    mkey.start_addr    = htobe64((uintptr_t)dst->addr + 4096);
+    mkey.len           = htobe64(4096);
     klm.klm.byte_count = htobe32(4096);
     klm.klm.mkey       = htobe32(dst->mr->lkey);
     klm.klm.address    = htobe64((uintptr_t)dst->addr + 4096);
@@ -349,9 +350,9 @@ raw_wqe strict_bench::unbind(uint32_t rkey) const
     struct mlx5_wqe_mkey_context_seg mkey = {};
     raw_wqe wqe(MLX5_OPCODE_UMR);
 
-    umr.flags     = MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET |
-                    MLX5_WQE_UMR_CTRL_FLAG_INLINE |
-                    MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN;
+    umr.flags = MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET |
+                MLX5_WQE_UMR_CTRL_FLAG_INLINE |
+                MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN;
     umr.mkey_mask = htobe64(MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
                             MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
                             MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN);
@@ -393,8 +394,8 @@ void strict_bench::post_good(raw_wqe wqe)
     post(wqe);
     ASSERT_TRUE(wait(*send_cq, &cqe)) << "no completion";
     EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4)
-            << "syndrome " << (int)cqe.syndrome << ", vendor syndrome 0x"
-            << std::hex << (int)cqe.vendor_err_synd;
+        << "syndrome " << (int)cqe.syndrome << ", vendor syndrome 0x"
+        << std::hex << (int)cqe.vendor_err_synd;
     EXPECT_EQ(index, be16toh(cqe.wqe_counter));
 }
 
@@ -445,11 +446,12 @@ std::string strict_bench::take_events()
 
         text += text.empty() ? "" : ", ";
         text += std::string(ibv_event_type_str(event.event_type)) + " of " +
-                ((element == sender) ? "sender" :
-                 (element == receiver) ? "receiver" :
-                 (element == srq) ? "srq" :
+                ((element == sender)      ? "sender" :
+                 (element == receiver)    ? "receiver" :
+                 (element == srq)         ? "srq" :
                  (element == send_cq->cq) ? "send cq" :
-                 (element == recv_cq->cq) ? "recv cq" : "something else");
+                 (element == recv_cq->cq) ? "recv cq" :
+                                            "something else");
         ibv_ack_async_event(&event);
     }
     return text;

@@ -19,15 +19,20 @@
 
 /* TM: both are RC queue pairs of an SRQ with tag matching; the sender is one of
  * its command QPs, too. */
-enum strict_service { SERVICE_RC, SERVICE_UC, SERVICE_UD, SERVICE_XRC,
-                      SERVICE_DC, SERVICE_TM };
+enum strict_service {
+    SERVICE_RC,
+    SERVICE_UC,
+    SERVICE_UD,
+    SERVICE_XRC,
+    SERVICE_DC,
+    SERVICE_TM
+};
 
 constexpr int ACCESS_ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                            IBV_ACCESS_MW_BIND;
 
-constexpr int ACCESS_QP_ALL = IBV_ACCESS_REMOTE_WRITE |
-                              IBV_ACCESS_REMOTE_READ |
+constexpr int ACCESS_QP_ALL = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                               IBV_ACCESS_REMOTE_ATOMIC;
 
 /* --- memory --------------------------------------------------------------- */
@@ -39,8 +44,8 @@ public:
 
     strict_mem(struct ibv_pd *pd, int access, uint8_t fill)
     {
-        addr = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        addr = (uint8_t *)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         HCA_CHECK_CALL(addr != MAP_FAILED);
         memset(addr, fill, size);
         HCA_CHECK_CALL((mr = ibv_reg_mr(pd, addr, size, access)) != NULL);
@@ -67,10 +72,10 @@ public:
     std::vector<uint8_t> copy() const
     {
         return (addr == NULL) ? std::vector<uint8_t>() :
-               std::vector<uint8_t>(addr, addr + size);
+                                std::vector<uint8_t>(addr, addr + size);
     }
 
-    uint8_t       *addr;
+    uint8_t *addr;
     struct ibv_mr *mr;
 };
 
@@ -88,16 +93,13 @@ public:
         HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) == 0);
     }
 
-    ~raw_cq()
-    {
-        EXPECT_EQ(0, ibv_destroy_cq(cq));
-    }
+    ~raw_cq() { EXPECT_EQ(0, ibv_destroy_cq(cq)); }
 
     /* Polls the next entry, if there is one. Error entries have the same layout
      * in the fields used here (struct mlx5_err_cqe). */
     bool poll(struct mlx5_err_cqe *cqe)
     {
-        const uint8_t *entry = (const uint8_t*)m_dv.buf +
+        const uint8_t *entry = (const uint8_t *)m_dv.buf +
                                (m_ci & (m_dv.cqe_cnt - 1)) * m_dv.cqe_size +
                                m_dv.cqe_size - 64;
         uint8_t op_own = __atomic_load_n(entry + 63, __ATOMIC_ACQUIRE);
@@ -113,10 +115,7 @@ public:
         return true;
     }
 
-    unsigned capacity() const
-    {
-        return m_dv.cqe_cnt;
-    }
+    unsigned capacity() const { return m_dv.cqe_cnt; }
 
     struct ibv_cq *cq;
 
@@ -131,25 +130,25 @@ private:
     }
 
     struct mlx5dv_cq m_dv = {};
-    uint32_t         m_ci = 0;
+    uint32_t m_ci         = 0;
 };
 
 /* Stores to a register, in words of 8 or 16 bytes. */
-inline void
-raw_store(void *reg, const std::vector<uint8_t> &bytes, unsigned width)
+inline void raw_store(void *reg, const std::vector<uint8_t> &bytes,
+                      unsigned width)
 {
     for (size_t i = 0; i < bytes.size(); i += width) {
-        uint8_t *to = (uint8_t*)reg + i;
+        uint8_t *to = (uint8_t *)reg + i;
 
         if (width == 8) {
             uint64_t word;
 
             memcpy(&word, &bytes[i], sizeof(word));
-            *(volatile uint64_t*)to = word;
+            *(volatile uint64_t *)to = word;
         } else {
-            __m128i word = _mm_loadu_si128((const __m128i*)&bytes[i]);
+            __m128i word = _mm_loadu_si128((const __m128i *)&bytes[i]);
 
-            _mm_store_si128((__m128i*)to, word);
+            _mm_store_si128((__m128i *)to, word);
         }
     }
 }
@@ -168,7 +167,7 @@ public:
 
     void write(const raw_wqe &wqe)
     {
-        uint8_t *ring = (uint8_t*)m_dv.sq.buf;
+        uint8_t *ring = (uint8_t *)m_dv.sq.buf;
         size_t size   = m_dv.sq.wqe_cnt * 64;
 
         for (size_t i = 0; i < wqe.bytes.size(); i++) {
@@ -183,7 +182,7 @@ public:
 
         announce(num_bb);
         memcpy(&value, head, sizeof(value));
-        *(volatile uint64_t*)m_dv.bf.reg = value;
+        *(volatile uint64_t *)m_dv.bf.reg = value;
     }
 
     /* The half of it that rings nothing */
@@ -195,10 +194,7 @@ public:
     }
 
     /* A store to the register that is too short to name a queue */
-    void ring_nameless() const
-    {
-        *(volatile uint32_t*)m_dv.bf.reg = 0;
-    }
+    void ring_nameless() const { *(volatile uint32_t *)m_dv.bf.reg = 0; }
 
     /* Announces num_bb more blocks, and pushes all of `bytes` to the register,
      * in words of 8 or 16 bytes. */
@@ -209,17 +205,14 @@ public:
         raw_store(m_dv.bf.reg, bytes, width);
     }
 
-    unsigned num_bb() const
-    {
-        return m_dv.sq.wqe_cnt;
-    }
+    unsigned num_bb() const { return m_dv.sq.wqe_cnt; }
 
     void post_recv(const void *addr, uint32_t length, uint32_t lkey)
     {
         unsigned slot = rq_pi & (m_dv.rq.wqe_cnt - 1);
         struct mlx5_wqe_data_seg *seg =
-                (struct mlx5_wqe_data_seg*)((uint8_t*)m_dv.rq.buf +
-                                            slot * m_dv.rq.stride);
+            (struct mlx5_wqe_data_seg *)((uint8_t *)m_dv.rq.buf +
+                                         slot * m_dv.rq.stride);
 
         seg[0].byte_count = htobe32(length);
         seg[0].lkey       = htobe32(lkey);
@@ -237,10 +230,7 @@ public:
                          __ATOMIC_RELEASE);
     }
 
-    unsigned rq_size() const
-    {
-        return m_dv.rq.wqe_cnt;
-    }
+    unsigned rq_size() const { return m_dv.rq.wqe_cnt; }
 
     uint32_t qpn;
     uint16_t pi = 0, rq_pi = 0;
@@ -265,7 +255,7 @@ public:
     void post_recv(const void *addr, uint32_t length, uint32_t lkey)
     {
         struct mlx5_wqe_data_seg *seg =
-                (struct mlx5_wqe_data_seg*)(next_seg() + 1);
+            (struct mlx5_wqe_data_seg *)(next_seg() + 1);
 
         HCA_CHECK_CALL(pi < m_dv.tail);
         seg[0].byte_count = htobe32(length);
@@ -286,14 +276,11 @@ public:
     /* Returns the next segment of the WQE that is posted next. */
     struct mlx5_wqe_srq_next_seg *next_seg() const
     {
-        return (struct mlx5_wqe_srq_next_seg*)((uint8_t*)m_dv.buf +
-                                               pi * m_dv.stride);
+        return (struct mlx5_wqe_srq_next_seg *)((uint8_t *)m_dv.buf +
+                                                pi * m_dv.stride);
     }
 
-    uint32_t srqn() const
-    {
-        return m_dv.srqn;
-    }
+    uint32_t srqn() const { return m_dv.srqn; }
 
     uint16_t pi = 0;
 
@@ -304,13 +291,13 @@ private:
 /* --- the bench ------------------------------------------------------------ */
 
 struct strict_options {
-    int      access   = ACCESS_QP_ALL; /* access rights of the receiving QP */
-    bool     wq_sig   = false;
-    bool     to_cqe   = false; /* short data goes to completions */
+    int access        = ACCESS_QP_ALL; /* access rights of the receiving QP */
+    bool wq_sig       = false;
+    bool to_cqe       = false; /* short data goes to completions */
     unsigned recv_cqe = 63;
-    bool     grh      = false;         /* with a GRH in the address vector */
-    enum ibv_mtu mtu  = IBV_MTU_1024;  /* MTU of the sending QP */
-    uint8_t  max_rd_atomic = 1;        /* limit of the sending QP */
+    bool grh          = false;        /* with a GRH in the address vector */
+    enum ibv_mtu mtu  = IBV_MTU_1024; /* MTU of the sending QP */
+    uint8_t max_rd_atomic = 1;        /* limit of the sending QP */
 };
 
 class strict_bench {
@@ -375,16 +362,16 @@ public:
     /* Otherwise the destructor does it. */
     void destroy_sender();
 
-    hca_device                dev;
-    struct ibv_pd             *other_pd;
-    std::unique_ptr<raw_cq>   send_cq, recv_cq;
+    hca_device dev;
+    struct ibv_pd *other_pd;
+    std::unique_ptr<raw_cq> send_cq, recv_cq;
     std::unique_ptr<strict_mem> src, dst;
-    struct ibv_xrcd           *xrcd = NULL;
-    struct ibv_srq            *srq  = NULL;
-    struct ibv_qp             *sender, *receiver;
-    std::unique_ptr<raw_qp>   sq, rq;
-    std::unique_ptr<raw_srq>  rsrq;
-    std::vector<struct ibv_mw*> windows;
+    struct ibv_xrcd *xrcd = NULL;
+    struct ibv_srq *srq   = NULL;
+    struct ibv_qp *sender, *receiver;
+    std::unique_ptr<raw_qp> sq, rq;
+    std::unique_ptr<raw_srq> rsrq;
+    std::vector<struct ibv_mw *> windows;
 
     /* Creates a window; it lives as long as the bench. */
     struct ibv_mw *window(struct ibv_pd *pd, enum ibv_mw_type type);
@@ -401,10 +388,10 @@ private:
     void connect(struct ibv_qp *qp, struct ibv_qp *peer,
                  const strict_options &options);
 
-    strict_service              m_service;
-    bool                        m_wq_sig;
-    struct mlx5_wqe_av          m_av = {};
-    struct ibv_ah               *m_ah;
+    strict_service m_service;
+    bool m_wq_sig;
+    struct mlx5_wqe_av m_av = {};
+    struct ibv_ah *m_ah;
     std::vector<std::unique_ptr<strict_mem>> m_regions;
 };
 

@@ -32,35 +32,35 @@ enum strict_outcome {
 /* One queue gets the completions of both ends' sends: its overrun fails
  * both. */
 constexpr char OVERRUN_OF_ALL[] =
-        "CQ error of send cq, "
-        "local work queue catastrophic error of sender, "
-        "local work queue catastrophic error of receiver";
+    "CQ error of send cq, "
+    "local work queue catastrophic error of sender, "
+    "local work queue catastrophic error of receiver";
 
 struct strict_row {
-    const char     *name;
+    const char *name;
     enum hca_check check;
-    const char     *mode = "plain";
+    const char *mode       = "plain";
     strict_service service = SERVICE_RC;
     strict_options options = {};
 
     /* Returns a valid request, and prepares its objects. */
-    std::function<raw_wqe(strict_bench&)> good;
+    std::function<raw_wqe(strict_bench &)> good;
 
     /* Makes the finished request invalid. */
-    std::function<void(strict_bench&, raw_wqe&)> spoil;
+    std::function<void(strict_bench &, raw_wqe &)> spoil;
 
-    uint8_t        syndrome = 0;   /* MLX5_CQE_SYNDROME_* of the sender */
-    const char     *field   = "";  /* name of the field in the log */
-    strict_outcome outcome  = OUTCOME_LOCAL;
-    uint8_t        recv_syndrome = 0;
-    const char     *events  = "";
-    unsigned       num_bb   = 0;   /* blocks to ring, if not those of the WQE */
-    bool           written  = false; /* memory is written, because the error
+    uint8_t syndrome       = 0;  /* MLX5_CQE_SYNDROME_* of the sender */
+    const char *field      = ""; /* name of the field in the log */
+    strict_outcome outcome = OUTCOME_LOCAL;
+    uint8_t recv_syndrome  = 0;
+    const char *events     = "";
+    unsigned num_bb        = 0; /* blocks to ring, if not those of the WQE */
+    bool written           = false;     /* memory is written, because the error
                                       * comes late */
-    bool           fresh    = false; /* good and spoil run on different
+    bool fresh             = false;     /* good and spoil run on different
                                       * benches */
-    strict_options bad_options = {}; /* options of the bench for spoil */
-    bool           peer_reset  = false; /* spoil resets the receiver */
+    strict_options bad_options = {};    /* options of the bench for spoil */
+    bool peer_reset            = false; /* spoil resets the receiver */
 };
 
 /* Prints the row in gtest's messages. */

@@ -13,7 +13,7 @@ constexpr uint8_t PROT      = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 constexpr uint8_t ACCESS    = MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
 constexpr uint8_t REMOTE_OP = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
 
-using spoil_fn = std::function<void(strict_bench&, raw_wqe&)>;
+using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
 
 raw_wqe good_send(strict_bench &bench)
 {
@@ -37,7 +37,7 @@ raw_wqe good_fetch_add(strict_bench &bench)
 }
 
 /* Replaces the key of the data segment. */
-spoil_fn lkey(std::function<uint32_t(strict_bench&)> key)
+spoil_fn lkey(std::function<uint32_t(strict_bench &)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
         wqe.set32(wqe.at_data + 4, key(bench));
@@ -81,9 +81,9 @@ uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
 
     for (unsigned level = 0; level < 5; level++) {
         auto mkey = std::make_shared<devx_mkey>(
-                bench.dev.ctx, devx_mkey_in(bench.dev.pd, start, mem.size,
-                                            {{start, mem.size, key}})
-                                       .set(DEVX_MKC, 14, 14, 0));
+            bench.dev.ctx, devx_mkey_in(bench.dev.pd, start, mem.size,
+                                        {{start, mem.size, key}})
+                               .set(DEVX_MKC, 14, 14, 0));
 
         HCA_CHECK_CALL(mkey->obj != NULL);
         bench.kept.insert(bench.kept.begin(), mkey);
@@ -96,12 +96,11 @@ uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
 uint32_t key_without_local_read(strict_bench &bench)
 {
     const uint64_t start = (uintptr_t)bench.src->addr;
-    devx_mailbox in = devx_mkey_in(bench.dev.pd, start, strict_mem::size,
-                                   {{start, strict_mem::size,
-                                     bench.src->mr->lkey}});
+    devx_mailbox in =
+        devx_mkey_in(bench.dev.pd, start, strict_mem::size,
+                     {{start, strict_mem::size, bench.src->mr->lkey}});
     auto mkey = std::make_shared<devx_mkey>(
-            bench.dev.ctx, in.set(DEVX_MKC, 10, 10, 0)
-                                   .set(DEVX_MKC, 14, 14, 0));
+        bench.dev.ctx, in.set(DEVX_MKC, 10, 10, 0).set(DEVX_MKC, 14, 14, 0));
 
     HCA_CHECK_CALL(mkey->obj != NULL);
     bench.kept.push_back(mkey);
@@ -116,6 +115,7 @@ void refinish(strict_bench &bench, raw_wqe &wqe)
 
 std::vector<strict_row> lkey_rows()
 {
+    /* clang-format off */
     return {
         {.name = "lkey_of_no_region", .check = HCA_CHECK_LKEY,
          .good = good_write,
@@ -206,9 +206,10 @@ std::vector<strict_row> lkey_rows()
          .syndrome = PROT, .field = "data segment address",
          .written = true},
     };
+    /* clang-format on */
 }
 
-spoil_fn rkey(std::function<uint32_t(strict_bench&)> key)
+spoil_fn rkey(std::function<uint32_t(strict_bench &)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
         wqe.set32(wqe.at_raddr + 8, key(bench));
@@ -224,13 +225,18 @@ spoil_fn raddr(ptrdiff_t offset)
 }
 
 strict_row rkey_row(const char *name, enum hca_check check,
-                    std::function<raw_wqe(strict_bench&)> good,
-                    spoil_fn spoil, strict_service service = SERVICE_RC)
+                    std::function<raw_wqe(strict_bench &)> good, spoil_fn spoil,
+                    strict_service service = SERVICE_RC)
 {
-    return {.name = name, .check = check, .service = service, .good = good,
-            .spoil = spoil, .syndrome = ACCESS, .field = "rkey",
-            .outcome = OUTCOME_REMOTE,
-            .events = "local access violation work queue error of receiver"};
+    return {.name     = name,
+            .check    = check,
+            .service  = service,
+            .good     = good,
+            .spoil    = spoil,
+            .syndrome = ACCESS,
+            .field    = "rkey",
+            .outcome  = OUTCOME_REMOTE,
+            .events   = "local access violation work queue error of receiver"};
 }
 
 std::vector<strict_row> rkey_rows()
@@ -240,10 +246,10 @@ std::vector<strict_row> rkey_rows()
                  rkey([](strict_bench &bench) {
                      return bench.dst->mr->rkey ^ 0x00800000;
                  })),
-        rkey_row("rkey_with_another_variant", HCA_CHECK_RKEY, good_read,
-                 rkey([](strict_bench &bench) {
-                     return bench.dst->mr->rkey ^ 1;
-                 }), SERVICE_DC),
+        rkey_row(
+            "rkey_with_another_variant", HCA_CHECK_RKEY, good_read,
+            rkey([](strict_bench &bench) { return bench.dst->mr->rkey ^ 1; }),
+            SERVICE_DC),
         rkey_row("rkey_of_an_unbound_window", HCA_CHECK_RKEY_FREE, good_write,
                  rkey([](strict_bench &bench) {
                      return bench.window(bench.dev.pd, IBV_MW_TYPE_2)->rkey;
@@ -255,25 +261,32 @@ std::vector<strict_row> rkey_rows()
         rkey_row("dc_rkey_of_another_pd", HCA_CHECK_RKEY_PD, good_fetch_add,
                  rkey([](strict_bench &bench) {
                      return bench.region(bench.other_pd, ACCESS_ALL).mr->rkey;
-                 }), SERVICE_DC),
+                 }),
+                 SERVICE_DC),
         rkey_row("xrc_rkey_of_another_pd", HCA_CHECK_RKEY_PD, good_write,
                  rkey([](strict_bench &bench) {
                      return bench.region(bench.other_pd, ACCESS_ALL).mr->rkey;
-                 }), SERVICE_XRC),
-        rkey_row("write_to_what_may_be_read", HCA_CHECK_RKEY_ACCESS,
-                 good_write, rkey([](strict_bench &bench) {
-                     return bench.region(bench.dev.pd,
-                                         IBV_ACCESS_REMOTE_READ).mr->rkey;
+                 }),
+                 SERVICE_XRC),
+        rkey_row("write_to_what_may_be_read", HCA_CHECK_RKEY_ACCESS, good_write,
+                 rkey([](strict_bench &bench) {
+                     return bench.region(bench.dev.pd, IBV_ACCESS_REMOTE_READ)
+                         .mr->rkey;
                  })),
         rkey_row("read_of_what_may_be_written", HCA_CHECK_RKEY_ACCESS,
                  good_read, rkey([](strict_bench &bench) {
-                     return bench.region(bench.dev.pd, IBV_ACCESS_LOCAL_WRITE |
-                                         IBV_ACCESS_REMOTE_WRITE).mr->rkey;
-                 }), SERVICE_DC),
+                     return bench
+                         .region(bench.dev.pd, IBV_ACCESS_LOCAL_WRITE |
+                                                   IBV_ACCESS_REMOTE_WRITE)
+                         .mr->rkey;
+                 }),
+                 SERVICE_DC),
         rkey_row("atomic_on_what_may_be_written", HCA_CHECK_RKEY_ACCESS,
                  good_fetch_add, rkey([](strict_bench &bench) {
-                     return bench.region(bench.dev.pd, IBV_ACCESS_LOCAL_WRITE |
-                                         IBV_ACCESS_REMOTE_WRITE).mr->rkey;
+                     return bench
+                         .region(bench.dev.pd, IBV_ACCESS_LOCAL_WRITE |
+                                                   IBV_ACCESS_REMOTE_WRITE)
+                         .mr->rkey;
                  })),
         rkey_row("rkey_of_a_window_of_another_qp", HCA_CHECK_RKEY_QP,
                  good_write, rkey(window_of_sender)),
@@ -286,17 +299,13 @@ std::vector<strict_row> rkey_rows()
         rkey_row("atomic_behind_the_region", HCA_CHECK_RKEY_BOUNDS,
                  good_fetch_add, raddr(strict_mem::size)),
     };
-    strict_row fault = rkey_row("write_into_the_void", HCA_CHECK_RKEY_FAULT,
-                                good_write,
-                                [](strict_bench &bench, raw_wqe&) {
-                                    bench.dst->unmap();
-                                });
+    strict_row fault =
+        rkey_row("write_into_the_void", HCA_CHECK_RKEY_FAULT, good_write,
+                 [](strict_bench &bench, raw_wqe &) { bench.dst->unmap(); });
 
-    strict_row far = rkey_row("rkey_that_leads_too_far",
-                              HCA_CHECK_RKEY_PIECES, good_write,
-                              rkey([](strict_bench &bench) {
-                                  return key_of_five_levels(bench,
-                                                            *bench.dst);
+    strict_row far = rkey_row("rkey_that_leads_too_far", HCA_CHECK_RKEY_PIECES,
+                              good_write, rkey([](strict_bench &bench) {
+                                  return key_of_five_levels(bench, *bench.dst);
                               }));
 
     for (auto &row : bounds) {
@@ -315,26 +324,31 @@ std::vector<strict_row> rkey_rows()
 /* A message into a bad receive. The receive posted by `good` is used by a
  * message of its own, so that the spoilt one is next. */
 strict_row recv_row(const char *name, enum hca_check check,
-                    std::function<void(strict_bench&)> post_recv,
+                    std::function<void(strict_bench &)> post_recv,
                     strict_service service = SERVICE_RC)
 {
-    return {.name = name, .check = check, .service = service,
-            .good = good_send,
-            .spoil = [=](strict_bench &bench, raw_wqe &wqe) {
-                struct mlx5_err_cqe cqe;
+    return {.name    = name,
+            .check   = check,
+            .service = service,
+            .good    = good_send,
+            .spoil =
+                [=](strict_bench &bench, raw_wqe &wqe) {
+                    struct mlx5_err_cqe cqe;
 
-                bench.post_good(bench.send());
-                EXPECT_TRUE(bench.wait(*bench.recv_cq, &cqe));
-                post_recv(bench);
-                refinish(bench, wqe);
-            },
-            .syndrome = REMOTE_OP, .field = "receive lkey",
-            .outcome = OUTCOME_RECV, .recv_syndrome = PROT};
+                    bench.post_good(bench.send());
+                    EXPECT_TRUE(bench.wait(*bench.recv_cq, &cqe));
+                    post_recv(bench);
+                    refinish(bench, wqe);
+                },
+            .syndrome      = REMOTE_OP,
+            .field         = "receive lkey",
+            .outcome       = OUTCOME_RECV,
+            .recv_syndrome = PROT};
 }
 
 /* A receive into dst by another key */
-std::function<void(strict_bench&)>
-recv_key(std::function<uint32_t(strict_bench&)> key)
+std::function<void(strict_bench &)>
+recv_key(std::function<uint32_t(strict_bench &)> key)
 {
     return [=](strict_bench &bench) {
         bench.post_recv(bench.dst->addr, 64, key(bench));
@@ -343,10 +357,9 @@ recv_key(std::function<uint32_t(strict_bench&)> key)
 
 std::vector<strict_row> recv_lkey_rows()
 {
-    auto unknown = recv_key([](strict_bench &bench) {
-        return bench.dst->mr->lkey ^ 0x00800000;
-    });
-    auto other_pd = recv_key([](strict_bench &bench) {
+    auto unknown = recv_key(
+        [](strict_bench &bench) { return bench.dst->mr->lkey ^ 0x00800000; });
+    auto other_pd  = recv_key([](strict_bench &bench) {
         return bench.region(bench.other_pd, ACCESS_ALL).mr->lkey;
     });
     auto read_only = [](strict_bench &bench) {
@@ -360,8 +373,8 @@ std::vector<strict_row> recv_lkey_rows()
                  SERVICE_DC),
         recv_row("uc_receive_lkey_of_no_region", HCA_CHECK_RECV_LKEY, unknown,
                  SERVICE_UC),
-        recv_row("receive_lkey_of_an_unbound_window",
-                 HCA_CHECK_RECV_LKEY_FREE, recv_key([](strict_bench &bench) {
+        recv_row("receive_lkey_of_an_unbound_window", HCA_CHECK_RECV_LKEY_FREE,
+                 recv_key([](strict_bench &bench) {
                      return bench.window(bench.dev.pd, IBV_MW_TYPE_2)->rkey;
                  })),
         recv_row("receive_lkey_of_another_pd", HCA_CHECK_RECV_LKEY_PD,
@@ -370,27 +383,26 @@ std::vector<strict_row> recv_lkey_rows()
                  other_pd, SERVICE_XRC),
         recv_row("receive_into_what_may_not_be_written",
                  HCA_CHECK_RECV_LKEY_ACCESS, read_only),
-        recv_row("receive_lkey_that_leads_too_far",
-                 HCA_CHECK_RECV_LKEY_PIECES,
+        recv_row("receive_lkey_that_leads_too_far", HCA_CHECK_RECV_LKEY_PIECES,
                  recv_key([](strict_bench &bench) {
                      return key_of_five_levels(bench, *bench.dst);
                  })),
         recv_row("receive_lkey_of_a_window_of_another_qp",
                  HCA_CHECK_RECV_LKEY_QP, recv_key(window_of_sender)),
     };
-    strict_row bounds = recv_row("receive_over_the_end_of_the_region",
-                                 HCA_CHECK_RECV_LKEY_BOUNDS,
-                                 [](strict_bench &bench) {
-        bench.post_recv(bench.dst->addr + strict_mem::size - 63, 64,
-                        bench.dst->mr->lkey);
-    });
-    strict_row fault = recv_row("receive_into_the_void",
-                                HCA_CHECK_RECV_LKEY_FAULT,
-                                [](strict_bench &bench) {
-        strict_mem &mem = bench.region(bench.dev.pd, ACCESS_ALL);
+    strict_row bounds =
+        recv_row("receive_over_the_end_of_the_region",
+                 HCA_CHECK_RECV_LKEY_BOUNDS, [](strict_bench &bench) {
+                     bench.post_recv(bench.dst->addr + strict_mem::size - 63,
+                                     64, bench.dst->mr->lkey);
+                 });
+    strict_row fault =
+        recv_row("receive_into_the_void", HCA_CHECK_RECV_LKEY_FAULT,
+                 [](strict_bench &bench) {
+                     strict_mem &mem = bench.region(bench.dev.pd, ACCESS_ALL);
 
-        bench.post_recv(mem.unmap(), 64, mem.mr->lkey);
-    });
+                     bench.post_recv(mem.unmap(), 64, mem.mr->lkey);
+                 });
 
     for (auto *row : {&bounds, &fault}) {
         row->field = "receive address";

@@ -22,7 +22,7 @@ constexpr unsigned DATA_BYTES = 0, DATA_KEY = 4, DATA_ADDR = 8;
 
 constexpr uint16_t ENTRIES = 4; /* entries of each key */
 
-using spoil_fn = std::function<void(strict_bench&, raw_wqe&)>;
+using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
 
 uint32_t new_key(strict_bench &bench, struct ibv_pd *pd)
 {
@@ -75,50 +75,55 @@ raw_wqe good_unbind(strict_bench &bench)
     return bench.unbind(key);
 }
 
-spoil_fn umr_key_is(std::function<uint32_t(strict_bench&)> key)
+spoil_fn umr_key_is(std::function<uint32_t(strict_bench &)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) { wqe.imm(key(bench)); };
 }
 
 spoil_fn flip_umr(unsigned offset, uint8_t bits)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.flip(wqe.at_umr + offset, bits);
     };
 }
 
 spoil_fn flip_mkey(unsigned offset, uint8_t bits)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.flip(wqe.at_mkey + offset, bits);
     };
 }
 
 spoil_fn flip_klm(unsigned offset, uint8_t bits)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.flip(wqe.at_klm + offset, bits);
     };
 }
 
 spoil_fn set_klm(unsigned offset, uint32_t value)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.set32(wqe.at_klm + offset, value);
     };
 }
 
 strict_row row(const char *name, enum hca_check check, const char *field,
-               std::function<raw_wqe(strict_bench&)> good, spoil_fn spoil)
+               std::function<raw_wqe(strict_bench &)> good, spoil_fn spoil)
 {
-    return {.name = name, .check = check, .good = good, .spoil = spoil,
-            .syndrome = BIND, .field = field};
+    return {.name     = name,
+            .check    = check,
+            .good     = good,
+            .spoil    = spoil,
+            .syndrome = BIND,
+            .field    = field};
 }
 
 std::vector<strict_row> ctrl_rows()
 {
     const char *key = "umr key (ctrl imm)";
 
+    /* clang-format off */
     return {
         row("layout_mask_of_a_pd", HCA_CHECK_UMR_MASK, "umr mkey_mask",
             good_list, flip_umr(UMR_MASK + 7, 0x80)),
@@ -170,10 +175,12 @@ std::vector<strict_row> ctrl_rows()
                 wqe.imm(key);
             }),
     };
+    /* clang-format on */
 }
 
 std::vector<strict_row> repeat_rows()
 {
+    /* clang-format off */
     return {
         row("no_rows", HCA_CHECK_UMR_REPEAT, "umr repeat block repeat_count",
             good_rows, set_klm(REPEAT_COUNT, 0)),
@@ -196,6 +203,7 @@ std::vector<strict_row> repeat_rows()
             "umr repeat entry stride", good_rows,
             flip_klm(BLOCK_STRIDE + 1, 32)),
     };
+    /* clang-format on */
 }
 
 /* Translations in memory */
@@ -267,9 +275,9 @@ std::vector<strict_row> least_rows()
             "umr repeat block op", good_plain_list,
             set_klm(REPEAT_BYTES + 4, 0x400)),
         row("layout_mask_of_atomics", HCA_CHECK_UMR_MASK, "umr mkey_mask",
-            good_plain_list, flip_umr(UMR_MASK + 5,
-                                      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC
-                                              >> 16)),
+            good_plain_list,
+            flip_umr(UMR_MASK + 5,
+                     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC >> 16)),
     };
 
     for (auto &row : rows) {
@@ -283,9 +291,9 @@ std::vector<strict_row> inval_rows()
     strict_row twice = row("invalidation_of_a_free_key", HCA_CHECK_INVAL_KEY,
                            "key to invalidate (ctrl imm)", good_inval,
                            [](strict_bench &bench, raw_wqe &wqe) {
-        bench.post_good(wqe);
-        wqe.finish(bench.sq->pi, bench.sq->qpn);
-    });
+                               bench.post_good(wqe);
+                               wqe.finish(bench.sq->pi, bench.sq->qpn);
+                           });
 
     twice.syndrome = PROT;
     return {twice};
@@ -307,12 +315,12 @@ raw_wqe good_read(strict_bench &bench)
 
     bench.post_good(umr_wqe(key, 64, list_of(bench)));
     return bench.wqe(MLX5_OPCODE_RDMA_READ)
-            .raddr(bench.dst->addr + 4096, bench.dst->mr->rkey)
-            .data(NULL, 64, key);
+        .raddr(bench.dst->addr + 4096, bench.dst->mr->rkey)
+        .data(NULL, 64, key);
 }
 
 /* Sets another layout for the key of the data segment. */
-spoil_fn set_layout(std::function<raw_wqe(strict_bench&, uint32_t)> umr)
+spoil_fn set_layout(std::function<raw_wqe(strict_bench &, uint32_t)> umr)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
         bench.post_good(umr(bench, wqe.get32(wqe.at_data + DATA_KEY)));
@@ -363,9 +371,10 @@ spoil_fn set_three_levels()
 
 std::vector<strict_row> less_rows()
 {
-    const char *field = "lkey, what it leads to";
+    const char *field            = "lkey, what it leads to";
     std::vector<strict_row> rows = {
-        row("layout_of_too_many_in_the_wqe", HCA_CHECK_UMR_SIZE,
+        row(
+            "layout_of_too_many_in_the_wqe", HCA_CHECK_UMR_SIZE,
             "umr klm_octowords",
             [](strict_bench &bench) { return layout_of_many(bench, 20); },
             [](strict_bench &bench, raw_wqe &wqe) {
@@ -391,65 +400,65 @@ std::vector<strict_row> use_rows()
 {
     std::vector<strict_row> rows = {
         row("use_of_an_invalidated_layout", HCA_CHECK_LKEY_FREE, "lkey",
-            good_send, set_layout([](strict_bench&, uint32_t key) {
+            good_send, set_layout([](strict_bench &, uint32_t key) {
                 return raw_wqe(MLX5_OPCODE_LOCAL_INVAL).imm(key);
             })),
         row("use_of_a_key_that_has_no_layout", HCA_CHECK_LKEY_FREE, "lkey",
-            good_send, [](strict_bench &bench, raw_wqe &wqe) {
-                wqe.set32(wqe.at_data + DATA_KEY,
-                          new_key(bench, bench.dev.pd));
+            good_send,
+            [](strict_bench &bench, raw_wqe &wqe) {
+                wqe.set32(wqe.at_data + DATA_KEY, new_key(bench, bench.dev.pd));
             }),
         row("use_beyond_the_layout", HCA_CHECK_LKEY_BOUNDS,
             "data segment address", good_send,
-            [](strict_bench&, raw_wqe &wqe) {
+            [](strict_bench &, raw_wqe &wqe) {
                 wqe.set64(wqe.at_data + DATA_ADDR, 1);
             }),
         row("use_of_a_layout_shorter_than_its_key", HCA_CHECK_LKEY_BOUNDS,
             "data segment address", good_send,
             set_layout([](strict_bench &bench, uint32_t key) {
-                return umr_wqe(key, 64, umr_list({{
-                        (uintptr_t)bench.dst->addr, 63,
-                        bench.dst->mr->lkey}}));
+                return umr_wqe(key, 64,
+                               umr_list({{(uintptr_t)bench.dst->addr, 63,
+                                          bench.dst->mr->lkey}}));
             })),
         row("use_of_rows_shorter_than_their_key", HCA_CHECK_LKEY_BOUNDS,
             "data segment address", good_send,
             set_layout([](strict_bench &bench, uint32_t key) {
-                return umr_wqe(key, 64, umr_rows(3, {{
-                        (uintptr_t)bench.dst->addr, 16, 16,
-                        bench.dst->mr->lkey}}));
+                return umr_wqe(key, 64,
+                               umr_rows(3, {{(uintptr_t)bench.dst->addr, 16, 16,
+                                             bench.dst->mr->lkey}}));
             })),
         row("use_of_a_layout_over_no_key", HCA_CHECK_LKEY, "lkey", good_send,
             set_layout([](strict_bench &bench, uint32_t key) {
-                return umr_wqe(key, 64, umr_list({{
-                        (uintptr_t)bench.dst->addr, 64,
-                        bench.dst->mr->lkey ^ 0x00800000}}));
+                return umr_wqe(key, 64,
+                               umr_list({{(uintptr_t)bench.dst->addr, 64,
+                                          bench.dst->mr->lkey ^ 0x00800000}}));
             })),
         row("use_of_a_layout_over_a_short_region", HCA_CHECK_LKEY_BOUNDS,
             "data segment address", good_send,
             set_layout([](strict_bench &bench, uint32_t key) {
-                return umr_wqe(key, 64, umr_rows(2, {{
-                        (uintptr_t)bench.dst->addr + strict_mem::size - 63,
-                        32, 0, bench.dst->mr->lkey}}));
+                return umr_wqe(key, 64,
+                               umr_rows(2, {{(uintptr_t)bench.dst->addr +
+                                                 strict_mem::size - 63,
+                                             32, 0, bench.dst->mr->lkey}}));
             })),
         row("use_of_a_layout_over_itself", HCA_CHECK_LKEY_PIECES,
             "lkey, what it leads to", good_send,
-            set_layout([](strict_bench&, uint32_t key) {
+            set_layout([](strict_bench &, uint32_t key) {
                 return umr_wqe(key, 64, umr_list({{0, 64, key}}));
             })),
-        row("read_to_a_layout_that_may_be_read", HCA_CHECK_LKEY_ACCESS,
-            "lkey", good_read, set_layout([](strict_bench &bench,
-                                             uint32_t key) {
-                return umr_wqe(key, 64, list_of(bench),
-                               IBV_ACCESS_REMOTE_READ);
+        row("read_to_a_layout_that_may_be_read", HCA_CHECK_LKEY_ACCESS, "lkey",
+            good_read, set_layout([](strict_bench &bench, uint32_t key) {
+                return umr_wqe(key, 64, list_of(bench), IBV_ACCESS_REMOTE_READ);
             })),
         row("read_to_a_layout_over_what_may_be_read", HCA_CHECK_LKEY_ACCESS,
-            "lkey", good_read, set_layout([](strict_bench &bench,
-                                             uint32_t key) {
+            "lkey", good_read,
+            set_layout([](strict_bench &bench, uint32_t key) {
                 strict_mem &mem = bench.region(bench.dev.pd,
                                                IBV_ACCESS_REMOTE_READ);
 
-                return umr_wqe(key, 64, umr_list({{
-                        (uintptr_t)mem.addr, 64, mem.mr->lkey}}));
+                return umr_wqe(
+                    key, 64,
+                    umr_list({{(uintptr_t)mem.addr, 64, mem.mr->lkey}}));
             })),
     };
 
@@ -462,22 +471,23 @@ std::vector<strict_row> use_rows()
 /* Data in the completion, for a receive whose address is an offset */
 strict_row cqe_row()
 {
-    strict_row to_cqe = row("short_data_for_a_layout_in_the_completion",
-                            HCA_CHECK_CQE_KEY,
-                            "receive lkey of data in the cqe",
-                            [](strict_bench &bench) {
-        bench.post_recv();
-        return bench.send(32);
-    }, [](strict_bench &bench, raw_wqe &wqe) {
-        const uint32_t key = new_key(bench, bench.dev.pd);
-        struct mlx5_err_cqe cqe;
+    strict_row to_cqe = row(
+        "short_data_for_a_layout_in_the_completion", HCA_CHECK_CQE_KEY,
+        "receive lkey of data in the cqe",
+        [](strict_bench &bench) {
+            bench.post_recv();
+            return bench.send(32);
+        },
+        [](strict_bench &bench, raw_wqe &wqe) {
+            const uint32_t key = new_key(bench, bench.dev.pd);
+            struct mlx5_err_cqe cqe;
 
-        bench.post_good(umr_wqe(key, 64, list_of(bench)));
-        bench.post_good(bench.send(32));
-        EXPECT_TRUE(bench.wait(*bench.recv_cq, &cqe));
-        bench.post_recv(NULL, 64, key);
-        bench.finish(wqe);
-    });
+            bench.post_good(umr_wqe(key, 64, list_of(bench)));
+            bench.post_good(bench.send(32));
+            EXPECT_TRUE(bench.wait(*bench.recv_cq, &cqe));
+            bench.post_recv(NULL, 64, key);
+            bench.finish(wqe);
+        });
 
     to_cqe.mode           = "strict";
     to_cqe.options.to_cqe = true;
@@ -493,9 +503,9 @@ std::vector<strict_row> strict_rows_layout()
 {
     std::vector<strict_row> rows = ctrl_rows();
 
-    for (const auto &more : {repeat_rows(), reference_rows(), reserved_rows(),
-                             inval_rows(), use_rows(), least_rows(),
-                             less_rows()}) {
+    for (const auto &more :
+         {repeat_rows(), reference_rows(), reserved_rows(), inval_rows(),
+          use_rows(), least_rows(), less_rows()}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
     rows.push_back(cqe_row());

@@ -15,8 +15,8 @@ constexpr uint8_t REMOTE_OP = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
 const char *const FATAL = "local work queue catastrophic error of receiver";
 const char *const ACCESS_ERR = "local access violation work queue error of "
                                "receiver";
-const char *const INVALID = "invalid request local work queue error of "
-                            "receiver";
+const char *const INVALID    = "invalid request local work queue error of "
+                               "receiver";
 
 raw_wqe good_send(strict_bench &bench)
 {
@@ -39,11 +39,9 @@ raw_wqe good_fetch_add(strict_bench &bench)
     return bench.fetch_add();
 }
 
-void nothing(strict_bench&, raw_wqe&)
-{
-}
+void nothing(strict_bench &, raw_wqe &) {}
 
-std::function<raw_wqe(strict_bench&)> write_bytes(uint32_t length)
+std::function<raw_wqe(strict_bench &)> write_bytes(uint32_t length)
 {
     return [=](strict_bench &bench) {
         raw_wqe wqe = bench.write();
@@ -53,11 +51,10 @@ std::function<raw_wqe(strict_bench&)> write_bytes(uint32_t length)
     };
 }
 
-std::function<void(strict_bench&, raw_wqe&)> set_length(uint32_t length)
+std::function<void(strict_bench &, raw_wqe &)> set_length(uint32_t length)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
-        wqe.set32(wqe.at_data, length);
-    };
+    return
+        [=](strict_bench &, raw_wqe &wqe) { wqe.set32(wqe.at_data, length); };
 }
 
 /* Uses up the receive that `good` posted, and moves the WQE after that. */
@@ -82,7 +79,7 @@ void read_before(strict_bench &bench, raw_wqe &wqe)
     bench.finish(wqe);
 }
 
-void overrun_srq(strict_bench &bench, raw_wqe&)
+void overrun_srq(strict_bench &bench, raw_wqe &)
 {
     bench.rsrq->ring(1000);
 }
@@ -109,6 +106,7 @@ void break_srq(strict_bench &bench, raw_wqe &wqe)
 
 std::vector<strict_row> queue_rows()
 {
+    /* clang-format off */
     return {
         {.name = "more_receives_than_the_ring",
          .check = HCA_CHECK_RQ_OVERRUN, .good = good_send,
@@ -158,34 +156,46 @@ std::vector<strict_row> queue_rows()
          .events = "CQ error of recv cq, "
                    "local work queue catastrophic error of receiver"},
     };
+    /* clang-format on */
 }
 
 strict_row recv_len(const char *name, strict_service service)
 {
-    return {.name = name, .check = HCA_CHECK_RECV_LEN, .service = service,
-            .good = good_send,
-            .spoil = [](strict_bench &bench, raw_wqe &wqe) {
-                (void)bench;
-                wqe.set32(wqe.at_data, 65);
-            },
-            .syndrome = INVAL_REQ, .field = "message length",
-            .outcome = OUTCOME_RECV,
+    return {.name    = name,
+            .check   = HCA_CHECK_RECV_LEN,
+            .service = service,
+            .good    = good_send,
+            .spoil =
+                [](strict_bench &bench, raw_wqe &wqe) {
+                    (void)bench;
+                    wqe.set32(wqe.at_data, 65);
+                },
+            .syndrome      = INVAL_REQ,
+            .field         = "message length",
+            .outcome       = OUTCOME_RECV,
             .recv_syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR};
 }
 
-strict_row qp_access(const char *name, enum hca_check check,
-                     const char *field,
-                     std::function<raw_wqe(strict_bench&)> good,
+strict_row qp_access(const char *name, enum hca_check check, const char *field,
+                     std::function<raw_wqe(strict_bench &)> good,
                      strict_service service, int lacks)
 {
-    return {.name = name, .check = check, .service = service, .good = good,
-            .spoil = nothing, .syndrome = INVAL_REQ, .field = field,
-            .outcome = OUTCOME_REMOTE, .events = INVALID, .fresh = true,
+    return {.name        = name,
+            .check       = check,
+            .service     = service,
+            .good        = good,
+            .spoil       = nothing,
+            .syndrome    = INVAL_REQ,
+            .field       = field,
+            .outcome     = OUTCOME_REMOTE,
+            .events      = INVALID,
+            .fresh       = true,
             .bad_options = {.access = ACCESS_QP_ALL & ~lacks}};
 }
 
 std::vector<strict_row> request_rows()
 {
+    /* clang-format off */
     return {
         recv_len("message_beyond_the_receive", SERVICE_RC),
         recv_len("dc_message_beyond_the_receive", SERVICE_DC),
@@ -293,6 +303,7 @@ std::vector<strict_row> request_rows()
          .outcome = OUTCOME_RECV,
          .recv_syndrome = MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR},
     };
+    /* clang-format on */
 }
 
 } /* namespace */
@@ -313,54 +324,72 @@ std::vector<strict_row> strict_rows_responder()
 std::vector<strict_row> strict_rows_wire()
 {
     std::vector<strict_row> rows = {
-        {.name = "nobody_answers", .check = HCA_CHECK_RETRY_EXC,
-         .service = SERVICE_DC, .good = good_write,
-         .spoil = [](strict_bench&, raw_wqe &wqe) {
-             wqe.flip(wqe.at_av + 9, 0x80); /* number of the DCT */
-         },
+        {.name    = "nobody_answers",
+         .check   = HCA_CHECK_RETRY_EXC,
+         .service = SERVICE_DC,
+         .good    = good_write,
+         .spoil =
+             [](strict_bench &, raw_wqe &wqe) {
+                 wqe.flip(wqe.at_av + 9, 0x80); /* number of the DCT */
+             },
          .syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-         .field = "answer"},
-        {.name = "peer_is_not_ready", .check = HCA_CHECK_RETRY_EXC,
-         .good = good_write,
-         .spoil = [](strict_bench &bench, raw_wqe&) {
-             hca_modify(bench.receiver, {}, IBV_QPS_RESET, 0);
-         },
+         .field    = "answer"},
+        {.name  = "peer_is_not_ready",
+         .check = HCA_CHECK_RETRY_EXC,
+         .good  = good_write,
+         .spoil =
+             [](strict_bench &bench, raw_wqe &) {
+                 hca_modify(bench.receiver, {}, IBV_QPS_RESET, 0);
+             },
+         .syndrome   = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
+         .field      = "answer",
+         .peer_reset = true},
+        {.name     = "dlid_of_nobody",
+         .check    = HCA_CHECK_RETRY_EXC,
+         .service  = SERVICE_DC,
+         .good     = good_write,
+         .spoil    = [](strict_bench &,
+                     raw_wqe &wqe) { wqe.flip(wqe.at_av + 14, 0x40); },
          .syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-         .field = "answer", .peer_reset = true},
-        {.name = "dlid_of_nobody", .check = HCA_CHECK_RETRY_EXC,
-         .service = SERVICE_DC, .good = good_write,
-         .spoil = [](strict_bench&, raw_wqe &wqe) {
-             wqe.flip(wqe.at_av + 14, 0x40);
-         },
-         .syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-         .field = "answer"},
-        {.name = "no_receive", .check = HCA_CHECK_RNR_EXC,
-         .good = good_send, .spoil = use_recv,
+         .field    = "answer"},
+        {.name     = "no_receive",
+         .check    = HCA_CHECK_RNR_EXC,
+         .good     = good_send,
+         .spoil    = use_recv,
          .syndrome = MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR,
-         .field = "receive wqe"},
-        {.name = "dc_no_receive", .check = HCA_CHECK_RNR_EXC,
-         .service = SERVICE_DC, .good = good_send, .spoil = use_recv,
+         .field    = "receive wqe"},
+        {.name     = "dc_no_receive",
+         .check    = HCA_CHECK_RNR_EXC,
+         .service  = SERVICE_DC,
+         .good     = good_send,
+         .spoil    = use_recv,
          .syndrome = MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR,
-         .field = "receive wqe"},
-        {.name = "ud_no_receive", .check = HCA_CHECK_NO_RECV,
-         .service = SERVICE_UD, .good = good_send, .spoil = use_recv,
+         .field    = "receive wqe"},
+        {.name    = "ud_no_receive",
+         .check   = HCA_CHECK_NO_RECV,
+         .service = SERVICE_UD,
+         .good    = good_send,
+         .spoil   = use_recv,
          .outcome = OUTCOME_DROP},
-        {.name = "send_cq_is_full", .check = HCA_CHECK_CQ,
-         .good = good_write,
-         .spoil = [](strict_bench &bench, raw_wqe &wqe) {
-             for (unsigned i = 0; i < bench.send_cq->capacity(); i++) {
+        {.name  = "send_cq_is_full",
+         .check = HCA_CHECK_CQ,
+         .good  = good_write,
+         .spoil =
+             [](strict_bench &bench, raw_wqe &wqe) {
+                 for (unsigned i = 0; i < bench.send_cq->capacity(); i++) {
+                     bench.finish(wqe);
+                     bench.post(wqe);
+                 }
                  bench.finish(wqe);
-                 bench.post(wqe);
-             }
-             bench.finish(wqe);
-         },
-         .field = "overrun", .outcome = OUTCOME_EVENT,
-         .events = OVERRUN_OF_ALL},
+             },
+         .field   = "overrun",
+         .outcome = OUTCOME_EVENT,
+         .events  = OVERRUN_OF_ALL},
     };
     const struct {
-        const char     *mode;
+        const char *mode;
         enum hca_check check;
-        uint8_t        syndrome;
+        uint8_t syndrome;
     } naks[] = {
         {"nak_inval", HCA_CHECK_REMOTE_INVAL, INVAL_REQ},
         {"nak_access", HCA_CHECK_REMOTE_ACCESS, ACCESS},
@@ -369,9 +398,12 @@ std::vector<strict_row> strict_rows_wire()
 
     /* the mode's fault occurs at the second message */
     for (const auto &nak : naks) {
-        rows.push_back({.name = "answered_by_the_wire", .check = nak.check,
-                        .mode = nak.mode, .good = good_write,
-                        .spoil = nothing, .syndrome = nak.syndrome});
+        rows.push_back({.name     = "answered_by_the_wire",
+                        .check    = nak.check,
+                        .mode     = nak.mode,
+                        .good     = good_write,
+                        .spoil    = nothing,
+                        .syndrome = nak.syndrome});
     }
     return rows;
 }

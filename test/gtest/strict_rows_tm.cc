@@ -16,9 +16,9 @@ constexpr uint8_t INVAL_REQ = MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR;
 /* struct mlx5_wqe_tm_seg, after ctrl */
 constexpr unsigned TM_OPCODE = 16, TM_FLAGS = 17, TM_INDEX = 18, TM_RSVD0 = 20,
                    TM_SW_CNT = 22, TM_RSVD1 = 24;
-constexpr uint8_t  TM_NOP = 0x00, TM_APPEND = 0x10, TM_REMOVE = 0x20;
+constexpr uint8_t TM_NOP = 0x00, TM_APPEND = 0x10, TM_REMOVE = 0x20;
 
-using spoil_fn = std::function<void(strict_bench&, raw_wqe&)>;
+using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
 
 raw_wqe tm_op(uint8_t opcode, uint16_t index)
 {
@@ -34,8 +34,8 @@ raw_wqe tm_op(uint8_t opcode, uint16_t index)
 
 raw_wqe append(strict_bench &bench, uint16_t next)
 {
-    return tm_op(TM_APPEND, next).data(bench.dst->addr, 64,
-                                       bench.dst->mr->lkey);
+    return tm_op(TM_APPEND, next)
+        .data(bench.dst->addr, 64, bench.dst->mr->lkey);
 }
 
 /* Appends entry 0, then 1 and so on; each uses a block of the ring. */
@@ -44,21 +44,21 @@ raw_wqe good_append(strict_bench &bench)
     return append(bench, bench.sq->pi + 1);
 }
 
-raw_wqe good_remove(strict_bench&)
+raw_wqe good_remove(strict_bench &)
 {
     return tm_op(TM_REMOVE, 3);
 }
 
-raw_wqe good_sync(strict_bench&)
+raw_wqe good_sync(strict_bench &)
 {
     return tm_op(TM_NOP, 0);
 }
 
 /* A message of `length` bytes with its header; a buffer waits for the tag 5. */
-std::function<raw_wqe(strict_bench&)> message(uint8_t opcode, uint32_t length)
+std::function<raw_wqe(strict_bench &)> message(uint8_t opcode, uint32_t length)
 {
     return [=](strict_bench &bench) {
-        struct ibv_tmh *tmh = (struct ibv_tmh*)bench.src->addr;
+        struct ibv_tmh *tmh = (struct ibv_tmh *)bench.src->addr;
 
         *tmh        = {};
         tmh->opcode = opcode;
@@ -70,27 +70,33 @@ std::function<raw_wqe(strict_bench&)> message(uint8_t opcode, uint32_t length)
 
 spoil_fn set_byte(unsigned offset, uint8_t value)
 {
-    return [=](strict_bench&, raw_wqe &wqe) { wqe.bytes[offset] = value; };
+    return [=](strict_bench &, raw_wqe &wqe) { wqe.bytes[offset] = value; };
 }
 
 spoil_fn set_index(uint16_t index)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.bytes[TM_INDEX]     = index >> 8;
         wqe.bytes[TM_INDEX + 1] = index;
     };
 }
 
 strict_row op_row(const char *name, enum hca_check check, const char *field,
-                  std::function<raw_wqe(strict_bench&)> good, spoil_fn spoil)
+                  std::function<raw_wqe(strict_bench &)> good, spoil_fn spoil)
 {
-    return {.name = name, .check = check, .service = SERVICE_TM, .good = good,
-            .spoil = spoil, .syndrome = QP_OP, .field = field,
-            .events = "last WQE reached of sender"};
+    return {.name     = name,
+            .check    = check,
+            .service  = SERVICE_TM,
+            .good     = good,
+            .spoil    = spoil,
+            .syndrome = QP_OP,
+            .field    = field,
+            .events   = "last WQE reached of sender"};
 }
 
 std::vector<strict_row> op_rows()
 {
+    /* clang-format off */
     return {
         {.name = "tm_of_a_qp_without_it", .check = HCA_CHECK_TM_SRQ,
          .good = [](strict_bench&) { return raw_wqe(MLX5_OPCODE_NOP); },
@@ -122,25 +128,26 @@ std::vector<strict_row> op_rows()
         op_row("tm_next_is_in_the_list", HCA_CHECK_TM_FULL, "tm index",
                good_append, set_index(0)),
     };
+    /* clang-format on */
 }
 
 /* A device whose list accepts no indirect key */
 strict_row indirect_row()
 {
-    strict_row row = op_row("tm_append_of_an_indirect_key", HCA_CHECK_TM_KEY,
-                            "tm data segment lkey", good_append,
-                            [](strict_bench &bench, raw_wqe &wqe) {
-        const uint64_t start = (uintptr_t)bench.dst->addr;
-        auto key = std::make_shared<devx_mkey>(
-                bench.dev.ctx, devx_mkey_in(bench.dev.pd, start,
-                                            strict_mem::size,
-                                            {{start, strict_mem::size,
-                                              bench.dst->mr->lkey}}));
+    strict_row row = op_row(
+        "tm_append_of_an_indirect_key", HCA_CHECK_TM_KEY,
+        "tm data segment lkey", good_append,
+        [](strict_bench &bench, raw_wqe &wqe) {
+            const uint64_t start = (uintptr_t)bench.dst->addr;
+            auto key             = std::make_shared<devx_mkey>(
+                bench.dev.ctx,
+                devx_mkey_in(bench.dev.pd, start, strict_mem::size,
+                                         {{start, strict_mem::size, bench.dst->mr->lkey}}));
 
-        HCA_CHECK_CALL(key->obj != NULL);
-        bench.kept.push_back(key);
-        wqe.set32(wqe.at_data + 4, key->key);
-    });
+            HCA_CHECK_CALL(key->obj != NULL);
+            bench.kept.push_back(key);
+            wqe.set32(wqe.at_data + 4, key->key);
+        });
 
     row.mode     = "less";
     row.syndrome = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
@@ -165,15 +172,17 @@ std::vector<strict_row> reserved_rows()
 std::vector<strict_row> header_rows()
 {
     strict_row row = {
-        .name = "tmh_of_15_bytes", .check = HCA_CHECK_TMH_LEN,
-        .service = SERVICE_TM, .good = message(IBV_TMH_EAGER, 64),
-        .spoil = [](strict_bench&, raw_wqe &wqe) {
-            wqe.set32(wqe.at_data, 15);
-        },
-        .syndrome = INVAL_REQ, .field = "message length",
-        .outcome = OUTCOME_REMOTE,
-        .events = "invalid request local work queue error of receiver, "
-                  "last WQE reached of receiver, last WQE reached of sender"};
+        .name     = "tmh_of_15_bytes",
+        .check    = HCA_CHECK_TMH_LEN,
+        .service  = SERVICE_TM,
+        .good     = message(IBV_TMH_EAGER, 64),
+        .spoil    = [](strict_bench &,
+                    raw_wqe &wqe) { wqe.set32(wqe.at_data, 15); },
+        .syndrome = INVAL_REQ,
+        .field    = "message length",
+        .outcome  = OUTCOME_REMOTE,
+        .events   = "invalid request local work queue error of receiver, "
+                    "last WQE reached of receiver, last WQE reached of sender"};
     std::vector<strict_row> rows = {row};
 
     row.name = "tmh_of_a_fin_of_15_bytes";
@@ -182,7 +191,7 @@ std::vector<strict_row> header_rows()
 
     row.name  = "tmh_of_no_bytes";
     row.good  = message(IBV_TMH_NO_TAG, 64);
-    row.spoil = [](strict_bench&, raw_wqe &wqe) {
+    row.spoil = [](strict_bench &, raw_wqe &wqe) {
         wqe.bytes.resize(16);
         wqe.set_ds(1);
     };
@@ -192,9 +201,7 @@ std::vector<strict_row> header_rows()
     row.check = HCA_CHECK_TMH_OPCODE;
     row.field = "tmh opcode";
     row.good  = message(IBV_TMH_NO_TAG, 64);
-    row.spoil = [](strict_bench &bench, raw_wqe&) {
-        bench.src->addr[0] = 4;
-    };
+    row.spoil = [](strict_bench &bench, raw_wqe &) { bench.src->addr[0] = 4; };
     rows.push_back(row);
 
     row.check = HCA_CHECK_TMH_RNDV;
@@ -232,8 +239,8 @@ std::vector<strict_row> strict_rows_tm()
 {
     std::vector<strict_row> rows;
 
-    for (const auto &more : {op_rows(), reserved_rows(), header_rows(),
-                             {indirect_row()}}) {
+    for (const auto &more :
+         {op_rows(), reserved_rows(), header_rows(), {indirect_row()}}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;

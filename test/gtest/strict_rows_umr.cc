@@ -13,11 +13,10 @@ constexpr uint8_t PROT = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 /* struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg, _umr_klm_seg */
 constexpr unsigned UMR_FLAGS = 0, UMR_OCTOWORDS = 4, UMR_OFFSET = 6,
                    UMR_MASK = 8, UMR_RESERVED = 16;
-constexpr unsigned MKEY_FREE = 0, MKEY_ACCESS = 2, MKEY_QPN = 4,
-                   MKEY_LEN = 24;
+constexpr unsigned MKEY_FREE = 0, MKEY_ACCESS = 2, MKEY_QPN = 4, MKEY_LEN = 24;
 constexpr unsigned KLM_BYTES = 0, KLM_KEY = 4, KLM_ADDR = 8;
 
-using spoil_fn = std::function<void(strict_bench&, raw_wqe&)>;
+using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
 
 raw_wqe good_bind(strict_bench &bench)
 {
@@ -41,26 +40,26 @@ raw_wqe good_local_inval(strict_bench &bench)
 }
 
 /* Replaces the key in the ctrl segment. */
-spoil_fn umr_key(std::function<uint32_t(strict_bench&)> key)
+spoil_fn umr_key(std::function<uint32_t(strict_bench &)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) { wqe.imm(key(bench)); };
 }
 
 spoil_fn flip_umr(unsigned offset, uint8_t bits)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.flip(wqe.at_umr + offset, bits);
     };
 }
 
 spoil_fn set_umr_octowords(uint16_t count)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.set32(wqe.at_umr + UMR_OCTOWORDS, count << 16);
     };
 }
 
-spoil_fn klm_key(std::function<uint32_t(strict_bench&)> key)
+spoil_fn klm_key(std::function<uint32_t(strict_bench &)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
         wqe.set32(wqe.at_klm + KLM_KEY, key(bench));
@@ -68,14 +67,19 @@ spoil_fn klm_key(std::function<uint32_t(strict_bench&)> key)
 }
 
 strict_row row(const char *name, enum hca_check check, const char *field,
-               std::function<raw_wqe(strict_bench&)> good, spoil_fn spoil)
+               std::function<raw_wqe(strict_bench &)> good, spoil_fn spoil)
 {
-    return {.name = name, .check = check, .good = good, .spoil = spoil,
-            .syndrome = BIND, .field = field};
+    return {.name     = name,
+            .check    = check,
+            .good     = good,
+            .spoil    = spoil,
+            .syndrome = BIND,
+            .field    = field};
 }
 
 std::vector<strict_row> ctrl_rows()
 {
+    /* clang-format off */
     return {
         row("umr_flag_of_bit_6", HCA_CHECK_UMR_FLAGS, "umr flags", good_bind,
             flip_umr(UMR_FLAGS, 0x40)),
@@ -108,12 +112,14 @@ std::vector<strict_row> ctrl_rows()
         row("umr_behind_the_mask", HCA_CHECK_UMR_RSVD, "umr reserved field",
             good_bind, flip_umr(UMR_RESERVED + 31, 1)),
     };
+    /* clang-format on */
 }
 
 std::vector<strict_row> key_rows()
 {
     const char *field = "umr key (ctrl imm)";
 
+    /* clang-format off */
     return {
         row("umr_of_no_key", HCA_CHECK_UMR_KEY, field, good_bind,
             umr_key([](strict_bench &bench) {
@@ -156,11 +162,13 @@ std::vector<strict_row> key_rows()
                          MLX5_WQE_MKEY_CONTEXT_FREE);
             }),
     };
+    /* clang-format on */
 }
 
 /* Regions of a bind */
 std::vector<strict_row> region_rows()
 {
+    /* clang-format off */
     return {
         row("bind_to_what_may_not_be_bound", HCA_CHECK_UMR_ACCESS,
             "umr access", good_bind, [](strict_bench &bench, raw_wqe &wqe) {
@@ -213,30 +221,32 @@ std::vector<strict_row> region_rows()
                           strict_mem::size - 4095);
             }),
     };
+    /* clang-format on */
 }
 
 std::vector<strict_row> inval_rows()
 {
     std::vector<strict_row> rows;
     const struct {
-        const char                             *name;
-        std::function<uint32_t(strict_bench&)> key;
+        const char *name;
+        std::function<uint32_t(strict_bench &)> key;
     } keys[] = {
-        {"invalidation_of_no_key", [](strict_bench &bench) {
-            return bench.dst->mr->lkey ^ 0x00800000;
-        }},
-        {"invalidation_of_a_region", [](strict_bench &bench) {
-            return bench.dst->mr->lkey;
-        }},
-        {"invalidation_of_an_unbound_window", [](strict_bench &bench) {
-            return bench.window(bench.dev.pd, IBV_MW_TYPE_2)->rkey;
-        }},
-        {"invalidation_of_a_window_of_type_1", [](strict_bench &bench) {
-            return bench.window(bench.dev.pd, IBV_MW_TYPE_1)->rkey;
-        }},
-        {"invalidation_of_another_pd", [](strict_bench &bench) {
-            return bench.window(bench.other_pd, IBV_MW_TYPE_2)->rkey;
-        }},
+        {"invalidation_of_no_key",
+         [](strict_bench &bench) { return bench.dst->mr->lkey ^ 0x00800000; }},
+        {"invalidation_of_a_region",
+         [](strict_bench &bench) { return bench.dst->mr->lkey; }},
+        {"invalidation_of_an_unbound_window",
+         [](strict_bench &bench) {
+             return bench.window(bench.dev.pd, IBV_MW_TYPE_2)->rkey;
+         }},
+        {"invalidation_of_a_window_of_type_1",
+         [](strict_bench &bench) {
+             return bench.window(bench.dev.pd, IBV_MW_TYPE_1)->rkey;
+         }},
+        {"invalidation_of_another_pd",
+         [](strict_bench &bench) {
+             return bench.window(bench.other_pd, IBV_MW_TYPE_2)->rkey;
+         }},
     };
 
     for (const auto &key : keys) {

@@ -53,7 +53,7 @@ raw_wqe good_masked_fadd32(strict_bench &bench)
 {
     struct {
         __be32 add, boundary, reserved[2];
-    } seg = {htobe32(1), 0, {}};
+    } seg       = {htobe32(1), 0, {}};
     raw_wqe wqe = bench.wqe(MLX5_OPCODE_ATOMIC_MASKED_FA, 0x08);
 
     wqe.raddr(bench.dst->addr, bench.dst->mr->rkey);
@@ -76,32 +76,33 @@ raw_wqe good_bind(strict_bench &bench)
 }
 
 /* Flips bits of one byte of the ctrl segment. */
-std::function<void(strict_bench&, raw_wqe&)> flip(unsigned offset,
-                                                  uint8_t bits)
+std::function<void(strict_bench &, raw_wqe &)> flip(unsigned offset,
+                                                    uint8_t bits)
 {
-    return [=](strict_bench&, raw_wqe &wqe) { wqe.flip(offset, bits); };
+    return [=](strict_bench &, raw_wqe &wqe) { wqe.flip(offset, bits); };
 }
 
-std::function<void(strict_bench&, raw_wqe&)> set_ds(unsigned ds)
+std::function<void(strict_bench &, raw_wqe &)> set_ds(unsigned ds)
 {
-    return [=](strict_bench&, raw_wqe &wqe) { wqe.set_ds(ds); };
+    return [=](strict_bench &, raw_wqe &wqe) { wqe.set_ds(ds); };
 }
 
-std::function<void(strict_bench&, raw_wqe&)> set_opcode(uint8_t opcode)
+std::function<void(strict_bench &, raw_wqe &)> set_opcode(uint8_t opcode)
 {
-    return [=](strict_bench&, raw_wqe &wqe) { wqe.bytes[3] = opcode; };
+    return [=](strict_bench &, raw_wqe &wqe) { wqe.bytes[3] = opcode; };
 }
 
-std::function<void(strict_bench&, raw_wqe&)> flip_av(unsigned offset,
-                                                     uint8_t bits)
+std::function<void(strict_bench &, raw_wqe &)> flip_av(unsigned offset,
+                                                       uint8_t bits)
 {
-    return [=](strict_bench&, raw_wqe &wqe) {
+    return [=](strict_bench &, raw_wqe &wqe) {
         wqe.flip(wqe.at_av + offset, bits);
     };
 }
 
 std::vector<strict_row> ctrl_rows()
 {
+    /* clang-format off */
     return {
         {.name = "more_blocks_than_the_ring", .check = HCA_CHECK_SQ_OVERRUN,
          .good = good_write,
@@ -168,10 +169,12 @@ std::vector<strict_row> ctrl_rows()
          .spoil = flip(9, 0x01), .syndrome = QP_OP,
          .field = "ctrl stream id"},
     };
+    /* clang-format on */
 }
 
 std::vector<strict_row> opcode_rows()
 {
+    /* clang-format off */
     return {
         {.name = "unknown_opcode", .check = HCA_CHECK_OPCODE,
          .good = good_write, .spoil = set_opcode(0x7e), .syndrome = QP_OP,
@@ -219,10 +222,12 @@ std::vector<strict_row> opcode_rows()
          .spoil = set_ds(7), .syndrome = QP_OP, .field = "ctrl ds",
          .num_bb = 2},
     };
+    /* clang-format on */
 }
 
 std::vector<strict_row> address_rows()
 {
+    /* clang-format off */
     return {
         {.name = "xrc_srqn_of_32_bits", .check = HCA_CHECK_XRC_SRQN,
          .service = SERVICE_XRC, .good = good_send,
@@ -283,10 +288,12 @@ std::vector<strict_row> address_rows()
          },
          .syndrome = QP_OP, .field = "masked fetch-add reserved field"},
     };
+    /* clang-format on */
 }
 
 std::vector<strict_row> data_rows()
 {
+    /* clang-format off */
     return {
         {.name = "inline_length_of_11_bits", .check = HCA_CHECK_INLINE_RSVD,
          .good = good_inline,
@@ -359,6 +366,7 @@ std::vector<strict_row> data_rows()
          },
          .syndrome = LENGTH, .field = "message length"},
     };
+    /* clang-format on */
 }
 
 } /* namespace */

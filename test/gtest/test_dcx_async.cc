@@ -61,9 +61,10 @@ public:
     }
 
 private:
-    static ucs_log_func_rc_t
-    note(const char *file, unsigned, const char*, ucs_log_level_t level,
-         const ucs_log_component_config_t*, const char *message, va_list args)
+    static ucs_log_func_rc_t note(const char *file, unsigned, const char *,
+                                  ucs_log_level_t level,
+                                  const ucs_log_component_config_t *,
+                                  const char *message, va_list args)
     {
         static const char letters[] = "FEWD";
         char line[1024];
@@ -82,10 +83,10 @@ private:
 
     static all_log *current;
 
-    std::mutex               m_mutex;
-    std::condition_variable  m_more;
+    std::mutex m_mutex;
+    std::condition_variable m_more;
     std::vector<std::string> m_lines;
-    size_t                   m_taken = 0;
+    size_t m_taken = 0;
 };
 
 all_log *all_log::current;
@@ -93,8 +94,7 @@ all_log *all_log::current;
 /* Writes an event to the file as the device does. */
 void raise_event(int fd, enum ibv_event_type type, uint64_t element)
 {
-    const std::string path               = "/proc/self/fd/" +
-                                           std::to_string(fd);
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
     struct ib_uverbs_async_event_desc ev = {};
     int end                              = open(path.c_str(), O_WRONLY);
 
@@ -116,10 +116,7 @@ protected:
         m_rkey = bundle;
     }
 
-    ~dcx_async()
-    {
-        uct_rkey_release(m_dcx.component(), &m_rkey);
-    }
+    ~dcx_async() { uct_rkey_release(m_dcx.component(), &m_rkey); }
 
     ucs_status_t put()
     {
@@ -129,35 +126,28 @@ protected:
                                 (uintptr_t)m_dcx.mem.data(), m_rkey.rkey);
     }
 
-    struct ibv_qp *dci()
-    {
-        return dcx_peek_dci(m_dcx.iface);
-    }
+    struct ibv_qp *dci() { return dcx_peek_dci(m_dcx.iface); }
 
-    struct ibv_qp *dct()
-    {
-        return dcx_peek_dct(m_dcx.iface);
-    }
+    struct ibv_qp *dct() { return dcx_peek_dct(m_dcx.iface); }
 
     void expect_line(const std::string &pattern)
     {
         std::string line = m_log.next();
 
         EXPECT_TRUE(std::regex_search(line, std::regex("^" + pattern)))
-                << line << " is not " << pattern;
+            << line << " is not " << pattern;
     }
 
-    all_log              m_log;
-    dcx_loop             m_dcx;
+    all_log m_log;
+    dcx_loop m_dcx;
     std::vector<uint8_t> m_packed;
-    uct_rkey_bundle_t    m_rkey;
+    uct_rkey_bundle_t m_rkey;
 };
 
 /* --- raised by the device ------------------------------------------------- */
 
 class dcx_async_port : public dcx_async,
-                       public testing::WithParamInterface<int> {
-};
+                       public testing::WithParamInterface<int> {};
 
 /* The port goes down at the second put, which is repeated until it is up again,
  * at the fourth message. */
@@ -177,8 +167,7 @@ TEST_P(dcx_async_port, goes_down_and_comes_up)
 INSTANTIATE_TEST_SUITE_P(port, dcx_async_port, testing::Values(0));
 
 class dcx_async_queues : public dcx_async,
-                         public testing::WithParamInterface<int> {
-};
+                         public testing::WithParamInterface<int> {};
 
 TEST_P(dcx_async_queues, completion_queue_overruns)
 {
@@ -192,8 +181,8 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     cq.dbrec[0] = htobe32(-cq.cqe_cnt & 0xffffff);
     ASSERT_EQ(UCS_OK, put());
     char name[64];
-    snprintf(name, sizeof(name), "E mlx5_0: completion queue 0x%x, of sends: ",
-             cq.cqn);
+    snprintf(name, sizeof(name),
+             "E mlx5_0: completion queue 0x%x, of sends: ", cq.cqn);
     expect_line(std::string(name) + "it overran, .* nothing of it completes");
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
     expect_line(std::string(name) + "the device cannot go on with it");
@@ -209,8 +198,8 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
     obj.srq.in  = dct()->srq;
     obj.srq.out = &srq;
     ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ));
-    before     = *srq.dbrec;
-    *srq.dbrec = htobe32((be32toh(before) + 0x8000) & 0xffff);
+    before                = *srq.dbrec;
+    *srq.dbrec            = htobe32((be32toh(before) + 0x8000) & 0xffff);
     m_dcx.survives_errors = true;
     ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, 1, NULL, 0));
     expect_line("E mlx5_0: the queue of receive buffers: .*receives no more");
@@ -240,8 +229,8 @@ TEST_P(dcx_async_queues, send_queue_is_fatal)
     obj.qp.in  = dci();
     obj.qp.out = &qp;
     ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
-    qp.dbrec[MLX5_SND_DBR]         = htobe32(0x7fff);
-    *(volatile uint64_t*)qp.bf.reg = 0;
+    qp.dbrec[MLX5_SND_DBR]          = htobe32(0x7fff);
+    *(volatile uint64_t *)qp.bf.reg = 0;
     char name[64];
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
     expect_line(std::string(name) + "the device cannot go on with it");
@@ -255,11 +244,12 @@ TEST_P(dcx_async_queues, every_kind)
     const uint64_t queue = (uintptr_t)dci();
     struct {
         enum ibv_event_type type;
-        uint64_t            element;
-        const char          *line;
+        uint64_t element;
+        const char *line;
     } cases[] = {
-        {IBV_EVENT_DEVICE_FATAL, 0, "E mlx5_0: the device failed, or was taken "
-                                    "away: .*restart the program"},
+        {IBV_EVENT_DEVICE_FATAL, 0,
+         "E mlx5_0: the device failed, or was taken "
+         "away: .*restart the program"},
         {IBV_EVENT_PORT_ERR, 1, "W mlx5_0:1: the port is down"},
         {IBV_EVENT_PORT_ACTIVE, 1, "W mlx5_0:1: the port is up again"},
         {IBV_EVENT_LID_CHANGE, 1, "W mlx5_0:1: the LID"},
@@ -303,8 +293,7 @@ INSTANTIATE_TEST_SUITE_P(queues, dcx_async_queues, testing::Values(0));
 /* --- the file ------------------------------------------------------------- */
 
 class dcx_async_off : public dcx_async,
-                      public testing::WithParamInterface<int> {
-};
+                      public testing::WithParamInterface<int> {};
 
 TEST_P(dcx_async_off, nobody_reads)
 {
@@ -323,8 +312,8 @@ INSTANTIATE_TEST_SUITE_P(off, dcx_async_off, testing::Values(0));
 
 class dcx_async_file : public testing::TestWithParam<int> {
 protected:
-    hca_device      m_dev;
-    all_log         m_log;
+    hca_device m_dev;
+    all_log m_log;
     uct_dcx_async_t m_async = {};
 };
 
@@ -407,11 +396,14 @@ INSTANTIATE_TEST_SUITE_P(file, dcx_async_file, testing::Values(0));
 int main(int argc, char **argv)
 {
     setenv("UCX_LOG_LEVEL", "diag", 1);
-    return hca_test_main(argc, argv, {
-        {"port", {{"SOFTHCA_FAULT", "port_down:op=write:nth=2:count=2"},
-                  {"UCX_DCX_TIMEOUT", "1ms"}}},
-        {"queues", {}},
-        {"off", {{"UCX_DCX_ASYNC_EVENTS", "n"}}},
-        {"file", {}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"port",
+             {{"SOFTHCA_FAULT", "port_down:op=write:nth=2:count=2"},
+              {"UCX_DCX_TIMEOUT", "1ms"}}},
+            {"queues", {}},
+            {"off", {{"UCX_DCX_ASYNC_EVENTS", "n"}}},
+            {"file", {}},
+        });
 }

@@ -19,14 +19,14 @@ namespace {
 enum target { LIVE_A, LIVE_B, SELF, DEAD, NUM_TARGETS };
 
 struct chaos_ep {
-    uct_ep_h    ep;
-    uint32_t    id;
+    uct_ep_h ep;
+    uint32_t id;
     enum target target;
-    uint32_t    sent      = 0;
-    uint32_t    received  = 0;
-    unsigned    pending   = 0;
-    bool        is_gone   = false;
-    bool        has_erred = false; /* an error is allowed */
+    uint32_t sent     = 0;
+    uint32_t received = 0;
+    unsigned pending  = 0;
+    bool is_gone      = false;
+    bool has_erred    = false; /* an error is allowed */
 };
 
 class dcx_chaos;
@@ -35,24 +35,24 @@ struct chaos_op {
     enum kind { MESSAGE, PUT, GET, FETCH, FLUSH };
 
     uct_completion_t comp = {};
-    dcx_chaos        *chaos;
-    chaos_ep         *ep;
-    enum kind        kind;
-    bool             is_wrong = false;
-    bool             started  = false;
-    unsigned         count    = 0;
-    uint64_t         value    = 0;
+    dcx_chaos *chaos;
+    chaos_ep *ep;
+    enum kind kind;
+    bool is_wrong  = false;
+    bool started   = false;
+    unsigned count = 0;
+    uint64_t value = 0;
 };
 
 struct chaos_request {
     uct_pending_req_t req;
-    chaos_ep          *ep;
-    uint64_t          header;
-    unsigned          ended;
+    chaos_ep *ep;
+    uint64_t header;
+    unsigned ended;
 };
 
-class dcx_chaos :
-    public testing::TestWithParam<std::tuple<const char*, unsigned>> {
+class dcx_chaos
+    : public testing::TestWithParam<std::tuple<const char *, unsigned>> {
 protected:
     dcx_chaos() : m_random(std::get<1>(GetParam()))
     {
@@ -60,8 +60,8 @@ protected:
         m_dcx.reset(new dcx_loop);
         m_dcx->survives_errors = true;
         for (dcx_loop *loop : {&m_live_a.loop, &m_live_b.loop, &*m_dcx}) {
-            UCT_CALL(uct_iface_set_am_handler(loop->iface, 6, receive, this,
-                                              0));
+            UCT_CALL(
+                uct_iface_set_am_handler(loop->iface, 6, receive, this, 0));
             memset(loop->mem.data(), 0, sizeof(uint64_t));
         }
     }
@@ -78,15 +78,13 @@ protected:
     }
 
     /* Returns a random number below `count`. */
-    unsigned draw(unsigned count)
-    {
-        return m_random() % count;
-    }
+    unsigned draw(unsigned count) { return m_random() % count; }
 
     dcx_loop &loop(const chaos_ep *ep)
     {
         return (ep->target == LIVE_B) ? m_live_b.loop :
-               (ep->target == SELF)   ? *m_dcx : m_live_a.loop;
+               (ep->target == SELF)   ? *m_dcx :
+                                        m_live_a.loop;
     }
 
     /* --- endpoints -------------------------------------------------------- */
@@ -115,7 +113,7 @@ protected:
 
     chaos_ep *pick_ep()
     {
-        std::vector<chaos_ep*> eps;
+        std::vector<chaos_ep *> eps;
 
         for (auto &ep : m_eps) {
             if (!ep.is_gone) {
@@ -164,7 +162,7 @@ protected:
 
     static void ended(uct_completion_t *comp)
     {
-        chaos_op *op = (chaos_op*)comp; /* its first member */
+        chaos_op *op = (chaos_op *)comp; /* its first member */
 
         op->count++;
         comp->count = 1; /* another end is an error of this test, and must not
@@ -199,9 +197,8 @@ protected:
             return (length < 0) ? (ucs_status_t)length : UCS_OK;
         default:
             op = make_op(ep, chaos_op::MESSAGE);
-            return start(op, uct_ep_am_zcopy(ep->ep, 6, &header,
-                                             sizeof(header), &iov, 1, 0,
-                                             &op->comp));
+            return start(op, uct_ep_am_zcopy(ep->ep, 6, &header, sizeof(header),
+                                             &iov, 1, 0, &op->comp));
         }
     }
 
@@ -232,9 +229,9 @@ protected:
 
     static ucs_status_t send_pending(uct_pending_req_t *tl_req)
     {
-        chaos_request *req  = (chaos_request*)tl_req; /* its first member */
-        ucs_status_t status = uct_ep_am_short(req->ep->ep, 6, req->header,
-                                              NULL, 0);
+        chaos_request *req  = (chaos_request *)tl_req; /* its first member */
+        ucs_status_t status = uct_ep_am_short(req->ep->ep, 6, req->header, NULL,
+                                              0);
 
         if (status == UCS_ERR_NO_RESOURCE) {
             return status;
@@ -243,18 +240,17 @@ protected:
         return UCS_OK;
     }
 
-    static void purged(uct_pending_req_t *tl_req, void*)
+    static void purged(uct_pending_req_t *tl_req, void *)
     {
-        chaos_request *req = (chaos_request*)tl_req;
+        chaos_request *req = (chaos_request *)tl_req;
 
         req->ended++;
         req->ep->pending--;
     }
 
-    static ucs_status_t
-    receive(void *arg, void *data, size_t length, unsigned)
+    static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
     {
-        dcx_chaos *self = (dcx_chaos*)arg;
+        dcx_chaos *self = (dcx_chaos *)arg;
         uint64_t header;
 
         EXPECT_LE(sizeof(header), length);
@@ -292,12 +288,12 @@ protected:
         uct_iov_t iov  = {m_dcx->mem.data() + 4096, 64, m_dcx->memh, 0, 1};
         chaos_op *op   = make_op(ep, chaos_op::PUT);
 
-        op->is_wrong   = (draw(60) == 0);
+        op->is_wrong = (draw(60) == 0);
         ep->has_erred |= op->is_wrong;
-        start(op, uct_ep_put_zcopy(ep->ep, &iov, 1,
-                                   (uintptr_t)peer.mem.data() + 8192,
-                                   dcx_peek_rkey(peer.memh) ^
-                                   (op->is_wrong ? ~0xffu : 0), &op->comp));
+        start(op, uct_ep_put_zcopy(
+                      ep->ep, &iov, 1, (uintptr_t)peer.mem.data() + 8192,
+                      dcx_peek_rkey(peer.memh) ^ (op->is_wrong ? ~0xffu : 0),
+                      &op->comp));
     }
 
     void get(chaos_ep *ep)
@@ -305,10 +301,10 @@ protected:
         dcx_loop &peer = loop(ep);
         chaos_op *op   = make_op(ep, chaos_op::GET);
 
-        start(op, uct_ep_get_bcopy(ep->ep, unpack, &op->value,
-                                   sizeof(op->value),
-                                   (uintptr_t)peer.mem.data(),
-                                   dcx_peek_rkey(peer.memh), &op->comp));
+        start(op,
+              uct_ep_get_bcopy(ep->ep, unpack, &op->value, sizeof(op->value),
+                               (uintptr_t)peer.mem.data(),
+                               dcx_peek_rkey(peer.memh), &op->comp));
     }
 
     void fetch(chaos_ep *ep)
@@ -317,8 +313,7 @@ protected:
         chaos_op *op   = make_op(ep, chaos_op::FETCH);
 
         start(op, uct_ep_atomic64_fetch(ep->ep, UCT_ATOMIC_OP_ADD, 1,
-                                        &op->value,
-                                        (uintptr_t)peer.mem.data(),
+                                        &op->value, (uintptr_t)peer.mem.data(),
                                         dcx_peek_rkey(peer.memh), &op->comp));
     }
 
@@ -429,8 +424,8 @@ protected:
     void check_ops()
     {
         for (const auto &op : m_ops) {
-            SCOPED_TRACE(testing::Message() << "kind " << op.kind << " of ep "
-                                            << op.ep->id);
+            SCOPED_TRACE(testing::Message()
+                         << "kind " << op.kind << " of ep " << op.ep->id);
             ASSERT_EQ(op.started, op.count);
             if (op.started && !op.ep->has_erred && !op.ep->is_gone) {
                 EXPECT_EQ(UCS_OK, op.comp.status);
@@ -499,20 +494,20 @@ protected:
         for (const auto &ep : m_eps) {
             if (!ep.is_gone && !ep.has_erred) {
                 ASSERT_EQ(UCS_OK, uct_ep_flush(ep.ep, 0, NULL))
-                        << "ep " << ep.id;
+                    << "ep " << ep.id;
             }
         }
     }
 
     static constexpr unsigned max_depth = 3;
 
-    std::mt19937              m_random;
-    live_peer                 m_live_a, m_live_b;
+    std::mt19937 m_random;
+    live_peer m_live_a, m_live_b;
     std::unique_ptr<dcx_loop> m_dcx;
-    std::list<chaos_ep>       m_eps;
-    std::list<chaos_op>       m_ops;
-    std::list<chaos_request>  m_requests;
-    unsigned                  m_depth = 0;
+    std::list<chaos_ep> m_eps;
+    std::list<chaos_op> m_ops;
+    std::list<chaos_request> m_requests;
+    unsigned m_depth = 0;
 };
 
 TEST_P(dcx_chaos, each_ends_once)
@@ -530,15 +525,14 @@ TEST_P(dcx_chaos, each_ends_once)
     check_fetches(SELF, *m_dcx);
 }
 
-std::string dcx_chaos_name(
-        const testing::TestParamInfo<dcx_chaos::ParamType> &info)
+std::string
+dcx_chaos_name(const testing::TestParamInfo<dcx_chaos::ParamType> &info)
 {
     return std::string(std::get<0>(info.param)) + "_" +
            std::to_string(std::get<1>(info.param));
 }
 
-class dcx_chaos_round : public dcx_chaos {
-};
+class dcx_chaos_round : public dcx_chaos {};
 
 /* An idle endpoint stays idle while others have operations outstanding. */
 TEST_P(dcx_chaos_round, at_rest)
@@ -551,36 +545,35 @@ TEST_P(dcx_chaos_round, at_rest)
     finish();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-        any, dcx_chaos_round,
-        testing::Combine(testing::Values("rand", "hw_dcs"),
-                         testing::Range(1u, 5u)),
-        dcx_chaos_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_chaos_round,
+                         testing::Combine(testing::Values("rand", "hw_dcs"),
+                                          testing::Range(1u, 5u)),
+                         dcx_chaos_name);
 
-INSTANTIATE_TEST_SUITE_P(
-        any, dcx_chaos,
-        testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
-                         testing::Range(1u, 5u)),
-        dcx_chaos_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_chaos,
+                         testing::Combine(testing::Values("dcs", "dcs_quota",
+                                                          "rand", "hw_dcs"),
+                                          testing::Range(1u, 5u)),
+                         dcx_chaos_name);
 
 /* on a late device */
-INSTANTIATE_TEST_SUITE_P(
-        late, dcx_chaos,
-        testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
-                         testing::Range(100u, 106u)),
-        dcx_chaos_name);
+INSTANTIATE_TEST_SUITE_P(late, dcx_chaos,
+                         testing::Combine(testing::Values("dcs", "dcs_quota",
+                                                          "rand", "hw_dcs"),
+                                          testing::Range(100u, 106u)),
+                         dcx_chaos_name);
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_NUM_DCI", "3"}, {"UCX_DCX_TX_QUEUE_LEN", "4"},
-        {"UCX_DCX_QUOTA", "6"}, {"UCX_DCX_TIMEOUT", "100us"},
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_NUM_DCI", "3"},     {"UCX_DCX_TX_QUEUE_LEN", "4"},
+        {"UCX_DCX_QUOTA", "6"},       {"UCX_DCX_TIMEOUT", "100us"},
         {"UCX_DCX_RETRY_COUNT", "1"}, {"UCX_DCX_RX_QUEUE_LEN", "1024"},
         {"UCX_DCX_SEG_SIZE", "1024"}, {"UCX_DCX_FC_WINDOW", "6"},
-        {"UCX_DCX_FC_INITIAL", "2"}, {"UCX_DCX_FC_RESEND_TIMEOUT", "5ms"},
-        {"UCX_LOG_LEVEL", "error"}
+        {"UCX_DCX_FC_INITIAL", "2"},  {"UCX_DCX_FC_RESEND_TIMEOUT", "5ms"},
+        {"UCX_LOG_LEVEL", "error"},
     };
 
     auto late = env;

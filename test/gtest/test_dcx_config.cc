@@ -14,11 +14,11 @@
 
 namespace {
 
-using settings = std::vector<std::pair<const char*, const char*>>;
+using settings = std::vector<std::pair<const char *, const char *>>;
 
 struct option {
-    std::vector<const char*> good, bad;
-    settings                 with = {}; /* needed for the good ones */
+    std::vector<const char *> good, bad;
+    settings with = {}; /* needed for the good ones */
 };
 
 /* Of the greatest size, these few are 64 MiB already. */
@@ -28,22 +28,21 @@ const std::map<std::string, option> options = {
     /* of the domain */
     {"RCACHE", {{"y", "n", "try"}, {"perhaps", "", "2"}}},
     {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
-    {"PCI_RELAXED_ORDERING", {{"n", "try", "auto"},
-                              {"perhaps", "2", "y" /* it has none */}}},
+    {"PCI_RELAXED_ORDERING",
+     {{"n", "try", "auto"}, {"perhaps", "2", "y" /* it has none */}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"PROFILE", {{"auto", "none"}, {}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
-    {"SUBNET_PREFIX", {{"", "fe80:0:0:0"},
-                       {"here", "fe80", "fe80:0:0", "fe80:0:0:0:0"}}},
+    {"SUBNET_PREFIX",
+     {{"", "fe80:0:0:0"}, {"here", "fe80", "fe80:0:0", "fe80:0:0:0:0"}}},
     {"UMR_SLOTS", {{"1", "4096"}, {"0", "4097", "-1"}}},
     {"UMR_LAYOUTS", {{"1", "65536"}, {"0", "65537", "-1"}}},
     {"UMR_MAX_ENTRIES", {{"4", "65528"}, {"3", "65529", "-1"}}},
 
     /* of views */
     {"TYPES", {{"y", "n", "try"}, {"perhaps", "2"}}},
-    {"TYPES_MIN_LENGTH", {{"16k", "1g", "inf", "auto"},
-                          {"0", "16383", "few"}}},
+    {"TYPES_MIN_LENGTH", {{"16k", "1g", "inf", "auto"}, {"0", "16383", "few"}}},
     {"TYPES_MIN_BLOCK", {{"1", "inf", "auto"}, {"0", "few"}}},
     {"TYPES_MIN_SPARSE_BLOCK", {{"1", "inf"}, {"0", "few"}}},
     {"TYPES_MAX_SPAN", {{"0", "1g", "inf"}, {"few", ""}}},
@@ -51,16 +50,19 @@ const std::map<std::string, option> options = {
     {"TYPES_REPORT", {{"y", "n"}, {"perhaps", ""}}},
 
     /* sending */
-    {"MMIO_MODE", {{"bf_post", "bf_post_mt", "db", "auto"},
-                   {"", "bf", "db_post"}}},
-    {"SEG_SIZE", {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"},
-                  few_buffers}},
-    {"NUM_DCI", {{"1", "1024"}, {"0", "1025", "-1", "inf"},
-                 {{"TX_QUEUE_LEN", "4"}}}},
-    {"TX_POLICY", {{"dcs", "dcs_quota", "rand", "hw_dcs"},
-                   {"", "none", "dcs_", "dcs_hybrid"}}},
-    {"NUM_DCI_STREAMS", {{"1", "256"}, {"0", "3", "32769", "512", "-1"},
-                         {{"TX_POLICY", "hw_dcs"}}}},
+    {"MMIO_MODE",
+     {{"bf_post", "bf_post_mt", "db", "auto"}, {"", "bf", "db_post"}}},
+    {"SEG_SIZE",
+     {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"}, few_buffers}},
+    {"NUM_DCI",
+     {{"1", "1024"}, {"0", "1025", "-1", "inf"}, {{"TX_QUEUE_LEN", "4"}}}},
+    {"TX_POLICY",
+     {{"dcs", "dcs_quota", "rand", "hw_dcs"},
+      {"", "none", "dcs_", "dcs_hybrid"}}},
+    {"NUM_DCI_STREAMS",
+     {{"1", "256"},
+      {"0", "3", "32769", "512", "-1"},
+      {{"TX_POLICY", "hw_dcs"}}}},
     {"RAND_SEED", {{"0", "4294967294"}, {"", "x"}}},
     {"QUOTA", {{"1", "32768"}, {"0", "32769", "-1"}}},
     {"TX_QUEUE_LEN", {{"4", "8192"}, {"3", "8193", "-1"}}},
@@ -73,19 +75,24 @@ const std::map<std::string, option> options = {
     {"RNR_RETRY_COUNT", {{"0", "7", "8"}, {"-1"}}},
 
     /* receiving */
-    {"RX_QUEUE_LEN", {{"4", "16384"}, {"3", "16385", "inf"},
-                      {{"SEG_SIZE", "512"}}}},
+    {"RX_QUEUE_LEN",
+     {{"4", "16384"}, {"3", "16385", "inf"}, {{"SEG_SIZE", "512"}}}},
     {"RX_INLINE", {{"0", "64"}, {"65", "inf"}}},
     {"RX_MAX_POLL", {{"1", "65536"}, {"0", "65537"}}},
     {"RNR_TIMEOUT", {{"1us", "655.36ms"}, {"0", "-1ms", "657ms"}}},
 
     /* flow control */
     {"FC_ENABLE", {{"y", "n"}, {"perhaps", ""}}},
-    {"FC_WINDOW", {{"1", "16384", "auto"}, {"0", "16385", "inf"},
-                   {{"RX_QUEUE_LEN", "16384"}, {"SEG_SIZE", "512"}}}},
-    {"FC_INITIAL", {{"0", "16384", "auto"}, {"16385", "inf"},
-                    {{"RX_QUEUE_LEN", "16384"}, {"SEG_SIZE", "512"},
-                     {"FC_WINDOW", "16384"}}}},
+    {"FC_WINDOW",
+     {{"1", "16384", "auto"},
+      {"0", "16385", "inf"},
+      {{"RX_QUEUE_LEN", "16384"}, {"SEG_SIZE", "512"}}}},
+    {"FC_INITIAL",
+     {{"0", "16384", "auto"},
+      {"16385", "inf"},
+      {{"RX_QUEUE_LEN", "16384"},
+       {"SEG_SIZE", "512"},
+       {"FC_WINDOW", "16384"}}}},
     {"FC_THRESH", {{"0", "0.9"}, {"-0.1", "0.91", "nan"}}},
     {"FC_RESEND_TIMEOUT", {{"1us", "3600s"}, {"0", "-1s", "3700s"}}},
 
@@ -95,30 +102,35 @@ const std::map<std::string, option> options = {
     {"STRIDED_MAX_PLAIN", {{"1", "64"}, {"0", "65", "inf"}}},
     {"STRIDED_COPY", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
     {"STRIDED_COPY_PIECE", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
-    {"TM_LIST_SIZE", {{"1", "8192", "auto"}, {"0", "8193", "inf"},
-                      {{"TM_ENABLE", "try"}}}},
-    {"TM_SEG_SIZE", {{"512", "4m", "auto"}, {"0", "511", "4194305", "inf"},
-                     {{"TM_ENABLE", "y"}, {"RX_QUEUE_LEN", "4"}}}},
-    {"TM_MIN_RECV", {{"64", "4m", "auto"}, {"0", "63", "4194305", "inf"},
-                     {{"TM_ENABLE", "y"}}}},
+    {"TM_LIST_SIZE",
+     {{"1", "8192", "auto"}, {"0", "8193", "inf"}, {{"TM_ENABLE", "try"}}}},
+    {"TM_SEG_SIZE",
+     {{"512", "4m", "auto"},
+      {"0", "511", "4194305", "inf"},
+      {{"TM_ENABLE", "y"}, {"RX_QUEUE_LEN", "4"}}}},
+    {"TM_MIN_RECV",
+     {{"64", "4m", "auto"},
+      {"0", "63", "4194305", "inf"},
+      {{"TM_ENABLE", "y"}}}},
 
     /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
-    {"AR_ENABLE", {{"n", "try", "auto"},
-                   {"perhaps", "2", "y" /* it has none */}}},
+    {"AR_ENABLE",
+     {{"n", "try", "auto"}, {"perhaps", "2", "y" /* it has none */}}},
     {"DDP_ENABLE", {{"n", "try"}, {"perhaps", "auto", "y"}}},
     {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
     {"GID_INDEX", {{"0", "auto"}, {"1", "255", "256", "inf"}}},
-    {"PKEY", {{"0x7fff", "auto"},
-              {"", "0", "0x8000", "0xfffe", "0xffff", "0x10000", "key",
-               "0x7fffx", "0x1234" /* the port is not in it */}}},
+    {"PKEY",
+     {{"0x7fff", "auto"},
+      {"", "0", "0x8000", "0xfffe", "0xffff", "0x10000", "key", "0x7fffx",
+       "0x1234" /* the port is not in it */}}},
     {"PATH_MTU", {{"256", "4096", "default"}, {"128", "8192", "0"}}},
     {"IS_GLOBAL", {{"y", "n"}, {"perhaps", ""}}},
     {"HOP_LIMIT", {{"0", "255"}, {"256", "-1"}}},
     {"NUM_PATHS", {{"1", "128", "auto"}, {"0", "129", "inf"}}},
     {"ROCE_LOCAL_SUBNET", {{"y", "n"}, {"perhaps", ""}}},
-    {"ROCE_SUBNET_PREFIX_LEN", {{"0", "128", "auto", "inf"}, {"129"},
-                                {{"ROCE_LOCAL_SUBNET", "y"}}}},
+    {"ROCE_SUBNET_PREFIX_LEN",
+     {{"0", "128", "auto", "inf"}, {"129"}, {{"ROCE_LOCAL_SUBNET", "y"}}}},
 };
 
 void PrintTo(const option &option, std::ostream *os)
@@ -148,14 +160,14 @@ public:
         }
     }
 
-    environment(const environment&) = delete;
+    environment(const environment &) = delete;
 
 private:
     void set(const std::string &option, const char *value)
     {
-        const std::string name = ((option.find("UCX_") == 0) ? "" :
-                                  "UCX_DCX_") + option;
-        const char *before     = getenv(name.c_str());
+        const std::string name =
+            ((option.find("UCX_") == 0) ? "" : "UCX_DCX_") + option;
+        const char *before = getenv(name.c_str());
 
         m_before.insert({name, {before != NULL, before ? before : ""}});
         setenv(name.c_str(), value, 1);
@@ -208,7 +220,7 @@ std::string open_with(const settings &vars, bool *opened)
         dcx_loop();
         open_views();
         *opened = true;
-    } catch (const std::runtime_error&) {
+    } catch (const std::runtime_error &) {
         *opened = false;
     }
     return log.take();
@@ -237,9 +249,8 @@ void expect_refused(const settings &vars, const std::vector<std::string> &names)
 
 /* --- each option ---------------------------------------------------------- */
 
-class dcx_option :
-    public testing::TestWithParam<std::pair<const std::string, option>> {
-};
+class dcx_option
+    : public testing::TestWithParam<std::pair<const std::string, option>> {};
 
 TEST_P(dcx_option, range)
 {
@@ -266,10 +277,11 @@ TEST_P(dcx_option, range)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(each, dcx_option, testing::ValuesIn(options),
-        [](const testing::TestParamInfo<dcx_option::ParamType> &info) {
-            return info.param.first;
-        });
+INSTANTIATE_TEST_SUITE_P(
+    each, dcx_option, testing::ValuesIn(options),
+    [](const testing::TestParamInfo<dcx_option::ParamType> &info) {
+        return info.param.first;
+    });
 
 /* --- options together ----------------------------------------------------- */
 
@@ -346,14 +358,22 @@ TEST(dcx_config, as_many_as_can_be_asked_for)
 TEST(dcx_site, taken)
 {
     const settings vars = {
-        {"UCX_IB_SL", "16"}, {"UCX_RC_SL", "16"}, {"UCX_DC_SL", "16"},
-        {"UCX_DC_MLX5_SL", "16"}, {"UCX_IB_TRAFFIC_CLASS", "256"},
-        {"UCX_IB_GID_INDEX", "1"}, {"UCX_IB_PKEY", "0x8000"},
-        {"UCX_RC_PKEY", "0x1234"}, {"UCX_IB_HOP_LIMIT", "256"},
-        {"UCX_IB_NUM_PATHS", "0"}, {"UCX_IB_ROCE_SUBNET_PREFIX_LEN", "129"},
-        {"UCX_RC_TIMEOUT", "0"}, {"UCX_DC_RETRY_COUNT", "-1"},
-        {"UCX_RC_RNR_TIMEOUT", "1s"}, {"UCX_DC_MLX5_RNR_RETRY_COUNT", "-1"},
-        {"UCX_IB_SUBNET_PREFIX", "here"}
+        {"UCX_IB_SL", "16"},
+        {"UCX_RC_SL", "16"},
+        {"UCX_DC_SL", "16"},
+        {"UCX_DC_MLX5_SL", "16"},
+        {"UCX_IB_TRAFFIC_CLASS", "256"},
+        {"UCX_IB_GID_INDEX", "1"},
+        {"UCX_IB_PKEY", "0x8000"},
+        {"UCX_RC_PKEY", "0x1234"},
+        {"UCX_IB_HOP_LIMIT", "256"},
+        {"UCX_IB_NUM_PATHS", "0"},
+        {"UCX_IB_ROCE_SUBNET_PREFIX_LEN", "129"},
+        {"UCX_RC_TIMEOUT", "0"},
+        {"UCX_DC_RETRY_COUNT", "-1"},
+        {"UCX_RC_RNR_TIMEOUT", "1s"},
+        {"UCX_DC_MLX5_RNR_RETRY_COUNT", "-1"},
+        {"UCX_IB_SUBNET_PREFIX", "here"},
     };
 
     for (const auto &var : vars) {
@@ -366,9 +386,12 @@ TEST(dcx_site, taken)
 TEST(dcx_site, not_parsed)
 {
     const settings vars = {
-        {"UCX_IB_SL", "low"}, {"UCX_RC_PATH_MTU", "128"},
-        {"UCX_IB_IS_GLOBAL", "perhaps"}, {"UCX_IB_ROCE_LOCAL_SUBNET", "2"},
-        {"UCX_IB_FORK_INIT", "2"}, {"UCX_IB_ASYNC_EVENTS", "2"}
+        {"UCX_IB_SL", "low"},
+        {"UCX_RC_PATH_MTU", "128"},
+        {"UCX_IB_IS_GLOBAL", "perhaps"},
+        {"UCX_IB_ROCE_LOCAL_SUBNET", "2"},
+        {"UCX_IB_FORK_INIT", "2"},
+        {"UCX_IB_ASYNC_EVENTS", "2"},
     };
 
     for (const auto &var : vars) {
@@ -389,24 +412,29 @@ TEST(dcx_site, precedence)
                    {"UCX_DC_SL=16"});
     expect_refused({{"UCX_RC_SL", "16"}, {"UCX_IB_SL", "17"}},
                    {"UCX_RC_SL=16"});
-    expect_opens({{"UCX_DCX_SL", "1"}, {"UCX_DC_MLX5_SL", "16"},
-                  {"UCX_IB_SL", "17"}});
+    expect_opens(
+        {{"UCX_DCX_SL", "1"}, {"UCX_DC_MLX5_SL", "16"}, {"UCX_IB_SL", "17"}});
     expect_opens({{"UCX_DCX_GID_INDEX", "0"}, {"UCX_IB_GID_INDEX", "1"}});
 }
 
 /* Variables that UCX's dc_mlx5 does not have, or dcx has in another meaning */
 TEST(dcx_site, not_taken)
 {
-    expect_opens({{"UCX_RC_MLX5_SL", "16"}, {"UCX_UD_SL", "16"},
-                  {"UCX_IB_TIMEOUT", "0"}, {"UCX_DC_MLX5_GID_INDEX", "1"},
-                  {"UCX_IB_SEG_SIZE", "1"}, {"UCX_IB_RX_QUEUE_LEN", "0"},
-                  {"UCX_DC_MLX5_NUM_DCI", "0"}, {"UCX_DC_QUOTA", "0"}});
+    expect_opens({{"UCX_RC_MLX5_SL", "16"},
+                  {"UCX_UD_SL", "16"},
+                  {"UCX_IB_TIMEOUT", "0"},
+                  {"UCX_DC_MLX5_GID_INDEX", "1"},
+                  {"UCX_IB_SEG_SIZE", "1"},
+                  {"UCX_IB_RX_QUEUE_LEN", "0"},
+                  {"UCX_DC_MLX5_NUM_DCI", "0"},
+                  {"UCX_DC_QUOTA", "0"}});
 }
 
 /* UCX takes them, so that an administrator may have them set. */
 TEST(dcx_site, as_ucx_takes_them)
 {
-    expect_opens({{"UCX_IB_SL", "auto"}, {"UCX_IB_PKEY", "auto"},
+    expect_opens({{"UCX_IB_SL", "auto"},
+                  {"UCX_IB_PKEY", "auto"},
                   {"UCX_IB_ROCE_SUBNET_PREFIX_LEN", "24"},
                   {"UCX_IB_TRAFFIC_CLASS", "auto"},
                   {"UCX_IB_SUBNET_PREFIX", "fe80:0:0:0"}});
@@ -414,14 +442,12 @@ TEST(dcx_site, as_ucx_takes_them)
 
 /* --- operations beyond the limits ----------------------------------------- */
 
-size_t pack_nothing(void*, void*)
+size_t pack_nothing(void *, void *)
 {
     return 0;
 }
 
-void unpack_nothing(void*, const void*, size_t)
-{
-}
+void unpack_nothing(void *, const void *, size_t) {}
 
 class dcx_limits : public testing::Test {
 protected:
@@ -457,13 +483,13 @@ protected:
         return std::vector<uct_iov_t>(count, m_iov);
     }
 
-    hca_log_reader       m_hca_log;
-    ucx_log_reader       m_log;
-    dcx_loop             m_dcx;
+    hca_log_reader m_hca_log;
+    ucx_log_reader m_log;
+    dcx_loop m_dcx;
     std::vector<uint8_t> m_data;
-    uct_iov_t            m_iov = {};
-    uint64_t             m_remote;
-    uct_rkey_t           m_rkey;
+    uct_iov_t m_iov = {};
+    uint64_t m_remote;
+    uct_rkey_t m_rkey;
 };
 
 TEST_F(dcx_limits, am)
@@ -472,9 +498,8 @@ TEST_F(dcx_limits, am)
     uct_ep_h ep     = m_dcx.ep;
     uct_iov_t iov   = {};
 
-    expect_refused("am_short length",
-                   uct_ep_am_short(ep, 5, 0, m_data.data(),
-                                   cap.max_short - 8 + 1));
+    expect_refused("am_short length", uct_ep_am_short(ep, 5, 0, m_data.data(),
+                                                      cap.max_short - 8 + 1));
     expect_refused("am_short length",
                    uct_ep_am_short(ep, 5, 0, m_data.data(), UINT_MAX));
     expect_refused("active message id",
@@ -486,20 +511,17 @@ TEST_F(dcx_limits, am)
     iov.buffer = m_data.data();
     iov.length = cap.max_short + 1;
     iov.count  = 1;
-    expect_refused("am_short_iov length",
-                   uct_ep_am_short_iov(ep, 5, &iov, 1));
+    expect_refused("am_short_iov length", uct_ep_am_short_iov(ep, 5, &iov, 1));
 
     auto many = iovs(1025, 8);
-    expect_refused("am_zcopy",
-                   uct_ep_am_zcopy(ep, 5, NULL, 0, many.data(), many.size(), 0,
-                                   NULL));
+    expect_refused("am_zcopy", uct_ep_am_zcopy(ep, 5, NULL, 0, many.data(),
+                                               many.size(), 0, NULL));
     expect_refused("am_zcopy header length",
                    uct_ep_am_zcopy(ep, 5, m_data.data(), cap.max_hdr + 1,
                                    many.data(), 1, 0, NULL));
     auto big = iovs(1, cap.max_zcopy);
-    expect_refused("am_zcopy length",
-                   uct_ep_am_zcopy(ep, 5, m_data.data(), 1, big.data(), 1, 0,
-                                   NULL));
+    expect_refused("am_zcopy length", uct_ep_am_zcopy(ep, 5, m_data.data(), 1,
+                                                      big.data(), 1, 0, NULL));
 }
 
 TEST_F(dcx_limits, put_and_get)
@@ -512,35 +534,31 @@ TEST_F(dcx_limits, put_and_get)
                    uct_ep_put_short(ep, m_data.data(), put.max_short + 1,
                                     m_remote, m_rkey));
     expect_refused("get_bcopy length",
-                   uct_ep_get_bcopy(ep, unpack_nothing, NULL,
-                                    get.max_bcopy + 1, m_remote, m_rkey,
-                                    NULL));
+                   uct_ep_get_bcopy(ep, unpack_nothing, NULL, get.max_bcopy + 1,
+                                    m_remote, m_rkey, NULL));
 
     /* as many as an active message; few bytes in more than max_iov are copied */
     auto many = iovs(1025, 8);
-    expect_refused("put_zcopy",
-                   uct_ep_put_zcopy(ep, many.data(), many.size(), m_remote,
-                                    m_rkey, NULL));
-    expect_refused("get_zcopy",
-                   uct_ep_get_zcopy(ep, many.data(), many.size(), m_remote,
-                                    m_rkey, NULL));
+    expect_refused("put_zcopy", uct_ep_put_zcopy(ep, many.data(), many.size(),
+                                                 m_remote, m_rkey, NULL));
+    expect_refused("get_zcopy", uct_ep_get_zcopy(ep, many.data(), many.size(),
+                                                 m_remote, m_rkey, NULL));
 
     auto big = iovs(1, put.max_zcopy + 1);
     expect_refused("put_zcopy length",
-                   uct_ep_put_zcopy(ep, big.data(), 1, m_remote, m_rkey,
-                                    NULL));
+                   uct_ep_put_zcopy(ep, big.data(), 1, m_remote, m_rkey, NULL));
     big = iovs(1, get.max_zcopy + 1);
     expect_refused("get_zcopy length",
-                   uct_ep_get_zcopy(ep, big.data(), 1, m_remote, m_rkey,
-                                    NULL));
+                   uct_ep_get_zcopy(ep, big.data(), 1, m_remote, m_rkey, NULL));
 }
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"small", {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}
-    }}});
+    return hca_test_main(argc, argv,
+                         {{"small",
+                           {{"UCX_DCX_NUM_DCI", "1"},
+                            {"UCX_DCX_TX_QUEUE_LEN", "8"},
+                            {"UCX_DCX_RX_QUEUE_LEN", "64"}}}});
 }

@@ -45,7 +45,7 @@ uct_dcx_credit_bank_t open_bank(unsigned queue_len)
 }
 
 struct grant {
-    unsigned              credits;
+    unsigned credits;
     uct_dcx_credit_loan_t loan;
 };
 
@@ -173,8 +173,8 @@ TEST(dcx_credit, keeps_what_it_has)
  * after their epoch and the next one. */
 TEST(dcx_credit, forgotten)
 {
-    auto bank = open_bank(1024);
-    auto idle = request(bank);
+    auto bank         = open_bank(1024);
+    auto idle         = request(bank);
     unsigned requests = 0;
 
     while (uct_dcx_credit_offer(&bank) >= bank.base) {
@@ -192,7 +192,7 @@ TEST(dcx_credit, forgotten)
     EXPECT_EQ(busy.loan.credits, lent(bank));
     idle = request(bank, 0, idle.loan);
     EXPECT_EQ(busy.loan.credits + idle.loan.credits, lent(bank))
-            << "not returned twice";
+        << "not returned twice";
 }
 
 /* The number of the epoch wraps around. */
@@ -255,8 +255,7 @@ public:
         }
         credits      = peer.credits + peer.grants.front().credits;
         peer.loan    = peer.grants.front().loan;
-        peer.reserve = std::min(credits,
-                                std::max(peer.loan.credits / 4u, 1u));
+        peer.reserve = std::min(credits, std::max(peer.loan.credits / 4u, 1u));
         peer.credits = credits - peer.reserve;
         peer.asked   = false;
         peer.grants.pop_front();
@@ -274,7 +273,7 @@ public:
         m_queue.pop_front();
         if (got.is_request) {
             m_peers[got.from].grants.push_back(
-                    request(m_bank, got.left, got.loan));
+                request(m_bank, got.left, got.loan));
             /* the rest of credits that were written off is granted again */
             EXPECT_LE(lent(m_bank), m_bank.size + m_bank.window / 4u);
         }
@@ -298,36 +297,30 @@ public:
         }
     }
 
-    unsigned loan(unsigned index) const
-    {
-        return m_peers[index].loan.credits;
-    }
+    unsigned loan(unsigned index) const { return m_peers[index].loan.credits; }
 
-    unsigned sent(unsigned index) const
-    {
-        return m_peers[index].sent;
-    }
+    unsigned sent(unsigned index) const { return m_peers[index].sent; }
 
     size_t most = 0; /* maximum of messages in the queue */
 
 private:
     struct message {
-        unsigned              from;
-        bool                  is_request;
-        unsigned              left;
+        unsigned from;
+        bool is_request;
+        unsigned left;
         uct_dcx_credit_loan_t loan;
     };
 
     struct sender {
-        unsigned                           credits = 0, reserve = 0, sent = 0;
-        uct_dcx_credit_loan_t              loan = {};
-        bool                               asked = false;
+        unsigned credits = 0, reserve = 0, sent = 0;
+        uct_dcx_credit_loan_t loan = {};
+        bool asked                 = false;
         std::deque<grant> grants;
     };
 
     uct_dcx_credit_bank_t m_bank;
-    std::vector<sender>   m_peers;
-    std::deque<message>   m_queue;
+    std::vector<sender> m_peers;
+    std::deque<message> m_queue;
 };
 
 /* The guarantee of docs/dcx.md: (base + 2) for each of 51 endpoints are at most

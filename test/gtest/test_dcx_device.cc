@@ -29,19 +29,19 @@ bool is_bond;
 
 } /* namespace */
 
-extern "C" int
-__real_mlx5dv_devx_general_cmd(struct ibv_context*, const void*, size_t, void*,
-                               size_t);
+extern "C" int __real_mlx5dv_devx_general_cmd(struct ibv_context *,
+                                              const void *, size_t, void *,
+                                              size_t);
 
-extern "C" int
-__wrap_mlx5dv_devx_general_cmd(struct ibv_context *ctx, const void *in,
-                               size_t inlen, void *out, size_t outlen)
+extern "C" int __wrap_mlx5dv_devx_general_cmd(struct ibv_context *ctx,
+                                              const void *in, size_t inlen,
+                                              void *out, size_t outlen)
 {
-    const auto *cmd = (const struct prm_query_hca_cap_in*)in;
+    const auto *cmd = (const struct prm_query_hca_cap_in *)in;
     unsigned op_mod = be16toh(cmd->op_mod);
 
     if (be16toh(cmd->opcode) == PRM_CMD_QUERY_LAG) {
-        auto *lag = (struct prm_query_lag_out*)out;
+        auto *lag = (struct prm_query_lag_out *)out;
 
         EXPECT_EQ(sizeof(*lag), outlen);
         lag->state = htobe32(is_bond);
@@ -54,7 +54,7 @@ __wrap_mlx5dv_devx_general_cmd(struct ibv_context *ctx, const void *in,
     if (answer == nullptr) {
         return __real_mlx5dv_devx_general_cmd(ctx, in, inlen, out, outlen);
     }
-    if (!answer(op_mod >> 1, (struct prm_query_hca_cap_out*)out)) {
+    if (!answer(op_mod >> 1, (struct prm_query_hca_cap_out *)out)) {
         errno = EREMOTEIO;
         return EREMOTEIO;
     }
@@ -84,13 +84,10 @@ const unsigned all_ops = std_ops | PRM_ATOMIC_MASKED_CMP_SWAP |
 
 class dcx_device : public testing::Test {
 protected:
-    ~dcx_device()
-    {
-        answer = nullptr;
-    }
+    ~dcx_device() { answer = nullptr; }
 
     uct_dcx_device_t open(ucs_ternary_auto_value_t devx = UCS_TRY,
-                          ucs_ternary_auto_value_t ext = UCS_TRY)
+                          ucs_ternary_auto_value_t ext  = UCS_TRY)
     {
         struct ibv_device **list = ibv_get_device_list(NULL);
         uct_dcx_device_t dev;
@@ -166,7 +163,7 @@ TEST_F(dcx_device, extended_atomics_are_not_wanted)
 /* Derived from verbs, see UCX_DCX_EXT_ATOMICS */
 TEST_F(dcx_device, no_answer)
 {
-    answer = [](unsigned, struct prm_query_hca_cap_out*) { return false; };
+    answer = [](unsigned, struct prm_query_hca_cap_out *) { return false; };
 
     uct_dcx_device_t dev = open();
 
@@ -180,7 +177,7 @@ TEST_F(dcx_device, no_answer)
 
 TEST_F(dcx_device, does_not_ask_without_devx)
 {
-    answer = [](unsigned, struct prm_query_hca_cap_out*) {
+    answer = [](unsigned, struct prm_query_hca_cap_out *) {
         ADD_FAILURE() << "a command, although UCX_DCX_DEVX=n";
         return true;
     };
@@ -281,8 +278,8 @@ TEST_F(dcx_device, local_cpus)
     std::ofstream(std::string(dir) + "/device/local_cpulist") << cpus << "\n";
     const std::string path = list[0]->ibdev_path; /* kept by libibverbs */
     strcpy(list[0]->ibdev_path, dir);
-    EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY,
-                                          "none"));
+    EXPECT_EQ(UCS_OK,
+              uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY, "none"));
     for (unsigned cpu = 0; cpu < UCS_CPU_SETSIZE; cpu++) {
         EXPECT_EQ(cpu % 2 == 0, !!ucs_cpu_is_set(cpu, &dev.local_cpus)) << cpu;
     }
@@ -326,7 +323,7 @@ TEST_F(dcx_device, tag_matching)
         EXPECT_STREQ("it has no tag matching", uct_dcx_device_tm_fault(&dev));
     }
 
-    answer = [](unsigned, struct prm_query_hca_cap_out*) { return false; };
+    answer = [](unsigned, struct prm_query_hca_cap_out *) { return false; };
     dev    = open();
     EXPECT_STREQ("it answers no QUERY_HCA_CAP", uct_dcx_device_tm_fault(&dev));
     dev = open(UCS_NO);
@@ -370,7 +367,8 @@ TEST_F(dcx_device, features_of_a_profile)
     uct_dcx_profile_write(profile.c_str(), &id, "depth pass\nlevels 5\n");
     EXPECT_EQ(4u, open().umr.max_depth);
 
-    uct_dcx_profile_write(profile.c_str(), &id, "tm_keys pass\ntm_rndv fail\n"
+    uct_dcx_profile_write(profile.c_str(), &id,
+                          "tm_keys pass\ntm_rndv fail\n"
                           "list4 fail\nksm_boundary fail\n");
     dev = open();
     EXPECT_FALSE(dev.umr.has_nests);

@@ -12,14 +12,11 @@ namespace {
 class dcx_ep : public dcx_ep_bench {
 protected:
     struct request {
-        explicit request(dcx_ep *test) : test(test)
-        {
-            req.func = called;
-        }
+        explicit request(dcx_ep *test) : test(test) { req.func = called; }
 
         static ucs_status_t called(uct_pending_req_t *req)
         {
-            request *self = (request*)req; /* its first member */
+            request *self = (request *)req; /* its first member */
 
             self->status = self->test->put_short();
             return (self->status == UCS_ERR_NO_RESOURCE) ? self->status :
@@ -27,14 +24,11 @@ protected:
         }
 
         uct_pending_req_t req = {};
-        dcx_ep            *test;
-        ucs_status_t      status = UCS_INPROGRESS;
+        dcx_ep *test;
+        ucs_status_t status = UCS_INPROGRESS;
     };
 
-    static void purged(uct_pending_req_t*, void *arg)
-    {
-        ++*(unsigned*)arg;
-    }
+    static void purged(uct_pending_req_t *, void *arg) { ++*(unsigned *)arg; }
 
     /* Expects a cancel. An own queue is stopped, though the device may have
      * been faster; a shared one is not stopped. */
@@ -58,20 +52,19 @@ void dcx_ep::expect_refused(ucs_status_t status)
     EXPECT_EQ(status, uct_ep_am_short(m_ep, 5, 0, NULL, 0));
     EXPECT_EQ(status, uct_ep_am_short_iov(m_ep, 5, &m_iov, 1));
     EXPECT_EQ(status, uct_ep_am_bcopy(m_ep, 5, pack, NULL, 0));
-    EXPECT_EQ(status, uct_ep_am_zcopy(m_ep, 5, NULL, 0, &m_iov, 1, 0,
-                                      &end.comp));
+    EXPECT_EQ(status,
+              uct_ep_am_zcopy(m_ep, 5, NULL, 0, &m_iov, 1, 0, &end.comp));
     EXPECT_EQ(status, put_short());
     EXPECT_EQ(status, uct_ep_put_bcopy(m_ep, pack, NULL, m_remote, m_rkey));
     EXPECT_EQ(status, put_zcopy(end, true));
     EXPECT_EQ(status, uct_ep_get_bcopy(m_ep, unpack, mem, 8, m_remote, m_rkey,
                                        &end.comp));
-    EXPECT_EQ(status, uct_ep_get_zcopy(m_ep, &m_iov, 1, m_remote, m_rkey,
-                                       &end.comp));
-    EXPECT_EQ(status, uct_ep_atomic64_post(m_ep, UCT_ATOMIC_OP_ADD, 1,
-                                           m_remote, m_rkey));
-    EXPECT_EQ(status, uct_ep_atomic64_fetch(m_ep, UCT_ATOMIC_OP_ADD, 1,
-                                            &result, m_remote, m_rkey,
-                                            &end.comp));
+    EXPECT_EQ(status,
+              uct_ep_get_zcopy(m_ep, &m_iov, 1, m_remote, m_rkey, &end.comp));
+    EXPECT_EQ(status, uct_ep_atomic64_post(m_ep, UCT_ATOMIC_OP_ADD, 1, m_remote,
+                                           m_rkey));
+    EXPECT_EQ(status, uct_ep_atomic64_fetch(m_ep, UCT_ATOMIC_OP_ADD, 1, &result,
+                                            m_remote, m_rkey, &end.comp));
     EXPECT_EQ(status, uct_ep_atomic_cswap64(m_ep, 1, 2, m_remote, m_rkey,
                                             &result, &end.comp));
     EXPECT_EQ(status, uct_ep_check(m_ep, 0, NULL));
@@ -260,9 +253,8 @@ TEST_P(dcx_ep, canceled_with_operations)
 
 TEST_P(dcx_ep, canceled_in_callback)
 {
-    dcx_end behind, flushed, first([&] {
-        EXPECT_EQ(UCS_INPROGRESS, cancel(&flushed));
-    });
+    dcx_end behind, flushed,
+        first([&] { EXPECT_EQ(UCS_INPROGRESS, cancel(&flushed)); });
 
     EXPECT_EQ(UCS_INPROGRESS, put_zcopy(first, true));
     EXPECT_EQ(UCS_INPROGRESS, put_zcopy(behind, true));
@@ -364,18 +356,18 @@ INSTANTIATE_TEST_SUITE_P(shared, dcx_ep, testing::Values(true));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
+    std::vector<std::pair<const char *, const char *>> env = {
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_TX_QUEUE_LEN", "16"},
-        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_FAILURE", "error"},
-        {"UCX_DCX_TIMEOUT", "1ms"}, {"UCX_DCX_RETRY_COUNT", "2"},
-        {"SOFTHCA_LOG", "error"}
+        {"UCX_DCX_SEG_SIZE", "512"},    {"UCX_DCX_FAILURE", "error"},
+        {"UCX_DCX_TIMEOUT", "1ms"},     {"UCX_DCX_RETRY_COUNT", "2"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto one_dci = env, shared = env;
 
     one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
     shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
     shared.push_back({"UCX_DCX_NUM_DCI", "1"});
-    return hca_test_main(argc, argv, {
-        {"exclusive", env}, {"one_dci", one_dci}, {"shared", shared}
-    });
+    return hca_test_main(
+        argc, argv,
+        {{"exclusive", env}, {"one_dci", one_dci}, {"shared", shared}});
 }

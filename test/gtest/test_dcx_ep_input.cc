@@ -9,8 +9,7 @@
 
 namespace {
 
-class dcx_ep_input : public dcx_ep_bench {
-};
+class dcx_ep_input : public dcx_ep_bench {};
 
 /* Expects a refusal with one line that contains 'text'. */
 #define EXPECT_BAD_ADDR(_dev_addr, _iface_addr, _text) \
@@ -107,9 +106,9 @@ TEST_P(dcx_ep_input, too_long)
     auto &cap = m_dcx.attr.cap;
     dcx_end end;
 
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              uct_ep_am_short(m_ep, 5, 0, m_dcx.mem.data(),
-                              cap.am.max_short - 7));
+    EXPECT_EQ(
+        UCS_ERR_INVALID_PARAM,
+        uct_ep_am_short(m_ep, 5, 0, m_dcx.mem.data(), cap.am.max_short - 7));
     EXPECT_NE(std::string::npos, m_log.take().find("am_short"));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
               uct_ep_put_short(m_ep, m_dcx.mem.data(), cap.put.max_short + 1,

@@ -43,8 +43,8 @@ protected:
      * refused waits for the device's timer, which a busy machine may keep for
      * long. Endpoints that have it are behind the others then: those that share
      * it are fair among themselves, and if one has it alone, all others are. */
-    void run(const std::vector<enum dcx_crowd_op> &ops,
-             unsigned count = 100, unsigned receive_every = 1)
+    void run(const std::vector<enum dcx_crowd_op> &ops, unsigned count = 100,
+             unsigned receive_every = 1)
     {
         for (unsigned i = 0; i < num_eps; i++) {
             m_crowd->add(ops[i % ops.size()]);
@@ -68,7 +68,7 @@ protected:
     }
 
     std::unique_ptr<live_peer> m_live;
-    std::unique_ptr<dcx_loop>  m_dcx;
+    std::unique_ptr<dcx_loop> m_dcx;
     std::unique_ptr<dcx_crowd> m_crowd;
 
 private:
@@ -76,11 +76,9 @@ private:
 };
 
 class dcx_fair : public dcx_fair_base,
-                 public testing::WithParamInterface<const char*> {
+                 public testing::WithParamInterface<const char *> {
 protected:
-    dcx_fair() : dcx_fair_base(GetParam())
-    {
-    }
+    dcx_fair() : dcx_fair_base(GetParam()) {}
 };
 
 TEST_P(dcx_fair, messages)
@@ -126,8 +124,7 @@ INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair,
                          testing::Values("dcs_quota", "rand", "hw_dcs"));
 
 /* The device tries again when a message meets no buffer. */
-class dcx_fair_slow : public dcx_fair {
-};
+class dcx_fair_slow : public dcx_fair {};
 
 TEST_P(dcx_fair_slow, messages)
 {
@@ -144,14 +141,12 @@ INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair_slow,
 /* Soon and in the long run (operations of an endpoint on average), with a
  * receiver that keeps up, and one that is slow (rounds of the senders to one
  * of its own) */
-using fair_case = std::tuple<const char*, unsigned, unsigned>;
+using fair_case = std::tuple<const char *, unsigned, unsigned>;
 
 class dcx_fair_defaults : public dcx_fair_base,
                           public testing::WithParamInterface<fair_case> {
 protected:
-    dcx_fair_defaults() : dcx_fair_base(std::get<0>(GetParam()))
-    {
-    }
+    dcx_fair_defaults() : dcx_fair_base(std::get<0>(GetParam())) {}
 
     void run(const std::vector<enum dcx_crowd_op> &ops)
     {
@@ -172,8 +167,7 @@ INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults,
                                           testing::Values(50, 200),
                                           testing::Values(1, 5)));
 
-class dcx_fair_defaults_rand : public dcx_fair_defaults {
-};
+class dcx_fair_defaults_rand : public dcx_fair_defaults {};
 
 TEST_P(dcx_fair_defaults_rand, messages)
 {
@@ -187,8 +181,7 @@ INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_rand,
                                           testing::Values(50, 200),
                                           testing::Values(1, 5)));
 
-class dcx_fair_defaults_rma : public dcx_fair_defaults {
-};
+class dcx_fair_defaults_rma : public dcx_fair_defaults {};
 
 TEST_P(dcx_fair_defaults_rma, puts)
 {
@@ -205,8 +198,7 @@ INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_rma,
                                           testing::Values(50, 200),
                                           testing::Values(1)));
 
-class dcx_fair_defaults_all : public dcx_fair_defaults {
-};
+class dcx_fair_defaults_all : public dcx_fair_defaults {};
 
 TEST_P(dcx_fair_defaults_all, kinds)
 {
@@ -222,8 +214,7 @@ INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_all,
 
 /* Both sides read, change and send to each other over one initiator each,
  * which may do one read or atomic at a time: see main() */
-class dcx_fair_one : public testing::TestWithParam<const char*> {
-};
+class dcx_fair_one : public testing::TestWithParam<const char *> {};
 
 TEST_P(dcx_fair_one, no_deadlock)
 {
@@ -258,23 +249,23 @@ INSTANTIATE_TEST_SUITE_P(one, dcx_fair_one,
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_NUM_DCI", "4"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_NUM_DCI", "4"},          {"UCX_DCX_TX_QUEUE_LEN", "32"},
         {"UCX_DCX_RX_QUEUE_LEN", "16384"}, {"UCX_DCX_SEG_SIZE", "512"},
-        {"UCX_DCX_RAND_SEED", "1"}, {"UCX_DCX_FC_INITIAL", "2"},
-        {"UCX_DCX_FC_WINDOW", "32"}, {"UCX_DCX_RNR_TIMEOUT", "10us"}
+        {"UCX_DCX_RAND_SEED", "1"},        {"UCX_DCX_FC_INITIAL", "2"},
+        {"UCX_DCX_FC_WINDOW", "32"},       {"UCX_DCX_RNR_TIMEOUT", "10us"},
     };
     auto no_fc = env, one = env;
-    std::vector<std::pair<const char*, const char*>> defaults = {
-        {"UCX_DCX_NUM_DCI", "4"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
-        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_RAND_SEED", "1"},
-        {"UCX_DCX_RNR_TIMEOUT", "10us"}
+    std::vector<std::pair<const char *, const char *>> defaults = {
+        {"UCX_DCX_NUM_DCI", "4"},        {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_DCX_SEG_SIZE", "512"},     {"UCX_DCX_RAND_SEED", "1"},
+        {"UCX_DCX_RNR_TIMEOUT", "10us"},
     };
 
     one.push_back({"UCX_DCX_NUM_DCI", "1"});
     one.push_back({"UCX_DCX_MAX_RD_ATOMIC", "1"});
     no_fc.push_back({"UCX_DCX_FC_ENABLE", "n"});
-    return hca_test_main(argc, argv, {{"fc", env}, {"no_fc", no_fc},
-                                      {"defaults", defaults},
-                                      {"one", one}});
+    return hca_test_main(
+        argc, argv,
+        {{"fc", env}, {"no_fc", no_fc}, {"defaults", defaults}, {"one", one}});
 }

@@ -35,7 +35,7 @@ public:
         uct_ep_destroy(m_ep);
     }
 
-    dcx_sender(const dcx_sender&) = delete;
+    dcx_sender(const dcx_sender &) = delete;
 
     ucs_status_t send()
     {
@@ -70,22 +70,19 @@ public:
         }
     }
 
-    uct_ep_h ep() const
-    {
-        return m_ep;
-    }
+    uct_ep_h ep() const { return m_ep; }
 
     uint32_t sent = 0;
 
 private:
     struct request {
         uct_pending_req_t uct;
-        dcx_sender        *sender;
+        dcx_sender *sender;
     };
 
     static ucs_status_t resume(uct_pending_req_t *req)
     {
-        dcx_sender *self    = ((request*)req)->sender;
+        dcx_sender *self    = ((request *)req)->sender;
         ucs_status_t status = self->send();
 
         if (status != UCS_OK) {
@@ -100,8 +97,8 @@ private:
 
     uct_ep_h m_ep;
     uint32_t m_id, m_goal = 0;
-    bool     m_in_line = false;
-    request  m_req;
+    bool m_in_line = false;
+    request m_req;
 };
 
 /* Two interfaces; the second one stores its messages by sender */
@@ -115,23 +112,21 @@ protected:
         listen(*m_b);
     }
 
-    ~dcx_fc()
-    {
-        m_senders.clear();
-    }
+    ~dcx_fc() { m_senders.clear(); }
 
     void listen(dcx_loop &loop)
     {
-        UCT_CALL(uct_iface_set_am_handler(loop.iface, am_id, received, this,
-                                          0));
+        UCT_CALL(
+            uct_iface_set_am_handler(loop.iface, am_id, received, this, 0));
     }
 
     static ucs_status_t received(void *arg, void *data, size_t, unsigned)
     {
-        dcx_fc *self   = (dcx_fc*)arg;
-        uint64_t value = *(uint64_t*)data;
+        dcx_fc *self   = (dcx_fc *)arg;
+        uint64_t value = *(uint64_t *)data;
 
-        EXPECT_EQ(self->m_got[value >> 32]++, (uint32_t)value) << "out of order";
+        EXPECT_EQ(self->m_got[value >> 32]++, (uint32_t)value)
+            << "out of order";
         self->m_total++;
         return UCS_OK;
     }
@@ -186,17 +181,16 @@ protected:
         m_num_senders = 100;
     }
 
-    std::unique_ptr<dcx_loop>    m_a = std::make_unique<dcx_loop>();
-    std::unique_ptr<dcx_loop>    m_b = std::make_unique<dcx_loop>();
-    std::list<dcx_sender>        m_senders;
+    std::unique_ptr<dcx_loop> m_a = std::make_unique<dcx_loop>();
+    std::unique_ptr<dcx_loop> m_b = std::make_unique<dcx_loop>();
+    std::list<dcx_sender> m_senders;
     std::map<uint32_t, uint32_t> m_got;
-    uint32_t                     m_num_senders = 0;
-    unsigned                     m_total = 0;
+    uint32_t m_num_senders = 0;
+    unsigned m_total       = 0;
 };
 
 /* With a global route and without, with one initiator: see main() */
-class dcx_fc_p : public dcx_fc, public testing::WithParamInterface<int> {
-};
+class dcx_fc_p : public dcx_fc, public testing::WithParamInterface<int> {};
 
 TEST_P(dcx_fc_p, receiver_stands_still)
 {
@@ -297,7 +291,7 @@ TEST_P(dcx_fc_p, destroyed_while_asking)
     m_senders.clear();
 
     dcx_sender &sender = add(*m_a, *m_b);
-    begin = dcx_peek_credits(sender.ep());
+    begin              = dcx_peek_credits(sender.ep());
     sender.send_all();
     EXPECT_EQ(begin, sender.sent);
     progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
@@ -319,9 +313,8 @@ TEST_P(dcx_fc_p, asker_dies)
     dcx_sender &sender = add(*m_a, *m_b);
     sender.send_in_line(100);
     progress_until([&] { return m_got[100] == 100; });
-    progress_until([&] {
-        return uct_iface_flush(m_b->iface, 0, NULL) == UCS_OK;
-    });
+    progress_until(
+        [&] { return uct_iface_flush(m_b->iface, 0, NULL) == UCS_OK; });
     EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
 }
 
@@ -359,8 +352,7 @@ TEST_P(dcx_fc_p, receiver_dies)
     sender.send_in_line(100);
     m_b.reset();
     progress_until([&] { return !m_a->errors.empty(); });
-    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_ENDPOINT_TIMEOUT},
-              m_a->errors);
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_ENDPOINT_TIMEOUT}, m_a->errors);
 }
 
 /* Progress of the interface alone answers requests; progress of the worker does
@@ -528,7 +520,7 @@ TEST_P(dcx_fc_one, blocked_in_line)
         uct_worker_progress(m_a->worker);
     }
     EXPECT_EQ(UCS_OK, other.send());
-    req.func = [](uct_pending_req_t*) { return UCS_ERR_NO_RESOURCE; };
+    req.func = [](uct_pending_req_t *) { return UCS_ERR_NO_RESOURCE; };
     EXPECT_EQ(UCS_OK, uct_ep_pending_add(sender.ep(), &req, 0));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, sender.send());
     EXPECT_EQ(1u, dcx_peek_num_blocked(m_a->iface));
@@ -578,8 +570,7 @@ TEST_P(dcx_fc_one, blocked_in_a_callback)
     } while (dcx_peek_credits(sender.ep()) > 0);
     EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface));
     EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(sender.ep(), &iov, 1,
-                               (uintptr_t)m_b->mem.data(),
+              uct_ep_put_zcopy(sender.ep(), &iov, 1, (uintptr_t)m_b->mem.data(),
                                dcx_peek_rkey(m_b->memh), &end.comp));
     m_a->flush();
     EXPECT_EQ(1u, end.count);
@@ -606,9 +597,7 @@ protected:
             }
             return dcx_peek_num_blocked(m_a->iface) == 1;
         });
-        progress_until([&] {
-            return dcx_peek_num_blocked(m_a->iface) == 0;
-        });
+        progress_until([&] { return dcx_peek_num_blocked(m_a->iface) == 0; });
     }
 
     /* Makes progress until `done`, without progress of m_b. */
@@ -650,16 +639,17 @@ TEST_P(dcx_fc_fifty, idle_do_not_hog)
         fill(add(*m_a, *m_b));
     }
     drain();
-    EXPECT_EQ(10u, dcx_peek_credits(m_senders.back().ep())) << "nothing is left";
+    EXPECT_EQ(10u, dcx_peek_credits(m_senders.back().ep()))
+        << "nothing is left";
     auto last = std::prev(m_senders.end(), busy);
 
     for (auto sender = last; sender != m_senders.end(); ++sender) {
         sender->send_in_line(goal);
     }
     progress_until([&] {
-        return std::all_of(last, m_senders.end(), [&](const dcx_sender &sender) {
-            return sender.sent == goal;
-        });
+        return std::all_of(
+            last, m_senders.end(),
+            [&](const dcx_sender &sender) { return sender.sent == goal; });
     });
     drain();
     for (auto sender = last; sender != m_senders.end(); ++sender) {
@@ -688,9 +678,8 @@ TEST_P(dcx_fc_fifty, receiver_stands_still)
         for (auto &sender : m_senders) {
             sender.send_in_line(sender.sent + 1000);
         }
-        progress_a_until([&] {
-            return dcx_peek_num_blocked(m_a->iface) == count;
-        });
+        progress_a_until(
+            [&] { return dcx_peek_num_blocked(m_a->iface) == count; });
         EXPECT_LT(count * (10 + 5), total_sent() - sent) << "it is no test";
         progress_until([&] { return total_sent() == sent + count * 1000; });
         drain();
@@ -707,7 +696,7 @@ protected:
     struct put {
         static ucs_status_t post(uct_pending_req_t *req)
         {
-            put *self = (put*)req;
+            put *self = (put *)req;
             ucs_status_t status;
             uct_iov_t iov = {};
 
@@ -715,17 +704,16 @@ protected:
             iov.length = 64;
             iov.memh   = self->from->memh;
             iov.count  = 1;
-            status     = uct_ep_put_zcopy(self->ep, &iov, 1,
-                                          (uintptr_t)self->to->mem.data(),
-                                          dcx_peek_rkey(self->to->memh),
-                                          &self->comp);
+            status     = uct_ep_put_zcopy(
+                    self->ep, &iov, 1, (uintptr_t)self->to->mem.data(),
+                    dcx_peek_rkey(self->to->memh), &self->comp);
             return (status == UCS_INPROGRESS) ? UCS_OK : status;
         }
 
-        uct_pending_req_t req  = {};
-        uct_completion_t  comp = {};
-        dcx_loop          *from, *to;
-        uct_ep_h          ep;
+        uct_pending_req_t req = {};
+        uct_completion_t comp = {};
+        dcx_loop *from, *to;
+        uct_ep_h ep;
     };
 
     put make_put(uct_ep_h ep)
@@ -733,7 +721,7 @@ protected:
         put p;
 
         p.req.func   = put::post;
-        p.comp.func  = [](uct_completion_t*) {};
+        p.comp.func  = [](uct_completion_t *) {};
         p.comp.count = 2; /* 1 at the end */
         p.from       = m_a.get();
         p.to         = m_b.get();
@@ -751,7 +739,7 @@ TEST_P(dcx_fc_two, reminded_in_line)
     uct_ep_h eps[]     = {m_a->make_ep(*m_b), m_a->make_ep(*m_b),
                           m_a->make_ep(*m_b)};
     put first = make_put(eps[0]), second = make_put(eps[1]);
-    put third = make_put(eps[2]), own    = make_put(sender.ep());
+    put third = make_put(eps[2]), own = make_put(sender.ep());
 
     sender.send_all();
     progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
@@ -797,8 +785,7 @@ INSTANTIATE_TEST_SUITE_P(two_dcis, dcx_fc_two, testing::Values(0));
 
 /* --- RoCE ------------------------------------------------------------------ */
 
-class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {
-};
+class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {};
 
 /* There is no route to the requester: the kernel is asked once, not for each
  * request. */
@@ -839,8 +826,7 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_roce, testing::Values(0));
 
 /* --- without flow control ------------------------------------------------- */
 
-class dcx_fc_off : public dcx_fc, public testing::WithParamInterface<int> {
-};
+class dcx_fc_off : public dcx_fc, public testing::WithParamInterface<int> {};
 
 /* Shows that the tests above would see a message without a buffer. */
 TEST_P(dcx_fc_off, overruns)
@@ -873,17 +859,23 @@ INSTANTIATE_TEST_SUITE_P(off, dcx_fc_off, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
-        {"UCX_DCX_FC_WINDOW", "8"}, {"UCX_DCX_FC_INITIAL", "2"},
-        {"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"}, {"UCX_DCX_SEG_SIZE", "512"},
-        {"UCX_DCX_RNR_RETRY_COUNT", "0"}, {"UCX_DCX_TIMEOUT", "1ms"},
-        {"UCX_DCX_RETRY_COUNT", "2"}, {"UCX_LOG_LEVEL", "fatal"}
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_RX_QUEUE_LEN", "64"},
+        {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_DCX_FC_WINDOW", "8"},
+        {"UCX_DCX_FC_INITIAL", "2"},
+        {"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"},
+        {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_RNR_RETRY_COUNT", "0"},
+        {"UCX_DCX_TIMEOUT", "1ms"},
+        {"UCX_DCX_RETRY_COUNT", "2"},
+        {"UCX_LOG_LEVEL", "fatal"},
     };
     auto roce = env, one_dci = env, two_dcis = env, off = env;
-    std::vector<std::pair<const char*, const char*>> fifty = {
-        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_RNR_RETRY_COUNT", "0"},
-        {"UCX_LOG_LEVEL", "fatal"}
+    std::vector<std::pair<const char *, const char *>> fifty = {
+        {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_RNR_RETRY_COUNT", "0"},
+        {"UCX_LOG_LEVEL", "fatal"},
     };
 
     roce.push_back({"SOFTHCA_LINK", "roce"});
@@ -892,8 +884,11 @@ int main(int argc, char **argv)
                                      {"UCX_DCX_TX_MAX_POLL", "1"},
                                      {"UCX_DCX_RX_MAX_POLL", "1"}});
     off.push_back({"UCX_DCX_FC_ENABLE", "n"});
-    return hca_test_main(argc, argv, {{"ib", env}, {"roce", roce},
-                                      {"one_dci", one_dci},
-                                      {"two_dcis", two_dcis}, {"fifty", fifty},
-                                      {"off", off}});
+    return hca_test_main(argc, argv,
+                         {{"ib", env},
+                          {"roce", roce},
+                          {"one_dci", one_dci},
+                          {"two_dcis", two_dcis},
+                          {"fifty", fifty},
+                          {"off", off}});
 }

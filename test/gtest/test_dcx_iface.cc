@@ -47,10 +47,10 @@ protected:
         EXPECT_EQ(1u, end.count);
     }
 
-    dcx_loop   m_dcx;
-    uct_ep_h   m_a, m_b;
-    uct_iov_t  m_iov = {};
-    uint64_t   m_remote;
+    dcx_loop m_dcx;
+    uct_ep_h m_a, m_b;
+    uct_iov_t m_iov = {};
+    uint64_t m_remote;
     uct_rkey_t m_rkey;
 };
 
@@ -134,9 +134,8 @@ TEST_F(dcx_iface, sizes)
     for (auto &piece : iov) {
         piece.length = 8;
     }
-    EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_get_zcopy(m_b, iov.data(), iov.size(), m_remote, m_rkey,
-                               &end.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_zcopy(m_b, iov.data(), iov.size(),
+                                               m_remote, m_rkey, &end.comp));
     m_dcx.flush();
     EXPECT_EQ(UCS_OK, end.status);
     uct_ep_destroy(m_a);
@@ -173,12 +172,9 @@ TEST_F(dcx_iface, partition)
 
 /* The interface of the fixture, and one with another UCX_DCX_SEG_SIZE */
 class dcx_small_peer : public dcx_iface,
-                       public testing::WithParamInterface<const char*> {
+                       public testing::WithParamInterface<const char *> {
 protected:
-    ~dcx_small_peer()
-    {
-        uct_ep_destroy(m_a);
-    }
+    ~dcx_small_peer() { uct_ep_destroy(m_a); }
 
     static std::unique_ptr<live_peer> peer(const char *seg_size)
     {
@@ -195,8 +191,8 @@ protected:
 
     static size_t pack(void *dest, void *arg)
     {
-        memset(dest, 0, *(size_t*)arg);
-        return *(size_t*)arg;
+        memset(dest, 0, *(size_t *)arg);
+        return *(size_t *)arg;
     }
 
     static ssize_t am_bcopy(uct_ep_h ep, size_t length)
@@ -204,8 +200,8 @@ protected:
         return uct_ep_am_bcopy(ep, 6, pack, &length, 0);
     }
 
-    ucs_status_t
-    am_zcopy(uct_ep_h ep, unsigned hdr, size_t length, dcx_end &end)
+    ucs_status_t am_zcopy(uct_ep_h ep, unsigned hdr, size_t length,
+                          dcx_end &end)
     {
         m_iov.length = length;
         return uct_ep_am_zcopy(ep, 6, m_dcx.mem.data(), hdr, &m_iov, 1, 0,
@@ -280,12 +276,12 @@ TEST_P(dcx_small_peer, too_small_for_short)
     uct_ep_h ep = NULL;
 
     EXPECT_LT(512u - 2, m_dcx.attr.cap.am.max_short);
-    EXPECT_FALSE(m_dcx.is_reachable(small->loop.dev_addr(),
-                                    small->loop.iface_addr()));
+    EXPECT_FALSE(
+        m_dcx.is_reachable(small->loop.dev_addr(), small->loop.iface_addr()));
     EXPECT_EQ("", m_log.take());
     EXPECT_EQ(UCS_ERR_INVALID_ADDR,
-              m_dcx.create_ep(small->loop.dev_addr(),
-                              small->loop.iface_addr(), 0, &ep));
+              m_dcx.create_ep(small->loop.dev_addr(), small->loop.iface_addr(),
+                              0, &ep));
     EXPECT_NE(std::string::npos, m_log.take().find("UCX_DCX_TX_MIN_INLINE"));
 }
 
@@ -296,10 +292,10 @@ INSTANTIATE_TEST_SUITE_P(global, dcx_small_peer, testing::Values("global"));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> local = {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "16"},
+    std::vector<std::pair<const char *, const char *>> local = {
+        {"UCX_DCX_NUM_DCI", "1"},       {"UCX_DCX_TX_QUEUE_LEN", "16"},
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_TX_MIN_INLINE", "512"},
-        {"UCX_DCX_SEG_SIZE", "1024"}, {"UCX_DCX_FC_INITIAL", "4"}
+        {"UCX_DCX_SEG_SIZE", "1024"},   {"UCX_DCX_FC_INITIAL", "4"},
     };
     auto global = local;
 

@@ -18,8 +18,8 @@ protected:
     /* Through the key to dst, from offset 0 on */
     enum ibv_wc_status write_to(uint32_t rkey, uint32_t length)
     {
-        return pair.run(verbs_op(IBV_WR_RDMA_WRITE).local(src, length)
-                                .remote(0, rkey));
+        return pair.run(
+            verbs_op(IBV_WR_RDMA_WRITE).local(src, length).remote(0, rkey));
     }
 };
 
@@ -31,12 +31,12 @@ TEST_P(dcx_key, miss_then_hit)
 
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(layout, &slot));
     ASSERT_EQ(UCS_OK, slots.wait(layout, &slot));
-    EXPECT_EQ(slot->lkey, *(uint32_t*)slot);
+    EXPECT_EQ(slot->lkey, *(uint32_t *)slot);
     EXPECT_EQ(slot->rkey, slot->lkey);
     ASSERT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 64));
     for (unsigned i = 0; i < 256; i++) {
         EXPECT_EQ(((i % 64 >= 8) && (i % 64 < 24)) ? 0x11 : 0x22, dst.addr[i])
-                << i;
+            << i;
     }
 
     dcx_layout same = rows(4, 8, remote);
@@ -75,7 +75,7 @@ TEST_P(dcx_key, device_without_umr)
 TEST_P(dcx_key, has_the_rights_of_its_layout)
 {
     slots_t slots(dev, 8);
-    dcx_layout local  = rows(4), far = rows(4, 0, remote);
+    dcx_layout local = rows(4), far = rows(4, 0, remote);
     uint32_t local_key = slots.touch(local), far_key = slots.touch(far);
 
     EXPECT_NE(local_key, far_key);
@@ -95,9 +95,10 @@ TEST_P(dcx_key, sizes)
 
         memset(dst.addr, 0x22, 2 * num);
         memset(src.addr, num, num);
-        ASSERT_EQ(IBV_WC_SUCCESS,
-                  pair.run(verbs_op(IBV_WR_RDMA_READ).local(0, num, key)
-                                   .remote(src)));
+        ASSERT_EQ(
+            IBV_WC_SUCCESS,
+            pair.run(
+                verbs_op(IBV_WR_RDMA_READ).local(0, num, key).remote(src)));
         for (uint32_t i = 0; i < 2 * num; i++) {
             ASSERT_EQ((i % 2) ? 0x22 : num, dst.addr[i]) << num << " " << i;
         }
@@ -162,8 +163,7 @@ TEST_P(dcx_key, new_ones_have_a_time_of_grace)
         EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &slot));
     } while (!ucs_list_is_empty(&slots.slots.pending));
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &slot));
-    slot        = ucs_list_head(&slots.slots.sizes[0].lru, uct_dcx_key_t,
-                                list);
+    slot = ucs_list_head(&slots.slots.sizes[0].lru, uct_dcx_key_t, list);
     slot->since -= UCT_DCX_KEY_GRACE;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(two, &slot));
 }
@@ -174,7 +174,7 @@ TEST_P(dcx_key, forgets_what_a_region_names)
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     dcx_layout used = rows(4, 0, remote), idle = rows(3, 0, remote);
     dcx_layout pending = rows(2, 0, remote);
-    dcx_layout kept = piece(other, 64);
+    dcx_layout kept    = piece(other, 64);
     uint32_t idle_key = slots.touch(idle), kept_key = slots.touch(kept);
     uct_dcx_key_t *user = slots.get(used), *slot;
 
@@ -262,16 +262,17 @@ TEST_P(dcx_key, numbers_of_peers_are_not_used_again)
         dcx_layout layout = rows(1 + i % 7, i, remote);
 
         slot = slots.get(layout);
-        EXPECT_TRUE(numbers.insert(
-                uct_dcx_keys_give_rkey(&slots.slots, slot)).second) << i;
+        EXPECT_TRUE(
+            numbers.insert(uct_dcx_keys_give_rkey(&slots.slots, slot)).second)
+            << i;
         slots.put(slot);
     }
 
     dcx_layout one_more = rows(8, 0, remote), local = rows(8);
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(one_more, &slot))
-            << "all numbers of the key are with peers";
+        << "all numbers of the key are with peers";
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(local, &slot))
-            << "peers have no right to this one";
+        << "peers have no right to this one";
 }
 
 /* Nor is a number used that another kind of key had. */
@@ -280,14 +281,14 @@ TEST_P(dcx_key, numbers_of_other_keys_are_not_used)
     slots_t slots(dev, 1);
     std::set<uint32_t> stale;
     dcx_layout first = rows(1, 0, remote), second = rows(2, 0, remote);
-    uint32_t key     = slots.touch(first);
+    uint32_t key = slots.touch(first);
 
     for (unsigned i = 0; i < 10; i++) {
         stale.insert((key & ~0xffu) | ((key + 1 + i) & 0xff));
     }
     slots.slots.params.arg      = &stale;
     slots.slots.params.is_stale = [](void *arg, uint32_t number) -> int {
-        return ((std::set<uint32_t>*)arg)->count(number);
+        return ((std::set<uint32_t> *)arg)->count(number);
     };
     EXPECT_EQ((key & ~0xffu) | ((key + 11) & 0xff), slots.touch(second));
 }
@@ -350,8 +351,8 @@ TEST_P(dcx_key, numbers_that_no_peer_has)
     uint32_t number     = slot->lkey;
 
     for (unsigned i = 0; i < 300; i++) {
-        ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0,
-                                           layout.get()));
+        ASSERT_EQ(UCS_OK,
+                  uct_dcx_keys_set(&slots.slots, &slot, 0, layout.get()));
         ASSERT_EQ(UCS_OK, slots.wait(slot));
         ASSERT_EQ(number, slot->lkey);
         uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
@@ -376,8 +377,7 @@ TEST_P(dcx_key, dropped_with_what_names_it)
     dcx_layout nested(UCT_DCX_SGL_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
                       remote);
     slots.set(outer, nested);
-    dcx_layout above(UCT_DCX_SGL_LIST, 1, {{0, 16, 0, outer->lkey, 0}},
-                     remote);
+    dcx_layout above(UCT_DCX_SGL_LIST, 1, {{0, 16, 0, outer->lkey, 0}}, remote);
     uint32_t key = slots.touch(above);
 
     ASSERT_EQ(IBV_WC_SUCCESS, write_to(key, 16));
@@ -401,7 +401,7 @@ TEST_P(dcx_key, dropped_with_what_names_it)
 TEST_P(dcx_key, marked_ones_go_at_once)
 {
     slots_t slots(dev, 8, 8);
-    dcx_layout memory = rows(4, 0, remote);
+    dcx_layout memory    = rows(4, 0, remote);
     uct_dcx_key_t *inner = slots.own(4), *outer = slots.own(4);
     uct_dcx_key_t *other = slots.own(4);
 
@@ -527,8 +527,8 @@ TEST_P(dcx_key, waits_for_what_is_replaced)
 {
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
-    dcx_layout before = rows(4, 0, remote);
-    dcx_layout after = piece(other, 64);
+    dcx_layout before   = rows(4, 0, remote);
+    dcx_layout after    = piece(other, 64);
     uct_dcx_key_t *slot = slots.own(4);
     std::atomic<bool> has_ended{false};
     dcx_deadline deadline;
@@ -566,8 +566,7 @@ TEST_P(dcx_key, peek_leaves_the_device_alone)
     uct_dcx_key_t *slot = slots.own(4);
 
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_peek(&slots.slots, slot));
-    EXPECT_EQ(UCS_OK,
-              uct_dcx_keys_set(&slots.slots, &slot, 1, layout.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 1, layout.get()));
     EXPECT_EQ(UCS_INPROGRESS, uct_dcx_keys_peek(&slots.slots, slot));
     EXPECT_EQ(0u, slots.stats().doorbells);
     EXPECT_EQ(UCS_OK, slots.wait(slot));
@@ -613,15 +612,15 @@ TEST_P(dcx_key, failures_in_the_place_of_another)
     ucx_log_reader log;
 
     for (uint32_t i = 0; i < 60; i++) {
-        entries.push_back({(uintptr_t)other.addr + 2 * i, 1, 0,
-                           other.mr->lkey, 0});
+        entries.push_back(
+            {(uintptr_t)other.addr + 2 * i, 1, 0, other.mr->lkey, 0});
     }
     dcx_layout fresh(UCT_DCX_SGL_LIST, 1, entries, remote);
     slots.set(slot, old);
     slot->klm_lkey ^= 0xff00;
     for (unsigned i = 0; i < 3; i++) {
-        EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0,
-                                           fresh.get()));
+        EXPECT_EQ(UCS_OK,
+                  uct_dcx_keys_set(&slots.slots, &slot, 0, fresh.get()));
         EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(slot));
     }
     uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
@@ -642,7 +641,7 @@ TEST_P(dcx_key, failure_before_what_was_there)
     dcx_layout bad = list(60), old = rows(4, 0, remote);
     dcx_layout fresh = piece(other, 64);
     uct_dcx_key_t *a = slots.own(60), *slot;
-    uint32_t key = slots.touch(old);
+    uint32_t key     = slots.touch(old);
     ucx_log_reader log;
 
     a->klm_lkey ^= 0xff00;
@@ -662,14 +661,14 @@ TEST_P(dcx_key, silent_queue_before_what_was_there)
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     std::set<uint32_t> stale;
-    dcx_layout old = rows(4, 0, remote);
-    dcx_layout fresh = piece(other, 64);
+    dcx_layout old      = rows(4, 0, remote);
+    dcx_layout fresh    = piece(other, 64);
     uct_dcx_key_t *slot = slots.own(4), *before = slots.own(4);
     ucx_log_reader log;
 
     slots.slots.params.arg       = &stale;
     slots.slots.params.add_stale = [](void *arg, uint32_t number) {
-        ((std::set<uint32_t>*)arg)->insert(number);
+        ((std::set<uint32_t> *)arg)->insert(number);
     };
     uint32_t given = before->lkey;
     uct_dcx_keys_disown(&slots.slots, before, 1);
@@ -781,7 +780,7 @@ TEST_P(dcx_key, silent_queue)
               uct_dcx_keys_place(&slots.slots, ready->lkey, 8, &place));
     EXPECT_EQ(UCS_OK, uct_dcx_keys_place(&slots.slots, ready->lkey ^ 1,
                                          (uintptr_t)src.addr, &place));
-    EXPECT_EQ((void*)src.addr, place);
+    EXPECT_EQ((void *)src.addr, place);
     uct_dcx_keys_disown(&slots.slots, ready, 1);
     uct_dcx_keys_disown(&slots.slots, pending, 1);
     EXPECT_EQ(0u, slots.stats().num_set);
@@ -821,7 +820,7 @@ TEST_P(dcx_key, silent_queue_is_destroyed)
 
     EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 1, layout.get()));
     dcx_umr_silence silence(slots.slots);
-    umr.qp.obj.number    = 0xfffffe; /* no command reaches it */
+    umr.qp.obj.number = 0xfffffe; /* no command reaches it */
     slots.slots.timeout /= 250;
     uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
@@ -835,7 +834,7 @@ TEST_P(dcx_key, silent_queue_of_two)
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     dcx_layout memory = rows(4, 0, remote);
-    dcx_layout kept = piece(other, 64);
+    dcx_layout kept   = piece(other, 64);
     std::vector<std::thread> threads;
     std::vector<uint32_t> keys;
     uct_dcx_key_t *owned[8];
@@ -849,9 +848,8 @@ TEST_P(dcx_key, silent_queue_of_two)
     dcx_umr_silence silence(slots.slots);
     slots.slots.timeout /= 250;
     for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
-        threads.emplace_back([&, lkey] {
-            uct_dcx_keys_forget(&slots.slots, lkey, 1);
-        });
+        threads.emplace_back(
+            [&, lkey] { uct_dcx_keys_forget(&slots.slots, lkey, 1); });
     }
     for (auto &thread : threads) {
         thread.join();
@@ -891,8 +889,7 @@ TEST_P(dcx_key, threads)
                 deadline.check("layouts");
                 if (status == UCS_OK) {
                     got++;
-                    wrong += !uct_dcx_sgl_is_equal(slot->layout,
-                                                   layout.get());
+                    wrong += !uct_dcx_sgl_is_equal(slot->layout, layout.get());
                     slots.put(slot);
                     if (random() % 64 == 0) {
                         uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
@@ -916,8 +913,7 @@ INSTANTIATE_TEST_SUITE_P(ib, dcx_key, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(strict, dcx_key, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, dcx_key, testing::Values(0));
 
-class dcx_key_doorbells : public dcx_key {
-};
+class dcx_key_doorbells : public dcx_key {};
 
 /* The first goes alone, the others while that is under way, for as long as they
  * take to be asked for. */
@@ -944,15 +940,19 @@ INSTANTIATE_TEST_SUITE_P(very_late, dcx_key_doorbells, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"ib", {}},
-        {"strict", {{"SOFTHCA_STRICT", "1"}, {"SOFTHCA_LACKS", "wc"}}},
-        {"late", {{"SOFTHCA_DELAY", "1000"}}},
-        {"very_late", {{"SOFTHCA_DELAY", "100000"}}},
-        {"cached", {{"UCX_DCX_RCACHE", "y"}}},
-        {"locked", {{"UCX_DCX_RCACHE", "y"}, {"SOFTHCA_MEMLOCK", "y"},
-                    {"UCX_DCX_RX_QUEUE_LEN", "64"}}},
-        {"single", {{"UCX_DCX_RCACHE", "n"}}},
-        {"roce", {{"UCX_DCX_RCACHE", "n"}, {"SOFTHCA_LINK", "roce"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"ib", {}},
+            {"strict", {{"SOFTHCA_STRICT", "1"}, {"SOFTHCA_LACKS", "wc"}}},
+            {"late", {{"SOFTHCA_DELAY", "1000"}}},
+            {"very_late", {{"SOFTHCA_DELAY", "100000"}}},
+            {"cached", {{"UCX_DCX_RCACHE", "y"}}},
+            {"locked",
+             {{"UCX_DCX_RCACHE", "y"},
+              {"SOFTHCA_MEMLOCK", "y"},
+              {"UCX_DCX_RX_QUEUE_LEN", "64"}}},
+            {"single", {{"UCX_DCX_RCACHE", "n"}}},
+            {"roce", {{"UCX_DCX_RCACHE", "n"}, {"SOFTHCA_LINK", "roce"}}},
+        });
 }

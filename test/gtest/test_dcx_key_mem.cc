@@ -28,8 +28,8 @@ protected:
     dcx_key_mem()
     {
         m_dcx.survives_errors = true;
-        m_pages = (uint64_t*)mmap(NULL, length, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        m_pages = (uint64_t *)mmap(NULL, length, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         HCA_CHECK_CALL(m_pages != MAP_FAILED);
         UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_pages, length,
                                 UCT_MD_MEM_ACCESS_ALL, &m_memh));
@@ -50,8 +50,8 @@ protected:
         uct_ep_h ep   = m_dcx.make_ep();
         size_t errors = m_dcx.errors.size();
 
-        EXPECT_EQ(UCS_OK, uct_ep_put_short(ep, &value, sizeof(value), offset,
-                                           key));
+        EXPECT_EQ(UCS_OK,
+                  uct_ep_put_short(ep, &value, sizeof(value), offset, key));
         m_dcx.flush();
         uct_ep_destroy(ep);
         return (m_dcx.errors.size() == errors) ? UCS_OK : m_dcx.errors.back();
@@ -68,8 +68,8 @@ protected:
         UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
     }
 
-    dcx_loop  m_dcx;
-    uint64_t  *m_pages;
+    dcx_loop m_dcx;
+    uint64_t *m_pages;
     uct_mem_h m_memh;
 };
 
@@ -101,7 +101,7 @@ class dcx_key_mem_silent : public dcx_key_mem {
 protected:
     dcx_key_mem_silent()
     {
-        m_key            = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
+        m_key = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
         m_slots.timeout *= 12; /* a minute */
         m_silence.reset(new dcx_umr_silence(m_slots));
     }
@@ -147,13 +147,15 @@ protected:
     }
 
     struct completion {
-        uct_completion_t   super;
+        uct_completion_t super;
         dcx_key_mem_silent *test;
     } m_completion = {{[](uct_completion_t *self) {
-        ((completion*)self)->test->m_completions++;
-    }, 1, UCS_OK}, this};
+                           ((completion *)self)->test->m_completions++;
+                       },
+                       1, UCS_OK},
+                      this};
 
-    uct_dcx_keys_t &m_slots = *(uct_dcx_keys_t*)dcx_key_keys(m_dcx.md());
+    uct_dcx_keys_t &m_slots = *(uct_dcx_keys_t *)dcx_key_keys(m_dcx.md());
     std::unique_ptr<dcx_umr_silence> m_silence;
     std::atomic<unsigned> m_completions{0};
     uint32_t m_key;
@@ -174,12 +176,11 @@ TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
     params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
                         UCT_MD_MEM_DEREG_FIELD_FLAGS |
                         UCT_MD_MEM_DEREG_FIELD_COMPLETION;
-    params.memh       = m_memh;
-    params.flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
-    params.comp       = &m_completion.super;
-    expect_others_go_on([&] {
-        UCT_CALL(uct_md_mem_dereg_v2(m_dcx.md(), &params));
-    });
+    params.memh  = m_memh;
+    params.flags = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+    params.comp  = &m_completion.super;
+    expect_others_go_on(
+        [&] { UCT_CALL(uct_md_mem_dereg_v2(m_dcx.md(), &params)); });
     EXPECT_EQ(1u, m_completions);
     munmap(m_pages, length);
 }
@@ -216,7 +217,7 @@ protected:
         limit.rlim_cur = 0;
         do {
             limit.rlim_cur += 4096;
-            limit.rlim_max  = std::max(limit.rlim_cur, limit.rlim_max);
+            limit.rlim_max = std::max(limit.rlim_cur, limit.rlim_max);
             if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
                 return false;
             }
@@ -285,15 +286,16 @@ TEST_P(dcx_key_mem, options)
         uct_md_h md;
 
         UCT_CALL(uct_md_config_read(m_dcx.component(), NULL, NULL, &config));
-        UCT_CALL(uct_config_modify(config, (option_prefix + option.name).c_str(),
-                                   option.value));
+        UCT_CALL(uct_config_modify(
+            config, (option_prefix + option.name).c_str(), option.value));
         EXPECT_EQ(UCS_ERR_INVALID_PARAM,
                   uct_md_open(m_dcx.component(), "mlx5_0", config, &md));
         uct_config_release(config);
         line = log.take();
         EXPECT_NE(std::string::npos,
                   line.find(std::string("UCX_DCX_") + option.name + "=" +
-                            option.value)) << line;
+                            option.value))
+            << line;
         EXPECT_NE(std::string::npos, line.find(option.range)) << line;
     }
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), m_memh));

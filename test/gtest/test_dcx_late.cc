@@ -24,12 +24,15 @@ protected:
 
     uct_iov_t iov(uint8_t *at) const
     {
-        return {.buffer = at, .length = size, .memh = m_dcx.memh,
-                .stride = 0, .count = 1};
+        return {.buffer = at,
+                .length = size,
+                .memh   = m_dcx.memh,
+                .stride = 0,
+                .count  = 1};
     }
 
     /* Repeats an operation while resources are missing. */
-    template<typename F> ucs_status_t post(F op)
+    template <typename F> ucs_status_t post(F op)
     {
         dcx_deadline deadline;
         ucs_status_t status;
@@ -69,8 +72,8 @@ protected:
     }
 
     hca_log_reader m_log;
-    dcx_loop       m_dcx;
-    uct_rkey_t     m_rkey = dcx_peek_rkey(m_dcx.memh);
+    dcx_loop m_dcx;
+    uct_rkey_t m_rkey = dcx_peek_rkey(m_dcx.memh);
 };
 
 /* Without a fence the device may send the data from before the get. */
@@ -99,9 +102,8 @@ TEST_P(dcx_late, results_are_there_when_it_says_so)
 
     for (unsigned i = 0; i < times; i++) {
         memset(far(i), i + 1, size);
-        ends.push_back(std::make_unique<dcx_end>([=, this] {
-            EXPECT_EQ(i + 1, near(i)[size - 1]);
-        }));
+        ends.push_back(std::make_unique<dcx_end>(
+            [=, this] { EXPECT_EQ(i + 1, near(i)[size - 1]); }));
         get(far(i), near(i), *ends.back());
     }
     m_dcx.flush();
@@ -117,9 +119,8 @@ TEST_P(dcx_late, atomics_bring_what_was_there_before)
 
     memset(far(), 0, size);
     for (unsigned i = 0; i < times; i++) {
-        ends.push_back(std::make_unique<dcx_end>([&results, i] {
-            EXPECT_EQ(i, results[i]);
-        }));
+        ends.push_back(std::make_unique<dcx_end>(
+            [&results, i] { EXPECT_EQ(i, results[i]); }));
         results[i] = ~0ull;
         post([&] {
             return uct_ep_atomic64_fetch(m_dcx.ep, UCT_ATOMIC_OP_ADD, 1,
@@ -128,7 +129,7 @@ TEST_P(dcx_late, atomics_bring_what_was_there_before)
         });
     }
     m_dcx.flush();
-    EXPECT_EQ(times, *(uint64_t*)far());
+    EXPECT_EQ(times, *(uint64_t *)far());
 }
 
 /* Memory is overwritten as soon as the completion returns it. */
@@ -138,9 +139,8 @@ TEST_P(dcx_late, sources_are_not_read_when_they_were_given_back)
 
     for (unsigned i = 0; i < times; i++) {
         memset(near(i), i + 1, size);
-        ends.push_back(std::make_unique<dcx_end>([=, this] {
-            memset(near(i), 0xee, size);
-        }));
+        ends.push_back(std::make_unique<dcx_end>(
+            [=, this] { memset(near(i), 0xee, size); }));
         put(near(i), far(i), *ends.back());
     }
     m_dcx.flush();
@@ -155,7 +155,7 @@ TEST_P(dcx_late, sources_are_not_read_when_they_were_given_back)
 TEST_P(dcx_late, copies_are_not_used_again_too_early)
 {
     auto pack = [](void *to, void *arg) {
-        memset(to, *(uint8_t*)arg, size);
+        memset(to, *(uint8_t *)arg, size);
         return (size_t)size;
     };
 
@@ -166,9 +166,8 @@ TEST_P(dcx_late, copies_are_not_used_again_too_early)
             uint8_t byte = round + i;
             ssize_t ret;
 
-            while ((ret = uct_ep_put_bcopy(m_dcx.ep, pack, &byte,
-                                           raddr(far(i)), m_rkey)) ==
-                   UCS_ERR_NO_RESOURCE) {
+            while ((ret = uct_ep_put_bcopy(m_dcx.ep, pack, &byte, raddr(far(i)),
+                                           m_rkey)) == UCS_ERR_NO_RESOURCE) {
                 deadline.check("resources for an operation");
                 uct_worker_progress(m_dcx.worker);
             }
@@ -189,11 +188,15 @@ INSTANTIATE_TEST_SUITE_P(streams, dcx_late, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"own", {{"SOFTHCA_DELAY", "200"}}},
-        {"rand", {{"SOFTHCA_DELAY", "200"}, {"UCX_DCX_TX_POLICY", "rand"},
-                  {"UCX_DCX_NUM_DCI", "1"}}},
-        {"streams", {{"SOFTHCA_DELAY", "200"},
-                     {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"own", {{"SOFTHCA_DELAY", "200"}}},
+            {"rand",
+             {{"SOFTHCA_DELAY", "200"},
+              {"UCX_DCX_TX_POLICY", "rand"},
+              {"UCX_DCX_NUM_DCI", "1"}}},
+            {"streams",
+             {{"SOFTHCA_DELAY", "200"}, {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
+        });
 }

@@ -37,8 +37,8 @@ protected:
                                 dcx_peek_rkey(peer.loop.memh), &end.comp);
     }
 
-    ucs_status_t
-    fetch(uct_ep_h ep, live_peer &peer, uint64_t *value, dcx_end &end)
+    ucs_status_t fetch(uct_ep_h ep, live_peer &peer, uint64_t *value,
+                       dcx_end &end)
     {
         return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, value,
                                      (uintptr_t)&peer.counter(),
@@ -54,8 +54,7 @@ protected:
     }
 };
 
-class dcx_resets : public dcx_lost {
-};
+class dcx_resets : public dcx_lost {};
 
 /* An operation that is posted again may fail itself. */
 TEST_P(dcx_lost, two_dead_peers)
@@ -167,11 +166,10 @@ TEST_P(dcx_lost, bad_memory)
         m_dcx->errors.clear();
         EXPECT_EQ(UCS_INPROGRESS,
                   strcmp(what, "put") ?
-                  uct_ep_am_zcopy(ep, 6, NULL, 0, &iov, 1, 0, &end.comp) :
-                  uct_ep_put_zcopy(ep, &iov, 1,
-                                   (uintptr_t)m_live_a.loop.mem.data(),
-                                   dcx_peek_rkey(m_live_a.loop.memh),
-                                   &end.comp));
+                      uct_ep_am_zcopy(ep, 6, NULL, 0, &iov, 1, 0, &end.comp) :
+                      uct_ep_put_zcopy(
+                          ep, &iov, 1, (uintptr_t)m_live_a.loop.mem.data(),
+                          dcx_peek_rkey(m_live_a.loop.memh), &end.comp));
         send(m_b, sent++);
         flush();
         EXPECT_EQ(UCS_ERR_IO_ERROR, end.status);
@@ -193,13 +191,13 @@ protected:
         setenv("UCX_DCX_RX_QUEUE_LEN", "16", 1);
         m_slow.reset(new live_peer);
         setenv("UCX_DCX_RX_QUEUE_LEN", "512", 1);
-        UCT_CALL(uct_iface_set_am_handler(m_slow->loop.iface, 6, receive, this,
-                                          0));
+        UCT_CALL(
+            uct_iface_set_am_handler(m_slow->loop.iface, 6, receive, this, 0));
     }
 
     static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
     {
-        ((dcx_lost_memory*)arg)->m_received += ((char*)data)[length - 1];
+        ((dcx_lost_memory *)arg)->m_received += ((char *)data)[length - 1];
         return UCS_OK;
     }
 
@@ -212,7 +210,7 @@ protected:
     }
 
     std::unique_ptr<live_peer> m_slow;
-    std::string                m_received;
+    std::string m_received;
 };
 
 /* On a shared initiator the operations use the memory until they have ended;
@@ -277,8 +275,7 @@ TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
 
 /* On an initiator of its own the memory is free when the endpoint is destroyed:
  * the peer's later reads do not see it. */
-class dcx_left_memory : public dcx_lost_memory {
-};
+class dcx_left_memory : public dcx_lost_memory {};
 
 TEST_P(dcx_left_memory, is_not_in_use)
 {
@@ -345,8 +342,9 @@ protected:
         unsigned num_gets    = 0;
 
         for (uint16_t index = 0; index != view.pi;) {
-            auto ctrl = (const struct mlx5_wqe_ctrl_seg*)
-                        (view.ring + (index % view.num_bb) * 64);
+            auto ctrl =
+                (const struct mlx5_wqe_ctrl_seg *)(view.ring +
+                                                   (index % view.num_bb) * 64);
 
             switch (be32toh(ctrl->opmod_idx_opcode) & 0xff) {
             case MLX5_OPCODE_RDMA_READ:
@@ -364,7 +362,7 @@ protected:
 
     uct_ep_h m_dead = make_dead_eps(1)[0];
     uint64_t m_value;
-    dcx_end  m_got, m_put_end, m_lost;
+    dcx_end m_got, m_put_end, m_lost;
 };
 
 /* Set before, with nothing posted since */
@@ -411,8 +409,7 @@ TEST_P(dcx_lost_fence, passes_to_next)
 
 /* --- one completion per call of progress ---------------------------------- */
 
-class dcx_lost_steps : public dcx_lost {
-};
+class dcx_lost_steps : public dcx_lost {};
 
 /* An endpoint was canceled, and gets its completions while others are still
  * outstanding. A flush that cancels finds all of its operations acknowledged by
@@ -465,5 +462,6 @@ int main(int argc, char **argv)
 
     two.push_back({"UCX_DCX_NUM_DCI", "2"});
     one.push_back({"UCX_DCX_TX_MAX_POLL", "1"});
-    return hca_test_main(argc, argv, {{"any", env}, {"two", two}, {"one", one}});
+    return hca_test_main(argc, argv,
+                         {{"any", env}, {"two", two}, {"one", one}});
 }

@@ -10,12 +10,9 @@
 
 namespace {
 
-class dcx_many : public testing::TestWithParam<const char*> {
+class dcx_many : public testing::TestWithParam<const char *> {
 protected:
-    dcx_many()
-    {
-        setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
-    }
+    dcx_many() { setenv("UCX_DCX_TX_POLICY", GetParam(), 1); }
 
     ~dcx_many()
     {
@@ -34,15 +31,9 @@ protected:
         m_dcx->survives_errors = true;
     }
 
-    bool is_exclusive() const
-    {
-        return !strncmp(GetParam(), "dcs", 3);
-    }
+    bool is_exclusive() const { return !strncmp(GetParam(), "dcs", 3); }
 
-    bool is_one() const
-    {
-        return !strcmp(GetParam(), "hw_dcs");
-    }
+    bool is_one() const { return !strcmp(GetParam(), "hw_dcs"); }
 
     void make_eps(unsigned count)
     {
@@ -73,19 +64,16 @@ protected:
             req.func     = resume;
         }
 
-        ucs_status_t post()
-        {
-            return uct_ep_am_short(ep, 6, header, NULL, 0);
-        }
+        ucs_status_t post() { return uct_ep_am_short(ep, 6, header, NULL, 0); }
 
         static ucs_status_t resume(uct_pending_req_t *req)
         {
-            return ((request*)req)->post(); /* its first member */
+            return ((request *)req)->post(); /* its first member */
         }
 
         uct_pending_req_t req = {};
-        uct_ep_h          ep;
-        uint64_t          header;
+        uct_ep_h ep;
+        uint64_t header;
     };
 
     void progress()
@@ -107,9 +95,9 @@ protected:
         }
     }
 
-    live_peer                 m_live;
+    live_peer m_live;
     std::unique_ptr<dcx_loop> m_dcx;
-    std::vector<uct_ep_h>     m_eps;
+    std::vector<uct_ep_h> m_eps;
 };
 
 /* --- creation of initiators ----------------------------------------------- */
@@ -123,7 +111,7 @@ TEST_P(dcx_many, created_when_needed)
     EXPECT_EQ(UCS_OK, send(0));
     flush();
     EXPECT_LE(dcis().num_dci, is_exclusive() ? 1u : 3u)
-            << "one from the opening, one for each endpoint";
+        << "one from the opening, one for each endpoint";
     EXPECT_EQ(1u, dcis().num_cqs);
 
     make_eps(count);
@@ -189,8 +177,8 @@ TEST_P(dcx_many, stand_in_line)
     for (unsigned i = 0; i < requests.size(); i++) {
         requests[i].init(m_eps[i % count], i);
         if (requests[i].post() != UCS_OK) {
-            ASSERT_EQ(UCS_OK, uct_ep_pending_add(requests[i].ep,
-                                                 &requests[i].req, 0));
+            ASSERT_EQ(UCS_OK,
+                      uct_ep_pending_add(requests[i].ep, &requests[i].req, 0));
             in_line++;
         }
     }
@@ -242,8 +230,7 @@ TEST_P(dcx_many, no_more_to_be_had)
 
 /* Completion queues of this device have room for seven send queues of 64 blocks
  * and 16 more entries; eight do not fit into one. */
-class dcx_many_small : public dcx_many {
-};
+class dcx_many_small : public dcx_many {};
 
 TEST_P(dcx_many_small, as_many_share_a_queue_as_the_device_lets)
 {
@@ -260,14 +247,14 @@ TEST_P(dcx_many_small, as_many_share_a_queue_as_the_device_lets)
 
 INSTANTIATE_TEST_SUITE_P(small, dcx_many_small, testing::Values("dcs"));
 
-std::string policy_name(const testing::TestParamInfo<const char*> &info)
+std::string policy_name(const testing::TestParamInfo<const char *> &info)
 {
     return info.param;
 }
 
 INSTANTIATE_TEST_SUITE_P(any, dcx_many,
-                         testing::Values("dcs", "dcs_quota", "rand",
-                                         "hw_dcs"), policy_name);
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         policy_name);
 INSTANTIATE_TEST_SUITE_P(late, dcx_many, testing::Values("dcs", "rand"),
                          policy_name);
 
@@ -275,14 +262,19 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_many, testing::Values("dcs", "rand"),
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_TX_QUEUE_LEN", "16"}, {"UCX_DCX_RX_QUEUE_LEN", "4096"},
-        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_FC_ENABLE", "n"}
-    }, late = env, small = env;
+    std::vector<std::pair<const char *, const char *>>
+        env =
+            {
+                {"UCX_DCX_TX_QUEUE_LEN", "16"},
+                {"UCX_DCX_RX_QUEUE_LEN", "4096"},
+                {"UCX_DCX_SEG_SIZE", "512"},
+                {"UCX_DCX_FC_ENABLE", "n"},
+            },
+        late = env, small = env;
 
     late.push_back({"SOFTHCA_DELAY", "50"});
     small.push_back({"UCX_DCX_RX_QUEUE_LEN", "200"});
     small.push_back({"SOFTHCA_LIMITS", "max_cqe=511"});
-    return hca_test_main(argc, argv, {{"any", env}, {"late", late},
-                                      {"small", small}});
+    return hca_test_main(argc, argv,
+                         {{"any", env}, {"late", late}, {"small", small}});
 }

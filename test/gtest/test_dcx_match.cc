@@ -7,8 +7,7 @@
 
 namespace {
 
-class dcx_tag : public dcx_tag_bench {
-};
+class dcx_tag : public dcx_tag_bench {};
 
 /* --- eager ---------------------------------------------------------------- */
 
@@ -17,13 +16,13 @@ TEST_P(dcx_tag, expected)
     const auto &cap = m_dcx.attr.cap.tag;
     uint64_t imm    = 0x123456789abcdef0ull;
 
-    for (size_t length : {(size_t)0, (size_t)1, (size_t)32, (size_t)63,
-                          (size_t)64, (size_t)65, (size_t)1024, (size_t)4000,
-                          cap.eager.max_bcopy}) {
+    for (size_t length :
+         {(size_t)0, (size_t)1, (size_t)32, (size_t)63, (size_t)64, (size_t)65,
+          (size_t)1024, (size_t)4000, cap.eager.max_bcopy}) {
         SCOPED_TRACE(length);
         dcx_tag_mem mem(m_dcx, length, length);
         dcx_tag_recv first(m_dcx, length), second(m_dcx, length + 1000),
-                third(m_dcx, cap.eager.max_bcopy);
+            third(m_dcx, cap.eager.max_bcopy);
         dcx_end end;
 
         EXPECT_EQ(UCS_OK, first.post(5));
@@ -47,9 +46,9 @@ TEST_P(dcx_tag, unexpected)
 {
     const auto &cap = m_dcx.attr.cap.tag;
 
-    for (size_t length : {(size_t)0, (size_t)1, (size_t)16, (size_t)17,
-                          (size_t)48, (size_t)49, (size_t)1024,
-                          cap.eager.max_bcopy}) {
+    for (size_t length :
+         {(size_t)0, (size_t)1, (size_t)16, (size_t)17, (size_t)48, (size_t)49,
+          (size_t)1024, cap.eager.max_bcopy}) {
         for (uint64_t imm : {0ull, 1ull, 1ull << 32, ~0ull}) {
             SCOPED_TRACE(length);
             dcx_tag_mem mem(m_dcx, length, length);
@@ -74,8 +73,8 @@ TEST_P(dcx_tag, unexpected)
 
 TEST_P(dcx_tag, rndv_expected)
 {
-    for (size_t length : {(size_t)1, (size_t)64, (size_t)5000,
-                          (size_t)1 << 20}) {
+    for (size_t length :
+         {(size_t)1, (size_t)64, (size_t)5000, (size_t)1 << 20}) {
         SCOPED_TRACE(length);
         dcx_tag_mem mem(m_dcx, length, 3);
         dcx_tag_recv recv(m_dcx, length + 100);
@@ -151,7 +150,7 @@ TEST_P(dcx_tag, rndv_too_long)
 
     on_request = [&] { EXPECT_EQ(UCS_OK, recv.cancel(true)); };
     EXPECT_EQ(UCS_OK, recv.post(5));
-    ucs_status_ptr_t op = send_rndv(5, "header", mem, end);
+    ucs_status_ptr_t op    = send_rndv(5, "header", mem, end);
     dcx_tag_unexpected got = wait_unexpected();
     EXPECT_TRUE(got.is_rndv);
     EXPECT_EQ(5000u, got.size);
@@ -182,9 +181,8 @@ TEST_P(dcx_tag, same_buffer_twice)
                                        &other));
     EXPECT_EQ(UCS_OK, send_short(5, mem));
     expect_received(recv, 5, 0, mem);
-    EXPECT_EQ(UCS_OK,
-              uct_iface_tag_recv_zcopy(m_dcx.iface, 6, ~0ull, &recv.mem.iov, 1,
-                                       &other));
+    EXPECT_EQ(UCS_OK, uct_iface_tag_recv_zcopy(m_dcx.iface, 6, ~0ull,
+                                               &recv.mem.iov, 1, &other));
     EXPECT_EQ(UCS_OK, uct_iface_tag_recv_cancel(m_dcx.iface, &other, 1));
 }
 
@@ -215,9 +213,12 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_tag, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
-        {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
-                  {"SOFTHCA_HAS", "tm_roce"}}},
-    });
+    return hca_test_main(argc, argv,
+                         {
+                             {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
+                             {"roce",
+                              {{"UCX_DCX_TM_ENABLE", "y"},
+                               {"SOFTHCA_LINK", "roce"},
+                               {"SOFTHCA_HAS", "tm_roce"}}},
+                         });
 }

@@ -16,9 +16,7 @@ namespace {
 
 class dcx_match_shared : public dcx_shared {
 protected:
-    dcx_match_shared() : m_source(*m_dcx), m_note_a(m_live_a.loop)
-    {
-    }
+    dcx_match_shared() : m_source(*m_dcx), m_note_a(m_live_a.loop) {}
 
     void send(tag_kind kind, uct_ep_h ep, uct_tag_t tag, dcx_end &end)
     {
@@ -61,14 +59,14 @@ protected:
             ucs_status_t status = uct_ep_check(ep, 0, NULL);
 
             EXPECT_TRUE((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE))
-                    << ucs_status_string(status);
+                << ucs_status_string(status);
             deadline.check("the failure");
             progress();
         }
     }
 
     tag_source m_source;
-    tag_note   m_note_a;
+    tag_note m_note_a;
 };
 
 /* Nothing is in flight any more: keepalive finds the death. */
@@ -230,7 +228,7 @@ TEST_P(dcx_match_shared, one_line_for_both_kinds)
     ucs_status_t status;
     dcx_end end;
 
-    m_live_b.loop.on_eager = [&](void*, size_t, unsigned, uct_tag_t tag,
+    m_live_b.loop.on_eager = [&](void *, size_t, unsigned, uct_tag_t tag,
                                  uint64_t) {
         EXPECT_EQ(got.size(), m_live_b.headers.size());
         got.push_back(tag);
@@ -244,7 +242,7 @@ TEST_P(dcx_match_shared, one_line_for_both_kinds)
 
         line.emplace_back(call);
         do {
-            status  = uct_ep_pending_add(m_b, &line.back().req, 0);
+            status = uct_ep_pending_add(m_b, &line.back().req, 0);
             waited += (status == UCS_OK);
         } while ((status != UCS_OK) && (call() == UCS_ERR_NO_RESOURCE));
         if (i % 2) {
@@ -260,8 +258,8 @@ TEST_P(dcx_match_shared, one_line_for_both_kinds)
 INSTANTIATE_TEST_SUITE_P(any, dcx_match_shared,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          dcx_policy_name);
-INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared,
-                         testing::Values("dcs", "rand"), dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared, testing::Values("dcs", "rand"),
+                         dcx_policy_name);
 
 /* --- killed processes ----------------------------------------------------- */
 
@@ -269,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared,
  * state. Start it before the test opens the device. */
 class tag_child {
 public:
-    explicit tag_child(const std::function<void(tag_child&)> &body)
+    explicit tag_child(const std::function<void(tag_child &)> &body)
     {
         int down[2], up[2];
 
@@ -293,7 +291,7 @@ public:
         close(m_out);
     }
 
-    tag_child(const tag_child&) = delete;
+    tag_child(const tag_child &) = delete;
 
     void kill()
     {
@@ -349,7 +347,7 @@ protected:
     static constexpr size_t LENGTH = 1 << 20;
 
     /* Starts the child first. */
-    void open(const std::function<void(tag_child&, dcx_loop&)> &body)
+    void open(const std::function<void(tag_child &, dcx_loop &)> &body)
     {
         m_child = std::make_unique<tag_child>([=](tag_child &child) {
             dcx_loop loop;
@@ -361,9 +359,9 @@ protected:
                 pause();
             }
         });
-        m_dcx = std::make_unique<dcx_loop>();
+        m_dcx   = std::make_unique<dcx_loop>();
         m_dcx->survives_errors = true;
-        m_ep = m_child->hear_addr(*m_dcx);
+        m_ep                   = m_child->hear_addr(*m_dcx);
     }
 
     ~dcx_match_killed()
@@ -421,10 +419,10 @@ protected:
         }
     }
 
-    std::unique_ptr<tag_child>  m_child;
-    std::unique_ptr<dcx_loop>   m_dcx;
+    std::unique_ptr<tag_child> m_child;
+    std::unique_ptr<dcx_loop> m_dcx;
     std::unique_ptr<tag_source> m_source;
-    uct_ep_h                    m_ep = NULL;
+    uct_ep_h m_ep = NULL;
 };
 
 /* The receiver has not read the request. */
@@ -432,7 +430,7 @@ TEST_P(dcx_match_killed, receiver_with_a_request)
 {
     dcx_end end;
 
-    open([](tag_child&, dcx_loop&) {});
+    open([](tag_child &, dcx_loop &) {});
     send_rndv(end);
     m_dcx->flush();
     m_child->kill();
@@ -543,6 +541,6 @@ int main(int argc, char **argv)
 
     late.push_back({"SOFTHCA_DELAY", "50"});
     very_late.push_back({"SOFTHCA_DELAY", "50000"});
-    return hca_test_main(argc, argv, {{"any", env}, {"late", late},
-                                      {"very_late", very_late}});
+    return hca_test_main(
+        argc, argv, {{"any", env}, {"late", late}, {"very_late", very_late}});
 }

@@ -15,11 +15,11 @@
 /* Replaces libucs' function: on request no pool grows. */
 static bool has_no_more_memory;
 
-extern "C" ucs_status_t
-ucs_mpool_chunk_malloc(struct ucs_mpool *mp, size_t *size, void **chunk)
+extern "C" ucs_status_t ucs_mpool_chunk_malloc(struct ucs_mpool *mp,
+                                               size_t *size, void **chunk)
 {
     static const auto next = (decltype(&ucs_mpool_chunk_malloc))dlsym(
-            RTLD_NEXT, "ucs_mpool_chunk_malloc");
+        RTLD_NEXT, "ucs_mpool_chunk_malloc");
 
     return has_no_more_memory ? UCS_ERR_NO_MEMORY : next(mp, size, chunk);
 }
@@ -29,8 +29,8 @@ namespace {
 class dcx_match_base : public testing::TestWithParam<int> {
 protected:
     /* Opens an interface while a variable has this value. */
-    static std::unique_ptr<dcx_loop>
-    open_with(const char *name, const char *value)
+    static std::unique_ptr<dcx_loop> open_with(const char *name,
+                                               const char *value)
     {
         const char *before = getenv(name);
         std::string kept   = (before != NULL) ? before : "";
@@ -47,7 +47,7 @@ protected:
     }
 
     template <typename F>
-    static void progress_until(const std::vector<dcx_loop*> &loops, F done)
+    static void progress_until(const std::vector<dcx_loop *> &loops, F done)
     {
         dcx_deadline deadline;
 
@@ -90,15 +90,15 @@ protected:
 
         ucs_status_t send()
         {
-            tag_kind what   = (tag_kind)((kind < NUM_KINDS) ? kind :
-                                                              sent % NUM_KINDS);
+            tag_kind what    = (tag_kind)((kind < NUM_KINDS) ? kind :
+                                                               sent % NUM_KINDS);
             uct_tag_t number = ((uint64_t)id << 32) | sent;
             ucs_status_t status;
 
             status = ((kind == WITH_AM) && (sent % 2)) ?
-                     uct_ep_am_short(ep, 6, number, NULL, 0) :
-                     source.send(what, ep, number, end);
-            sent  += !UCS_STATUS_IS_ERR(status);
+                         uct_ep_am_short(ep, 6, number, NULL, 0) :
+                         source.send(what, ep, number, end);
+            sent += !UCS_STATUS_IS_ERR(status);
             return UCS_STATUS_IS_ERR(status) ? status : UCS_OK;
         }
 
@@ -114,7 +114,7 @@ protected:
 
         static ucs_status_t resume(uct_pending_req_t *req)
         {
-            sender *self        = ((struct request*)req)->self;
+            sender *self        = ((struct request *)req)->self;
             ucs_status_t status = self->send();
 
             if (status != UCS_OK) {
@@ -126,27 +126,27 @@ protected:
 
         struct request {
             uct_pending_req_t uct;
-            sender            *self;
+            sender *self;
         } req = {};
-        uct_ep_h   ep;
+        uct_ep_h ep;
         tag_source source;
-        unsigned   id, sent = 0, goal = 0;
-        int        kind;
-        bool       is_in_line = false;
-        dcx_end    end;
+        unsigned id, sent = 0, goal = 0;
+        int kind;
+        bool is_in_line = false;
+        dcx_end end;
     };
 
     dcx_match_fc()
     {
         m_a.survives_errors = true;
         m_b.survives_errors = true;
-        m_b.on_eager = [this](void*, size_t, unsigned, uct_tag_t tag,
+        m_b.on_eager        = [this](void *, size_t, unsigned, uct_tag_t tag,
                               uint64_t) {
             got(tag);
             return UCS_OK;
         };
-        m_b.on_rndv = [this](uct_tag_t tag, const void*, unsigned, uint64_t,
-                             size_t, const void*) {
+        m_b.on_rndv = [this](uct_tag_t tag, const void *, unsigned, uint64_t,
+                             size_t, const void *) {
             got(tag);
             return UCS_OK;
         };
@@ -156,14 +156,15 @@ protected:
     ~dcx_match_fc()
     {
         m_senders.clear();
-        EXPECT_EQ(std::vector<ucs_status_t>{}, m_a.errors) << "a message met no buffer";
+        EXPECT_EQ(std::vector<ucs_status_t>{}, m_a.errors)
+            << "a message met no buffer";
         EXPECT_EQ(std::vector<ucs_status_t>{}, m_b.errors);
         EXPECT_EQ("", m_log.take());
     }
 
     static ucs_status_t got_am(void *arg, void *data, size_t, unsigned)
     {
-        ((dcx_match_fc*)arg)->got(*(uint64_t*)data);
+        ((dcx_match_fc *)arg)->got(*(uint64_t *)data);
         return UCS_OK;
     }
 
@@ -179,10 +180,10 @@ protected:
         return m_senders.back();
     }
 
-    dcx_loop                     m_a, m_b;
-    std::list<sender>            m_senders;
+    dcx_loop m_a, m_b;
+    std::list<sender> m_senders;
     std::map<uint32_t, uint32_t> m_next;
-    unsigned                     m_total = 0;
+    unsigned m_total = 0;
 };
 
 /* Each kind needs a credit, and without one waits for a grant. */
@@ -204,9 +205,7 @@ TEST_P(dcx_match_fc, receiver_stands_still)
             uct_worker_progress(m_a.worker);
         }
         EXPECT_EQ(credits, sender.sent);
-        progress_until({&m_a, &m_b}, [&] {
-            return m_total - before == 500;
-        });
+        progress_until({&m_a, &m_b}, [&] { return m_total - before == 500; });
     }
 }
 
@@ -265,7 +264,7 @@ TEST_P(dcx_match_fc, expected)
 TEST_P(dcx_match_fc, more_ends_than_buffers)
 {
     constexpr unsigned count = 60;
-    auto many = open_with("UCX_DCX_RX_QUEUE_LEN", "8");
+    auto many                = open_with("UCX_DCX_RX_QUEUE_LEN", "8");
     std::list<dcx_tag_recv> recvs;
     uct_ep_h ep = many->make_ep(m_b);
     tag_source source(*many);
@@ -298,16 +297,15 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_match_fc, testing::Values(0));
 
 /* --- peers with other options ---------------------------------------------- */
 
-class dcx_match_options : public dcx_match_base {
-};
+class dcx_match_options : public dcx_match_base {};
 
 /* Active messages work in both directions; tagged ones are refused, with a
  * line. */
 TEST_P(dcx_match_options, peer_without)
 {
     dcx_loop with;
-    auto without       = open_with("UCX_DCX_TM_ENABLE", "n");
-    uct_ep_h there     = with.make_ep(*without), back = without->make_ep(with);
+    auto without   = open_with("UCX_DCX_TM_ENABLE", "n");
+    uct_ep_h there = with.make_ep(*without), back = without->make_ep(with);
     tag_source source(with);
     dcx_end end;
 
@@ -326,7 +324,8 @@ TEST_P(dcx_match_options, peer_without)
         std::string line;
 
         EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-                  source.send((tag_kind)kind, there, 5, end)) << kind;
+                  source.send((tag_kind)kind, there, 5, end))
+            << kind;
         line = m_log.take();
         EXPECT_NE(std::string::npos, line.find("UCX_DCX_TM_ENABLE")) << line;
         EXPECT_EQ(1, std::count(line.begin(), line.end(), '\n'));
@@ -346,10 +345,10 @@ TEST_P(dcx_match_options, peer_without)
 TEST_P(dcx_match_options, peer_with_smaller_buffers)
 {
     dcx_loop large;
-    auto small    = open_with("UCX_DCX_TM_SEG_SIZE", "1000");
+    auto small = open_with("UCX_DCX_TM_SEG_SIZE", "1000");
     tag_note note(*small);
-    uct_ep_h ep   = large.make_ep(*small);
-    size_t fits   = small->attr.cap.tag.eager.max_bcopy;
+    uct_ep_h ep = large.make_ep(*small);
+    size_t fits = small->attr.cap.tag.eager.max_bcopy;
     tag_source good(large, fits), bad(large, fits + 1);
     dcx_tag_recv recv(*small, fits);
     dcx_end end, never;
@@ -364,7 +363,8 @@ TEST_P(dcx_match_options, peer_with_smaller_buffers)
     for (tag_kind kind : {SHORT, RNDV, REQUEST}) {
         EXPECT_FALSE(UCS_STATUS_IS_ERR(bad.send(kind, ep, 1, never)));
     }
-    progress_until({&large, small.get()}, [&] { return note.tags.size() == 5; });
+    progress_until({&large, small.get()},
+                   [&] { return note.tags.size() == 5; });
     EXPECT_EQ(UCS_OK, recv.post(2));
     EXPECT_EQ(UCS_OK, good.send(BCOPY, ep, 2, end));
     progress_until({&large, small.get()}, [&] { return recv.has_ended(); });
@@ -387,7 +387,7 @@ TEST_P(dcx_match_options, no_memory)
     dcx_loop dcx;
     uct_ep_h other = dcx.make_ep();
     tag_source source(dcx);
-    std::vector<void*> ops;
+    std::vector<void *> ops;
     ucs_status_t status = UCS_OK;
     tag_note note(dcx);
     unsigned num_ops = 0, sent = 0;
@@ -464,7 +464,7 @@ TEST_P(dcx_match_options, command_queue_fails)
 {
     dcx_loop dcx;
     dcx_tag_recv first(dcx, 200), canceled(dcx, 200), second(dcx, 200),
-            third(dcx, 200), fourth(dcx, 200);
+        third(dcx, 200), fourth(dcx, 200);
     dcx_devx_objects objects;
     tag_source source(dcx);
     std::string text;
@@ -554,15 +554,12 @@ protected:
         }
     }
 
-    bool is_late() const
-    {
-        return GetParam() != 0;
-    }
+    bool is_late() const { return GetParam() != 0; }
 
-    dcx_loop   m_dcx, m_peer;
-    uct_ep_h   m_ep = m_peer.make_ep(m_dcx); /* from the peer to us */
+    dcx_loop m_dcx, m_peer;
+    uct_ep_h m_ep = m_peer.make_ep(m_dcx); /* from the peer to us */
     tag_source m_source{m_peer};
-    unsigned   m_wakes = 0;
+    unsigned m_wakes = 0;
     std::list<dcx_end> m_ends; /* also for rendezvous without an answer */
 };
 
@@ -583,8 +580,8 @@ TEST_P(dcx_match_sleep, message)
             }
             note.tags.clear();
             quiesce(m_dcx);
-            EXPECT_FALSE(UCS_STATUS_IS_ERR(m_source.send((tag_kind)kind, m_ep,
-                                                         1, end)));
+            EXPECT_FALSE(
+                UCS_STATUS_IS_ERR(m_source.send((tag_kind)kind, m_ep, 1, end)));
             sleep_until(m_dcx, UCT_EVENT_RECV, [&] {
                 return is_expected ? recv.has_ended() : !note.tags.empty();
             });
@@ -654,8 +651,8 @@ TEST_P(dcx_match_sleep, is_woken)
             }
             quiesce(m_dcx);
             EXPECT_EQ(0, poll(&poll_fd, 1, 0)) << "armed, and nothing there";
-            EXPECT_FALSE(UCS_STATUS_IS_ERR(m_source.send((tag_kind)kind, m_ep,
-                                                         1, end)));
+            EXPECT_FALSE(
+                UCS_STATUS_IS_ERR(m_source.send((tag_kind)kind, m_ep, 1, end)));
             EXPECT_EQ(1, poll(&poll_fd, 1, 60000));
             progress_until({&m_dcx, &m_peer}, [&] {
                 return is_expected ? recv.has_ended() : !note.tags.empty();
@@ -673,10 +670,10 @@ int main(int argc, char **argv)
 {
     /* A repeated request uses a buffer, too, after eight of these times: longer
      * than a receiver pauses on a busy machine under valgrind. */
-    const std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_RNR_RETRY_COUNT", "0"},
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_TM_ENABLE", "y"},     {"UCX_DCX_RNR_RETRY_COUNT", "0"},
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_FC_WINDOW", "8"},
-        {"UCX_DCX_FC_INITIAL", "2"}, {"UCX_DCX_FC_RESEND_TIMEOUT", "100ms"}
+        {"UCX_DCX_FC_INITIAL", "2"},    {"UCX_DCX_FC_RESEND_TIMEOUT", "100ms"},
     };
     auto one_dci = env, options = env, sleep = env;
 
@@ -687,7 +684,10 @@ int main(int argc, char **argv)
     sleep.push_back({"UCX_DCX_FC_ENABLE", "n"});
     auto late = sleep;
     late.push_back({"SOFTHCA_DELAY", "2000"});
-    return hca_test_main(argc, argv, {{"fc", env}, {"one_dci", one_dci},
-                                      {"options", options}, {"sleep", sleep},
-                                      {"late", late}});
+    return hca_test_main(argc, argv,
+                         {{"fc", env},
+                          {"one_dci", one_dci},
+                          {"options", options},
+                          {"sleep", sleep},
+                          {"late", late}});
 }

@@ -28,10 +28,7 @@ protected:
         }
     }
 
-    size_t list_size() const
-    {
-        return m_dcx.attr.cap.tag.recv.max_outstanding;
-    }
+    size_t list_size() const { return m_dcx.attr.cap.tag.recv.max_outstanding; }
 
     /* Progress of the sender alone */
     template <typename F> void far_until(F done)
@@ -64,7 +61,8 @@ protected:
         for (unsigned idle = 0; idle < 100; idle++) {
             deadline.check("both to settle");
             if (uct_worker_progress(m_far.worker) +
-                uct_worker_progress(m_dcx.worker) > 0) {
+                    uct_worker_progress(m_dcx.worker) >
+                0) {
                 idle = 0;
             }
             if (is_late()) {
@@ -73,10 +71,7 @@ protected:
         }
     }
 
-    static bool is_late()
-    {
-        return getenv("SOFTHCA_DELAY") != NULL;
-    }
+    static bool is_late() { return getenv("SOFTHCA_DELAY") != NULL; }
 
     /* Sends from the far interface, with progress of that alone. */
     ucs_status_t far_try(uct_tag_t tag, const void *data, size_t length)
@@ -149,7 +144,7 @@ protected:
             both_until([&] { return recvs[i]->has_ended(); });
             ASSERT_EQ(1u, recvs[i]->num_consumed);
             ASSERT_EQ(UCS_OK, recvs[i]->status);
-            ASSERT_EQ(i, *(uint64_t*)recvs[i]->mem.bytes.data());
+            ASSERT_EQ(i, *(uint64_t *)recvs[i]->mem.bytes.data());
             if (i == 0) {
                 EXPECT_EQ(UCS_OK, one_more.post(tag + 1));
             }
@@ -165,12 +160,10 @@ protected:
 };
 
 /* Tests that need some receives at a time */
-class dcx_long_list : public dcx_list {
-};
+class dcx_long_list : public dcx_list {};
 
 /* Tests whose sender must not wait for progress of the receiver */
-class dcx_no_fc : public dcx_list {
-};
+class dcx_no_fc : public dcx_list {};
 
 /* --- the list ------------------------------------------------------------- */
 
@@ -196,7 +189,7 @@ TEST_P(dcx_list, mask_leaves_bits_out)
 TEST_P(dcx_long_list, wildcard_between_exact_tags)
 {
     const std::vector<std::pair<uct_tag_t, uct_tag_t>> posts =
-            {{5, ~0ull}, {0, 0}, {5, ~0ull}, {0x1200, 0xff00}, {5, ~0ull}};
+        {{5, ~0ull}, {0, 0}, {5, ~0ull}, {0x1200, 0xff00}, {5, ~0ull}};
     const std::vector<uct_tag_t> tags  = {5, 5, 0x1234, 5, 5};
     const std::vector<unsigned> places = {0, 1, 3, 2, 4};
     std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -211,7 +204,7 @@ TEST_P(dcx_long_list, wildcard_between_exact_tags)
         far_send(tags[i], i);
         both_until([&] { return recvs[places[i]]->has_ended(); });
         EXPECT_EQ(tags[i], recvs[places[i]]->tag);
-        EXPECT_EQ(i, *(uint64_t*)recvs[places[i]]->mem.bytes.data());
+        EXPECT_EQ(i, *(uint64_t *)recvs[places[i]]->mem.bytes.data());
     }
 }
 
@@ -254,7 +247,7 @@ TEST_P(dcx_list, told_of_many)
     for (unsigned i = 0; i < count; i++) {
         far_send(2, i);
         both_until([&] { return !m_unexpected.empty(); });
-        ASSERT_EQ(i, *(uint64_t*)wait_unexpected().data.data());
+        ASSERT_EQ(i, *(uint64_t *)wait_unexpected().data.data());
     }
     if (list_size() > 1) {
         ASSERT_EQ(UCS_OK, recv.post(2));
@@ -296,7 +289,7 @@ TEST_P(dcx_list, floods)
     };
 
     m_dcx.on_eager = [&](void *data, size_t, unsigned, uct_tag_t, uint64_t) {
-        EXPECT_EQ(got++, *(uint64_t*)data);
+        EXPECT_EQ(got++, *(uint64_t *)data);
         return UCS_OK;
     };
     flood(is_late() ? 1500 : 40000);
@@ -335,8 +328,8 @@ TEST_P(dcx_list, kept_buffers)
     std::deque<void *> kept;
     uint64_t next = 0, sent = 0;
     auto release = [&] {
-        EXPECT_EQ(next++, *(uint64_t*)((char*)kept.front() + 100));
-        uct_iface_release_desc((char*)kept.front() - m_dcx.headroom());
+        EXPECT_EQ(next++, *(uint64_t *)((char *)kept.front() + 100));
+        uct_iface_release_desc((char *)kept.front() - m_dcx.headroom());
         kept.pop_front();
     };
 
@@ -344,12 +337,12 @@ TEST_P(dcx_list, kept_buffers)
                          uint64_t) {
         EXPECT_TRUE(flags & UCT_CB_PARAM_FLAG_DESC);
         EXPECT_EQ(200u, length);
-        memset((char*)data - m_dcx.headroom(), 0xee, m_dcx.headroom());
+        memset((char *)data - m_dcx.headroom(), 0xee, m_dcx.headroom());
         kept.push_back(data);
         return UCS_INPROGRESS;
     };
     for (sent = 0; sent < total; sent++) {
-        *(uint64_t*)&mem.bytes[100] = sent;
+        *(uint64_t *)&mem.bytes[100] = sent;
         far_send_bcopy(5, mem);
         if (kept.size() > total / 2) {
             release();
@@ -381,7 +374,7 @@ protected:
     {
         m_dcx.on_eager = [this](void *data, size_t, unsigned, uct_tag_t tag,
                                 uint64_t) {
-            int message = *(uint64_t*)data;
+            int message = *(uint64_t *)data;
 
             for (size_t i = 0; i < m_recvs.size(); i++) {
                 if (is_open(*m_recvs[i]) && matches(*m_recvs[i], tag)) {
@@ -439,11 +432,10 @@ protected:
     size_t num_come() const
     {
         return m_waiting.size() +
-               std::count_if(m_recvs.begin(), m_recvs.end(),
-                             [](const auto &recv) {
-                                 return (recv->message >= 0) ||
-                                        (recv->num_completed > 0);
-                             });
+               std::count_if(
+                   m_recvs.begin(), m_recvs.end(), [](const auto &recv) {
+                       return (recv->message >= 0) || (recv->num_completed > 0);
+                   });
     }
 
     /* Each message matches the first free receive. */
@@ -498,7 +490,7 @@ TEST_P(dcx_pairs, order_of_mpi)
 
             if (recv.num_completed > 0) {
                 EXPECT_EQ(-1, recv.message);
-                recv.message = *(uint64_t*)recv.mem.bytes.data();
+                recv.message = *(uint64_t *)recv.mem.bytes.data();
             }
             ASSERT_EQ(places[i], recv.message) << "receive " << i;
             if ((recv.message < 0) && recv.is_posted) {
@@ -523,10 +515,7 @@ protected:
     /* State of the last message, set by the main thread */
     enum { UNKNOWN, MATCHED, UNEXPECTED };
 
-    ~dcx_cancel()
-    {
-        stop();
-    }
+    ~dcx_cancel() { stop(); }
 
     /* @shortest: data of the shortest message may be in its completion, which
      *     is not read after a cancel by force. */
@@ -570,7 +559,7 @@ protected:
         dcx_end end;
         void *op = NULL;
 
-        *(uint64_t*)mem.bytes.data() = tag;
+        *(uint64_t *)mem.bytes.data() = tag;
         for (;;) {
             ucs_status_t status = UCS_OK;
 
@@ -681,7 +670,7 @@ TEST_P(dcx_cancel, races_with_match)
         });
         if (recv.status == UCS_OK) {
             EXPECT_EQ(1u, recv.num_consumed);
-            EXPECT_EQ(i, *(uint64_t*)recv.mem.bytes.data());
+            EXPECT_EQ(i, *(uint64_t *)recv.mem.bytes.data());
             ends[is_canceled]++;
         } else {
             EXPECT_EQ(UCS_ERR_CANCELED, recv.status);
@@ -712,7 +701,7 @@ TEST_P(dcx_cancel, by_force_races_with_match)
     start(count, 200);
     for (unsigned i = 1; (i <= count) && !HasFatalFailure(); i++) {
         void *buffer            = m_recvs[i % NUM_KINDS]->mem.bytes.data();
-        volatile uint64_t &word = *(uint64_t*)buffer;
+        volatile uint64_t &word = *(uint64_t *)buffer;
         unsigned which          = 0;
         dcx_deadline deadline;
 
@@ -796,8 +785,8 @@ TEST_P(dcx_list, shortest_receive)
     EXPECT_GE(cap.recv.min_recv, cap.eager.max_zcopy);
     EXPECT_GE(cap.recv.min_recv, cap.eager.max_short);
     EXPECT_GE(cap.recv.min_recv, sizeof(struct ibv_tmh) +
-                                         sizeof(struct ibv_rvh) + 16 +
-                                         cap.rndv.max_hdr - 2);
+                                     sizeof(struct ibv_rvh) + 16 +
+                                     cap.rndv.max_hdr - 2);
 }
 
 /* A rendezvous that is one byte too long is not written to the buffer, but its
@@ -816,16 +805,15 @@ TEST_P(dcx_list, rndv_into_shortest_buffer)
             recv.mem.iov.length = room;
             EXPECT_EQ(UCS_OK, recv.post(5));
             dcx_wait_told(m_dcx);
-            ucs_status_ptr_t op =
-                    uct_ep_tag_rndv_zcopy(m_far_ep, 5, hdr.data(), hdr.size(),
-                                          &mem.iov, 1, 0, &end.comp);
+            ucs_status_ptr_t op = uct_ep_tag_rndv_zcopy(
+                m_far_ep, 5, hdr.data(), hdr.size(), &mem.iov, 1, 0, &end.comp);
             ASSERT_FALSE(UCS_PTR_IS_ERR(op));
             both_until([&] { return recv.has_ended(); });
             EXPECT_EQ(0, memcmp(&recv.mem.bytes[room], &blank[room], 64));
             if (length == room) {
                 EXPECT_EQ(UCS_OK, recv.status);
-                EXPECT_EQ(0, memcmp(mem.bytes.data(), recv.mem.bytes.data(),
-                                    room));
+                EXPECT_EQ(
+                    0, memcmp(mem.bytes.data(), recv.mem.bytes.data(), room));
                 both_until([&] { return end.count == 1; });
             } else {
                 EXPECT_EQ(UCS_ERR_MESSAGE_TRUNCATED, recv.status);
@@ -995,10 +983,10 @@ TEST_P(dcx_list, close)
         /* one that matches and one that does not, in both directions */
         for (unsigned n = 0; n < 2; n++) {
             EXPECT_FALSE(UCS_PTR_IS_ERR(uct_ep_tag_rndv_zcopy(
-                    to, 5 + n, "", 0, &mem->iov, 1, 0, &ends[n].comp)));
+                to, 5 + n, "", 0, &mem->iov, 1, 0, &ends[n].comp)));
             EXPECT_FALSE(UCS_PTR_IS_ERR(
-                    uct_ep_tag_rndv_zcopy(from, 5 + 9 * n, "", 0, &far_mem.iov,
-                                          1, 0, &ends[2 + n].comp)));
+                uct_ep_tag_rndv_zcopy(from, 5 + 9 * n, "", 0, &far_mem.iov, 1,
+                                      0, &ends[2 + n].comp)));
         }
         if (i % 2) {
             uct_worker_progress(loop->worker);
@@ -1039,7 +1027,7 @@ TEST_P(dcx_list, close_with_endpoint_left)
 
     uct_ep_h ep = loop->make_ep(m_dcx);
     EXPECT_FALSE(UCS_PTR_IS_ERR(
-            uct_ep_tag_rndv_zcopy(ep, 5, "", 0, &mem->iov, 1, 0, &end.comp)));
+        uct_ep_tag_rndv_zcopy(ep, 5, "", 0, &mem->iov, 1, 0, &end.comp)));
     EXPECT_TRUE(wait_unexpected().is_rndv);
     delete mem;
     loop.reset();
@@ -1069,19 +1057,30 @@ INSTANTIATE_TEST_SUITE_P(small, dcx_no_fc, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
-        /* with doorbells of eight bytes, on a device without pushes */
-        {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
-                  {"SOFTHCA_HAS", "tm_roce"},
-                  {"SOFTHCA_LACKS", "wc"}, {"UCX_DCX_RX_INLINE", "0"}}},
-        {"late", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_DELAY", "20"}}},
-        {"one", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "1"}}},
-        {"three", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "3"},
-                   {"DCX_TEST_HEADROOM", "64"}}},
-        /* without a buffer the sender gets an RNR NAK, and retries */
-        {"small", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_RX_QUEUE_LEN", "64"},
-                   {"UCX_DCX_FC_ENABLE", "n"}, {"UCX_DCX_TM_LIST_SIZE", "100"},
-                   {"DCX_TEST_HEADROOM", "200"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
+            /* with doorbells of eight bytes, on a device without pushes */
+            {"roce",
+             {{"UCX_DCX_TM_ENABLE", "y"},
+              {"SOFTHCA_LINK", "roce"},
+              {"SOFTHCA_HAS", "tm_roce"},
+              {"SOFTHCA_LACKS", "wc"},
+              {"UCX_DCX_RX_INLINE", "0"}}},
+            {"late", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_DELAY", "20"}}},
+            {"one",
+             {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "1"}}},
+            {"three",
+             {{"UCX_DCX_TM_ENABLE", "y"},
+              {"UCX_DCX_TM_LIST_SIZE", "3"},
+              {"DCX_TEST_HEADROOM", "64"}}},
+            /* without a buffer the sender gets an RNR NAK, and retries */
+            {"small",
+             {{"UCX_DCX_TM_ENABLE", "y"},
+              {"UCX_DCX_RX_QUEUE_LEN", "64"},
+              {"UCX_DCX_FC_ENABLE", "n"},
+              {"UCX_DCX_TM_LIST_SIZE", "100"},
+              {"DCX_TEST_HEADROOM", "200"}}},
+        });
 }

@@ -19,9 +19,7 @@ class dcx_match_strided : public dcx_tag_bench {
 protected:
     enum { SIZE = 1 << 18, UMR_SLOTS = 8 };
 
-    dcx_match_strided() : m_a(m_dcx, SIZE, 1), m_b(m_dcx, SIZE, 2)
-    {
-    }
+    dcx_match_strided() : m_a(m_dcx, SIZE, 1), m_b(m_dcx, SIZE, 2) {}
 
     /* Completes operations that use its memory. */
     ~dcx_match_strided()
@@ -80,7 +78,7 @@ protected:
     }
 
     void check(bool is_rndv, const iovs &from, const std::vector<uint8_t> &data,
-               const iovs &to, const std::vector<uint8_t*> &list)
+               const iovs &to, const std::vector<uint8_t *> &list)
     {
         auto expected = std::make_pair(m_a.bytes, m_b.bytes);
         auto recv     = make_recv(to);
@@ -139,9 +137,8 @@ protected:
             EXPECT_EQ(UCS_OK, recv->cancel(false));
         }
         progress_until([&] {
-            return std::all_of(recvs.begin(), recvs.end(), [](auto &recv) {
-                return recv->has_ended();
-            });
+            return std::all_of(recvs.begin(), recvs.end(),
+                               [](auto &recv) { return recv->has_ended(); });
         });
         for (auto &recv : recvs) {
             EXPECT_EQ(UCS_ERR_CANCELED, recv->status);
@@ -237,7 +234,7 @@ TEST_P(dcx_match_strided, random)
 
             if (length * count <= left) {
                 iov.push_back(mem.at(pos, length, stride, count));
-                pos  += (stride * count) + lot(0, 20);
+                pos += (stride * count) + lot(0, 20);
                 left -= length * count;
             }
         }
@@ -283,9 +280,8 @@ TEST_P(dcx_match_strided, rndv_unexpected)
     EXPECT_EQ(40007u, got.size);
     ASSERT_EQ(8u, got.rkey.size());
     UCT_CALL(uct_rkey_unpack(m_dcx.component(), got.rkey.data(), &rkey));
-    EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_get_zcopy(m_dcx.ep, &to.iov, 1, got.remote, rkey.rkey,
-                               &got_end.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_zcopy(m_dcx.ep, &to.iov, 1, got.remote,
+                                               rkey.rkey, &got_end.comp));
     progress_until([&] { return got_end.count > 0; });
     EXPECT_EQ(UCS_OK, got_end.status);
     EXPECT_EQ(gathered(from), to.bytes);
@@ -322,13 +318,13 @@ TEST_P(dcx_match_strided, request)
 TEST_P(dcx_match_strided, rndv_too_long)
 {
     const iovs from = {m_a.at(1, 100, 300, 60)};
-    auto recv = make_recv({m_b.at(3, 7, 100, 100)}), other = make_recv(
-            recv->iov);
+    auto recv       = make_recv({m_b.at(3, 7, 100, 100)}),
+         other      = make_recv(recv->iov);
     dcx_end end;
 
     on_request = [&] { EXPECT_EQ(UCS_OK, recv->cancel(true)); };
     ASSERT_EQ(UCS_OK, post(*recv, 5));
-    auto op = rndv(5, from, end);
+    auto op                = rndv(5, from, end);
     dcx_tag_unexpected got = wait_unexpected();
     EXPECT_TRUE(got.is_rndv);
     EXPECT_EQ(6000u, got.size);
@@ -361,9 +357,8 @@ TEST_P(dcx_match_strided, cancel)
                 auto next = make_recv(recv->iov);
                 ASSERT_EQ(UCS_OK, post(*next, 6));
                 EXPECT_EQ(UCS_OK, next->cancel(true));
-                progress_until([&] {
-                    return dcx_peek_num_posted(m_dcx.iface) == 0;
-                });
+                progress_until(
+                    [&] { return dcx_peek_num_posted(m_dcx.iface) == 0; });
                 EXPECT_FALSE(recv->has_ended());
                 EXPECT_FALSE(next->has_ended());
             } else {
@@ -445,9 +440,9 @@ TEST_P(dcx_match_strided, refused)
               post(*make_recv({m_b.at(0, 1), m_b.at(5, 2, 4, 2000)}), 5));
     EXPECT_NE(std::string::npos,
               m_log.take().find("tag_recv_zcopy: 4001 bytes in 2001 pieces"));
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              UCS_PTR_STATUS(rndv(5, {m_a.at(0, 1), m_a.at(5, 2, 4, 2000)},
-                                  end)));
+    EXPECT_EQ(
+        UCS_ERR_UNSUPPORTED,
+        UCS_PTR_STATUS(rndv(5, {m_a.at(0, 1), m_a.at(5, 2, 4, 2000)}, end)));
     EXPECT_NE(std::string::npos,
               m_log.take().find("tag_rndv_zcopy: 4001 bytes in 2001 pieces"));
     EXPECT_EQ(0u, end.count);
@@ -470,7 +465,7 @@ TEST_P(dcx_match_strided, half_of_the_slots)
 {
     std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
     std::list<dcx_end> ends;
-    std::vector<void*> ops;
+    std::vector<void *> ops;
     dcx_end end;
 
     for (unsigned i = 0; i < UMR_SLOTS / 4; i++) {
@@ -495,10 +490,11 @@ TEST_P(dcx_match_strided, half_of_the_slots)
         dcx_end put;
 
         ASSERT_EQ(UCS_INPROGRESS, retry([&] {
-            return uct_ep_put_zcopy(m_dcx.ep, &iov, 1,
-                                    (uintptr_t)m_b.bytes.data() + 150000,
-                                    dcx_peek_rkey(m_b.memh), &put.comp);
-        }));
+                      return uct_ep_put_zcopy(
+                          m_dcx.ep, &iov, 1,
+                          (uintptr_t)m_b.bytes.data() + 150000,
+                          dcx_peek_rkey(m_b.memh), &put.comp);
+                  }));
         progress_until([&] { return put.count > 0; });
         ASSERT_EQ(UCS_OK, put.status);
     }
@@ -507,9 +503,8 @@ TEST_P(dcx_match_strided, half_of_the_slots)
         dcx_end sent;
 
         ASSERT_EQ(UCS_INPROGRESS, eager(i, {m_a.at(0, 2400)}, sent));
-        progress_until([&] {
-            return recvs[i]->has_ended() && (sent.count > 0);
-        });
+        progress_until(
+            [&] { return recvs[i]->has_ended() && (sent.count > 0); });
         EXPECT_EQ(UCS_OK, recvs[i]->status);
         EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, ops[i]));
     }
@@ -520,7 +515,7 @@ TEST_P(dcx_match_strided, half_of_the_slots)
 TEST_P(dcx_match_strided, shared_slot)
 {
     std::list<dcx_end> ends;
-    std::vector<void*> ops;
+    std::vector<void *> ops;
 
     for (unsigned i = 0; i < 4 * UMR_SLOTS; i++) {
         ends.emplace_back();
@@ -666,8 +661,8 @@ class dcx_match_layouts : public dcx_match_strided {
 protected:
     /* Some entries in handles, and the places of their bytes */
     struct part {
-        iovs                  iov;
-        std::vector<uint8_t*> where;
+        iovs iov;
+        std::vector<uint8_t *> where;
 
         std::vector<uint8_t> data() const
         {
@@ -680,12 +675,10 @@ protected:
         }
     };
 
-    dcx_match_layouts() : m_inner(m_dcx, 100), m_outer(m_dcx, 100)
-    {
-    }
+    dcx_match_layouts() : m_inner(m_dcx, 100), m_outer(m_dcx, 100) {}
 
-    static uct_dcx_block_t block(const region &mem, size_t offset, size_t length,
-                                 size_t skip = 0)
+    static uct_dcx_block_t block(const region &mem, size_t offset,
+                                 size_t length, size_t skip = 0)
     {
         return {(uintptr_t)mem.bytes.data() + offset, length, skip, mem.memh};
     }
@@ -694,19 +687,23 @@ protected:
     void set(const region &mem)
     {
         m_inner.set(60, {block(mem, 100, 7, 93), block(mem, 150, 20, 80)});
-        m_outer.set(1, {m_inner.at(3, 1000), block(mem, 20000, 11),
-                        m_inner.at(1200, 400)}, &m_inner);
+        m_outer.set(
+            1,
+            {m_inner.at(3, 1000), block(mem, 20000, 11), m_inner.at(1200, 400)},
+            &m_inner);
     }
 
     /* Returns `count` blocks in a handle. */
     static part at(const layout_handle &layout, size_t offset, size_t length,
                    size_t stride = 0, unsigned count = 1)
     {
-        part part = {{{(void*)offset, length, layout.memh, stride, count}}, {}};
+        part part = {{{(void *)offset, length, layout.memh, stride, count}},
+                     {}};
 
         for (unsigned i = 0; i < count; i++) {
             for (size_t j = 0; j < length; j++) {
-                part.where.push_back(layout.where.at(offset + (i * stride) + j));
+                part.where.push_back(
+                    layout.where.at(offset + (i * stride) + j));
             }
         }
         return part;
@@ -723,9 +720,12 @@ protected:
 
     std::vector<part> parts(region &mem)
     {
-        return {at(m_inner, 0, 1620), at(m_outer, 0, 1411),
-                at(m_inner, 5, 1600), at(m_outer, 990, 400),
-                at(m_inner, 7, 8, 40, 40), at(m_outer, 3, 7, 30, 40),
+        return {at(m_inner, 0, 1620),
+                at(m_outer, 0, 1411),
+                at(m_inner, 5, 1600),
+                at(m_outer, 990, 400),
+                at(m_inner, 7, 8, 40, 40),
+                at(m_outer, 3, 7, 30, 40),
                 both(at(m_outer, 300, 100),
                      {{mem.at(100000, 33, 100, 9)},
                       places_of({mem.at(100000, 33, 100, 9)})})};
@@ -738,8 +738,8 @@ TEST_P(dcx_match_layouts, to_them)
 {
     set(m_b);
     for (auto &to : parts(m_b)) {
-        for (size_t length : {(size_t)20, to.where.size() / 2,
-                              to.where.size()}) {
+        for (size_t length :
+             {(size_t)20, to.where.size() / 2, to.where.size()}) {
             for (bool is_rndv : {false, true}) {
                 const iovs from = {m_a.at(7, length)};
 
@@ -753,7 +753,8 @@ TEST_P(dcx_match_layouts, from_them)
 {
     set(m_a);
     for (auto &from : parts(m_a)) {
-        for (auto &to : {iovs{m_b.at(3, 5000)}, iovs{m_b.at(9, 10, 100, 500)}}) {
+        for (auto &to :
+             {iovs{m_b.at(3, 5000)}, iovs{m_b.at(9, 10, 100, 500)}}) {
             for (bool is_rndv : {false, true}) {
                 check(is_rndv, from.iov, from.data(), to, places_of(to));
             }
@@ -819,19 +820,21 @@ TEST_P(dcx_match_layouts, same_buffer)
 
 TEST_P(dcx_match_layouts, not_set)
 {
-    const iovs iov = {{(void*)0, 10, m_inner.memh, 0, 1}};
+    const iovs iov = {{(void *)0, 10, m_inner.memh, 0, 1}};
 
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, post(*make_recv(iov), 5));
     EXPECT_NE(std::string::npos,
               m_log.take().find("the layout of a memory handle is not set"));
     set(m_b);
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              post(*make_recv({{(void*)1620, 1, m_inner.memh, 0, 1}}), 5));
+              post(*make_recv({{(void *)1620, 1, m_inner.memh, 0, 1}}), 5));
     EXPECT_NE(std::string::npos, m_log.take().find("ends before offset 1620"));
     layout_handle unset(m_dcx, 10);
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              post(*make_recv({m_b.at(0, 20), {(void*)3, 9, unset.memh, 0, 1},
-                               m_b.at(50, 20)}), 5));
+              post(*make_recv({m_b.at(0, 20),
+                               {(void *)3, 9, unset.memh, 0, 1},
+                               m_b.at(50, 20)}),
+                   5));
     EXPECT_NE(std::string::npos, m_log.take().find("ends before offset 3"));
     EXPECT_EQ(0u, dcx_peek_num_posted(m_dcx.iface));
 }
@@ -840,18 +843,17 @@ INSTANTIATE_TEST_SUITE_P(base, dcx_match_layouts, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, dcx_match_layouts, testing::Values(0));
 
 /* Memory that is deregistered at once */
-class dcx_match_strided_memory : public dcx_match_strided {
-};
+class dcx_match_strided_memory : public dcx_match_strided {};
 
 /* Its layout is removed with it; a message for it fails, as with plain
  * memory. */
 TEST_P(dcx_match_strided_memory, goes)
 {
     for (bool is_plain : {true, false}) {
-        auto mem  = std::make_unique<region>(m_dcx, (size_t)SIZE, 3);
-        auto recv = make_recv(is_plain ? iovs{mem->at(0, 20000)} :
-                                         nth(*mem, 0));
-        uct_ep_h ep = m_dcx.make_ep();
+        auto mem             = std::make_unique<region>(m_dcx, (size_t)SIZE, 3);
+        auto recv            = make_recv(is_plain ? iovs{mem->at(0, 20000)} :
+                                                    nth(*mem, 0));
+        uct_ep_h ep          = m_dcx.make_ep();
         const uct_iov_t from = m_a.at(0, 2000);
         dcx_end end;
 
@@ -859,8 +861,9 @@ TEST_P(dcx_match_strided_memory, goes)
         ASSERT_EQ(UCS_OK, post(*recv, 5));
         mem.reset();
         EXPECT_EQ(UCS_INPROGRESS, retry([&] {
-            return uct_ep_tag_eager_zcopy(ep, 5, 0, &from, 1, 0, &end.comp);
-        }));
+                      return uct_ep_tag_eager_zcopy(ep, 5, 0, &from, 1, 0,
+                                                    &end.comp);
+                  }));
         progress_until([&] { return end.count > 0; });
         EXPECT_NE(UCS_OK, end.status);
         progress_until([&] { return !m_dcx.errors.empty(); });
@@ -879,10 +882,10 @@ INSTANTIATE_TEST_SUITE_P(no_rcache, dcx_match_strided_memory,
 
 int main(int argc, char **argv)
 {
-    const std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_UMR_SLOTS", "8"},
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_TM_ENABLE", "y"},     {"UCX_DCX_UMR_SLOTS", "8"},
         {"UCX_DCX_TM_LIST_SIZE", "64"}, {"SOFTHCA_LOG", "error"},
-        {"UCX_DCX_FAILURE", "error"}
+        {"UCX_DCX_FAILURE", "error"},
     };
     auto shared = env, late = env, no_rcache = env;
 
@@ -890,8 +893,9 @@ int main(int argc, char **argv)
     late.push_back({"SOFTHCA_DELAY", "50"});
     late.push_back({"UCX_DCX_RX_INLINE", "0"}); /* requests are in the buffer */
     no_rcache.push_back({"UCX_DCX_RCACHE", "n"});
-    return hca_test_main(argc, argv, {
-        {"base", env}, {"shared", shared}, {"late", late},
-        {"no_rcache", no_rcache}
-    });
+    return hca_test_main(argc, argv,
+                         {{"base", env},
+                          {"shared", shared},
+                          {"late", late},
+                          {"no_rcache", no_rcache}});
 }

@@ -9,8 +9,7 @@
 
 namespace {
 
-class dcx_max_poll_tx : public dcx_shared {
-};
+class dcx_max_poll_tx : public dcx_shared {};
 
 /* A device as fast as the program: there is always another completion. */
 TEST_P(dcx_max_poll_tx, callbacks_post_again)
@@ -31,8 +30,8 @@ TEST_P(dcx_max_poll_tx, callbacks_post_again)
         progress();
     }
     EXPECT_EQ(1000, std::count_if(ends.begin(), ends.end(), [](auto &end) {
-        return end.status == UCS_OK;
-    }));
+                  return end.status == UCS_OK;
+              }));
     EXPECT_EQ("", log.take());
 }
 
@@ -44,8 +43,8 @@ class dcx_max_poll_rx : public dcx_shared {
 protected:
     dcx_max_poll_rx()
     {
-        UCT_CALL(uct_iface_set_am_handler(m_live_a.loop.iface, 5, receive,
-                                          this, 0));
+        UCT_CALL(
+            uct_iface_set_am_handler(m_live_a.loop.iface, 5, receive, this, 0));
     }
 
     unsigned send_all(uct_ep_h ep)
@@ -63,9 +62,9 @@ protected:
     unsigned m_sent     = 0;
 
 private:
-    static ucs_status_t receive(void *arg, void*, size_t, unsigned)
+    static ucs_status_t receive(void *arg, void *, size_t, unsigned)
     {
-        dcx_max_poll_rx *self = (dcx_max_poll_rx*)arg;
+        dcx_max_poll_rx *self = (dcx_max_poll_rx *)arg;
 
         if (++self->m_received == 48) {
             self->m_sent += self->send_all(self->m_more);

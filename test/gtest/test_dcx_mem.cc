@@ -20,13 +20,14 @@
 
 /* Replaces UCX's detection of the processor: DCX_MEM_EPYC=y makes it an EPYC, n
  * an Intel one. */
-template<typename T>
+template <typename T>
 static T dcx_mem_cpu(const char *function, T epyc, T other)
 {
     const char *is_epyc = getenv("DCX_MEM_EPYC");
 
     return (is_epyc == NULL) ? ((T(*)(void))dlsym(RTLD_NEXT, function))() :
-           (*is_epyc == 'y') ? epyc : other;
+           (*is_epyc == 'y') ? epyc :
+                               other;
 }
 
 extern "C" ucs_cpu_vendor_t ucs_arch_get_cpu_vendor(void)
@@ -88,11 +89,11 @@ struct counted {
 
     static void called(uct_completion_t *comp)
     {
-        ((counted*)comp)->calls++; /* its first member */
+        ((counted *)comp)->calls++; /* its first member */
     }
 
-    uct_completion_t comp  = {};
-    unsigned         calls = 0;
+    uct_completion_t comp = {};
+    unsigned calls        = 0;
 };
 
 using packed_key = std::vector<uint8_t>;
@@ -114,10 +115,7 @@ protected:
         return memh;
     }
 
-    uct_mem_h reg()
-    {
-        return reg(m_memory.data(), m_memory.size());
-    }
+    uct_mem_h reg() { return reg(m_memory.data(), m_memory.size()); }
 
     ucs_status_t try_pack(uct_mem_h memh, bool can_invalidate, packed_key &key)
     {
@@ -126,8 +124,8 @@ protected:
         params.field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS;
         params.flags      = can_invalidate ? pack_invalidate : 0;
         key.resize(m_attr.rkey_packed_size);
-        return uct_md_mkey_pack_v2(m_dcx.md(), memh, PACK_RANGE(m_memory)
-                                   &params, key.data());
+        return uct_md_mkey_pack_v2(m_dcx.md(), memh,
+                                   PACK_RANGE(m_memory) & params, key.data());
     }
 
     packed_key pack(uct_mem_h memh, bool can_invalidate = true)
@@ -153,25 +151,25 @@ protected:
         params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
                             UCT_MD_MEM_DEREG_FIELD_FLAGS |
                             UCT_MD_MEM_DEREG_FIELD_COMPLETION;
-        params.memh       = memh;
-        params.flags      = (invalidation != NULL) ?
-                            UCT_MD_MEM_DEREG_FLAG_INVALIDATE : 0;
-        params.comp       = (invalidation != NULL) ? &invalidation->comp : NULL;
+        params.memh  = memh;
+        params.flags = (invalidation != NULL) ?
+                           UCT_MD_MEM_DEREG_FLAG_INVALIDATE :
+                           0;
+        params.comp  = (invalidation != NULL) ? &invalidation->comp : NULL;
         return uct_md_mem_dereg_v2(m_dcx.md(), &params);
     }
 
     /* Puts to 'remote' from a new endpoint; returns its status. */
     ucs_status_t put(uct_rkey_t rkey, void *remote, uint64_t value)
     {
-        uct_ep_h ep = m_dcx.make_ep();
+        uct_ep_h ep   = m_dcx.make_ep();
         size_t errors = m_dcx.errors.size();
         ucs_status_t status;
 
         EXPECT_EQ(UCS_OK, uct_ep_put_short(ep, &value, sizeof(value),
                                            (uintptr_t)remote, rkey));
         m_dcx.flush();
-        status = (m_dcx.errors.size() == errors) ? UCS_OK :
-                                                   m_dcx.errors.back();
+        status = (m_dcx.errors.size() == errors) ? UCS_OK : m_dcx.errors.back();
         uct_ep_destroy(ep);
         return status;
     }
@@ -179,7 +177,7 @@ protected:
     /* Checks that the key leads to the memory, each time at another place. */
     void expect_reached(uct_rkey_t rkey)
     {
-        uint64_t *at = (uint64_t*)m_memory.data() + m_place++;
+        uint64_t *at = (uint64_t *)m_memory.data() + m_place++;
 
         EXPECT_EQ(UCS_OK, put(rkey, at, m_place));
         EXPECT_EQ(m_place, *at);
@@ -187,17 +185,17 @@ protected:
 
     void expect_refused(uct_rkey_t rkey)
     {
-        uint64_t *at = (uint64_t*)m_memory.data() + m_place++;
+        uint64_t *at = (uint64_t *)m_memory.data() + m_place++;
 
         *at = ~0ull;
         EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(rkey, at, m_place));
         EXPECT_EQ(~0ull, *at);
     }
 
-    dcx_loop             m_dcx;
-    uct_md_attr_t        m_attr;
+    dcx_loop m_dcx;
+    uct_md_attr_t m_attr;
     std::vector<uint8_t> m_memory = std::vector<uint8_t>(65536);
-    uint64_t             m_place  = 0;
+    uint64_t m_place              = 0;
 };
 
 /* ibv_fork_init() of rdma-core 44 would hide registered memory from children,
@@ -242,7 +240,8 @@ TEST_F(dcx_mem, refusal_names_its_reason)
 
 /* On a device with indirect keys. Parameter: true with a cache, in which all
  * handles of this memory share a region */
-class dcx_invalidate : public dcx_mem, public testing::WithParamInterface<bool> {
+class dcx_invalidate : public dcx_mem,
+                       public testing::WithParamInterface<bool> {
 protected:
     void SetUp() override
     {
@@ -260,7 +259,7 @@ TEST_P(dcx_invalidate, put_get_atomic)
 {
     uct_mem_h memh  = reg();
     uct_rkey_t rkey = unpack(pack(memh));
-    uint64_t *at    = (uint64_t*)m_memory.data() + 100;
+    uint64_t *at    = (uint64_t *)m_memory.data() + 100;
     uint64_t result = 0;
     counted got, added;
     uct_iov_t iov = {};
@@ -272,8 +271,8 @@ TEST_P(dcx_invalidate, put_get_atomic)
     iov.length = sizeof(*at);
     iov.memh   = m_dcx.memh;
     iov.count  = 1;
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_zcopy(m_dcx.ep, &iov, 1,
-                                               (uintptr_t)at, rkey, &got.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)at,
+                                               rkey, &got.comp));
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_atomic64_fetch(m_dcx.ep, UCT_ATOMIC_OP_ADD, 5, &result,
                                     (uintptr_t)at, rkey, &added.comp));
@@ -315,10 +314,10 @@ TEST_P(dcx_invalidate, nobody_else_is_hurt)
  * interface. */
 TEST_P(dcx_invalidate, other_endpoints_go_on)
 {
-    uct_mem_h memh  = reg(), other = reg();
+    uct_mem_h memh = reg(), other = reg();
     uct_rkey_t rkey = unpack(pack(memh)), other_rkey = unpack(pack(other));
     uct_ep_h victim = m_dcx.make_ep();
-    uint64_t *at    = (uint64_t*)m_memory.data() + 50;
+    uint64_t *at    = (uint64_t *)m_memory.data() + 50;
     counted invalidation;
 
     EXPECT_EQ(UCS_OK, dereg(memh, &invalidation));
@@ -345,7 +344,7 @@ TEST_P(dcx_invalidate, other_endpoints_go_on)
  * to the device for each message. A revoked key is not reused. */
 TEST_P(dcx_invalidate, keys_wait_with_the_region)
 {
-    uct_mem_h memh  = reg(), holder = reg();
+    uct_mem_h memh = reg(), holder = reg();
     uct_rkey_t rkey = unpack(pack(memh)), next;
     counted invalidation;
 
@@ -439,9 +438,9 @@ TEST_P(dcx_invalidate, numbers_do_not_come_back)
          first += 500) {
         auto begin = keys.begin() + first;
 
-        EXPECT_EQ((size_t)UCT_DCX_STALE_NUMBERS,
-                  std::set<uct_rkey_t>(begin, begin + UCT_DCX_STALE_NUMBERS)
-                          .size());
+        EXPECT_EQ(
+            (size_t)UCT_DCX_STALE_NUMBERS,
+            std::set<uct_rkey_t>(begin, begin + UCT_DCX_STALE_NUMBERS).size());
     }
     EXPECT_EQ(UCS_OK, dereg(holder));
 }
@@ -476,12 +475,12 @@ TEST_P(dcx_invalidate, from_many_threads)
 TEST_P(dcx_invalidate, not_beside_the_region)
 {
     size_t length = 4096 * 4;
-    char *pages   = (char*)mmap(NULL, length, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages   = (char *)mmap(NULL, length, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uct_mem_h memh;
     uct_rkey_t rkey;
 
-    ASSERT_NE(MAP_FAILED, (void*)pages);
+    ASSERT_NE(MAP_FAILED, (void *)pages);
     memh = reg(pages + 4096 + 64, 4096);
     rkey = unpack(pack(memh));
     EXPECT_EQ(UCS_OK, put(rkey, pages + 4096 + 64, 7));
@@ -502,27 +501,27 @@ TEST_P(dcx_invalidate, not_beside_the_region)
 /* More than one entry of 2 GiB; only a few of its pages are accessed. */
 TEST_P(dcx_invalidate, five_gigabytes)
 {
-    const size_t length = (5ul << 30) + 4096;
-    char *pages         = (char*)mmap(NULL, length, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS |
-                                      MAP_NORESERVE, -1, 0);
+    const size_t length   = (5ul << 30) + 4096;
+    char *pages           = (char *)mmap(NULL, length, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                         0);
     const size_t places[] = {0, (2ul << 30) - 8, 2ul << 30, 4ul << 30,
                              length - 8};
     uct_mem_h memh;
     uct_rkey_t rkey;
     counted invalidation;
 
-    ASSERT_NE(MAP_FAILED, (void*)pages);
+    ASSERT_NE(MAP_FAILED, (void *)pages);
     memh = reg(pages, length);
     rkey = unpack(pack(memh));
     for (size_t place : places) {
         EXPECT_EQ(UCS_OK, put(rkey, pages + place, place + 1));
-        EXPECT_EQ(place + 1, *(uint64_t*)(pages + place));
+        EXPECT_EQ(place + 1, *(uint64_t *)(pages + place));
     }
     /* across two entries */
     EXPECT_EQ(UCS_OK, put(rkey, pages + (4ul << 30) - 4, 0x1122334455667788));
-    EXPECT_EQ(0x55667788u, *(uint32_t*)(pages + (4ul << 30) - 4));
-    EXPECT_EQ(0x11223344u, *(uint32_t*)(pages + (4ul << 30)));
+    EXPECT_EQ(0x55667788u, *(uint32_t *)(pages + (4ul << 30) - 4));
+    EXPECT_EQ(0x11223344u, *(uint32_t *)(pages + (4ul << 30)));
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(rkey, pages + length, 9));
     EXPECT_EQ(UCS_OK, dereg(memh, &invalidation));
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(rkey, pages, 9));
@@ -546,7 +545,7 @@ TEST_F(dcx_mem, damaged_keys)
         std::fill(damaged.begin() + cut, damaged.end(), 0);
         EXPECT_EQ((damaged == key) ? UCS_OK : UCS_ERR_INVALID_PARAM,
                   uct_rkey_unpack(m_dcx.component(), damaged.data(), &bundle))
-                << "cut off behind byte " << cut;
+            << "cut off behind byte " << cut;
     }
     for (size_t i = 0; i < key.size(); i++) {
         packed_key damaged = key;
@@ -555,14 +554,13 @@ TEST_F(dcx_mem, damaged_keys)
         damaged[i] ^= 1 << (i % 8);
         EXPECT_EQ(UCS_ERR_INVALID_PARAM,
                   uct_rkey_unpack(m_dcx.component(), damaged.data(), &bundle))
-                << "byte " << i;
+            << "byte " << i;
         EXPECT_NE(std::string::npos, log.take().find("dynamic window"));
     }
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-class dcx_without : public dcx_mem, public testing::WithParamInterface<int> {
-};
+class dcx_without : public dcx_mem, public testing::WithParamInterface<int> {};
 
 TEST_P(dcx_without, indirect_keys)
 {
@@ -571,8 +569,7 @@ TEST_P(dcx_without, indirect_keys)
     packed_key key;
 
     EXPECT_FALSE(m_attr.cap.flags & UCT_MD_FLAG_INVALIDATE);
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              try_pack(memh, true, key));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, try_pack(memh, true, key));
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, dereg(memh, &invalidation));
     EXPECT_EQ(0u, invalidation.calls);
     expect_reached(unpack(pack(memh, false)));
@@ -584,8 +581,7 @@ INSTANTIATE_TEST_SUITE_P(without, dcx_without, testing::Values(0));
 /* --- relaxed ordering of PCIe --------------------------------------------- */
 
 /* Parameter: true if local access has a key of its own */
-class dcx_relaxed : public dcx_mem, public testing::WithParamInterface<bool> {
-};
+class dcx_relaxed : public dcx_mem, public testing::WithParamInterface<bool> {};
 
 TEST_P(dcx_relaxed, peers_have_the_strict_key)
 {
@@ -611,15 +607,15 @@ INSTANTIATE_TEST_SUITE_P(ordered_epyc, dcx_relaxed, testing::Values(false));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"cached", {{"UCX_DCX_RCACHE", "y"}}},
-                          {"single", {{"UCX_DCX_RCACHE", "n"}}},
-                          {"without", {{"UCX_DCX_DEVX", "n"}}},
-                          {"relaxed", {{"SOFTHCA_ORDER", "relaxed"},
-                                       {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
-                          {"epyc", {{"SOFTHCA_ORDER", "relaxed"},
-                                    {"DCX_MEM_EPYC", "y"}}},
-                          {"no_epyc", {{"SOFTHCA_ORDER", "relaxed"},
-                                       {"DCX_MEM_EPYC", "n"}}},
-                          {"ordered_epyc", {{"DCX_MEM_EPYC", "y"}}}});
+    return hca_test_main(
+        argc, argv,
+        {{"cached", {{"UCX_DCX_RCACHE", "y"}}},
+         {"single", {{"UCX_DCX_RCACHE", "n"}}},
+         {"without", {{"UCX_DCX_DEVX", "n"}}},
+         {"relaxed",
+          {{"SOFTHCA_ORDER", "relaxed"},
+           {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
+         {"epyc", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_MEM_EPYC", "y"}}},
+         {"no_epyc", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_MEM_EPYC", "n"}}},
+         {"ordered_epyc", {{"DCX_MEM_EPYC", "y"}}}});
 }

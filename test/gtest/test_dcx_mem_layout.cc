@@ -112,9 +112,9 @@ TEST_P(dcx_mem_layout, set_to_the_same)
     EXPECT_EQ(0u, rings([&] { layout.set(50, list); }));
     EXPECT_EQ(1u, rings([&] { layout.set(49, list); }));
     EXPECT_EQ(2u, rings([&] {
-        layout.set(49, list, NULL, UCT_MD_MEM_ACCESS_REMOTE_PUT);
-        layout.set(49, list);
-    }));
+                  layout.set(49, list, NULL, UCT_MD_MEM_ACCESS_REMOTE_PUT);
+                  layout.set(49, list);
+              }));
     EXPECT_EQ(5u, stats().sets);
 
     m_b.release();
@@ -147,23 +147,23 @@ TEST_P(dcx_mem_layout, strided_iov)
 
     layout.set(100, {m_a.at(0, 10, 20)});
     for (unsigned count : {2u, 40u}) {
-        iov = {{(void*)5, 7, layout.memh, 20, count}};
+        iov = {{(void *)5, 7, layout.memh, 20, count}};
         expected.clear();
         for (unsigned i = 0; i < count * 7; i++) {
             expected.push_back(layout.where[5 + (i / 7) * 20 + i % 7]);
         }
         ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return uct_ep_put_zcopy(m_ep, iov.data(), 1, flat_addr(),
-                                    flat_rkey(), comp);
-        }));
+                      return uct_ep_put_zcopy(m_ep, iov.data(), 1, flat_addr(),
+                                              flat_rkey(), comp);
+                  }));
         for (unsigned i = 0; i < expected.size(); i++) {
             ASSERT_EQ(*expected[i], m_flat.bytes[i]) << count << ": " << i;
         }
         std::fill(m_flat.bytes.begin(), m_flat.bytes.end(), count);
         ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return uct_ep_get_zcopy(m_ep, iov.data(), 1, flat_addr(),
-                                    flat_rkey(), comp);
-        }));
+                      return uct_ep_get_zcopy(m_ep, iov.data(), 1, flat_addr(),
+                                              flat_rkey(), comp);
+                  }));
         for (unsigned i = 0; i < expected.size(); i++) {
             ASSERT_EQ(count, *expected[i]) << count << ": " << i;
         }
@@ -172,13 +172,13 @@ TEST_P(dcx_mem_layout, strided_iov)
     /* more entries than a WQE holds, one of them in plain memory */
     iov.assign(30, {NULL, 3, layout.memh, 0, 1});
     for (unsigned i = 0; i < iov.size(); i++) {
-        iov[i].buffer = (void*)(uintptr_t)(i * 9);
+        iov[i].buffer = (void *)(uintptr_t)(i * 9);
     }
     iov.push_back({m_b.bytes.data(), 1, m_b.memh, 0, 1});
     ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-        return uct_ep_put_zcopy(m_ep, iov.data(), iov.size(), flat_addr(),
-                                flat_rkey(), comp);
-    }));
+                  return uct_ep_put_zcopy(m_ep, iov.data(), iov.size(),
+                                          flat_addr(), flat_rkey(), comp);
+              }));
     for (unsigned i = 0; i < 90; i++) {
         ASSERT_EQ(*layout.where[i / 3 * 9 + i % 3], m_flat.bytes[i]) << i;
     }
@@ -198,9 +198,8 @@ TEST_P(dcx_mem_layout, strided_iov_of_the_deepest)
     check(d);
 
     uct_iov_t iov = {NULL, 1, d.memh, 2, 40};
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(), flat_rkey(),
-                               &end.comp));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(),
+                                                    flat_rkey(), &end.comp));
     EXPECT_NE(std::string::npos, m_log.take().find("in 40 pieces"));
 }
 
@@ -212,20 +211,22 @@ TEST_P(dcx_mem_layout, am_zcopy)
 
     layout.set(60, {m_a.at(0, 20, 20), m_b.at(7, 33, 1)});
     UCT_CALL(uct_iface_set_am_handler(
-            m_dcx.iface, AM_ID,
-            [](void *arg, void *data, size_t length, unsigned) {
-                ((std::vector<uint8_t>*)arg)->assign((uint8_t*)data,
-                                                     (uint8_t*)data + length);
-                return UCS_OK;
-            }, &message, 0));
+        m_dcx.iface, AM_ID,
+        [](void *arg, void *data, size_t length, unsigned) {
+            ((std::vector<uint8_t> *)arg)
+                ->assign((uint8_t *)data, (uint8_t *)data + length);
+            return UCS_OK;
+        },
+        &message, 0));
     for (uint8_t byte : layout.data()) {
         expected.push_back(byte);
     }
 
     uct_iov_t iov = {NULL, layout.where.size(), layout.memh, 0, 1};
     EXPECT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-        return uct_ep_am_zcopy(m_ep, AM_ID, "head", 4, &iov, 1, 0, comp);
-    }));
+                  return uct_ep_am_zcopy(m_ep, AM_ID, "head", 4, &iov, 1, 0,
+                                         comp);
+              }));
     progress_until([&] { return !message.empty(); });
     EXPECT_EQ(expected, message);
 }
@@ -455,9 +456,9 @@ TEST_P(dcx_mem_layout, invalidated)
     params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
                         UCT_MD_MEM_DEREG_FIELD_FLAGS |
                         UCT_MD_MEM_DEREG_FIELD_COMPLETION;
-    params.memh       = layout.memh;
-    params.flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
-    params.comp       = &end.comp;
+    params.memh  = layout.memh;
+    params.flags = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+    params.comp  = &end.comp;
     ASSERT_EQ(UCS_OK, uct_md_mem_dereg_v2(m_dcx.md(), &params));
     layout.memh = NULL;
     EXPECT_EQ(1u, end.count);
@@ -496,12 +497,16 @@ TEST_P(dcx_mem_layout, rights)
 
 TEST_P(dcx_mem_layout, bad_descriptions)
 {
-    layout_handle layout(m_dcx, 8), empty(m_dcx, 2), deep[4] = {
-        {m_dcx, 1}, {m_dcx, 1}, {m_dcx, 1}, {m_dcx, 1}
-    };
+    layout_handle layout(m_dcx, 8), empty(m_dcx, 2),
+        deep[4] = {
+            {m_dcx, 1},
+            {m_dcx, 1},
+            {m_dcx, 1},
+            {m_dcx, 1},
+        };
     dcx_loop other;
     layout_mem gone(m_dcx, 64, 9);
-    auto of_gone = gone.at(0, 8);
+    auto of_gone       = gone.at(0, 8);
     const uint64_t rma = UCT_MD_MEM_ACCESS_RMA;
 
     gone.release();
@@ -512,56 +517,110 @@ TEST_P(dcx_mem_layout, bad_descriptions)
     layout.set(2, {m_a.at(0, 8, 8), m_a.at(8, 4, 12)});
 
     const struct {
-        size_t       repeat;
-        blocks       list;
-        uint64_t     access;
+        size_t repeat;
+        blocks list;
+        uint64_t access;
         ucs_status_t status;
-        const char   *name;
+        const char *name;
     } bad[] = {
         {0, {m_a.at(0, 8)}, rma, UCS_ERR_INVALID_PARAM, "params->repeat is 0"},
         {1, {}, rma, UCS_ERR_INVALID_PARAM, "params->num is 0"},
-        {1, {m_a.at(0, 8)}, UCT_MD_MEM_ACCESS_ALL, UCS_ERR_INVALID_PARAM,
+        {1,
+         {m_a.at(0, 8)},
+         UCT_MD_MEM_ACCESS_ALL,
+         UCS_ERR_INVALID_PARAM,
          "params->access"},
-        {4, {m_a.at(0, 0), m_b.at(0, 0)}, rma, UCS_ERR_INVALID_PARAM,
+        {4,
+         {m_a.at(0, 0), m_b.at(0, 0)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "params->blocks: all lengths are 0"},
-        {1, {m_a.at(0, 8), {0, 8, 0, NULL}}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {m_a.at(0, 8), {0, 8, 0, NULL}},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "params->blocks[1] (address 0x0, length 8, skip 0, memh (nil); "
          "repeat 1): memh is of another"},
-        {1, {m_a.at(0, 8), of_gone}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {m_a.at(0, 8), of_gone},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "memh is of another memory domain, or was deregistered"},
-        {1, {{(uintptr_t)other.mem.data(), 8, 0, other.memh}}, rma,
-         UCS_ERR_INVALID_PARAM, "params->blocks[0]"},
-        {2, {m_a.at(0, 8, SIZE_MAX - 7)}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {{(uintptr_t)other.mem.data(), 8, 0, other.memh}},
+         rma,
+         UCS_ERR_INVALID_PARAM,
+         "params->blocks[0]"},
+        {2,
+         {m_a.at(0, 8, SIZE_MAX - 7)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "skip and length go beyond 64 bits"},
-        {2, {m_a.at(0, SIZE_MAX, 0)}, rma, UCS_ERR_EXCEEDS_LIMIT,
+        {2,
+         {m_a.at(0, SIZE_MAX, 0)},
+         rma,
+         UCS_ERR_EXCEEDS_LIMIT,
          "params->blocks: "},
-        {1, {m_a.at(1ul << 30, 8)}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {m_a.at(1ul << 30, 8)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "address: blocks are not in the memory of memh"},
-        {3, {m_a.at(0, 4, 1ul << 29)}, rma, UCS_ERR_INVALID_PARAM,
+        {3,
+         {m_a.at(0, 4, 1ul << 29)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "address: blocks are not in the memory of memh"},
-        {2, {{UINT64_MAX - 9, 8, 0, m_a.memh}}, rma, UCS_ERR_INVALID_PARAM,
+        {2,
+         {{UINT64_MAX - 9, 8, 0, m_a.memh}},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "address, length, skip and repeat go beyond 64 bits"},
-        {1, {{0, 8, 0, m_a.memh}}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {{0, 8, 0, m_a.memh}},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "address: blocks are not"},
-        {1, {m_a.at(0, 8), m_b.at(0, 8), m_a.at(7, 1)}, rma,
-         UCS_ERR_INVALID_PARAM, "params->blocks: they overlap"},
-        {9, {m_a.at(0, 8, 8), m_a.at(132, 4, 12)}, 0, UCS_ERR_INVALID_PARAM,
+        {1,
+         {m_a.at(0, 8), m_b.at(0, 8), m_a.at(7, 1)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "params->blocks: they overlap"},
-        {1, {layout.at(0, 8)}, rma, UCS_ERR_INVALID_PARAM,
+        {9,
+         {m_a.at(0, 8, 8), m_a.at(132, 4, 12)},
+         0,
+         UCS_ERR_INVALID_PARAM,
+         "params->blocks: they overlap"},
+        {1,
+         {layout.at(0, 8)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "memh is the layout itself"},
-        {1, {empty.at(0, 8)}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {empty.at(0, 8)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "memh is a layout that nothing was set in"},
-        {1, {deep[3].at(0, 8)}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {deep[3].at(0, 8)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "memh is a layout that is as deep already as the device takes"},
-        {1, {deep[0].at(60, 5)}, rma, UCS_ERR_INVALID_PARAM,
+        {1,
+         {deep[0].at(60, 5)},
+         rma,
+         UCS_ERR_INVALID_PARAM,
          "address: blocks are not in the memory of memh"},
-        {5, {m_a.at(0, 8, 70000), m_a.at(9, 1)}, rma, UCS_ERR_EXCEEDS_LIMIT,
+        {5,
+         {m_a.at(0, 8, 70000), m_a.at(9, 1)},
+         rma,
+         UCS_ERR_EXCEEDS_LIMIT,
          "params->blocks: 10 pieces, the layout was created for 8"},
     };
 
     for (const auto &row : bad) {
         EXPECT_EQ(row.status, layout.try_set(row.repeat, row.list, row.access))
-                << row.name;
+            << row.name;
         EXPECT_NE(std::string::npos, m_log.take().find(row.name)) << row.name;
         EXPECT_EQ(UCS_OK, m_api.test(layout.memh)) << row.name;
         EXPECT_EQ(24u, m_api.length(layout.memh)) << row.name;
@@ -589,8 +648,7 @@ TEST_P(dcx_mem_layout, bad_handles)
     EXPECT_NE(std::string::npos, m_log.take().find("create: iface"));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.create(m_dcx.iface, 0, &memh));
     EXPECT_NE(std::string::npos, m_log.take().find("max_pieces is 0"));
-    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
-              m_api.create(m_dcx.iface, 1 << 20, &memh));
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, m_api.create(m_dcx.iface, 1 << 20, &memh));
     EXPECT_NE(std::string::npos, m_log.take().find("max_pieces: 1048576"));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
               m_api.create(m_dcx.iface, SIZE_MAX, &memh));
@@ -623,8 +681,9 @@ TEST_P(dcx_mem_layout, blocks_of_one_that_is_not_set)
     const uct_iov_t iov = {NULL, 8, layout.memh, 24, 20};
 
     EXPECT_NE(UCS_OK, run([&](uct_completion_t *comp) {
-        return uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(), flat_rkey(), comp);
-    }));
+                  return uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(),
+                                          flat_rkey(), comp);
+              }));
     m_log.take();
 }
 
@@ -635,8 +694,7 @@ TEST_P(dcx_mem_layout, left_by_the_user)
 
     {
         dcx_loop loop;
-        uct_dcx_block_t block          = {(uintptr_t)loop.mem.data(), 8, 8,
-                                          loop.memh};
+        uct_dcx_block_t block = {(uintptr_t)loop.mem.data(), 8, 8, loop.memh};
         uct_dcx_layout_params_t params = {0, 2, 1, &block};
 
         UCT_CALL(m_api.create(loop.iface, 2, &inner));
@@ -660,8 +718,7 @@ TEST_P(dcx_mem_layout, all_in_use)
         layouts.emplace_back(new layout_handle(m_dcx, 4));
     }
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, m_api.create(m_dcx.iface, 4, &memh));
-    EXPECT_NE(std::string::npos,
-              m_log.take().find("UCX_DCX_UMR_LAYOUTS"));
+    EXPECT_NE(std::string::npos, m_log.take().find("UCX_DCX_UMR_LAYOUTS"));
     layouts.emplace_back(new layout_handle(m_dcx, 5));
     layouts[7].reset();
     EXPECT_EQ(UCS_OK, m_api.create(m_dcx.iface, 4, &memh));
@@ -739,13 +796,13 @@ protected:
         EXPECT_EQ(UCS_OK, end.status);
         EXPECT_EQ(UCS_OK, recv.status);
         ASSERT_EQ(data.size(), recv.length);
-        EXPECT_TRUE(std::equal(data.begin(), data.end(),
-                               recv.mem.bytes.begin()));
+        EXPECT_TRUE(
+            std::equal(data.begin(), data.end(), recv.mem.bytes.begin()));
     }
 
-    layout_mem    m_a;
+    layout_mem m_a;
     layout_handle m_layout;
-    uct_iov_t     m_iov;
+    uct_iov_t m_iov;
 };
 
 TEST_P(dcx_mem_layout_tag, eager)
@@ -755,8 +812,9 @@ TEST_P(dcx_mem_layout_tag, eager)
 
     EXPECT_EQ(UCS_OK, recv.post(5));
     EXPECT_EQ(UCS_INPROGRESS, retry([&] {
-        return uct_ep_tag_eager_zcopy(m_dcx.ep, 5, 0, &m_iov, 1, 0, &end.comp);
-    }));
+                  return uct_ep_tag_eager_zcopy(m_dcx.ep, 5, 0, &m_iov, 1, 0,
+                                                &end.comp);
+              }));
     expect_data(recv, end);
 }
 
@@ -784,9 +842,10 @@ INSTANTIATE_TEST_SUITE_P(shared, dcx_mem_layout, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_FAILURE", "error"}, {"UCX_DCX_UMR_LAYOUTS", "256"},
-        {"SOFTHCA_LOG", "error"}
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_FAILURE", "error"},
+        {"UCX_DCX_UMR_LAYOUTS", "256"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto cached = env, strict = env, roce = env, shared = env;
 
@@ -795,8 +854,10 @@ int main(int argc, char **argv)
     strict.push_back({"SOFTHCA_STRICT", "1"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
-    return hca_test_main(argc, argv, {
-        {"cached", cached}, {"strict", strict}, {"roce", roce},
-        {"shared", shared}, {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}
-    });
+    return hca_test_main(argc, argv,
+                         {{"cached", cached},
+                          {"strict", strict},
+                          {"roce", roce},
+                          {"shared", shared},
+                          {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}});
 }

@@ -25,9 +25,9 @@ protected:
 
             UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_a.bytes.data(), SIZE,
                                     UCT_MD_MEM_ACCESS_ALL, &memh));
-            ASSERT_EQ(UCS_OK,
-                      layout.try_set(2, {{(uintptr_t)m_a.bytes.data(), 8, 8,
-                                          memh}})) << m_log.take();
+            ASSERT_EQ(UCS_OK, layout.try_set(2, {{(uintptr_t)m_a.bytes.data(),
+                                                  8, 8, memh}}))
+                << m_log.take();
             ASSERT_EQ(UCS_OK, layout.wait());
             if (is_told) {
                 ASSERT_NE(before, layout.rkey()) << "a peer has that";
@@ -44,15 +44,14 @@ TEST_P(dcx_mem_layout_limits, three_gigabytes)
 {
     const size_t size = 3ul << 30;
     void *bytes       = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                             0);
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uct_mem_h memh;
 
     ASSERT_NE(MAP_FAILED, bytes);
-    UCT_CALL(uct_md_mem_reg(m_dcx.md(), bytes, size, UCT_MD_MEM_ACCESS_ALL,
-                            &memh));
+    UCT_CALL(
+        uct_md_mem_reg(m_dcx.md(), bytes, size, UCT_MD_MEM_ACCESS_ALL, &memh));
     {
-        uct_dcx_block_t block = {(uintptr_t)bytes, 32768, 0, memh};
+        uct_dcx_block_t block          = {(uintptr_t)bytes, 32768, 0, memh};
         uct_dcx_layout_params_t params = {UCT_MD_MEM_ACCESS_RMA, size / 32768,
                                           1, &block};
         layout_handle layout(m_dcx, m_api.pieces(&params));
@@ -61,7 +60,7 @@ TEST_P(dcx_mem_layout_limits, three_gigabytes)
         EXPECT_EQ(UCS_OK, layout.wait());
         EXPECT_EQ(size, m_api.length(layout.memh));
         EXPECT_EQ(UCS_OK, put(layout.rkey(), 8, size - 8));
-        EXPECT_EQ(0, memcmp(m_flat.bytes.data(), (char*)bytes + size - 8, 8));
+        EXPECT_EQ(0, memcmp(m_flat.bytes.data(), (char *)bytes + size - 8, 8));
     }
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
     munmap(bytes, size);
@@ -83,7 +82,7 @@ TEST_P(dcx_mem_layout_limits, handles_come_and_go)
         uct_mem_h memh;
 
         ASSERT_EQ(UCS_OK, m_api.create(m_dcx.iface, 2, &memh))
-                << i << " " << m_log.take();
+            << i << " " << m_log.take();
         UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
     }
 }
@@ -136,8 +135,9 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_mem_layout_limits, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto cached = env, single = env, few = env, late = env;
 
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
     single.push_back({"UCX_DCX_RCACHE", "n"});
     few.push_back({"UCX_DCX_UMR_LAYOUTS", "16"});
     late.push_back({"SOFTHCA_DELAY", "50"});
-    return hca_test_main(argc, argv, {
-        {"cached", cached}, {"single", single}, {"few", few}, {"late", late}
-    });
+    return hca_test_main(
+        argc, argv,
+        {{"cached", cached}, {"single", single}, {"few", few}, {"late", late}});
 }

@@ -56,19 +56,19 @@ struct command {
     enum { SET, FREE_LAYOUT, NEW_MEMORY, TELL_KEY } what;
     unsigned target, repeat, num;
     uint64_t access;
-    entry    entries[MAX_ENTRIES];
+    entry entries[MAX_ENTRIES];
 };
 
 struct answer {
     ucs_status_t status;
-    uint32_t     rkey;
+    uint32_t rkey;
 };
 
 /* Memory of a side that the test reads, and messages that arrived there */
 struct window {
-    uint8_t               bytes[NUM_REGIONS * SIZE];
-    uint8_t               message[MAX_MESSAGE];
-    size_t                length;
+    uint8_t bytes[NUM_REGIONS * SIZE];
+    uint8_t message[MAX_MESSAGE];
+    size_t length;
     std::atomic<unsigned> received;
 
     static window *map()
@@ -92,8 +92,7 @@ public:
         for (unsigned i = 0; i < NUM_HANDLES; i++) {
             open_handle(i);
         }
-        UCT_CALL(uct_iface_set_am_handler(loop.iface, AM_ID, receive, this,
-                                          0));
+        UCT_CALL(uct_iface_set_am_handler(loop.iface, AM_ID, receive, this, 0));
     }
 
     /* Frees some handles before those that they name, others after. */
@@ -110,7 +109,7 @@ public:
         }
     }
 
-    side(const side&) = delete;
+    side(const side &) = delete;
 
     answer execute(const command &cmd)
     {
@@ -134,8 +133,8 @@ public:
         return {status, (uint32_t)dcx_peek_rkey(memh[cmd.target])};
     }
 
-    window    *mem;
-    dcx_loop  loop;
+    window *mem;
+    dcx_loop loop;
     uct_mem_h memh[NUM_REGIONS + NUM_HANDLES];
 
 private:
@@ -161,9 +160,11 @@ private:
         for (unsigned i = 0; i < cmd.num; i++) {
             const entry &e = cmd.entries[i];
 
-            blocks.push_back({e.offset + ((e.what < NUM_REGIONS) ?
-                              (uintptr_t)mem->bytes + (e.what * SIZE) : 0),
-                              e.length, e.skip, memh[e.what]});
+            blocks.push_back(
+                {e.offset + ((e.what < NUM_REGIONS) ?
+                                 (uintptr_t)mem->bytes + (e.what * SIZE) :
+                                 0),
+                 e.length, e.skip, memh[e.what]});
         }
 
         uct_dcx_layout_params_t params = {cmd.access, cmd.repeat, cmd.num,
@@ -184,7 +185,7 @@ private:
 
     static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
     {
-        window *to = ((side*)arg)->mem;
+        window *to = ((side *)arg)->mem;
 
         to->length = length;
         memcpy(to->message, data, std::min<size_t>(length, MAX_MESSAGE));
@@ -215,7 +216,7 @@ public:
         munmap(mem, sizeof(window));
     }
 
-    peer(const peer&) = delete;
+    peer(const peer &) = delete;
 
     void progress()
     {
@@ -236,7 +237,7 @@ public:
         return reply;
     }
 
-    window               *mem;
+    window *mem;
     std::vector<uint8_t> dev_addr, iface_addr;
 
 private:
@@ -311,9 +312,9 @@ private:
         return true;
     }
 
-    side  *m_here = NULL;
-    pid_t m_pid   = 0;
-    int   m_to, m_from;
+    side *m_here = NULL;
+    pid_t m_pid  = 0;
+    int m_to, m_from;
 };
 
 using places = std::vector<unsigned>; /* offsets in the bytes of a window */
@@ -322,16 +323,15 @@ using places = std::vector<unsigned>; /* offsets in the bytes of a window */
 class model {
 public:
     struct handle {
-        bool               is_set = false;
-        command            cmd    = {};
-        unsigned           depth  = 0;
+        bool is_set    = false;
+        command cmd    = {};
+        unsigned depth = 0;
         std::set<unsigned> names;
-        size_t             length = 0;
-        uint32_t           rkey   = 0;
+        size_t length = 0;
+        uint32_t rkey = 0;
     };
 
-    explicit model(window *mem) :
-        now(mem->bytes), expected(NUM_REGIONS * SIZE)
+    explicit model(window *mem) : now(mem->bytes), expected(NUM_REGIONS * SIZE)
     {
         for (unsigned i = 0; i < NUM_REGIONS; i++) {
             m_known[i].resize(SIZE);
@@ -339,10 +339,7 @@ public:
         }
     }
 
-    handle &at(unsigned what)
-    {
-        return m_handles[what - NUM_REGIONS];
-    }
+    handle &at(unsigned what) { return m_handles[what - NUM_REGIONS]; }
 
     size_t length(unsigned what)
     {
@@ -388,9 +385,8 @@ public:
         handle &h = at(what);
         return ((h.cmd.access == 0) ||
                 (h.cmd.access & UCT_MD_MEM_ACCESS_REMOTE_PUT)) &&
-               std::all_of(h.names.begin(), h.names.end(), [&](unsigned inner) {
-                   return is_writable(inner);
-               });
+               std::all_of(h.names.begin(), h.names.end(),
+                           [&](unsigned inner) { return is_writable(inner); });
     }
 
     /* Returns true if the call must succeed, by its bytes and by its
@@ -400,7 +396,7 @@ public:
         std::vector<std::vector<bool>> taken(NUM_REGIONS + NUM_HANDLES);
         bool is_written = (cmd.access == 0) ||
                           (cmd.access & UCT_MD_MEM_ACCESS_REMOTE_PUT);
-        bool has_bytes  = false;
+        bool has_bytes = false;
 
         for (unsigned i = 0; i < cmd.num; i++) {
             const entry &e = cmd.entries[i];
@@ -419,8 +415,8 @@ public:
                 auto at = taken[e.what].begin() + e.offset +
                           (round * e.stride());
 
-                if (is_written && (std::find(at, at + e.length, true) !=
-                                   at + e.length)) {
+                if (is_written &&
+                    (std::find(at, at + e.length, true) != at + e.length)) {
                     return false;
                 }
                 std::fill(at, at + e.length, true);
@@ -451,7 +447,7 @@ public:
         for (unsigned i = 0; i < cmd.num; i++) {
             if (cmd.entries[i].length > 0) {
                 h.names.insert(cmd.entries[i].what);
-                h.depth   = std::max(h.depth, depth(cmd.entries[i].what) + 1);
+                h.depth = std::max(h.depth, depth(cmd.entries[i].what) + 1);
                 h.length += (size_t)cmd.entries[i].length * cmd.repeat;
             }
         }
@@ -472,7 +468,7 @@ public:
         }
     }
 
-    uint8_t              *now;
+    uint8_t *now;
     std::vector<uint8_t> expected;
 
 private:
@@ -489,11 +485,11 @@ private:
             for (unsigned i = 0; i < cmd.num; i++) {
                 const entry &e = cmd.entries[i];
                 auto from      = m_known[e.what].begin() + e.offset +
-                                 (round * e.stride());
+                            (round * e.stride());
 
                 if (e.length > 0) {
                     m_known[what].insert(m_known[what].end(), from,
-                                       from + e.length);
+                                         from + e.length);
                 }
             }
         }
@@ -556,16 +552,16 @@ protected:
 
         void connect()
         {
-            UCT_CALL(near->loop.create_ep(far.dev_addr, far.iface_addr, 0,
-                                          &ep));
+            UCT_CALL(
+                near->loop.create_ep(far.dev_addr, far.iface_addr, 0, &ep));
         }
 
         ucx_log_reader log;
-        peer           far;
-        window         *mem;
-        side           *near;
-        model          near_model, far_model;
-        uct_ep_h       ep = NULL;
+        peer far;
+        window *mem;
+        side *near;
+        model near_model, far_model;
+        uct_ep_h ep = NULL;
     };
 
     unsigned lot(unsigned min, unsigned max)
@@ -573,10 +569,7 @@ protected:
         return min + (m_random() % (max - min + 1));
     }
 
-    bool once_in(unsigned n)
-    {
-        return lot(1, n) == 1;
-    }
+    bool once_in(unsigned n) { return lot(1, n) == 1; }
 
     model &model_of(bool is_far)
     {
@@ -610,15 +603,16 @@ protected:
         unsigned what = lot(0, NUM_REGIONS + NUM_HANDLES - 1);
 
         return (once_in(20) || of.may_name(target, what)) ?
-               what : lot(0, NUM_REGIONS - 1);
+                   what :
+                   lot(0, NUM_REGIONS - 1);
     }
 
     /* After the last entry in the same memory, in its gaps, or anywhere */
     entry choose_entry(model &of, const command &cmd)
     {
-        entry e       = {choose_what(of, cmd.target), 0, 0, 0};
-        unsigned size = std::max<size_t>(of.length(e.what), 1);
-        unsigned room = size / cmd.repeat;
+        entry e           = {choose_what(of, cmd.target), 0, 0, 0};
+        unsigned size     = std::max<size_t>(of.length(e.what), 1);
+        unsigned room     = size / cmd.repeat;
         const entry *last = NULL;
 
         e.length = once_in(20) ? 0 : lot(1, std::min(room / 2 + 1, 400u));
@@ -639,7 +633,7 @@ protected:
         while ((e.offset + ((cmd.repeat - 1) * e.stride()) + e.length > size) &&
                (e.length > 1) && !once_in(20)) {
             e.length /= 2;
-            e.skip   /= 2;
+            e.skip /= 2;
         }
         return e;
     }
@@ -647,11 +641,17 @@ protected:
     command choose_layout(model &of)
     {
         static const uint64_t access[] = {
-            0, UCT_MD_MEM_ACCESS_RMA, UCT_MD_MEM_ACCESS_RMA,
-            UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_REMOTE_GET
+            0,
+            UCT_MD_MEM_ACCESS_RMA,
+            UCT_MD_MEM_ACCESS_RMA,
+            UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_REMOTE_GET,
         };
-        command cmd   = {command::SET, NUM_REGIONS + lot(0, NUM_HANDLES - 1), 1,
-                         0, access[lot(0, 3)], {}};
+        command cmd   = {command::SET,
+                         NUM_REGIONS + lot(0, NUM_HANDLES - 1),
+                         1,
+                         0,
+                         access[lot(0, 3)],
+                         {}};
         unsigned num  = lot(1, once_in(4) ? MAX_ENTRIES : 6);
         size_t length = 0;
 
@@ -686,8 +686,8 @@ protected:
         dcx_layouts api;
 
         for (unsigned i = 0; i < cmd.num; i++) {
-            blocks.push_back({0, cmd.entries[i].length, cmd.entries[i].skip,
-                              NULL});
+            blocks.push_back(
+                {0, cmd.entries[i].length, cmd.entries[i].skip, NULL});
         }
 
         uct_dcx_layout_params_t params = {0, cmd.repeat, cmd.num,
@@ -725,7 +725,7 @@ protected:
                                 (pieces(cmd) > room) ? UCS_ERR_EXCEEDS_LIMIT :
                                 of.is_allowed(cmd)   ? UCS_OK :
                                                        UCS_ERR_INVALID_PARAM;
-        answer reply = execute(is_far, cmd);
+        answer reply          = execute(is_far, cmd);
         ASSERT_EQ(expected, reply.status) << m_ends->log.take();
         if (reply.status == UCS_OK) {
             of.set(cmd, reply.rkey);
@@ -747,7 +747,11 @@ protected:
     void free_one(bool is_far)
     {
         command cmd = {command::FREE_LAYOUT,
-                       NUM_REGIONS + lot(0, NUM_HANDLES - 1), 0, 0, 0, {}};
+                       NUM_REGIONS + lot(0, NUM_HANDLES - 1),
+                       0,
+                       0,
+                       0,
+                       {}};
 
         if (once_in(3)) {
             cmd.what   = command::NEW_MEMORY;
@@ -804,8 +808,8 @@ protected:
     /* Part of a side's memory, by its key */
     struct part {
         unsigned what, offset;
-        places   where;
-        bool     is_dest; /* it may be the destination */
+        places where;
+        bool is_dest; /* it may be the destination */
     };
 
     part choose_part(model &of, unsigned length)
@@ -824,7 +828,8 @@ protected:
     uct_iov_t iov_of(const part &one)
     {
         uint8_t *base = (one.what < NUM_REGIONS) ?
-                        m_ends->mem->bytes + (one.what * SIZE) : NULL;
+                            m_ends->mem->bytes + (one.what * SIZE) :
+                            NULL;
 
         return {base + one.offset, one.where.size(),
                 m_ends->near->memh[one.what], 0, 1};
@@ -859,8 +864,9 @@ protected:
         part there     = choose_part(far, lot(1, MAX_LENGTH));
         uint32_t rkey  = far_rkey(there.what);
         uint64_t start = there.offset + ((there.what < NUM_REGIONS) ?
-                         (uintptr_t)m_ends->far.mem->bytes +
-                         (there.what * SIZE) : 0);
+                                             (uintptr_t)m_ends->far.mem->bytes +
+                                                 (there.what * SIZE) :
+                                             0);
         std::vector<uct_iov_t> iov;
         bool is_dest = true;
         places here;
@@ -878,7 +884,7 @@ protected:
         bool is_put = is_dest ? (there.is_dest && lot(0, 1)) : true;
 
         if (!(is_put ? is_remote(there.what, UCT_MD_MEM_ACCESS_REMOTE_PUT) &&
-                       there.is_dest :
+                           there.is_dest :
                        is_remote(there.what, UCT_MD_MEM_ACCESS_REMOTE_GET))) {
             return;
         }
@@ -889,11 +895,14 @@ protected:
         is_put ? copy(far, there.where, near, here) :
                  copy(near, here, far, there.where);
         ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return is_put ? uct_ep_put_zcopy(m_ends->ep, iov.data(), iov.size(),
-                                             start, rkey, comp) :
-                            uct_ep_get_zcopy(m_ends->ep, iov.data(), iov.size(),
-                                             start, rkey, comp);
-        })) << m_ends->log.take();
+                      return is_put ? uct_ep_put_zcopy(m_ends->ep, iov.data(),
+                                                       iov.size(), start, rkey,
+                                                       comp) :
+                                      uct_ep_get_zcopy(m_ends->ep, iov.data(),
+                                                       iov.size(), start, rkey,
+                                                       comp);
+                  }))
+            << m_ends->log.take();
         expect_same();
         m_num_moved++;
     }
@@ -912,22 +921,23 @@ protected:
 
     void send_once()
     {
-        part one          = choose_part(m_ends->near_model,
-                                        lot(1, MAX_MESSAGE));
-        window *far       = m_ends->far.mem;
+        part one    = choose_part(m_ends->near_model, lot(1, MAX_MESSAGE));
+        window *far = m_ends->far.mem;
         unsigned received = far->received;
         uct_iov_t iov     = iov_of(one);
 
         SCOPED_TRACE("message from " + std::to_string(one.what));
         ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return uct_ep_am_zcopy(m_ends->ep, AM_ID, NULL, 0, &iov, 1, 0,
-                                   comp);
-        })) << m_ends->log.take();
+                      return uct_ep_am_zcopy(m_ends->ep, AM_ID, NULL, 0, &iov,
+                                             1, 0, comp);
+                  }))
+            << m_ends->log.take();
         progress_until([&] { return far->received != received; });
         ASSERT_EQ(one.where.size(), far->length);
         for (size_t i = 0; i < far->length; i++) {
             ASSERT_EQ(m_ends->near_model.expected[one.where[i]],
-                      far->message[i]) << i;
+                      far->message[i])
+                << i;
         }
         expect_same();
     }
@@ -945,8 +955,9 @@ protected:
             }
             SCOPED_TRACE("lost far " + std::to_string(NUM_REGIONS + i));
             ASSERT_NE(UCS_OK, run([&](uct_completion_t *comp) {
-                return uct_ep_put_zcopy(m_ends->ep, &iov, 1, 0, h.rkey, comp);
-            }));
+                          return uct_ep_put_zcopy(m_ends->ep, &iov, 1, 0,
+                                                  h.rkey, comp);
+                      }));
             expect_same();
             h.rkey = 0;
             uct_ep_destroy(m_ends->ep);
@@ -994,16 +1005,16 @@ protected:
     void get_region_rkeys()
     {
         for (unsigned i = 0; i < NUM_REGIONS; i++) {
-            m_region_rkey[i] = execute(true, {command::TELL_KEY, i, 0, 0, 0,
-                                              {}}).rkey;
+            m_region_rkey[i] =
+                execute(true, {command::TELL_KEY, i, 0, 0, 0, {}}).rkey;
         }
     }
 
-    unsigned     m_seed;
+    unsigned m_seed;
     std::mt19937 m_random;
-    ends         *m_ends = NULL;
-    uint32_t     m_region_rkey[NUM_REGIONS];
-    unsigned     m_num_set = 0, m_num_refused = 0, m_num_moved = 0;
+    ends *m_ends = NULL;
+    uint32_t m_region_rkey[NUM_REGIONS];
+    unsigned m_num_set = 0, m_num_refused = 0, m_num_moved = 0;
 };
 
 TEST_P(dcx_mem_layout_random, this_process)
@@ -1028,8 +1039,9 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_mem_layout_random, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    const std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto single = env, rand = env, hw_dcs = env, roce = env, strict = env;
     auto late = env;
@@ -1040,8 +1052,12 @@ int main(int argc, char **argv)
     roce.push_back({"SOFTHCA_LINK", "roce"});
     strict.push_back({"SOFTHCA_STRICT", "1"});
     late.push_back({"SOFTHCA_DELAY", "20"});
-    return hca_test_main(argc, argv, {
-        {"plain", env}, {"single", single}, {"rand", rand},
-        {"hw_dcs", hw_dcs}, {"roce", roce}, {"strict", strict}, {"late", late}
-    });
+    return hca_test_main(argc, argv,
+                         {{"plain", env},
+                          {"single", single},
+                          {"rand", rand},
+                          {"hw_dcs", hw_dcs},
+                          {"roce", roce},
+                          {"strict", strict},
+                          {"late", late}});
 }

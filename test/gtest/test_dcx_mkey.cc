@@ -29,13 +29,13 @@ struct mlx5dv_devx_obj {
 namespace {
 
 struct made_up_device {
-    uint32_t              next_index = 0x1000;
+    uint32_t next_index = 0x1000;
     std::vector<uint32_t> free_indices;
-    std::map<uint32_t, mlx5dv_devx_obj*> keys; /* by number */
-    std::vector<uint8_t>  mailbox;             /* of the last command */
-    unsigned              created         = 0;
-    bool                  refuses_create  = false;
-    bool                  refuses_destroy = false;
+    std::map<uint32_t, mlx5dv_devx_obj *> keys; /* by number */
+    std::vector<uint8_t> mailbox;               /* of the last command */
+    unsigned created     = 0;
+    bool refuses_create  = false;
+    bool refuses_destroy = false;
 };
 
 made_up_device *device;
@@ -48,12 +48,12 @@ const uint32_t access_rights = PRM_MKC_ATOMIC | PRM_MKC_REMOTE_WRITE |
 /* Replacements for functions of libmlx5 */
 extern "C" {
 
-struct mlx5dv_devx_obj *
-mlx5dv_devx_obj_create(struct ibv_context*, const void *in, size_t inlen,
-                       void *out, size_t outlen)
+struct mlx5dv_devx_obj *mlx5dv_devx_obj_create(struct ibv_context *,
+                                               const void *in, size_t inlen,
+                                               void *out, size_t outlen)
 {
-    const auto *cmd = (const struct prm_create_mkey_in*)in;
-    auto *reply     = (struct prm_create_mkey_out*)out;
+    const auto *cmd = (const struct prm_create_mkey_in *)in;
+    auto *reply     = (struct prm_create_mkey_out *)out;
     auto *obj       = new mlx5dv_devx_obj;
     uint32_t index;
 
@@ -71,11 +71,11 @@ mlx5dv_devx_obj_create(struct ibv_context*, const void *in, size_t inlen,
         device->free_indices.pop_back();
     }
     device->created++;
-    device->mailbox.assign((const uint8_t*)in, (const uint8_t*)in + inlen);
+    device->mailbox.assign((const uint8_t *)in, (const uint8_t *)in + inlen);
     reply->mkey_index = htobe32(index);
     obj->rights       = be32toh(cmd->mkc.rights);
-    obj->number       = (index << 8) | (be32toh(cmd->mkc.qpn_mkey_7_0) &
-                                        PRM_MKC_VARIANT);
+    obj->number       = (index << 8) |
+                  (be32toh(cmd->mkc.qpn_mkey_7_0) & PRM_MKC_VARIANT);
     EXPECT_TRUE(device->keys.emplace(obj->number, obj).second);
     return obj;
 }
@@ -100,14 +100,14 @@ class dcx_mkey : public testing::Test {
 protected:
     dcx_mkey() : m_mkeys(new uct_dcx_mkeys_t())
     {
-        device         = &m_device;
-        m_ctx.device   = &m_ibdev;
-        m_dev.ctx      = &m_ctx;
-        m_dev.pdn      = 0x123456;
+        device                 = &m_device;
+        m_ctx.device           = &m_ibdev;
+        m_dev.ctx              = &m_ctx;
+        m_dev.pdn              = 0x123456;
         m_dev.indirect_atomics = 1;
-        m_mr.addr      = (void*)0x10000;
-        m_mr.length    = 8192;
-        m_mr.lkey      = 0x4711;
+        m_mr.addr              = (void *)0x10000;
+        m_mr.length            = 8192;
+        m_mr.lkey              = 0x4711;
         strcpy(m_ibdev.name, "mlx5_9");
         EXPECT_EQ(UCS_OK, uct_dcx_mkeys_init(m_mkeys.get(), &m_dev));
     }
@@ -122,7 +122,8 @@ protected:
     {
         uct_dcx_mkey_t *mkey = NULL;
 
-        EXPECT_EQ(UCS_OK, uct_dcx_mkey_create(m_mkeys.get(), &m_mr, m_access, &mkey));
+        EXPECT_EQ(UCS_OK,
+                  uct_dcx_mkey_create(m_mkeys.get(), &m_mr, m_access, &mkey));
         return mkey;
     }
 
@@ -144,15 +145,15 @@ protected:
 
     const struct prm_create_mkey_in *mailbox() const
     {
-        return (const struct prm_create_mkey_in*)m_device.mailbox.data();
+        return (const struct prm_create_mkey_in *)m_device.mailbox.data();
     }
 
     std::unique_ptr<uct_dcx_mkeys_t> m_mkeys;
-    made_up_device                   m_device;
-    struct ibv_device                m_ibdev = {};
-    struct ibv_context               m_ctx   = {};
-    uct_dcx_device_t                 m_dev   = {};
-    struct ibv_mr                    m_mr    = {};
+    made_up_device m_device;
+    struct ibv_device m_ibdev = {};
+    struct ibv_context m_ctx  = {};
+    uct_dcx_device_t m_dev    = {};
+    struct ibv_mr m_mr        = {};
     uint32_t m_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
                         IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 };
@@ -181,7 +182,7 @@ TEST_F(dcx_mkey, numbers_stay_away)
 
 TEST_F(dcx_mkey, many_at_a_time)
 {
-    std::vector<uct_dcx_mkey_t*> live;
+    std::vector<uct_dcx_mkey_t *> live;
     std::map<uint32_t, unsigned> last_use;
 
     for (unsigned i = 1; i <= 3 * UCT_DCX_STALE_NUMBERS; i++) {
@@ -207,7 +208,7 @@ TEST_F(dcx_mkey, many_at_a_time)
 
 TEST_F(dcx_mkey, mailbox)
 {
-    m_mr.addr   = (void*)0x12340;
+    m_mr.addr   = (void *)0x12340;
     m_mr.length = 0x2000;
 
     uct_dcx_mkey_t *mkey = create();
@@ -234,13 +235,12 @@ TEST_F(dcx_mkey, rights)
 {
     const struct {
         uint32_t access;
-        bool     atomics;
+        bool atomics;
         uint32_t rights;
     } rows[] = {
-        {IBV_ACCESS_REMOTE_READ, true,
-         PRM_MKC_REMOTE_READ},
+        {IBV_ACCESS_REMOTE_READ, true, PRM_MKC_REMOTE_READ},
         {m_access, true, access_rights},
-        {m_access, false, access_rights & ~PRM_MKC_ATOMIC}
+        {m_access, false, access_rights & ~PRM_MKC_ATOMIC},
     };
 
     for (const auto &row : rows) {
@@ -261,14 +261,14 @@ TEST_F(dcx_mkey, entries)
         uint64_t addr, length;
         unsigned entries;
     } rows[] = {
-        {entry, entry, 1},        {0x10000, entry - 0x10000, 1},
-        {0x10000, entry, 2},      {0x10800, entry - 0x10800, 1},
-        {entry - 1, 2, 2},        {3 * entry - 4096, 8192, 2},
-        {0x10000, 5 * entry, 6},  {0, 5 * entry, 5}
+        {entry, entry, 1},       {0x10000, entry - 0x10000, 1},
+        {0x10000, entry, 2},     {0x10800, entry - 0x10800, 1},
+        {entry - 1, 2, 2},       {3 * entry - 4096, 8192, 2},
+        {0x10000, 5 * entry, 6}, {0, 5 * entry, 5},
     };
 
     for (const auto &row : rows) {
-        m_mr.addr   = (void*)row.addr;
+        m_mr.addr   = (void *)row.addr;
         m_mr.length = row.length;
 
         uct_dcx_mkey_t *mkey = create();
@@ -276,9 +276,9 @@ TEST_F(dcx_mkey, entries)
 
         EXPECT_EQ(row.entries,
                   be32toh(mailbox()->translations_octword_actual_size))
-                << std::hex << row.addr << " " << row.length;
+            << std::hex << row.addr << " " << row.length;
         EXPECT_EQ(sizeof(struct prm_create_mkey_in) +
-                          row.entries * sizeof(struct prm_klm),
+                      row.entries * sizeof(struct prm_klm),
                   m_device.mailbox.size());
         for (unsigned i = 0; i < row.entries; i++) {
             EXPECT_EQ(start + i * entry, be64toh(mailbox()->klm[i].address));

@@ -28,20 +28,14 @@ union ibv_gid gid_of(const std::string &address)
 
 class dcx_neigh : public testing::Test {
 protected:
-    dcx_neigh()
-    {
-        uct_dcx_neigh_init(&m_neigh, resolve, this);
-    }
+    dcx_neigh() { uct_dcx_neigh_init(&m_neigh, resolve, this); }
 
-    ~dcx_neigh()
-    {
-        uct_dcx_neigh_cleanup(&m_neigh);
-    }
+    ~dcx_neigh() { uct_dcx_neigh_cleanup(&m_neigh); }
 
     static ucs_status_t resolve(void *arg, const union ibv_gid *gid,
                                 uct_dcx_mac_t *mac)
     {
-        dcx_neigh *self = (dcx_neigh*)arg;
+        dcx_neigh *self = (dcx_neigh *)arg;
 
         self->m_asked++;
         if (!self->m_answers) {
@@ -66,9 +60,9 @@ protected:
     }
 
     uct_dcx_neigh_t m_neigh;
-    unsigned        m_asked   = 0;
-    bool            m_answers = true;
-    uint8_t         m_version = 1;
+    unsigned m_asked  = 0;
+    bool m_answers    = true;
+    uint8_t m_version = 1;
 };
 
 TEST_F(dcx_neigh, asks_once)
@@ -129,8 +123,8 @@ TEST_F(dcx_neigh, forget)
 
 struct subnet_row {
     const char *a, *b;
-    unsigned   bits;
-    bool       same;
+    unsigned bits;
+    bool same;
 };
 
 TEST(dcx_subnet, is_same)
@@ -162,9 +156,9 @@ TEST(dcx_subnet, is_same)
         union ibv_gid a = gid_of(row.a), b = gid_of(row.b);
 
         EXPECT_EQ(row.same, !!uct_dcx_subnet_is_same(&a, &b, row.bits))
-                << row.a << " and " << row.b << "/" << row.bits;
+            << row.a << " and " << row.b << "/" << row.bits;
         EXPECT_EQ(row.same, !!uct_dcx_subnet_is_same(&b, &a, row.bits))
-                << row.b << " and " << row.a << "/" << row.bits;
+            << row.b << " and " << row.a << "/" << row.bits;
     }
 }
 

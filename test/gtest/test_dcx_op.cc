@@ -23,9 +23,8 @@ protected:
 
     void flush_all()
     {
-        progress_until([&] {
-            return uct_iface_flush(m_dcx.iface, 0, NULL) == UCS_OK;
-        });
+        progress_until(
+            [&] { return uct_iface_flush(m_dcx.iface, 0, NULL) == UCS_OK; });
     }
 
     /* Makes progress while nothing is outstanding on a queue. */
@@ -185,7 +184,8 @@ TEST_P(dcx_op, failed_and_destroyed)
     dcx_end end([&] {
         uct_ep_destroy(m_ep);
         m_ep = NULL;
-    }), failed;
+    }),
+        failed;
 
     begin(end);
     EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
@@ -290,8 +290,9 @@ INSTANTIATE_TEST_SUITE_P(shared, dcx_op, testing::Values(true));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto shared = env;
 

@@ -40,7 +40,7 @@ protected:
     uint8_t *far() { return m_dcx.mem.data() + pieces * stride + 64; }
     uint64_t raddr(size_t at) { return (uintptr_t)(far() + at); }
 
-    template<typename F> void post(F op)
+    template <typename F> void post(F op)
     {
         dcx_deadline deadline;
         ucs_status_t status;
@@ -55,8 +55,11 @@ protected:
     /* Puts bytes of `value`; the last eight are at far() + last(). */
     void put(size_t length, uint8_t value)
     {
-        uct_iov_t iov = {.buffer = near(), .length = length,
-                         .memh = m_dcx.memh, .stride = 0, .count = 1};
+        uct_iov_t iov = {.buffer = near(),
+                         .length = length,
+                         .memh   = m_dcx.memh,
+                         .stride = 0,
+                         .count  = 1};
 
         memset(near(), value, pieces * stride);
         if (length == strided) {
@@ -77,7 +80,7 @@ protected:
 
     /* Posts pairs of data and `behind`, with a fence between them or without.
      * Returns the number of pairs out of order. */
-    template<typename F> unsigned count(size_t length, bool fenced, F behind)
+    template <typename F> unsigned count(size_t length, bool fenced, F behind)
     {
         unsigned wrong = 0;
 
@@ -94,39 +97,38 @@ protected:
 
     /* Checks that all pairs are ordered with a fence, and some are not without,
      * if the mode may reorder them. */
-    template<typename F> void expect_order(F behind, bool reorders)
+    template <typename F> void expect_order(F behind, bool reorders)
     {
         for (size_t length : {plain, strided}) {
             EXPECT_EQ(0u, count(length, true, behind)) << length << " bytes";
             EXPECT_EQ(reorders, count(length, false, behind) > m_pairs / 20)
-                    << length << " bytes";
+                << length << " bytes";
         }
     }
 
-    static bool is_kept()
-    {
-        return getenv("DCX_ORDER_KEPT") != NULL;
-    }
+    static bool is_kept() { return getenv("DCX_ORDER_KEPT") != NULL; }
 
     hca_log_reader m_log;
-    dcx_loop       m_dcx;
-    uct_ep_h       m_ep = m_dcx.ep;
-    uct_rkey_t     m_rkey;
-    unsigned       m_pairs;
+    dcx_loop m_dcx;
+    uct_ep_h m_ep = m_dcx.ep;
+    uct_rkey_t m_rkey;
+    unsigned m_pairs;
 };
 
 TEST_P(dcx_order, put_behind_a_fence_comes_last)
 {
-    expect_order([&](size_t at, uint8_t) {
-        const uint64_t flag = 0xf1a6;
+    expect_order(
+        [&](size_t at, uint8_t) {
+            const uint64_t flag = 0xf1a6;
 
-        post([&] {
-            return uct_ep_put_short(m_ep, &flag, sizeof(flag), raddr(at),
-                                    m_rkey);
-        });
-        m_dcx.flush();
-        return !memcmp(far() + at, &flag, sizeof(flag));
-    }, !is_kept());
+            post([&] {
+                return uct_ep_put_short(m_ep, &flag, sizeof(flag), raddr(at),
+                                        m_rkey);
+            });
+            m_dcx.flush();
+            return !memcmp(far() + at, &flag, sizeof(flag));
+        },
+        !is_kept());
 }
 
 /* A fence orders any number of operations that follow. */
@@ -155,54 +157,65 @@ TEST_P(dcx_order, puts_behind_a_fence_come_last)
 
 TEST_P(dcx_order, atomic_behind_a_fence_finds_the_data)
 {
-    expect_order([&](size_t at, uint8_t value) {
-        uint64_t result = 0, data;
-        dcx_end end;
+    expect_order(
+        [&](size_t at, uint8_t value) {
+            uint64_t result = 0, data;
+            dcx_end end;
 
-        post([&] {
-            return uct_ep_atomic64_fetch(m_ep, UCT_ATOMIC_OP_ADD, 1,
-                                         &result, raddr(at), m_rkey, &end.comp);
-        });
-        m_dcx.flush();
-        memset(&data, value, sizeof(data));
-        return (result == data) && (*(uint64_t*)(far() + at) == data + 1);
-    }, !is_kept());
+            post([&] {
+                return uct_ep_atomic64_fetch(m_ep, UCT_ATOMIC_OP_ADD, 1,
+                                             &result, raddr(at), m_rkey,
+                                             &end.comp);
+            });
+            m_dcx.flush();
+            memset(&data, value, sizeof(data));
+            return (result == data) && (*(uint64_t *)(far() + at) == data + 1);
+        },
+        !is_kept());
 }
 
 TEST_P(dcx_order, get_behind_a_fence_finds_the_data)
 {
-    expect_order([&](size_t at, uint8_t value) {
-        uint8_t *to   = near() + pieces * stride;
-        uct_iov_t iov = {.buffer = to, .length = 8, .memh = m_dcx.memh,
-                         .stride = 0, .count = 1};
-        dcx_end end;
+    expect_order(
+        [&](size_t at, uint8_t value) {
+            uint8_t *to   = near() + pieces * stride;
+            uct_iov_t iov = {.buffer = to,
+                             .length = 8,
+                             .memh   = m_dcx.memh,
+                             .stride = 0,
+                             .count  = 1};
+            dcx_end end;
 
-        post([&] {
-            return uct_ep_get_zcopy(m_ep, &iov, 1, raddr(at), m_rkey,
-                                    &end.comp);
-        });
-        m_dcx.flush();
-        return (to[0] == value) && (to[7] == value);
-    }, !is_kept());
+            post([&] {
+                return uct_ep_get_zcopy(m_ep, &iov, 1, raddr(at), m_rkey,
+                                        &end.comp);
+            });
+            m_dcx.flush();
+            return (to[0] == value) && (to[7] == value);
+        },
+        !is_kept());
 }
 
 /* Without a fence, the completion of a message means that its data is there. */
 TEST_P(dcx_order, message_finds_the_data)
 {
     for (size_t length : {plain, strided}) {
-        EXPECT_EQ(0u, count(length, false, [&](size_t at, uint8_t value) {
-            const unsigned received = m_dcx.received;
-            dcx_deadline deadline;
+        EXPECT_EQ(0u, count(length, false,
+                            [&](size_t at, uint8_t value) {
+                                const unsigned received = m_dcx.received;
+                                dcx_deadline deadline;
 
-            post([&] {
-                return uct_ep_am_short(m_ep, 5, 0, NULL, 0);
-            });
-            while (m_dcx.received == received) {
-                deadline.check("the message");
-                uct_worker_progress(m_dcx.worker);
-            }
-            return (far()[at] == value) && (far()[at + 7] == value);
-        })) << length << " bytes";
+                                post([&] {
+                                    return uct_ep_am_short(m_ep, 5, 0, NULL, 0);
+                                });
+                                while (m_dcx.received == received) {
+                                    deadline.check("the message");
+                                    uct_worker_progress(m_dcx.worker);
+                                }
+                                return (far()[at] == value) &&
+                                       (far()[at + 7] == value);
+                            }))
+            << length << " bytes";
     }
 }
 
@@ -210,9 +223,9 @@ TEST_P(dcx_order, message_finds_the_data)
 TEST_P(dcx_order, flush_ends_with_the_data)
 {
     EXPECT_EQ(0u, count(plain, false, [&](size_t at, uint8_t value) {
-        m_dcx.flush();
-        return (far()[at] == value) && (far()[at + 7] == value);
-    }));
+                  m_dcx.flush();
+                  return (far()[at] == value) && (far()[at + 7] == value);
+              }));
 }
 
 /* --- choice of the service level ------------------------------------------ */
@@ -220,7 +233,7 @@ TEST_P(dcx_order, flush_ends_with_the_data)
 /* Level for UCX_DCX_SL and UCX_DCX_AR_ENABLE; -1: none */
 struct sl_choice {
     const char *sl, *ar;
-    int        expected;
+    int expected;
 };
 
 using sl_choices = std::vector<sl_choice>;
@@ -237,7 +250,7 @@ protected:
 
             dcx_peek_av(dcx.ep, av);
             return av[12] & 0xf;
-        } catch (const std::runtime_error&) {
+        } catch (const std::runtime_error &) {
             return -1;
         }
     }
@@ -252,26 +265,44 @@ TEST_P(dcx_sl, follows_from_options)
         EXPECT_EQ(choice.expected, open(choice));
         std::string text = log.take();
         EXPECT_EQ(choice.expected < 0,
-                  text.find("UCX_DCX_AR_ENABLE=") != std::string::npos) << text;
+                  text.find("UCX_DCX_AR_ENABLE=") != std::string::npos)
+            << text;
     }
 }
 
 /* Levels 0 to 7 have adaptive routing. */
-INSTANTIATE_TEST_SUITE_P(ooo, dcx_sl, testing::Values(sl_choices{
-    {"auto", "auto", 0}, {"auto", "y", 0}, {"auto", "try", 0},
-    {"auto", "n", 8}, {"9", "auto", 9}, {"9", "n", 9}, {"9", "try", 9},
-    {"9", "y", -1}, {"5", "y", 5}, {"5", "n", -1}}));
-INSTANTIATE_TEST_SUITE_P(kept, dcx_sl, testing::Values(sl_choices{
-    {"auto", "auto", 0}, {"auto", "n", 0}, {"auto", "try", 0},
-    {"auto", "y", -1}, {"5", "n", 5}}));
-INSTANTIATE_TEST_SUITE_P(blind, dcx_sl, testing::Values(sl_choices{
-    {"auto", "auto", 0}, {"auto", "try", 0}, {"5", "try", 5},
-    {"auto", "y", -1}, {"auto", "n", -1}}));
-INSTANTIATE_TEST_SUITE_P(roce, dcx_sl, testing::Values(sl_choices{
-    {"auto", "auto", 0}, {"auto", "try", 0}, {"auto", "n", 0},
-    {"auto", "y", 0}}));
-INSTANTIATE_TEST_SUITE_P(roce_ooo, dcx_sl, testing::Values(sl_choices{
-    {"auto", "auto", 0}, {"auto", "y", 0}, {"auto", "n", 0}}));
+INSTANTIATE_TEST_SUITE_P(ooo, dcx_sl,
+                         testing::Values(sl_choices{{"auto", "auto", 0},
+                                                    {"auto", "y", 0},
+                                                    {"auto", "try", 0},
+                                                    {"auto", "n", 8},
+                                                    {"9", "auto", 9},
+                                                    {"9", "n", 9},
+                                                    {"9", "try", 9},
+                                                    {"9", "y", -1},
+                                                    {"5", "y", 5},
+                                                    {"5", "n", -1}}));
+INSTANTIATE_TEST_SUITE_P(kept, dcx_sl,
+                         testing::Values(sl_choices{{"auto", "auto", 0},
+                                                    {"auto", "n", 0},
+                                                    {"auto", "try", 0},
+                                                    {"auto", "y", -1},
+                                                    {"5", "n", 5}}));
+INSTANTIATE_TEST_SUITE_P(blind, dcx_sl,
+                         testing::Values(sl_choices{{"auto", "auto", 0},
+                                                    {"auto", "try", 0},
+                                                    {"5", "try", 5},
+                                                    {"auto", "y", -1},
+                                                    {"auto", "n", -1}}));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_sl,
+                         testing::Values(sl_choices{{"auto", "auto", 0},
+                                                    {"auto", "try", 0},
+                                                    {"auto", "n", 0},
+                                                    {"auto", "y", 0}}));
+INSTANTIATE_TEST_SUITE_P(roce_ooo, dcx_sl,
+                         testing::Values(sl_choices{{"auto", "auto", 0},
+                                                    {"auto", "y", 0},
+                                                    {"auto", "n", 0}}));
 
 /* The NOP that ends the flush carries the fence. */
 TEST_P(dcx_order, flush_behind_a_fence)
@@ -303,25 +334,34 @@ INSTANTIATE_TEST_SUITE_P(relaxed, dcx_order, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
-        {"seed", {{"SOFTHCA_ORDER", "ooo:2"},
-                  {"UCX_DCX_TX_CQ_MODERATION", "1"}}},
-        {"rand", {{"SOFTHCA_ORDER", "ooo:3"}, {"UCX_DCX_TX_POLICY", "rand"},
-                  {"UCX_DCX_NUM_DCI", "1"}}},
-        {"streams", {{"SOFTHCA_ORDER", "ooo"},
-                     {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
-        {"streams_relaxed", {{"SOFTHCA_ORDER", "relaxed"},
-                             {"DCX_ORDER_KEPT", "y"},
-                             {"UCX_DCX_TX_POLICY", "hw_dcs"},
-                             {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
-        {"plain_sl", {{"SOFTHCA_ORDER", "ooo"}, {"DCX_ORDER_KEPT", "y"},
-                      {"UCX_DCX_AR_ENABLE", "n"}}},
-        {"relaxed", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_ORDER_KEPT", "y"},
-                     {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
-        {"kept", {}},
-        {"blind", {{"SOFTHCA_LACKS", "devx"}}},
-        {"roce", {{"SOFTHCA_LINK", "roce"}}},
-        {"roce_ooo", {{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_ORDER", "ooo"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
+            {"seed",
+             {{"SOFTHCA_ORDER", "ooo:2"}, {"UCX_DCX_TX_CQ_MODERATION", "1"}}},
+            {"rand",
+             {{"SOFTHCA_ORDER", "ooo:3"},
+              {"UCX_DCX_TX_POLICY", "rand"},
+              {"UCX_DCX_NUM_DCI", "1"}}},
+            {"streams",
+             {{"SOFTHCA_ORDER", "ooo"}, {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
+            {"streams_relaxed",
+             {{"SOFTHCA_ORDER", "relaxed"},
+              {"DCX_ORDER_KEPT", "y"},
+              {"UCX_DCX_TX_POLICY", "hw_dcs"},
+              {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
+            {"plain_sl",
+             {{"SOFTHCA_ORDER", "ooo"},
+              {"DCX_ORDER_KEPT", "y"},
+              {"UCX_DCX_AR_ENABLE", "n"}}},
+            {"relaxed",
+             {{"SOFTHCA_ORDER", "relaxed"},
+              {"DCX_ORDER_KEPT", "y"},
+              {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
+            {"kept", {}},
+            {"blind", {{"SOFTHCA_LACKS", "devx"}}},
+            {"roce", {{"SOFTHCA_LINK", "roce"}}},
+            {"roce_ooo", {{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_ORDER", "ooo"}}},
+        });
 }

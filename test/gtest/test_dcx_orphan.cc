@@ -15,16 +15,16 @@
 
 /* Calls of ibv_modify_qp() that fail: the requested state, -1 for none */
 static struct {
-    int      state = -1;
+    int state      = -1;
     unsigned count = 0;
 } refuse_state;
 
 static unsigned num_modified;
 
-extern "C" int
-ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+extern "C" int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+                             int attr_mask)
 {
-    typedef int (*modify_t)(struct ibv_qp*, struct ibv_qp_attr*, int);
+    typedef int (*modify_t)(struct ibv_qp *, struct ibv_qp_attr *, int);
     static modify_t real = (modify_t)dlsym(dlopen("libibverbs.so.1", RTLD_LAZY),
                                            "ibv_modify_qp");
 
@@ -43,10 +43,7 @@ class dcx_orphan : public dcx_shared {
 protected:
     using ends = std::list<dcx_end>;
 
-    dcx_orphan()
-    {
-        num_modified = 0;
-    }
+    dcx_orphan() { num_modified = 0; }
 
     uct_iov_t iov(size_t length)
     {
@@ -71,8 +68,8 @@ protected:
         EXPECT_EQ(UCS_INPROGRESS,
                   uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &m_result,
                                         addr, key, &all.emplace_back().comp));
-        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0,
-                                               &all.emplace_back().comp));
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_flush(ep, 0, &all.emplace_back().comp));
     }
 
     /* Destroys endpoints with outstanding operations. The shortest time counts,
@@ -90,7 +87,7 @@ protected:
             auto begin      = std::chrono::steady_clock::now();
             destroy_ep(ep);
             shortest = std::min<std::chrono::nanoseconds>(
-                    shortest, std::chrono::steady_clock::now() - begin);
+                shortest, std::chrono::steady_clock::now() - begin);
             if (is_shared()) {
                 EXPECT_EQ(before, num_modified) << "the device was asked";
             }
@@ -100,10 +97,7 @@ protected:
     }
 
     /* Returns the number of completions of an operation in uct_ep_destroy(). */
-    unsigned at_once() const
-    {
-        return is_shared() ? 0 : 1;
-    }
+    unsigned at_once() const { return is_shared() ? 0 : 1; }
 
     static void expect_all(const ends &all, unsigned count)
     {
@@ -135,7 +129,7 @@ protected:
     }
 
     uint64_t m_result = 0;
-    ends     m_ends;
+    ends m_ends;
 };
 
 TEST_P(dcx_orphan, of_a_dead_peer)
@@ -167,12 +161,14 @@ TEST_P(dcx_orphan, of_a_peer_that_stands_still)
     for (uint64_t i = 0; i < 4; i++) {
         send(first, i);
     }
-    destroy_quickly([&] {
-        uct_ep_h ep = make_ep(stopped.loop);
+    destroy_quickly(
+        [&] {
+            uct_ep_h ep = make_ep(stopped.loop);
 
-        send(ep, 4);
-        return ep;
-    }, stopped, all);
+            send(ep, 4);
+            return ep;
+        },
+        stopped, all);
 
     dcx_deadline deadline;
     while ((uct_iface_flush(m_dcx->iface, 0, NULL) == UCS_INPROGRESS) &&
@@ -424,14 +420,13 @@ TEST_P(dcx_orphan, of_the_callback_of_a_flush)
 TEST_P(dcx_orphan, cancelled_in_the_callback_of_a_flush)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
-    dcx_pending_call request([&] {
-        return uct_ep_am_short(ep, 6, 0, NULL, 0);
-    });
+    dcx_pending_call request(
+        [&] { return uct_ep_am_short(ep, 6, 0, NULL, 0); });
     bool is_waiting = false;
     dcx_end first([&] {
         is_waiting = uct_ep_pending_add(ep, &request.req, 0) == UCS_OK;
-        EXPECT_FALSE(UCS_STATUS_IS_ERR(
-                uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, NULL)));
+        EXPECT_FALSE(
+            UCS_STATUS_IS_ERR(uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, NULL)));
     });
     ends puts;
 
@@ -463,8 +458,8 @@ TEST_P(dcx_orphan, cancelled_and_destroyed_in_the_callback_of_a_flush)
     uct_ep_h ep = make_ep(m_live_a.loop);
     dcx_end put_end, second, last([&] { EXPECT_EQ(1u, second.count); });
     dcx_end first([&] {
-        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL,
-                                               &last.comp));
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, &last.comp));
         destroy_ep(ep);
         EXPECT_EQ(at_once(), second.count);
         EXPECT_EQ(at_once(), last.count);
@@ -488,8 +483,8 @@ TEST_P(dcx_orphan, cancelled_in_a_callback_of_recovery)
     uct_ep_h dead = make_dead_eps(1)[0];
     dcx_end behind, flushed, last([&] { EXPECT_EQ(1u, flushed.count); });
     dcx_end first([&] {
-        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL,
-                                               &last.comp));
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL, &last.comp));
     });
 
     put(dead, m_live_a, first);
@@ -563,10 +558,7 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_orphan, testing::Values("rand", "hw_dcs"),
 
 class dcx_retired : public dcx_shared {
 protected:
-    ~dcx_retired()
-    {
-        refuse_state.state = -1;
-    }
+    ~dcx_retired() { refuse_state.state = -1; }
 
     /* A put fails, and its initiator cannot reach 'state' after that. Returns
      * the log. */
@@ -613,8 +605,7 @@ protected:
         std::string text = retire(state, failed, [&] {
             if (is_shared()) {
                 EXPECT_EQ(UCS_INPROGRESS, try_put(m_a, m_live_a, other));
-                EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0,
-                                                       &flushed.comp));
+                EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &flushed.comp));
             } else {
                 request.req.func = dcx_request::send;
                 request.ep       = m_a;
@@ -630,7 +621,8 @@ protected:
         if (is_shared()) {
             /* on a stream of its own it was acknowledged */
             EXPECT_EQ(!strcmp(GetParam(), "rand") ? UCS_ERR_ENDPOINT_TIMEOUT :
-                                                    UCS_OK, other.status);
+                                                    UCS_OK,
+                      other.status);
             EXPECT_EQ(1u, other.count);
             EXPECT_EQ(other.status, flushed.status);
         }
@@ -659,9 +651,8 @@ TEST_P(dcx_retired, is_heard_of_by_who_waits)
 {
     dcx_end failed;
     std::list<dcx_end> others;
-    dcx_pending_call request([&] {
-        return uct_ep_am_short(m_b, 6, 0, NULL, 0);
-    });
+    dcx_pending_call request(
+        [&] { return uct_ep_am_short(m_b, 6, 0, NULL, 0); });
 
     retire(IBV_QPS_RESET, failed, [&] {
         while (try_put(m_a, m_live_a, others.emplace_back()) ==
@@ -844,8 +835,7 @@ INSTANTIATE_TEST_SUITE_P(fc, dcx_retired_fc,
 
 /* One of two: endpoints continue with the other; endpoints that were bound to
  * it fail. */
-class dcx_retired_one : public dcx_retired {
-};
+class dcx_retired_one : public dcx_retired {};
 
 TEST_P(dcx_retired_one, others_go_on)
 {
@@ -916,8 +906,9 @@ int main(int argc, char **argv)
 
     many.push_back({"UCX_DCX_NUM_DCI", "8"});
     two.push_back({"UCX_DCX_NUM_DCI", "2"});
-    fc.insert(fc.end(), {{"UCX_DCX_FC_ENABLE", "y"}, {"UCX_DCX_FC_WINDOW", "8"},
+    fc.insert(fc.end(), {{"UCX_DCX_FC_ENABLE", "y"},
+                         {"UCX_DCX_FC_WINDOW", "8"},
                          {"UCX_DCX_FC_INITIAL", "2"}});
-    return hca_test_main(argc, argv, {{"any", env}, {"two", two}, {"many", many},
-                                      {"fc", fc}});
+    return hca_test_main(
+        argc, argv, {{"any", env}, {"two", two}, {"many", many}, {"fc", fc}});
 }

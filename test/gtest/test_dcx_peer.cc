@@ -15,16 +15,16 @@ extern "C" {
 
 namespace {
 
-class dcx_peer : public testing::TestWithParam<const char*> {
+class dcx_peer : public testing::TestWithParam<const char *> {
 protected:
     /* Starts the peer first: see dcx_child. */
     void open(const char *node = "0")
     {
-        m_child = std::make_unique<dcx_child>(node);
-        m_dcx   = std::make_unique<dcx_loop>();
+        m_child                = std::make_unique<dcx_child>(node);
+        m_dcx                  = std::make_unique<dcx_loop>();
         m_dcx->survives_errors = true;
-        UCT_CALL(m_dcx->create_ep(m_child->dev_addr, m_child->iface_addr, 0,
-                                  &m_ep));
+        UCT_CALL(
+            m_dcx->create_ep(m_child->dev_addr, m_child->iface_addr, 0, &m_ep));
         m_iov.buffer = m_dcx->mem.data();
         m_iov.length = 64;
         m_iov.memh   = m_dcx->memh;
@@ -82,17 +82,16 @@ protected:
         EXPECT_TRUE(has(text, dct)) << text;
         EXPECT_TRUE(has(text, GetParam())) << text;
         EXPECT_TRUE(has(text, "process " + std::to_string(m_child->pid)))
-                << text;
-        EXPECT_EQ(is_here, has(text, " on this host (" + host() + ")"))
-                << text;
+            << text;
+        EXPECT_EQ(is_here, has(text, " on this host (" + host() + ")")) << text;
     }
 
     /* before the log of UCX is read: any rest of it is an error */
-    ucx_log_reader             m_log;
+    ucx_log_reader m_log;
     std::unique_ptr<dcx_child> m_child;
-    std::unique_ptr<dcx_loop>  m_dcx;
-    uct_ep_h                   m_ep = NULL;
-    uct_iov_t                  m_iov = {};
+    std::unique_ptr<dcx_loop> m_dcx;
+    uct_ep_h m_ep   = NULL;
+    uct_iov_t m_iov = {};
 };
 
 TEST_P(dcx_peer, is_killed)
@@ -195,8 +194,7 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_peer,
 
 /* --- other nodes, other reasons ------------------------------------------- */
 
-class dcx_peer_far : public dcx_peer {
-};
+class dcx_peer_far : public dcx_peer {};
 
 TEST_P(dcx_peer_far, is_killed)
 {
@@ -210,8 +208,7 @@ TEST_P(dcx_peer_far, is_killed)
 
 INSTANTIATE_TEST_SUITE_P(ib, dcx_peer_far, testing::Values("at lid 17,"));
 
-class dcx_peer_full : public dcx_peer {
-};
+class dcx_peer_full : public dcx_peer {};
 
 TEST_P(dcx_peer_full, does_not_receive)
 {
@@ -228,8 +225,7 @@ TEST_P(dcx_peer_full, does_not_receive)
 
 INSTANTIATE_TEST_SUITE_P(full, dcx_peer_full, testing::Values(""));
 
-class dcx_peer_broken : public dcx_peer {
-};
+class dcx_peer_broken : public dcx_peer {};
 
 TEST_P(dcx_peer_broken, refuses)
 {
@@ -250,11 +246,15 @@ INSTANTIATE_TEST_SUITE_P(broken, dcx_peer_broken, testing::Values(""));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
-        {"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"}, {"UCX_DCX_SEG_SIZE", "512"},
-        {"UCX_DCX_TIMEOUT", "1ms"}, {"UCX_DCX_RETRY_COUNT", "2"},
-        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_RX_QUEUE_LEN", "64"},
+        {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"},
+        {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_TIMEOUT", "1ms"},
+        {"UCX_DCX_RETRY_COUNT", "2"},
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto global = env, roce = env, full = env, broken = env;
 
@@ -264,8 +264,10 @@ int main(int argc, char **argv)
     full.push_back({"UCX_DCX_RX_QUEUE_LEN", "8"});
     full.push_back({"UCX_DCX_RNR_RETRY_COUNT", "0"});
     broken.push_back({"SOFTHCA_FAULT", "nak_op:op=write"});
-    return hca_test_main(argc, argv, {
-        {"ib", env}, {"global", global}, {"roce", roce}, {"full", full},
-        {"broken", broken}
-    });
+    return hca_test_main(argc, argv,
+                         {{"ib", env},
+                          {"global", global},
+                          {"roce", roce},
+                          {"full", full},
+                          {"broken", broken}});
 }

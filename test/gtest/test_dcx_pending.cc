@@ -51,7 +51,7 @@ protected:
         return list;
     }
 
-    std::list<dcx_end>          m_ends;
+    std::list<dcx_end> m_ends;
     std::list<dcx_pending_call> m_line;
 };
 
@@ -134,9 +134,8 @@ TEST_P(dcx_pending, refused_is_called_again)
         unsigned calls = 0;
 
         fill(m_a);
-        add(m_a, [&] {
-            return (calls++ < times) ? UCS_ERR_NO_RESOURCE : UCS_OK;
-        });
+        add(m_a,
+            [&] { return (calls++ < times) ? UCS_ERR_NO_RESOURCE : UCS_OK; });
         add(m_a, 1);
         add(m_a, 2);
         for (int i = 0; i < 10; i++) {
@@ -149,12 +148,12 @@ TEST_P(dcx_pending, refused_is_called_again)
 }
 
 INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
-                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"), dcx_policy_name);
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         dcx_policy_name);
 
 /* --- shared initiators ---------------------------------------------------- */
 
-class dcx_pending_shared : public dcx_pending {
-};
+class dcx_pending_shared : public dcx_pending {};
 
 /* A request posts; its completion makes the user post on another endpoint,
  * which has a request pending after it, or is new. */
@@ -187,8 +186,7 @@ INSTANTIATE_TEST_SUITE_P(pending, dcx_pending_shared,
 
 /* --- waiting for a grant -------------------------------------------------- */
 
-class dcx_pending_fc : public dcx_pending {
-};
+class dcx_pending_fc : public dcx_pending {};
 
 /* The endpoint has an initiator, for a put, when the grant arrives; the handler
  * of the next message posts an answer. */
@@ -197,13 +195,14 @@ TEST_P(dcx_pending_fc, handler_does_not_overtake)
     uct_ep_h back = m_live_a.loop.make_ep(*m_dcx);
     dcx_end end;
 
-    auto answer = [](void *arg, void*, size_t, unsigned) {
+    auto answer = [](void *arg, void *, size_t, unsigned) {
         uct_ep_am_short((uct_ep_h)arg, 6, 2000, NULL, 0);
         return UCS_OK;
     };
     UCT_CALL(uct_iface_set_am_handler(m_dcx->iface, 6, answer, m_a, 0));
 
-    while (uct_ep_am_short(m_a, 6, 1, NULL, 0) == UCS_OK);
+    while (uct_ep_am_short(m_a, 6, 1, NULL, 0) == UCS_OK)
+        ;
     for (int i = 0; i < 10; i++) {
         uct_worker_progress(m_dcx->worker);
     }
@@ -220,7 +219,8 @@ TEST_P(dcx_pending_fc, handler_does_not_overtake)
 }
 
 INSTANTIATE_TEST_SUITE_P(fc, dcx_pending_fc,
-                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"), dcx_policy_name);
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         dcx_policy_name);
 
 } /* namespace */
 

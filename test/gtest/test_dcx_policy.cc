@@ -26,15 +26,9 @@ class policy_test : public testing::TestWithParam<std::string> {
 protected:
     enum { num_dci = 5, quota = 32, num_streams = 4 };
 
-    policy_test()
-    {
-        init(seed);
-    }
+    policy_test() { init(seed); }
 
-    ~policy_test()
-    {
-        uct_dcx_pool_cleanup(&m_pool);
-    }
+    ~policy_test() { uct_dcx_pool_cleanup(&m_pool); }
 
     void init(uint64_t a_seed)
     {
@@ -65,8 +59,7 @@ protected:
 
 /* --- any policy ----------------------------------------------------------- */
 
-class any_policy : public policy_test {
-};
+class any_policy : public policy_test {};
 
 /* Policies with shared initiators assign one from the start. */
 TEST_P(any_policy, binds_or_lends)
@@ -110,8 +103,7 @@ INSTANTIATE_TEST_SUITE_P(all, any_policy, testing::ValuesIn(all_policies()),
 
 /* --- exclusive initiators ------------------------------------------------- */
 
-class exclusive_policy : public policy_test {
-};
+class exclusive_policy : public policy_test {};
 
 TEST_P(exclusive_policy, hands_out_each_once_from_zero)
 {
@@ -188,8 +180,8 @@ INSTANTIATE_TEST_SUITE_P(all, exclusive_policy,
 
 class rand_policy : public policy_test {
 protected:
-    static std::vector<unsigned> numbers(
-            const std::vector<uct_dcx_binding_t> &places)
+    static std::vector<unsigned>
+    numbers(const std::vector<uct_dcx_binding_t> &places)
     {
         std::vector<unsigned> list;
 
@@ -231,8 +223,7 @@ INSTANTIATE_TEST_SUITE_P(all, rand_policy, testing::Values("rand"), name_of);
 
 /* --- streams -------------------------------------------------------------- */
 
-class stream_policy : public policy_test {
-};
+class stream_policy : public policy_test {};
 
 TEST_P(stream_policy, are_of_one_initiator_in_turn)
 {
@@ -247,19 +238,18 @@ TEST_P(stream_policy, are_of_one_initiator_in_turn)
 INSTANTIATE_TEST_SUITE_P(all, stream_policy, testing::Values("hw_dcs"),
                          name_of);
 
-class any_size : public policy_test {
-};
+class any_size : public policy_test {};
 
 TEST_P(any_size, of_the_pool)
 {
     static const struct {
         std::string name;
-        unsigned    count, num_idle;
+        unsigned count, num_idle;
     } rows[] = {
         {"dcs", num_dci, num_dci},
         {"dcs_quota", num_dci, num_dci},
         {"rand", num_dci, 0},
-        {"hw_dcs", 1, 0}
+        {"hw_dcs", 1, 0},
     };
     unsigned count = 0;
 

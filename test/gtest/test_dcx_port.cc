@@ -32,9 +32,9 @@ using bytes = std::vector<uint8_t>;
 /* A kind of network, with the name of its mode */
 struct network {
     const char *name;
-    bool       is_roce, is_global, is_v1;
-    unsigned   paths;
-    unsigned   sgid_index;
+    bool is_roce, is_global, is_v1;
+    unsigned paths;
+    unsigned sgid_index;
 };
 
 void PrintTo(const network &net, std::ostream *os)
@@ -46,10 +46,7 @@ class dcx_port : public testing::TestWithParam<network> {
 protected:
     static constexpr unsigned sl = 5, tclass = 33, hop_limit = 17;
 
-    dcx_port()
-    {
-        m_dcx.survives_errors = true;
-    }
+    dcx_port() { m_dcx.survives_errors = true; }
 
     ~dcx_port()
     {
@@ -57,20 +54,11 @@ protected:
         EXPECT_EQ("", m_log.take()) << "the device complained";
     }
 
-    static bool is_roce()
-    {
-        return GetParam().is_roce;
-    }
+    static bool is_roce() { return GetParam().is_roce; }
 
-    static bool is_global()
-    {
-        return GetParam().is_global;
-    }
+    static bool is_global() { return GetParam().is_global; }
 
-    unsigned lmc() const
-    {
-        return m_dev.port.lmc;
-    }
+    unsigned lmc() const { return m_dev.port.lmc; }
 
     static bytes av_of(uct_ep_h ep)
     {
@@ -80,10 +68,7 @@ protected:
         return av;
     }
 
-    static uint16_t rlid(const bytes &av)
-    {
-        return (av[14] << 8) | av[15];
-    }
+    static uint16_t rlid(const bytes &av) { return (av[14] << 8) | av[15]; }
 
     /* Returns libmlx5's address vector of the same route: without key and
      * number, and without the flow label, which gives the UDP port. */
@@ -95,13 +80,13 @@ protected:
         struct ibv_ah *ah;
         bytes av(48);
 
-        attr.port_num      = 1;
-        attr.sl            = sl;
-        attr.dlid          = ((addr[ADDR_LID] << 8) | addr[ADDR_LID + 1]) |
-                             (path & ((1u << (addr[0] >> LMC_SHIFT)) - 1));
-        attr.src_path_bits = path & ((1u << lmc()) - 1);
-        attr.is_global     = is_global() || (addr[ADDR_FLAGS] & FLAG_GLOBAL);
-        attr.grh.sgid_index    = GetParam().sgid_index;
+        attr.port_num = 1;
+        attr.sl       = sl;
+        attr.dlid     = ((addr[ADDR_LID] << 8) | addr[ADDR_LID + 1]) |
+                    (path & ((1u << (addr[0] >> LMC_SHIFT)) - 1));
+        attr.src_path_bits  = path & ((1u << lmc()) - 1);
+        attr.is_global      = is_global() || (addr[ADDR_FLAGS] & FLAG_GLOBAL);
+        attr.grh.sgid_index = GetParam().sgid_index;
         attr.grh.traffic_class = tclass;
         attr.grh.hop_limit     = hop_limit;
         attr.grh.flow_label    = udp_port & 0x3fff;
@@ -122,8 +107,8 @@ protected:
     static void clear_flow_label(bytes &av)
     {
         av[29] &= 0xf0;
-        av[30]  = 0;
-        av[31]  = 0;
+        av[30] = 0;
+        av[31] = 0;
     }
 
     void expect_av_of_libmlx5(const bytes &addr, unsigned path)
@@ -158,15 +143,13 @@ protected:
     }
 
     hca_log_reader m_log;
-    hca_device     m_dev;
-    dcx_loop       m_dcx;
+    hca_device m_dev;
+    dcx_loop m_dcx;
 };
 
-class dcx_port_ib : public dcx_port {
-};
+class dcx_port_ib : public dcx_port {};
 
-class dcx_port_roce : public dcx_port {
-};
+class dcx_port_roce : public dcx_port {};
 
 class dcx_port_ip : public dcx_port { /* RoCE v2 */
 };
@@ -254,8 +237,7 @@ TEST_P(dcx_port, path_that_is_not)
     uct_ep_h ep;
 
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              m_dcx.create_ep(m_dcx.dev_addr(), m_dcx.attr.dev_num_paths,
-                              &ep));
+              m_dcx.create_ep(m_dcx.dev_addr(), m_dcx.attr.dev_num_paths, &ep));
     EXPECT_NE(std::string::npos, log.take().find("UCX_DCX_NUM_PATHS"));
 }
 
@@ -273,19 +255,19 @@ TEST_P(dcx_port, peer_of_another_kind)
 /* All paths of an endpoint lead to the same target and port. */
 TEST_P(dcx_port, leads_to)
 {
-    enum {DCTN = 2, DC_KEY = 5}; /* offsets in the interface address */
+    enum { DCTN = 2, DC_KEY = 5 }; /* offsets in the interface address */
     const bytes dev = m_dcx.dev_addr(), iface = m_dcx.iface_addr();
 
     for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
         uct_ep_h ep     = m_dcx.make_ep(path);
         auto other_port = [&](unsigned at) {
             bytes addr = dev;
-            addr[at]  ^= 0x10;
+            addr[at] ^= 0x10;
             return dcx_peek_is_connected(ep, addr.data(), iface.data());
         };
         auto other_target = [&](unsigned at) {
             bytes addr = iface;
-            addr[at]  ^= 0x10;
+            addr[at] ^= 0x10;
             return dcx_peek_is_connected(ep, dev.data(), addr.data());
         };
 
@@ -331,10 +313,10 @@ TEST_P(dcx_port, state_of_the_initiator)
 
 TEST_P(dcx_port, state_of_the_target)
 {
-    struct ibv_qp_attr attr =
-            query(dcx_peek_dct(m_dcx.iface),
-                  IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_AV |
-                  IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MTU);
+    struct ibv_qp_attr attr = query(dcx_peek_dct(m_dcx.iface),
+                                    IBV_QP_STATE | IBV_QP_PORT |
+                                        IBV_QP_PKEY_INDEX | IBV_QP_AV |
+                                        IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MTU);
 
     EXPECT_EQ(IBV_QPS_RTR, attr.qp_state);
     EXPECT_EQ(1, attr.port_num);
@@ -367,7 +349,7 @@ TEST_P(dcx_port_ib, other_ib_subnet)
     bytes addr = m_dcx.dev_addr();
 
     addr[ADDR_GID + 7] ^= 1;
-    addr[ADDR_FLAGS]   &= ~FLAG_GLOBAL;
+    addr[ADDR_FLAGS] &= ~FLAG_GLOBAL;
     EXPECT_FALSE(m_dcx.is_reachable(addr));
     addr[ADDR_FLAGS] |= FLAG_GLOBAL;
     EXPECT_EQ(is_global(), m_dcx.is_reachable(addr));
@@ -391,12 +373,10 @@ TEST_P(dcx_port_ip, roce_subnet)
 {
     const struct {
         const char *address;
-        bool       anyhow, in_subnet;
+        bool anyhow, in_subnet;
     } rows[] = {
-        {"::ffff:198.18.0.1", true, true},
-        {"::ffff:198.18.0.3", true, true},
-        {"::ffff:198.18.0.4", true, false},
-        {"::ffff:10.0.0.1", true, false},
+        {"::ffff:198.18.0.1", true, true},  {"::ffff:198.18.0.3", true, true},
+        {"::ffff:198.18.0.4", true, false}, {"::ffff:10.0.0.1", true, false},
         {"fe80::1", false, false},
     };
     bytes addr = m_dcx.dev_addr();
@@ -404,7 +384,8 @@ TEST_P(dcx_port_ip, roce_subnet)
     for (const auto &row : rows) {
         EXPECT_EQ(1, inet_pton(AF_INET6, row.address, &addr[ADDR_GID]));
         EXPECT_EQ(!strcmp(GetParam().name, "lag") ? row.in_subnet : row.anyhow,
-                  m_dcx.is_reachable(addr)) << row.address;
+                  m_dcx.is_reachable(addr))
+            << row.address;
     }
 }
 
@@ -431,7 +412,8 @@ TEST_P(dcx_port, bytes_of_an_endpoint)
     }
 
     printf("an endpoint takes %zu bytes of the heap, of which %zu are its "
-           "own\n", size, own);
+           "own\n",
+           size, own);
     EXPECT_EQ(own, size);
 }
 
@@ -441,8 +423,7 @@ TEST_P(dcx_port, bytes_of_an_endpoint)
 
 #define PORT_ROCE(_mode, ...) \
     INSTANTIATE_TEST_SUITE_P(_mode, dcx_port, testing::Values(__VA_ARGS__)); \
-    INSTANTIATE_TEST_SUITE_P(_mode, dcx_port_roce, \
-                             testing::Values(__VA_ARGS__))
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_port_roce, testing::Values(__VA_ARGS__))
 
 PORT_IB(ib, network{"ib", false, false, false, 1, 0});
 PORT_IB(global, network{"global", false, true, false, 1, 0});
@@ -452,41 +433,43 @@ PORT_ROCE(roce, network{"roce", true, true, false, 3, 3});
 PORT_ROCE(roce_v1, network{"roce_v1", true, true, true, 3, 2});
 PORT_ROCE(lag, network{"lag", true, true, false, 2, 3});
 
-INSTANTIATE_TEST_SUITE_P(roce, dcx_port_ip, testing::Values(
-        network{"roce", true, true, false, 3, 3}));
-INSTANTIATE_TEST_SUITE_P(lag, dcx_port_ip, testing::Values(
-        network{"lag", true, true, false, 2, 3}));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_port_ip,
+                         testing::Values(network{"roce", true, true, false, 3,
+                                                 3}));
+INSTANTIATE_TEST_SUITE_P(lag, dcx_port_ip,
+                         testing::Values(network{"lag", true, true, false, 2,
+                                                 3}));
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    const std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "5"},
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_NUM_DCI", "1"},        {"UCX_DCX_TX_QUEUE_LEN", "8"},
+        {"UCX_DCX_RX_QUEUE_LEN", "64"},  {"UCX_DCX_SL", "5"},
         {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"},
-        {"UCX_DCX_PATH_MTU", "1024"}, {"UCX_DCX_TIMEOUT", "30ms"},
-        {"UCX_DCX_RETRY_COUNT", "3"}, {"UCX_DCX_RNR_RETRY_COUNT", "2"},
-        {"UCX_DCX_RNR_TIMEOUT", "3ms"}, {"UCX_DCX_MAX_RD_ATOMIC", "4"}
+        {"UCX_DCX_PATH_MTU", "1024"},    {"UCX_DCX_TIMEOUT", "30ms"},
+        {"UCX_DCX_RETRY_COUNT", "3"},    {"UCX_DCX_RNR_RETRY_COUNT", "2"},
+        {"UCX_DCX_RNR_TIMEOUT", "3ms"},  {"UCX_DCX_MAX_RD_ATOMIC", "4"},
     };
-    auto with = [&](std::vector<std::pair<const char*, const char*>> more) {
+    auto with = [&](std::vector<std::pair<const char *, const char *>> more) {
         more.insert(more.begin(), env.begin(), env.end());
         return more;
     };
 
-    return hca_test_main(argc, argv, {
-        {"ib", env},
-        {"global", with({{"UCX_DCX_IS_GLOBAL", "y"}})},
-        {"lmc", with({{"SOFTHCA_LMC", "2"}})},
-        {"few_reads", with({{"SOFTHCA_LIMITS", "max_rd_atomic_dc=2"},
-                            {"UCX_DCX_RETRY_COUNT", "9"}})},
-        {"roce", with({{"SOFTHCA_LINK", "roce"},
-                       {"UCX_DCX_NUM_PATHS", "3"}})},
-        {"roce_v1", with({{"SOFTHCA_LINK", "roce"},
-                          {"UCX_DCX_GID_INDEX", "2"},
-                          {"UCX_DCX_NUM_PATHS", "3"}})},
-        {"lag", with({{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_LAG", "y"},
-                      {"UCX_DCX_ROCE_LOCAL_SUBNET", "y"},
-                      {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN", "30"}})}
-    });
+    return hca_test_main(
+        argc, argv,
+        {{"ib", env},
+         {"global", with({{"UCX_DCX_IS_GLOBAL", "y"}})},
+         {"lmc", with({{"SOFTHCA_LMC", "2"}})},
+         {"few_reads", with({{"SOFTHCA_LIMITS", "max_rd_atomic_dc=2"},
+                             {"UCX_DCX_RETRY_COUNT", "9"}})},
+         {"roce", with({{"SOFTHCA_LINK", "roce"}, {"UCX_DCX_NUM_PATHS", "3"}})},
+         {"roce_v1", with({{"SOFTHCA_LINK", "roce"},
+                           {"UCX_DCX_GID_INDEX", "2"},
+                           {"UCX_DCX_NUM_PATHS", "3"}})},
+         {"lag", with({{"SOFTHCA_LINK", "roce"},
+                       {"SOFTHCA_LAG", "y"},
+                       {"UCX_DCX_ROCE_LOCAL_SUBNET", "y"},
+                       {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN", "30"}})}});
 }

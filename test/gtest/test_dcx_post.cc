@@ -31,7 +31,7 @@ protected:
         EXPECT_EQ(m_dcx.view().pi, view.pi) << "one WQE";
         ASSERT_EQ(is_inline, addr == NULL);
         if (!is_inline) {
-            EXPECT_EQ(0, memcmp((void*)addr->value, data.data(), data.size()));
+            EXPECT_EQ(0, memcmp((void *)addr->value, data.data(), data.size()));
             /* a header may precede the payload, which is aligned */
             buffers.push_back((addr->value + sizeof(am_hdr)) / 64);
         }
@@ -48,21 +48,19 @@ std::vector<uint8_t> operator+(std::vector<uint8_t> a,
 std::vector<uint8_t> am_bytes(const void *data, size_t length)
 {
     return std::vector<uint8_t>(am_hdr, am_hdr + sizeof(am_hdr)) +
-           std::vector<uint8_t>((const uint8_t*)data,
-                                (const uint8_t*)data + length);
+           std::vector<uint8_t>((const uint8_t *)data,
+                                (const uint8_t *)data + length);
 }
 
 size_t pack(void *dest, void *arg)
 {
-    const auto *data = (const std::vector<uint8_t>*)arg;
+    const auto *data = (const std::vector<uint8_t> *)arg;
 
     memcpy(dest, data->data(), data->size());
     return data->size();
 }
 
-void unpack(void*, const void*, size_t)
-{
-}
+void unpack(void *, const void *, size_t) {}
 
 /* --- active messages ------------------------------------------------------ */
 
@@ -72,8 +70,9 @@ TEST_P(dcx_post, am_short)
 
     for (size_t length = 0; length <= m_dcx.view().am_short; length++) {
         auto data = pattern(length);
-        dc_op op  = {.opcode = MLX5_OPCODE_SEND, .flags = IBV_SEND_SOLICITED,
-                     .inl = am_bytes(&header, sizeof(header)) + data};
+        dc_op op  = {.opcode = MLX5_OPCODE_SEND,
+                     .flags  = IBV_SEND_SOLICITED,
+                     .inl    = am_bytes(&header, sizeof(header)) + data};
 
         expect_same("am_short", op, [&] {
             return uct_ep_am_short(m_dcx.ep, 5, header, data.data(), length);
@@ -84,13 +83,14 @@ TEST_P(dcx_post, am_short)
 TEST_P(dcx_post, am_short_iov)
 {
     auto list = iovs(3);
-    dc_op op  = {.opcode = MLX5_OPCODE_SEND, .flags = IBV_SEND_SOLICITED,
-                 .inl = am_bytes(NULL, 0)};
+    dc_op op  = {.opcode = MLX5_OPCODE_SEND,
+                 .flags  = IBV_SEND_SOLICITED,
+                 .inl    = am_bytes(NULL, 0)};
 
     for (const auto &iov : list) {
-        op.inl = op.inl + std::vector<uint8_t>((uint8_t*)iov.buffer,
-                                               (uint8_t*)iov.buffer +
-                                               iov.length);
+        op.inl = op.inl +
+                 std::vector<uint8_t>((uint8_t *)iov.buffer,
+                                      (uint8_t *)iov.buffer + iov.length);
     }
     expect_same("am_short_iov", op, [&] {
         return uct_ep_am_short_iov(m_dcx.ep, 5, list.data(), list.size());
@@ -104,8 +104,9 @@ TEST_P(dcx_post, am_bcopy_inline)
 
     for (size_t length : {(size_t)0, (size_t)1, (size_t)100, most}) {
         auto data = pattern(length);
-        dc_op op  = {.opcode = MLX5_OPCODE_SEND, .flags = IBV_SEND_SOLICITED,
-                     .inl = am_bytes(data.data(), length)};
+        dc_op op  = {.opcode = MLX5_OPCODE_SEND,
+                     .flags  = IBV_SEND_SOLICITED,
+                     .inl    = am_bytes(data.data(), length)};
 
         expect_same("am_bcopy", op, [&] {
             return uct_ep_am_bcopy(m_dcx.ep, 5, pack, &data, 0);
@@ -121,13 +122,12 @@ TEST_P(dcx_post, am_bcopy)
         auto data            = pattern(length);
         struct dcx_view view = idle_view();
         dc_op op = {.opcode = MLX5_OPCODE_SEND, .flags = IBV_SEND_SOLICITED};
-        wqe_bytes wqe = ours([&] {
-            return uct_ep_am_bcopy(m_dcx.ep, 5, pack, &data, 0);
-        });
+        wqe_bytes wqe =
+            ours([&] { return uct_ep_am_bcopy(m_dcx.ep, 5, pack, &data, 0); });
 
         op = with_buffer_of(op, wqe, length + sizeof(am_hdr));
         EXPECT_EQ("", diff(theirs(op, view), wqe));
-        EXPECT_EQ(0, memcmp((void*)op.sges[0].addr,
+        EXPECT_EQ(0, memcmp((void *)op.sges[0].addr,
                             am_bytes(data.data(), length).data(),
                             length + sizeof(am_hdr)));
     }
@@ -141,9 +141,9 @@ TEST_P(dcx_post, am_zcopy)
             struct dcx_view view = idle_view();
             auto header          = pattern(header_length);
             auto list            = iovs(n);
-            dc_op op = {.opcode = MLX5_OPCODE_SEND,
-                        .flags = IBV_SEND_SOLICITED,
-                        .inl = am_bytes(header.data(), header_length)};
+            dc_op op             = {.opcode = MLX5_OPCODE_SEND,
+                                    .flags  = IBV_SEND_SOLICITED,
+                                    .inl    = am_bytes(header.data(), header_length)};
             dc_op op2 = {.opcode = MLX5_OPCODE_SEND, .sges = sges(list)};
             wqe_bytes expected = theirs(op, view);
             wqe_bytes tail     = theirs(op2, view);
@@ -153,10 +153,11 @@ TEST_P(dcx_post, am_zcopy)
                             tail.end());
             expected[7] = expected.size() / 16;
             EXPECT_EQ("", diff(expected, ours([&] {
-                return uct_ep_am_zcopy(m_dcx.ep, 5, header.data(),
-                                       header_length, list.data(), n, 0,
-                                       NULL);
-            }))) << header_length << " bytes and " << n << " pieces";
+                                   return uct_ep_am_zcopy(
+                                       m_dcx.ep, 5, header.data(),
+                                       header_length, list.data(), n, 0, NULL);
+                               })))
+                << header_length << " bytes and " << n << " pieces";
         }
     }
 }
@@ -171,9 +172,9 @@ TEST_P(dcx_post, put_short)
         expect_same("put_short",
                     remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = data}),
                     [&] {
-            return uct_ep_put_short(m_dcx.ep, data.data(), length, m_remote,
-                                    m_rkey);
-        });
+                        return uct_ep_put_short(m_dcx.ep, data.data(), length,
+                                                m_remote, m_rkey);
+                    });
     }
 }
 
@@ -185,8 +186,9 @@ TEST_P(dcx_post, put_bcopy_inline)
         expect_same("put_bcopy",
                     remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = data}),
                     [&] {
-            return uct_ep_put_bcopy(m_dcx.ep, pack, &data, m_remote, m_rkey);
-        });
+                        return uct_ep_put_bcopy(m_dcx.ep, pack, &data, m_remote,
+                                                m_rkey);
+                    });
     }
 }
 
@@ -201,7 +203,7 @@ TEST_P(dcx_post, put_bcopy)
                               data.size());
 
     EXPECT_EQ("", diff(theirs(op, view), wqe));
-    EXPECT_EQ(0, memcmp((void*)op.sges[0].addr, data.data(), data.size()));
+    EXPECT_EQ(0, memcmp((void *)op.sges[0].addr, data.data(), data.size()));
 }
 
 TEST_P(dcx_post, get_bcopy)
@@ -209,13 +211,13 @@ TEST_P(dcx_post, get_bcopy)
     struct dcx_view view = idle_view();
     wqe_bytes wqe        = ours([&] {
         return uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 1000, m_remote, m_rkey,
-                                NULL);
+                                       NULL);
     });
     dc_op op = with_buffer_of(remote({.opcode = MLX5_OPCODE_RDMA_READ}), wqe,
                               1000);
 
     EXPECT_EQ("", diff(theirs(op, view), wqe));
-    EXPECT_EQ(0, memcmp((void*)op.sges[0].addr, (void*)m_remote, 1000));
+    EXPECT_EQ(0, memcmp((void *)op.sges[0].addr, (void *)m_remote, 1000));
 }
 
 TEST_P(dcx_post, put_and_get_zcopy)
@@ -231,18 +233,20 @@ TEST_P(dcx_post, put_and_get_zcopy)
                 list                   = iovs(n);
                 list[empty - 1].length = 0;
             }
-            expect_same("put_zcopy",
-                        remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
-                                .sges = sges(list)}), [&] {
-                return uct_ep_put_zcopy(m_dcx.ep, list.data(), n, m_remote,
-                                        m_rkey, NULL);
-            });
-            expect_same("get_zcopy",
-                        remote({.opcode = MLX5_OPCODE_RDMA_READ,
-                                .sges = sges(list)}), [&] {
-                return uct_ep_get_zcopy(m_dcx.ep, list.data(), n, m_remote,
-                                        m_rkey, NULL);
-            });
+            expect_same(
+                "put_zcopy",
+                remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .sges = sges(list)}),
+                [&] {
+                    return uct_ep_put_zcopy(m_dcx.ep, list.data(), n, m_remote,
+                                            m_rkey, NULL);
+                });
+            expect_same(
+                "get_zcopy",
+                remote({.opcode = MLX5_OPCODE_RDMA_READ, .sges = sges(list)}),
+                [&] {
+                    return uct_ep_get_zcopy(m_dcx.ep, list.data(), n, m_remote,
+                                            m_rkey, NULL);
+                });
         }
     }
 }
@@ -287,23 +291,22 @@ TEST_P(dcx_post, check)
 {
     dc_op op = {.opcode = MLX5_OPCODE_RDMA_WRITE};
 
-    expect_same("ep_check", op, [&] {
-        return uct_ep_check(m_dcx.ep, 0, NULL);
-    });
+    expect_same("ep_check", op,
+                [&] { return uct_ep_check(m_dcx.ep, 0, NULL); });
 }
 
 TEST_P(dcx_post, fence)
 {
     auto data = pattern(16);
     dc_op op  = remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
-                        .flags = IBV_SEND_FENCE, .inl = data});
+                        .flags  = IBV_SEND_FENCE,
+                        .inl    = data});
     wqe_bytes second;
 
     /* waits only for outstanding operations */
     m_dcx.flush();
-    EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 8, m_remote, m_rkey,
-                               NULL));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 8,
+                                               m_remote, m_rkey, NULL));
     EXPECT_EQ(UCS_OK, uct_ep_fence(m_dcx.ep, 0));
     struct dcx_view view = m_dcx.view();
 
@@ -319,20 +322,19 @@ TEST_P(dcx_post, cancel)
 {
     uct_completion_t comp = {};
 
-    comp.func  = [](uct_completion_t*) {};
+    comp.func  = [](uct_completion_t *) {};
     comp.count = 1;
     m_dcx.flush();
-    EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 8, m_remote, m_rkey,
-                               NULL));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 8,
+                                               m_remote, m_rkey, NULL));
     struct dcx_view view = m_dcx.view();
     wqe_bytes expected   = theirs({.opcode = MLX5_OPCODE_SEND}, view);
 
     expected[3] = MLX5_OPCODE_NOP;
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_flush(m_dcx.ep, UCT_FLUSH_FLAG_CANCEL, &comp));
-    EXPECT_EQ("", diff(expected, dc_twin::wqe_at(view.ring, view.num_bb,
-                                                 view.pi)));
+    EXPECT_EQ("",
+              diff(expected, dc_twin::wqe_at(view.ring, view.num_bb, view.pi)));
     m_dcx.flush();
     EXPECT_EQ(0, comp.count);
 }
@@ -361,7 +363,7 @@ TEST_P(dcx_post, ring_end)
         unsigned from = view.pi % view.num_bb;
         unsigned to   = m_dcx.view().pi % view.num_bb;
 
-        wraps     += to < from;
+        wraps += to < from;
         straddles += (to < from) && (to != 0);
     }
     EXPECT_GT(straddles, 0u);
@@ -373,12 +375,12 @@ DCX_POST_MODES(dcx_post);
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
-        {"UCX_DCX_FC_ENABLE", "n"}, /* no WQEs but those of the calls */
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_NUM_DCI", "1"},          {"UCX_DCX_TX_QUEUE_LEN", "8"},
+        {"UCX_DCX_FC_ENABLE", "n"},        /* no WQEs but those of the calls */
         {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* all signaled, as libmlx5's are */
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "3"},
-        {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"}
+        {"UCX_DCX_RX_QUEUE_LEN", "64"},    {"UCX_DCX_SL", "3"},
+        {"UCX_DCX_TRAFFIC_CLASS", "33"},   {"UCX_DCX_HOP_LIMIT", "17"},
     };
     auto global = env, roce = env;
 
@@ -390,6 +392,6 @@ int main(int argc, char **argv)
     global.push_back({"UCX_DCX_IS_GLOBAL", "y"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     roce.push_back({"UCX_DCX_GID_INDEX", "1"});
-    return hca_test_main(argc, argv, {{"ib", env}, {"global", global},
-                                      {"roce", roce}});
+    return hca_test_main(argc, argv,
+                         {{"ib", env}, {"global", global}, {"roce", roce}});
 }

@@ -7,8 +7,7 @@
 
 namespace {
 
-class dcx_post_plain : public dcx_post_bench {
-};
+class dcx_post_plain : public dcx_post_bench {};
 
 /* The address of the result is dcx's: taken from its WQE, of `size` bytes */
 TEST_P(dcx_post_plain, atomics)
@@ -16,23 +15,30 @@ TEST_P(dcx_post_plain, atomics)
     const uint64_t value = 0x0123456789abcdef, compare = 0x1111111111111111;
     uint64_t result;
     const struct {
-        const char           *name;
-        dc_op                op;
+        const char *name;
+        dc_op op;
         std::function<int()> call;
     } rows[] = {
-        {"add64", {.opcode = MLX5_OPCODE_ATOMIC_FA, .swap_add = value}, [&] {
-            return uct_ep_atomic64_post(m_dcx.ep, UCT_ATOMIC_OP_ADD, value,
-                                        m_remote, m_rkey);
-        }},
-        {"fadd64", {.opcode = MLX5_OPCODE_ATOMIC_FA, .swap_add = value}, [&] {
-            return uct_ep_atomic64_fetch(m_dcx.ep, UCT_ATOMIC_OP_ADD, value,
-                                         &result, m_remote, m_rkey, NULL);
-        }},
-        {"cswap64", {.opcode = MLX5_OPCODE_ATOMIC_CS, .swap_add = value,
-                     .compare = compare}, [&] {
-            return uct_ep_atomic_cswap64(m_dcx.ep, compare, value, m_remote,
-                                         m_rkey, &result, NULL);
-        }},
+        {"add64",
+         {.opcode = MLX5_OPCODE_ATOMIC_FA, .swap_add = value},
+         [&] {
+             return uct_ep_atomic64_post(m_dcx.ep, UCT_ATOMIC_OP_ADD, value,
+                                         m_remote, m_rkey);
+         }},
+        {"fadd64",
+         {.opcode = MLX5_OPCODE_ATOMIC_FA, .swap_add = value},
+         [&] {
+             return uct_ep_atomic64_fetch(m_dcx.ep, UCT_ATOMIC_OP_ADD, value,
+                                          &result, m_remote, m_rkey, NULL);
+         }},
+        {"cswap64",
+         {.opcode   = MLX5_OPCODE_ATOMIC_CS,
+          .swap_add = value,
+          .compare  = compare},
+         [&] {
+             return uct_ep_atomic_cswap64(m_dcx.ep, compare, value, m_remote,
+                                          m_rkey, &result, NULL);
+         }},
     };
 
     for (const auto &row : rows) {
@@ -40,19 +46,18 @@ TEST_P(dcx_post_plain, atomics)
         wqe_bytes wqe        = ours(row.call);
         dc_op op             = with_buffer_of(remote(row.op), wqe, 8);
 
-        EXPECT_EQ("", diff(theirs(op, view), wqe))
-                << row.name;
+        EXPECT_EQ("", diff(theirs(op, view), wqe)) << row.name;
     }
 }
 
 /* libmlx5 builds none of these. The operands are compared with values, the rest
  * with libmlx5's fetch-and-add; the result must be right. */
 struct masked_op {
-    const char                                    *name;
-    unsigned                                      op;   /* UCT_ATOMIC_OP_* */
-    uint8_t                                       opcode;
-    uint64_t                                      swap_mask, boundary;
-    std::function<uint64_t(uint64_t, uint64_t)>   outcome;
+    const char *name;
+    unsigned op; /* UCT_ATOMIC_OP_* */
+    uint8_t opcode;
+    uint64_t swap_mask, boundary;
+    std::function<uint64_t(uint64_t, uint64_t)> outcome;
 };
 
 const uint64_t masked_value = 0x0f1e2d3c4b5a6978;
@@ -74,8 +79,8 @@ const masked_op masked_ops[] = {
 wqe_bytes without_operands(wqe_bytes wqe, size_t at, unsigned segs)
 {
     wqe.erase(wqe.begin() + at, wqe.begin() + at + segs * 16);
-    wqe[0]  = 0;
-    wqe[3]  = MLX5_OPCODE_RDMA_READ;
+    wqe[0] = 0;
+    wqe[3] = MLX5_OPCODE_RDMA_READ;
     wqe[7] -= segs;
     return wqe;
 }
@@ -91,13 +96,13 @@ protected:
         wqe_fields fields(wqe);
         auto value = [&](const char *name) {
             return (fields.find(name) == nullptr) ? ~0ull - 1 :
-                   fields.find(name)->value;
+                                                    fields.find(name)->value;
         };
 
         EXPECT_EQ(op.opcode, value("ctrl.opcode"));
         EXPECT_EQ((size == 8) ? 9u : 8u, value("ctrl.opmod"));
-        EXPECT_EQ(masked_value & all, value(is_cs ? "atomic.swap" :
-                                                    "atomic.add"));
+        EXPECT_EQ(masked_value & all,
+                  value(is_cs ? "atomic.swap" : "atomic.add"));
         if (is_cs) {
             EXPECT_EQ(op.swap_mask & all, value("atomic.swap_mask"));
             EXPECT_EQ(0u, value("atomic.compare_mask"));
@@ -107,9 +112,9 @@ protected:
 
         dc_op plain = with_buffer_of(remote({.opcode = MLX5_OPCODE_ATOMIC_FA}),
                                      wqe, size);
-        EXPECT_EQ("", diff(without_operands(theirs(plain, view), at, 1),
-                           without_operands(wqe, at, (is_cs && size == 8) ?
-                                                     2 : 1)));
+        EXPECT_EQ(
+            "", diff(without_operands(theirs(plain, view), at, 1),
+                     without_operands(wqe, at, (is_cs && size == 8) ? 2 : 1)));
     }
 
     void run(const masked_op &op, unsigned size)
@@ -118,28 +123,29 @@ protected:
         struct dcx_view view;
         wqe_bytes wqe;
 
-        memcpy((void*)m_remote, &before, sizeof(before));
+        memcpy((void *)m_remote, &before, sizeof(before));
         view = idle_view();
         wqe  = ours([&] {
             return (size == 8) ?
-                   uct_ep_atomic64_fetch(m_dcx.ep, (uct_atomic_op_t)op.op,
-                                         masked_value, &result, m_remote,
-                                         m_rkey, NULL) :
-                   uct_ep_atomic32_fetch(m_dcx.ep, (uct_atomic_op_t)op.op,
-                                         (uint32_t)masked_value,
-                                         (uint32_t*)&result, m_remote, m_rkey,
-                                         NULL);
+                        uct_ep_atomic64_fetch(m_dcx.ep, (uct_atomic_op_t)op.op,
+                                              masked_value, &result, m_remote,
+                                              m_rkey, NULL) :
+                        uct_ep_atomic32_fetch(m_dcx.ep, (uct_atomic_op_t)op.op,
+                                              (uint32_t)masked_value,
+                                              (uint32_t *)&result, m_remote,
+                                              m_rkey, NULL);
         });
         check_wqe(op, size, wqe, view);
 
-        memcpy(&after, (void*)m_remote, size);
+        memcpy(&after, (void *)m_remote, size);
         if (size == 8) {
             EXPECT_EQ(before, result);
             EXPECT_EQ(op.outcome(before, masked_value), after);
         } else {
             EXPECT_EQ((uint32_t)before, result);
-            EXPECT_EQ((uint32_t)op.outcome((uint32_t)before,
-                                           (uint32_t)masked_value), after);
+            EXPECT_EQ(
+                (uint32_t)op.outcome((uint32_t)before, (uint32_t)masked_value),
+                after);
         }
     }
 };
@@ -162,7 +168,7 @@ TEST_P(dcx_post_masked, cswap32)
     for (bool matches : {true, false}) {
         uint32_t before = 0x55667788, compare = before ^ !matches, result = 0;
 
-        memcpy((void*)m_remote, &before, sizeof(before));
+        memcpy((void *)m_remote, &before, sizeof(before));
         wqe_bytes wqe = ours([&] {
             return uct_ep_atomic_cswap32(m_dcx.ep, compare, 0x0a0b0c0d,
                                          m_remote, m_rkey, &result, NULL);
@@ -174,7 +180,7 @@ TEST_P(dcx_post_masked, cswap32)
         EXPECT_EQ(UINT32_MAX, fields.find("atomic.swap_mask")->value);
         EXPECT_EQ(UINT32_MAX, fields.find("atomic.compare_mask")->value);
         EXPECT_EQ(before, result);
-        EXPECT_EQ(matches ? 0x0a0b0c0d : before, *(uint32_t*)m_remote);
+        EXPECT_EQ(matches ? 0x0a0b0c0d : before, *(uint32_t *)m_remote);
     }
 }
 

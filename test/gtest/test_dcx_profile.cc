@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char results[] = "nests pass\ninline52 fail\ntm_keys pass\n"
-                       "umr_us_4 1.50\n";
+const char results[]          = "nests pass\ninline52 fail\ntm_keys pass\n"
+                                "umr_us_4 1.50\n";
 const uint32_t results_passed = UCS_BIT(UCT_DCX_PROFILE_NESTS) |
                                 UCS_BIT(UCT_DCX_PROFILE_TM_KEYS);
 
@@ -45,15 +45,9 @@ protected:
         strcpy(m_id.driver, "6.1.0-18-amd64");
     }
 
-    ~dcx_profile()
-    {
-        fs::remove_all(m_dir);
-    }
+    ~dcx_profile() { fs::remove_all(m_dir); }
 
-    std::string file(const char *name = "a.profile")
-    {
-        return m_dir / name;
-    }
+    std::string file(const char *name = "a.profile") { return m_dir / name; }
 
     std::string installed()
     {
@@ -107,9 +101,11 @@ protected:
 
         path = path.empty() ? option : path;
         expect_none(option);
-        EXPECT_EQ("profile " + path + " is not used: " + why + "; run "
-                  "dcx_selftest to write another one, or set "
-                  "UCX_DCX_PROFILE=none\n", log.take());
+        EXPECT_EQ("profile " + path + " is not used: " + why +
+                      "; run "
+                      "dcx_selftest to write another one, or set "
+                      "UCX_DCX_PROFILE=none\n",
+                  log.take());
     }
 
     void expect_holds(const std::string &option, const std::string &path)
@@ -121,7 +117,7 @@ protected:
         EXPECT_EQ(0u, profile.failed);
     }
 
-    fs::path             m_dir;
+    fs::path m_dir;
     uct_dcx_profile_id_t m_id = {};
 };
 
@@ -150,7 +146,8 @@ TEST_F(dcx_profile, places)
     unsetenv("XDG_CONFIG_HOME");
     setenv("HOME", m_dir.c_str(), 1);
     EXPECT_EQ(m_dir.string() +
-              "/.config/dcx/MT_0000000223-4123-20.35.1012.profile", users());
+                  "/.config/dcx/MT_0000000223-4123-20.35.1012.profile",
+              users());
     unsetenv("HOME");
     char path[PATH_MAX];
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_profile_user_path(&m_id, path));
@@ -327,7 +324,7 @@ TEST_F(dcx_profile, failed)
 {
     const struct {
         const char *line;
-        uint32_t   failed;
+        uint32_t failed;
     } rows[] = {
         {"ksm_boundary fail\n", UCS_BIT(UCT_DCX_PROFILE_KSM)},
         {"strided fail\nlist4 pass\n", UCS_BIT(UCT_DCX_PROFILE_UMR)},
@@ -336,7 +333,7 @@ TEST_F(dcx_profile, failed)
          UCS_BIT(UCT_DCX_PROFILE_TM) | UCS_BIT(UCT_DCX_PROFILE_KSM)},
         {"tm_rndv refused\nksm_large pass\nmmio_bf fail\n", 0},
         {"depth fail\nlevels 3\n", 0},
-        {"depth refused\nksm_large not_run\nlist4 not_run\n", 0}
+        {"depth refused\nksm_large not_run\nlist4 not_run\n", 0},
     };
 
     for (const auto &row : rows) {
@@ -351,7 +348,7 @@ TEST_F(dcx_profile, thresholds)
 {
     const size_t kb = 1024;
     const struct {
-        const char          *lines;
+        const char *lines;
         std::vector<size_t> bytes; /* thresholds of uct_dcx_threshold_t */
     } rows[] = {
         {"", {2 * kb, 64, 96 * kb, 256}},
@@ -370,7 +367,8 @@ TEST_F(dcx_profile, thresholds)
          {2 * kb, 64, 96 * kb, 256}},
         /* too high */
         {"umr_us_4 99999999999999999999999999999999\numr_us_52 1000000000\n"
-         "copy_mbs 999999999999999\n", {32 * kb, 64, 1536 * kb, 256}},
+         "copy_mbs 999999999999999\n",
+         {32 * kb, 64, 1536 * kb, 256}},
         {"umr_us_4 1\numr_us_1024 1000000\ncopy_mbs 10000\n",
          {10000, kb, 96 * kb, 4 * kb}},
         /* incomplete, or not a number */
@@ -381,15 +379,15 @@ TEST_F(dcx_profile, thresholds)
         {"umr_us_4 -5\numr_us_52 1e9\ncopy_mbs 10000\n",
          {2 * kb, 64, 96 * kb, 256}},
         {"umr_us_4 5,1\numr_us_52 5.0.1\numr_us_1024  9\ncopy_mbs 0x999\n",
-         {2 * kb, 64, 96 * kb, 256}}
+         {2 * kb, 64, 96 * kb, 256}},
     };
 
     for (const auto &row : rows) {
         write(file(), m_id, row.lines);
         auto profile = load(file());
-        EXPECT_EQ(row.bytes, std::vector<size_t>(
-                std::begin(profile.thresholds), std::end(profile.thresholds)))
-                << row.lines;
+        EXPECT_EQ(row.bytes, std::vector<size_t>(std::begin(profile.thresholds),
+                                                 std::end(profile.thresholds)))
+            << row.lines;
     }
     EXPECT_EQ(2 * kb, load("none").thresholds[UCT_DCX_THRESHOLD_COPY]);
 }
@@ -401,7 +399,8 @@ TEST_F(dcx_profile, not_written)
     EXPECT_EQ(UCS_ERR_IO_ERROR,
               uct_dcx_profile_write(file("no/folder").c_str(), &m_id, ""));
     EXPECT_EQ("failed to write profile " + file("no/folder") +
-              ": No such file or directory\n", log.take());
+                  ": No such file or directory\n",
+              log.take());
     EXPECT_EQ(UCS_ERR_IO_ERROR,
               uct_dcx_profile_write(m_dir.c_str(), &m_id, ""));
     EXPECT_EQ("failed to write profile " + m_dir.string() + ": File exists\n",

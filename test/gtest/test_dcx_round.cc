@@ -30,7 +30,7 @@ protected:
                 uct_worker_progress(m_dcx->worker);
             }
             ASSERT_EQ(UCS_OK, uct_ep_flush(at_rest, 0, NULL))
-                    << m_dcx->view().pi;
+                << m_dcx->view().pi;
         }
     }
 };

@@ -33,13 +33,10 @@ struct layout_bench {
 
     uct_dcx_sgl_t *get()
     {
-        return reinterpret_cast<uct_dcx_sgl_t*>(m_mem.data());
+        return reinterpret_cast<uct_dcx_sgl_t *>(m_mem.data());
     }
 
-    uct_dcx_sgl_t *operator->()
-    {
-        return get();
-    }
+    uct_dcx_sgl_t *operator->() { return get(); }
 
     std::string add(const run &r)
     {
@@ -92,7 +89,7 @@ bytes bytes_of(const runs &all)
     for (const run &r : all) {
         for (uint64_t i = 0; i < r.count * r.bytes; i++) {
             list.emplace_back(r.lkey, r.addr + (i / r.bytes * r.stride) +
-                                      (i % r.bytes));
+                                          (i % r.bytes));
         }
     }
     return list;
@@ -237,7 +234,8 @@ TEST(dcx_layout, list_with_one_odd_piece_stays_a_list)
         all.push_back({0x1000 + (i * 256ul), 64, 0, 1, 7});
     }
 
-    for (run odd : runs{{0x1a00, 63, 0, 1, 7}, {0x1a01, 64, 0, 1, 7},
+    for (run odd : runs{{0x1a00, 63, 0, 1, 7},
+                        {0x1a01, 64, 0, 1, 7},
                         {0x1a00, 64, 0, 1, 8}}) {
         layout_bench layout;
         runs with = all;
@@ -297,7 +295,7 @@ TEST(dcx_layout_fault, stride)
 TEST(dcx_layout_fault, overflow)
 {
     const std::string end =
-            "address, length, stride and count go beyond 64 bits";
+        "address, length, stride and count go beyond 64 bits";
 
     EXPECT_EQ(end, fault_of({0x1000, 8, 1ul << 63, 3, 7}));
     EXPECT_EQ(end, fault_of({0x1000, 1ul << 62, 1ul << 62, 4, 7}));
@@ -334,7 +332,8 @@ TEST(dcx_layout_fault, too_many)
 TEST(dcx_layout_rounds, one_entry_for_each_run)
 {
     layout_bench layout;
-    const runs all = {{0x1000, 8, 64, 50, 7}, {0x5000, 65535, 65535, 50, 8},
+    const runs all = {{0x1000, 8, 64, 50, 7},
+                      {0x5000, 65535, 65535, 50, 8},
                       {0x1008, 4, 4, 50, 7}};
 
     ASSERT_TRUE(uct_dcx_sgl_has_rounds(all.data(), 3));
@@ -349,9 +348,10 @@ TEST(dcx_layout_rounds, one_entry_for_each_run)
 /* Blocks or distances of more than 16 bits: a list, with adjacent blocks merged */
 TEST(dcx_layout_rounds, far_apart)
 {
-    for (const run &far : {run{0x100000, 8, 65536, 3, 7},
-                           run{0x100000, 65536, 65536, 3, 7}}) {
-        const runs all = {{0x1000, 8, 64, 3, 7}, far,
+    for (const run &far :
+         {run{0x100000, 8, 65536, 3, 7}, run{0x100000, 65536, 65536, 3, 7}}) {
+        const runs all = {{0x1000, 8, 64, 3, 7},
+                          far,
                           {0x100000 + far.bytes, 5, far.stride, 3, 7}};
         layout_bench layout;
 
@@ -396,8 +396,8 @@ TEST(dcx_layout_rounds, too_many)
 
     EXPECT_EQ("too many pieces", none.build_rounds(all));
     EXPECT_EQ("too many pieces",
-              list.build_rounds({{0x1000, 8, 1 << 20, 5, 7},
-                                 {0x5000, 8, 1 << 20, 5, 7}}));
+              list.build_rounds(
+                  {{0x1000, 8, 1 << 20, 5, 7}, {0x5000, 8, 1 << 20, 5, 7}}));
 }
 
 /* --- overlap -------------------------------------------------------------- */
@@ -459,7 +459,10 @@ TEST(dcx_layout_overlap, many_entries)
 {
     static const struct {
         unsigned num, repeat, strides;
-    } rows[] = {{3900, 2, 1}, {1000, 1000, 1}, {1000, 100, 4}, {1000, 1000, 4},
+    } rows[] = {{3900, 2, 1},
+                {1000, 1000, 1},
+                {1000, 100, 4},
+                {1000, 1000, 4},
                 {3900, 1, 1}};
 
     for (const auto &row : rows) {
@@ -476,7 +479,8 @@ TEST(dcx_layout_overlap, many_entries)
         layout->num    = row.num;
         for (unsigned i = 0; i < row.num; i++) {
             uint32_t stride = (row.repeat > 1) ?
-                              period * (1 + (i % row.strides)) : 0;
+                                  period * (1 + (i % row.strides)) :
+                                  0;
             uint64_t addr   = 4096 + (8 * ((i * 7ul) % row.num));
 
             layout->entries[i] = {addr, 8, stride, 7, 0};
@@ -516,8 +520,10 @@ TEST(dcx_layout_content, each_field_counts)
     ASSERT_EQ("", second.build({same}));
     EXPECT_TRUE(uct_dcx_sgl_is_equal(first.get(), second.get()));
 
-    for (run other : runs{{0x1001, 8, 64, 10, 7}, {0x1000, 9, 64, 10, 7},
-                          {0x1000, 8, 65, 10, 7}, {0x1000, 8, 64, 11, 7},
+    for (run other : runs{{0x1001, 8, 64, 10, 7},
+                          {0x1000, 9, 64, 10, 7},
+                          {0x1000, 8, 65, 10, 7},
+                          {0x1000, 8, 64, 11, 7},
                           {0x1000, 8, 64, 10, 6}}) {
         layout_bench layout;
         ASSERT_EQ("", layout.build({other}));
@@ -567,10 +573,10 @@ TEST(dcx_layout_pick, thresholds)
         .max_copy   = 8192,
         .copy       = 512,
         .copy_piece = 16,
-        .max_klm    = 100
+        .max_klm    = 100,
     };
     const struct {
-        run                r;
+        run r;
         uct_dcx_sgl_form_t form;
     } cases[] = {
         {{0, 8, 0, 1, 7}, UCT_DCX_SGL_FORM_PLAIN},
@@ -584,14 +590,14 @@ TEST(dcx_layout_pick, thresholds)
         {{0, 64, 70000, 100, 7}, UCT_DCX_SGL_FORM_KEY},
         {{0, 64, 70000, 101, 7}, UCT_DCX_SGL_FORM_COPY}, /* no key takes it */
         {{0, 64, 70000, 128, 7}, UCT_DCX_SGL_FORM_COPY},
-        {{0, 64, 70000, 129, 7}, UCT_DCX_SGL_FORM_NONE}
+        {{0, 64, 70000, 129, 7}, UCT_DCX_SGL_FORM_NONE},
     };
 
     for (auto &c : cases) {
         layout_bench layout;
         ASSERT_EQ("", layout.build({c.r}));
         EXPECT_EQ(c.form, layout.pick(limits))
-                << c.r.count << " blocks of " << c.r.bytes;
+            << c.r.count << " blocks of " << c.r.bytes;
     }
 }
 
@@ -600,7 +606,7 @@ TEST(dcx_layout_pick, nothing_is_copied)
     layout_bench layout;
 
     ASSERT_EQ("", layout.build({{0, 1, 2, 4, 7}}));
-    EXPECT_EQ(UCT_DCX_SGL_FORM_NONE, layout.pick({.max_plain     = 3,
+    EXPECT_EQ(UCT_DCX_SGL_FORM_NONE, layout.pick({.max_plain  = 3,
                                                   .max_copy   = 0,
                                                   .copy       = 512,
                                                   .copy_piece = 16,
@@ -640,7 +646,7 @@ public:
             run next = any_run(base), last = all.back();
 
             if (lot(0, 2) == 0) {
-                next       = last;
+                next = last;
                 next.addr += last.stride * last.count;
                 if (next.addr + (next.count * next.stride) > base + MEMORY) {
                     continue;
@@ -660,7 +666,8 @@ uint32_t seed_of_run()
 {
     const char *seed = getenv("DCX_LAYOUT_SEED");
 
-    return (seed != nullptr) ? strtoul(seed, nullptr, 0) : std::random_device()();
+    return (seed != nullptr) ? strtoul(seed, nullptr, 0) :
+                               std::random_device()();
 }
 
 TEST(dcx_layout_random, as_a_plain_loop)
@@ -750,7 +757,7 @@ TEST(dcx_layout_random, gathered_and_scattered)
         ASSERT_EQ("", layout.build(all));
         std::vector<uint8_t> expected, before = memory;
         for (const byte &b : bytes_of(all)) {
-            expected.push_back(*reinterpret_cast<uint8_t*>(b.second));
+            expected.push_back(*reinterpret_cast<uint8_t *>(b.second));
         }
         packed.assign(layout->length, 0);
         uct_dcx_sgl_gather(layout.get(), packed.data());
@@ -760,11 +767,11 @@ TEST(dcx_layout_random, gathered_and_scattered)
             b = random.lot(0, 255);
         }
         uct_dcx_sgl_scatter(layout.get(), packed.data());
-        scattered = memory;
-        memory    = before;
+        scattered    = memory;
+        memory       = before;
         unsigned pos = 0;
         for (const byte &b : bytes_of(all)) {
-            *reinterpret_cast<uint8_t*>(b.second) = packed[pos++];
+            *reinterpret_cast<uint8_t *>(b.second) = packed[pos++];
         }
         ASSERT_EQ(memory, scattered) << "holes included";
     }

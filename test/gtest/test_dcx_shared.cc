@@ -15,7 +15,7 @@ namespace {
 TEST_P(dcx_shared, dead_beside_live)
 {
     const unsigned rounds = 40, count = 16;
-    unsigned sent         = 0;
+    unsigned sent = 0;
 
     for (unsigned round = 0; round < rounds; round++) {
         uct_ep_h dead = make_dead_eps(1)[0];
@@ -50,7 +50,7 @@ TEST_P(dcx_shared, dead_beside_live)
         EXPECT_EQ(UCS_OK, get_end.status);
         EXPECT_EQ(1u, get_end.count);
         EXPECT_EQ(round * count + round % count + 1, value)
-                << "in order with the atomics";
+            << "in order with the atomics";
         EXPECT_EQ(sent, m_live_b.counter());
         EXPECT_EQ(numbers(sent), m_live_a.headers);
         EXPECT_EQ(numbers(sent), m_live_b.headers);
@@ -151,8 +151,8 @@ TEST_P(dcx_shared, requests_in_line)
         requests[i].req.func = dcx_request::send;
         requests[i].ep       = (i % 2) ? m_b : m_a;
         requests[i].header   = sent[i % 2]++;
-        ASSERT_EQ(UCS_OK, uct_ep_pending_add(requests[i].ep, &requests[i].req,
-                                             0));
+        ASSERT_EQ(UCS_OK,
+                  uct_ep_pending_add(requests[i].ep, &requests[i].req, 0));
     }
     EXPECT_EQ(0u, failed.count);
     dcx_deadline deadline;
@@ -266,8 +266,8 @@ TEST_P(dcx_shared, flush_cancel)
     if (is_shared()) {
         send(m_a, 0);
     }
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL,
-                                           &flushed.comp));
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL, &flushed.comp));
     flush();
     EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
     EXPECT_EQ(1u, failed.count);
@@ -311,6 +311,6 @@ int main(int argc, char **argv)
     auto late = dcx_shared_env();
 
     late.push_back({"SOFTHCA_DELAY", "50"});
-    return hca_test_main(argc, argv, {{"any", dcx_shared_env()},
-                                      {"late", late}});
+    return hca_test_main(argc, argv,
+                         {{"any", dcx_shared_env()}, {"late", late}});
 }

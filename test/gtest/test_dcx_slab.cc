@@ -13,20 +13,14 @@ namespace {
 
 class dcx_slab : public testing::TestWithParam<size_t> {
 protected:
-    dcx_slab()
-    {
-        uct_dcx_slab_init(&m_slab, GetParam());
-    }
+    dcx_slab() { uct_dcx_slab_init(&m_slab, GetParam()); }
 
-    ~dcx_slab()
-    {
-        EXPECT_EQ(m_objs.size(), uct_dcx_slab_cleanup(&m_slab));
-    }
+    ~dcx_slab() { EXPECT_EQ(m_objs.size(), uct_dcx_slab_cleanup(&m_slab)); }
 
     void get(size_t count)
     {
         while (m_objs.size() < count) {
-            char *obj = (char*)uct_dcx_slab_get(&m_slab);
+            char *obj = (char *)uct_dcx_slab_get(&m_slab);
 
             ASSERT_NE(nullptr, obj);
             EXPECT_EQ(0u, (uintptr_t)obj % 16);
@@ -41,8 +35,8 @@ protected:
         m_objs.pop_back();
     }
 
-    uct_dcx_slab_t     m_slab;
-    std::vector<char*> m_objs;
+    uct_dcx_slab_t m_slab;
+    std::vector<char *> m_objs;
 };
 
 TEST_P(dcx_slab, objects_do_not_overlap)
@@ -57,13 +51,13 @@ TEST_P(dcx_slab, objects_do_not_overlap)
 TEST_P(dcx_slab, what_is_given_back_is_next)
 {
     get(1000);
-    std::set<char*> before(m_objs.begin(), m_objs.end());
+    std::set<char *> before(m_objs.begin(), m_objs.end());
 
     while (!m_objs.empty()) {
         put();
     }
     get(1000);
-    EXPECT_EQ(before, std::set<char*>(m_objs.begin(), m_objs.end()));
+    EXPECT_EQ(before, std::set<char *>(m_objs.begin(), m_objs.end()));
 }
 
 TEST_P(dcx_slab, costs_what_they_are)

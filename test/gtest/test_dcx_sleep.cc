@@ -13,13 +13,13 @@
 static bool has_no_more_memory;
 
 /* called by the macro ibv_reg_mr() if the rights are not constant */
-extern "C" struct ibv_mr *
-ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-                 unsigned access)
+extern "C" struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
+                                           size_t length, uint64_t iova,
+                                           unsigned access)
 {
     static void *const libibverbs = dlopen("libibverbs.so.1", RTLD_NOW);
-    static const auto next = (decltype(&ibv_reg_mr_iova2))dlsym(
-            libibverbs, "ibv_reg_mr_iova2");
+    static const auto next =
+        (decltype(&ibv_reg_mr_iova2))dlsym(libibverbs, "ibv_reg_mr_iova2");
 
     if (has_no_more_memory) {
         errno = ENOMEM;
@@ -43,8 +43,8 @@ protected:
 
     ucs_status_t arm()
     {
-        return uct_iface_event_arm(m_dcx->iface, UCT_EVENT_SEND_COMP |
-                                                 UCT_EVENT_RECV);
+        return uct_iface_event_arm(m_dcx->iface,
+                                   UCT_EVENT_SEND_COMP | UCT_EVENT_RECV);
     }
 
     /* Arms; pending events are reported once. */
@@ -86,7 +86,7 @@ protected:
     dcx_pending_call &add_put(uct_ep_h ep)
     {
         dcx_pending_call *call =
-                &m_line.emplace_back([=, this] { return put_short(ep); });
+            &m_line.emplace_back([=, this] { return put_short(ep); });
 
         EXPECT_EQ(UCS_OK, uct_ep_pending_add(ep, &call->req, 0));
         return *call;
@@ -109,7 +109,8 @@ protected:
 
     void fill_more()
     {
-        while (uct_ep_am_short(m_b, 6, num_buffers, NULL, 0) == UCS_OK);
+        while (uct_ep_am_short(m_b, 6, num_buffers, NULL, 0) == UCS_OK)
+            ;
         progress_all();
     }
 
@@ -137,7 +138,7 @@ protected:
     static ucs_status_t keep(void *arg, void *data, size_t, unsigned flags)
     {
         EXPECT_TRUE(flags & UCT_CB_PARAM_FLAG_DESC);
-        ((std::vector<void*>*)arg)->push_back(data);
+        ((std::vector<void *> *)arg)->push_back(data);
         return UCS_INPROGRESS;
     }
 
@@ -151,8 +152,8 @@ protected:
         do {
             deadline.check("a message for want of a buffer");
             EXPECT_EQ(count++, m_kept.size());
-            EXPECT_EQ(UCS_OK, uct_ep_am_short(ep, 7, 0, m_dcx->mem.data(),
-                                              100));
+            EXPECT_EQ(UCS_OK,
+                      uct_ep_am_short(ep, 7, 0, m_dcx->mem.data(), 100));
             m_live_a.progress();
             progress_all();
         } while (m_kept.size() == count);
@@ -166,7 +167,7 @@ protected:
         m_kept.clear();
     }
 
-    std::vector<void*> m_kept;
+    std::vector<void *> m_kept;
 };
 
 /* Memory is short, and the user keeps all buffers, but releases them before it

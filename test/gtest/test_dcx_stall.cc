@@ -13,14 +13,11 @@
 
 namespace {
 
-class dcx_stall : public testing::TestWithParam<const char*> {
+class dcx_stall : public testing::TestWithParam<const char *> {
 protected:
     static constexpr unsigned num_others = 20, num_ops = 5000;
 
-    dcx_stall()
-    {
-        setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
-    }
+    dcx_stall() { setenv("UCX_DCX_TX_POLICY", GetParam(), 1); }
 
     ~dcx_stall()
     {
@@ -40,10 +37,7 @@ protected:
         m_env.push_back(name);
     }
 
-    bool is_shared() const
-    {
-        return !strcmp(GetParam(), "rand");
-    }
+    bool is_shared() const { return !strcmp(GetParam(), "rand"); }
 
     /* The peer is a process that makes no progress. */
     void open()
@@ -52,8 +46,8 @@ protected:
         m_live.reset(new live_peer);
         m_dcx.reset(new dcx_loop);
         m_dcx->survives_errors = true;
-        UCT_CALL(m_dcx->create_ep(m_peer->dev_addr, m_peer->iface_addr, 0,
-                                  &m_bad));
+        UCT_CALL(
+            m_dcx->create_ep(m_peer->dev_addr, m_peer->iface_addr, 0, &m_bad));
         m_eps.push_back(m_bad);
     }
 
@@ -63,7 +57,7 @@ protected:
     {
         static const enum dcx_crowd_op ops[] = {DCX_CROWD_AM, DCX_CROWD_PUT,
                                                 DCX_CROWD_GET};
-        unsigned count = 0;
+        unsigned count                       = 0;
 
         m_others.reset(new dcx_crowd(*m_dcx, *m_live));
         dcx_deadline deadline;
@@ -93,10 +87,9 @@ protected:
         iov.count  = 1;
         ends.emplace_back();
         EXPECT_EQ(UCS_INPROGRESS,
-                  uct_ep_put_zcopy(ep, &iov, 1,
-                                   (uintptr_t)m_live->loop.mem.data(),
-                                   dcx_peek_rkey(m_live->loop.memh),
-                                   &ends.back().comp));
+                  uct_ep_put_zcopy(
+                      ep, &iov, 1, (uintptr_t)m_live->loop.mem.data(),
+                      dcx_peek_rkey(m_live->loop.memh), &ends.back().comp));
     }
 
     /* Sends more messages than the peer has buffers for. */
@@ -157,13 +150,13 @@ protected:
 
     std::unique_ptr<dcx_child> m_peer;
     std::unique_ptr<live_peer> m_live;
-    std::unique_ptr<dcx_loop>  m_dcx;
+    std::unique_ptr<dcx_loop> m_dcx;
     std::unique_ptr<dcx_crowd> m_others;
-    std::list<uct_ep_h>        m_eps;
-    std::list<dcx_end>         m_behind;
-    uct_ep_h                   m_bad = NULL;
-    bool                       m_has_behind = true;
-    std::vector<std::string>   m_env;
+    std::list<uct_ep_h> m_eps;
+    std::list<dcx_end> m_behind;
+    uct_ep_h m_bad    = NULL;
+    bool m_has_behind = true;
+    std::vector<std::string> m_env;
 };
 
 /* The device retries without limit until the peer is killed. */
@@ -198,8 +191,7 @@ TEST_P(dcx_stall, killed)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ends.back().status);
 }
 
-class dcx_stall_fc : public dcx_stall {
-};
+class dcx_stall_fc : public dcx_stall {};
 
 /* With flow control the peer occupies no initiator: one is enough for all. */
 TEST_P(dcx_stall_fc, stopped)
@@ -213,7 +205,7 @@ TEST_P(dcx_stall_fc, stopped)
     ASSERT_EQ(0, kill(m_peer->pid, SIGSTOP));
     while (uct_ep_am_short(m_bad, 6, 0, NULL, 0) == UCS_OK) {
     }
-    request.func = [](uct_pending_req_t*) { return UCS_ERR_NO_RESOURCE; };
+    request.func = [](uct_pending_req_t *) { return UCS_ERR_NO_RESOURCE; };
     ASSERT_EQ(UCS_OK, uct_ep_pending_add(m_bad, &request, 0));
     m_has_behind = false;
     add_others();
@@ -251,7 +243,7 @@ TEST_P(dcx_stall_fc, killed_in_the_middle)
     m_others->expect_received();
 }
 
-std::string name_of(const testing::TestParamInfo<const char*> &info)
+std::string name_of(const testing::TestParamInfo<const char *> &info)
 {
     return info.param;
 }
@@ -260,15 +252,19 @@ std::string name_of(const testing::TestParamInfo<const char*> &info)
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall,
                          testing::Values("dcs", "dcs_quota", "rand"), name_of);
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall_fc,
-                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"), name_of);
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         name_of);
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"any", {
-        {"UCX_DCX_TX_QUEUE_LEN", "16"}, {"UCX_DCX_RX_QUEUE_LEN", "64"},
-        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_RETRY_COUNT", "1"},
-        {"UCX_DCX_RAND_SEED", "1"}, {"UCX_LOG_LEVEL", "fatal"}
-    }}});
+    return hca_test_main(argc, argv,
+                         {{"any",
+                           {{"UCX_DCX_TX_QUEUE_LEN", "16"},
+                            {"UCX_DCX_RX_QUEUE_LEN", "64"},
+                            {"UCX_DCX_SEG_SIZE", "512"},
+                            {"UCX_DCX_RETRY_COUNT", "1"},
+                            {"UCX_DCX_RAND_SEED", "1"},
+                            {"UCX_LOG_LEVEL", "fatal"}}}});
 }

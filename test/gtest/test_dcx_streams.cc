@@ -55,10 +55,9 @@ protected:
 
     void destroy_one(enum victim victim)
     {
-        uint64_t sent   = fill(), result = -1;
-        uct_ep_h dead   = make_dead_eps(1)[0];
-        uct_ep_h eps[]  = {make_ep(m_live_a.loop), make_ep(m_live_b.loop),
-                           dead};
+        uint64_t sent = fill(), result = -1;
+        uct_ep_h dead  = make_dead_eps(1)[0];
+        uct_ep_h eps[] = {make_ep(m_live_a.loop), make_ep(m_live_b.loop), dead};
         dcx_end failed, got([&] { destroy_ep(eps[victim]); });
 
         put(dead, m_live_a, failed);
@@ -159,8 +158,8 @@ TEST_P(dcx_streams, invalidate_while_it_drains)
     send(m_b, sent++);
     await_drain();
     EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_a, 0));
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL,
-                                           &flushed.comp));
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL, &flushed.comp));
     flush();
     EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
     EXPECT_EQ(1u, flushed.count);
@@ -179,14 +178,14 @@ TEST_P(dcx_streams, flush_while_it_drains)
 
     put(dead, m_live_a, failed);
     put(m_a, m_live_a, put_end);
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL,
-                                           &first.comp));
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL, &first.comp));
     send(m_b, sent++);
     await_drain();
     EXPECT_EQ(UCS_ERR_CANCELED, put_end.status);
     EXPECT_EQ(1u, first.count);
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL,
-                                           &second.comp));
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL, &second.comp));
     flush();
     EXPECT_EQ(1u, second.count);
     EXPECT_EQ(numbers(sent), m_live_b.headers);
@@ -211,11 +210,11 @@ TEST_P(dcx_streams, close_while_it_drains)
     EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
 }
 
-INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"), dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"),
+                         dcx_policy_name);
 
 /* Firmware that fails all waiting streams together */
-class dcx_streams_one : public dcx_streams {
-};
+class dcx_streams_one : public dcx_streams {};
 
 /* A message that waits may have arrived; its endpoint fails. */
 TEST_P(dcx_streams_one, those_that_wait)
@@ -230,9 +229,9 @@ TEST_P(dcx_streams_one, those_that_wait)
     m_dcx->flush(); /* m_b's peer makes no progress */
     flush();
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
-    EXPECT_EQ(std::vector<ucs_status_t>({UCS_ERR_IO_ERROR,
-                                         UCS_ERR_ENDPOINT_TIMEOUT}),
-              m_dcx->errors);
+    EXPECT_EQ(
+        std::vector<ucs_status_t>({UCS_ERR_IO_ERROR, UCS_ERR_ENDPOINT_TIMEOUT}),
+        m_dcx->errors);
     EXPECT_EQ(numbers(1), m_live_a.headers);
     EXPECT_EQ(numbers(sent), m_live_b.headers);
 }
@@ -290,8 +289,7 @@ INSTANTIATE_TEST_SUITE_P(one, dcx_streams_one, testing::Values("hw_dcs"),
 
 /* --- without streams ------------------------------------------------------ */
 
-class dcx_streams_none : public testing::TestWithParam<const char*> {
-};
+class dcx_streams_none : public testing::TestWithParam<const char *> {};
 
 TEST_P(dcx_streams_none, are_needed)
 {
@@ -304,12 +302,12 @@ TEST_P(dcx_streams_none, are_needed)
 
     EXPECT_NE(std::string::npos,
               line.find(std::string("UCX_DCX_TX_POLICY=") + GetParam()))
-            << line;
+        << line;
     EXPECT_NE(std::string::npos, line.find("has no DCI streams")) << line;
 }
 
-INSTANTIATE_TEST_SUITE_P(none, dcx_streams_none,
-                         testing::Values("hw_dcs"), dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(none, dcx_streams_none, testing::Values("hw_dcs"),
+                         dcx_policy_name);
 
 } /* namespace */
 

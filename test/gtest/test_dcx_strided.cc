@@ -21,8 +21,8 @@ protected:
         m_remote(m_dcx, SIZE, 3), m_rkey(dcx_peek_rkey(m_remote.memh))
     {
         m_dcx.survives_errors = true;
-        UCT_CALL(uct_iface_set_am_handler(m_dcx.iface, AM_ID, receive, this,
-                                          0));
+        UCT_CALL(
+            uct_iface_set_am_handler(m_dcx.iface, AM_ID, receive, this, 0));
     }
 
     ~dcx_strided()
@@ -44,23 +44,24 @@ protected:
 
         static ucs_status_t called(uct_pending_req_t *req)
         {
-            request *self       = (request*)req; /* its first member */
+            request *self       = (request *)req; /* its first member */
             ucs_status_t status = self->test->get(self->iov, &self->end.comp);
 
             return (status == UCS_ERR_NO_RESOURCE) ? status : UCS_OK;
         }
 
         uct_pending_req_t req = {};
-        dcx_strided       *test;
-        iovs              iov;
-        dcx_end           end;
+        dcx_strided *test;
+        iovs iov;
+        dcx_end end;
     };
 
     static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
     {
-        dcx_strided *self = (dcx_strided*)arg;
+        dcx_strided *self = (dcx_strided *)arg;
 
-        self->m_messages.emplace_back((uint8_t*)data, (uint8_t*)data + length);
+        self->m_messages.emplace_back((uint8_t *)data,
+                                      (uint8_t *)data + length);
         return UCS_OK;
     }
 
@@ -110,7 +111,7 @@ protected:
     void check_put(const iovs &iov)
     {
         auto local = m_a.bytes, expected = m_remote.bytes;
-        auto data  = gathered(iov);
+        auto data = gathered(iov);
 
         std::copy(data.begin(), data.end(), expected.begin());
         run([&](uct_completion_t *comp) { return put(iov, comp); });
@@ -194,11 +195,11 @@ protected:
         EXPECT_EQ(remote, m_remote.bytes);
     }
 
-    ucx_log_reader                    m_log;
-    dcx_loop                          m_dcx;
-    uct_ep_h                          m_ep;
-    region                            m_a, m_b, m_remote;
-    uct_rkey_t                        m_rkey;
+    ucx_log_reader m_log;
+    dcx_loop m_dcx;
+    uct_ep_h m_ep;
+    region m_a, m_b, m_remote;
+    uct_rkey_t m_rkey;
     std::vector<std::vector<uint8_t>> m_messages;
 };
 
@@ -309,7 +310,7 @@ TEST_P(dcx_strided, random)
 
             if (length * count <= left) {
                 iov.push_back(mem.at(pos, length, stride, count));
-                pos  += (stride * count) + lot(0, 20);
+                pos += (stride * count) + lot(0, 20);
                 left -= length * count;
             }
         }
@@ -357,8 +358,7 @@ TEST_P(dcx_strided, too_long)
 {
     const iovs iov = {m_a.at(0, m_dcx.attr.cap.am.max_zcopy / 20, 10000, 21)};
 
-    expect_refused([&](uct_completion_t *c) { return am(iov, c); },
-                   "am_zcopy");
+    expect_refused([&](uct_completion_t *c) { return am(iov, c); }, "am_zcopy");
 }
 
 /* --- ends ----------------------------------------------------------------- */
@@ -451,8 +451,8 @@ TEST_P(dcx_strided, without_credits)
 
 TEST_P(dcx_strided, failure)
 {
-    const iovs iov   = {m_a.at(0, 8, 64, 100)}, few = {m_a.at(0, 8, 64, 2)};
-    uct_rkey_t rkey  = m_rkey;
+    const iovs iov = {m_a.at(0, 8, 64, 100)}, few = {m_a.at(0, 8, 64, 2)};
+    uct_rkey_t rkey = m_rkey;
     dcx_end ends[3];
 
     warm_up(few);
@@ -468,9 +468,9 @@ TEST_P(dcx_strided, failure)
         EXPECT_EQ(1u, end.count);
         EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
     }
-    EXPECT_TRUE(std::equal(before.begin() + 192, before.end(),
-                           m_a.bytes.begin() + 192))
-            << "nothing is unpacked";
+    EXPECT_TRUE(
+        std::equal(before.begin() + 192, before.end(), m_a.bytes.begin() + 192))
+        << "nothing is unpacked";
     progress_until([&] { return !m_dcx.errors.empty(); });
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(iov, NULL));
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, am(iov, NULL));
@@ -553,9 +553,7 @@ protected:
 
 /* A profile in which a UMR takes as long as a copy of 4,500 bytes, and each of
  * its entries as long as one of 120 */
-class dcx_strided_measured :
-    private forged_profile,
-    public dcx_strided_keys {
+class dcx_strided_measured : private forged_profile, public dcx_strided_keys {
 protected:
     dcx_strided_measured() :
         forged_profile("umr_us_4 1.50\numr_us_1024 42.3\ncopy_mbs 3000\n")
@@ -641,9 +639,8 @@ TEST_P(dcx_strided_keys, more_than_there_are)
     for (auto &end : ends) {
         const iovs iov = {m_a.at(8 * i++, 2000, 4000, 60)};
 
-        progress_until([&] {
-            return put(iov, &end.comp) != UCS_ERR_NO_RESOURCE;
-        });
+        progress_until(
+            [&] { return put(iov, &end.comp) != UCS_ERR_NO_RESOURCE; });
     }
     m_dcx.flush();
     for (auto &end : ends) {
@@ -662,9 +659,7 @@ TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
         iov = {m_a.at(8 * i, 2000, 4000, 60)};
         ASSERT_EQ(UCS_ERR_NO_RESOURCE, put(iov, &end.comp)) << i;
     }
-    progress_until([&] {
-        return put(iov, &end.comp) != UCS_ERR_NO_RESOURCE;
-    });
+    progress_until([&] { return put(iov, &end.comp) != UCS_ERR_NO_RESOURCE; });
     m_dcx.flush();
     EXPECT_EQ(1u, end.count);
     EXPECT_EQ(UCS_OK, end.status);
@@ -748,8 +743,7 @@ INSTANTIATE_TEST_SUITE_P(keys_shared, dcx_strided_keys, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys_hw_dcs, dcx_strided_keys, testing::Values(0));
 
 /* A device without UMR: long data in many pieces is refused. */
-class dcx_strided_lacks : public dcx_strided {
-};
+class dcx_strided_lacks : public dcx_strided {};
 
 TEST_P(dcx_strided_lacks, refused)
 {
@@ -757,8 +751,7 @@ TEST_P(dcx_strided_lacks, refused)
 
     EXPECT_EQ(11u, m_dcx.attr.cap.put.max_iov);
     expect_refused([&](uct_completion_t *c) { return put(iov, c); },
-                   "put_zcopy: 120000 bytes in 60 pieces",
-                   UCS_ERR_UNSUPPORTED);
+                   "put_zcopy: 120000 bytes in 60 pieces", UCS_ERR_UNSUPPORTED);
     check_all({m_a.at(0, 8, 64, 100)});
 }
 
@@ -794,11 +787,10 @@ TEST_P(dcx_strided_tag, eager)
     region a(m_dcx, 65536, 1), b(m_dcx, 65536, 2);
 
     EXPECT_EQ(16u, m_dcx.attr.cap.tag.eager.max_iov);
-    for (auto &iov : {iovs{a.at(1, 20, 100, 2)},
-                      iovs{a.at(1, 20, 100, 200)},
-                      many_pieces(a, b, 200), many_pieces(b, a, 1024),
-                      iovs{a.at(3, 100, 60000, 2), b.at(0, 50),
-                           b.at(100, 9, 18, 3)}}) {
+    for (auto &iov :
+         {iovs{a.at(1, 20, 100, 2)}, iovs{a.at(1, 20, 100, 200)},
+          many_pieces(a, b, 200), many_pieces(b, a, 1024),
+          iovs{a.at(3, 100, 60000, 2), b.at(0, 50), b.at(100, 9, 18, 3)}}) {
         dcx_tag_recv recv(m_dcx, 8192);
         auto data = gathered(iov);
         dcx_end end;
@@ -809,8 +801,8 @@ TEST_P(dcx_strided_tag, eager)
         EXPECT_EQ(UCS_OK, end.status);
         EXPECT_EQ(77ull << 32, recv.imm);
         ASSERT_EQ(data.size(), recv.length);
-        EXPECT_TRUE(std::equal(data.begin(), data.end(),
-                               recv.mem.bytes.begin()));
+        EXPECT_TRUE(
+            std::equal(data.begin(), data.end(), recv.mem.bytes.begin()));
     }
 }
 
@@ -841,10 +833,11 @@ INSTANTIATE_TEST_SUITE_P(tags_keys, dcx_strided_tag, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
+    std::vector<std::pair<const char *, const char *>> env = {
         {"UCX_DCX_TX_QUEUE_LEN", "16"},
-        {"UCX_DCX_NUM_DCI", "2"}, {"UCX_DCX_FAILURE", "error"},
-        {"SOFTHCA_LOG", "error"}
+        {"UCX_DCX_NUM_DCI", "2"},
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto shared = env, hw_dcs = env, roce = env, keys = env;
 
@@ -865,12 +858,18 @@ int main(int argc, char **argv)
     set.push_back({"UCX_DCX_STRIDED_COPY", "2k"});
     set.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "64"});
     keys_shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
-    return hca_test_main(argc, argv, {
-        {"exclusive", env}, {"shared", shared}, {"roce", roce},
-        {"keys", keys}, {"keys_shared", keys_shared},
-        {"keys_hw_dcs", keys_hw_dcs}, {"keys_long", keys_long},
-        {"hw_dcs", hw_dcs}, {"no_devx", no_devx},
-        {"measured", env}, {"set", set},
-        {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}, {"tags_keys", tags_keys}
-    });
+    return hca_test_main(argc, argv,
+                         {{"exclusive", env},
+                          {"shared", shared},
+                          {"roce", roce},
+                          {"keys", keys},
+                          {"keys_shared", keys_shared},
+                          {"keys_hw_dcs", keys_hw_dcs},
+                          {"keys_long", keys_long},
+                          {"hw_dcs", hw_dcs},
+                          {"no_devx", no_devx},
+                          {"measured", env},
+                          {"set", set},
+                          {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}},
+                          {"tags_keys", tags_keys}});
 }

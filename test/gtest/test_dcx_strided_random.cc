@@ -24,8 +24,13 @@ namespace {
 
 using iovs = std::vector<uct_iov_t>;
 
-enum { SIZE = 1 << 17, MAX_MESSAGE = 8192, AM_ID = 7, HEADER = 4,
-       MAX_IOV = 1024 };
+enum {
+    SIZE        = 1 << 17,
+    MAX_MESSAGE = 8192,
+    AM_ID       = 7,
+    HEADER      = 4,
+    MAX_IOV     = 1024
+};
 
 unsigned number_from_env(const char *name, unsigned otherwise)
 {
@@ -36,10 +41,10 @@ unsigned number_from_env(const char *name, unsigned otherwise)
 
 /* The peer's memory, shared with the test */
 struct window {
-    uint8_t               bytes[SIZE];
-    uint8_t               message[HEADER + MAX_MESSAGE];
-    size_t                length;
-    uint32_t              rkey;
+    uint8_t bytes[SIZE];
+    uint8_t message[HEADER + MAX_MESSAGE];
+    size_t length;
+    uint32_t rkey;
     std::atomic<unsigned> received;
 };
 
@@ -50,24 +55,20 @@ public:
     {
         UCT_CALL(uct_md_mem_reg(loop.md(), shared->bytes, SIZE,
                                 UCT_MD_MEM_ACCESS_ALL, &m_memh));
-        UCT_CALL(uct_iface_set_am_handler(loop.iface, AM_ID, receive, this,
-                                          0));
+        UCT_CALL(uct_iface_set_am_handler(loop.iface, AM_ID, receive, this, 0));
         shared->rkey = dcx_peek_rkey(m_memh);
     }
 
-    ~peer_end()
-    {
-        uct_md_mem_dereg(loop.md(), m_memh);
-    }
+    ~peer_end() { uct_md_mem_dereg(loop.md(), m_memh); }
 
-    peer_end(const peer_end&) = delete;
+    peer_end(const peer_end &) = delete;
 
     dcx_loop loop;
 
 private:
     static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
     {
-        window *to = ((peer_end*)arg)->m_window;
+        window *to = ((peer_end *)arg)->m_window;
 
         to->length = length;
         memcpy(to->message, data, std::min(length, sizeof(to->message)));
@@ -75,7 +76,7 @@ private:
         return UCS_OK;
     }
 
-    window    *m_window;
+    window *m_window;
     uct_mem_h m_memh;
 };
 
@@ -103,7 +104,7 @@ public:
         munmap(shared, sizeof(window));
     }
 
-    peer(const peer&) = delete;
+    peer(const peer &) = delete;
 
     void progress()
     {
@@ -112,7 +113,7 @@ public:
         }
     }
 
-    window               *shared;
+    window *shared;
     std::vector<uint8_t> dev_addr, iface_addr;
 
 private:
@@ -163,7 +164,7 @@ private:
     }
 
     peer_end *m_here = NULL;
-    pid_t    m_pid   = 0;
+    pid_t m_pid      = 0;
 };
 
 /* Random choices; the same seed gives the same ones */
@@ -176,10 +177,7 @@ public:
         return min + (m_random() % (max - min + 1));
     }
 
-    bool once_in(unsigned n)
-    {
-        return (*this)(1, n) == 1;
-    }
+    bool once_in(unsigned n) { return (*this)(1, n) == 1; }
 
     void fill(uint8_t *bytes, size_t size)
     {
@@ -216,7 +214,7 @@ struct memory {
         }
     }
 
-    memory(const memory&) = delete;
+    memory(const memory &) = delete;
 
     void refill(lots &lot)
     {
@@ -225,7 +223,7 @@ struct memory {
     }
 
     std::vector<uint8_t> bytes, expected;
-    uct_mem_h            memh[2];
+    uct_mem_h memh[2];
 
 private:
     uct_md_h m_md;
@@ -235,16 +233,10 @@ private:
 struct blocks {
     unsigned region, offset, length, stride, count;
 
-    unsigned end() const
-    {
-        return offset + ((count - 1) * stride) + length;
-    }
+    unsigned end() const { return offset + ((count - 1) * stride) + length; }
 
     /* Returns the offset in the memory of both regions. */
-    unsigned start() const
-    {
-        return (region * SIZE) + offset;
-    }
+    unsigned start() const { return (region * SIZE) + offset; }
 
     /* Calls 'with' for the place of each byte, in order. */
     template <typename F> void each(F with) const
@@ -289,7 +281,9 @@ std::string text_of(const layout &all)
 class generator {
 public:
     generator(lots &lot, unsigned max_pieces, size_t max_length) :
-        m_lot(lot), m_max_pieces(max_pieces), m_max_length(max_length) {}
+        m_lot(lot), m_max_pieces(max_pieces), m_max_length(max_length)
+    {
+    }
 
     layout next(bool may_overlap)
     {
@@ -325,10 +319,14 @@ private:
     unsigned num_entries(unsigned kind)
     {
         switch (kind) {
-        case 0: return 1;
-        case 1: return m_lot(2, MAX_IOV); /* tiny ones */
-        case 2: return m_lot(10, 60);
-        default: return m_lot(1, 12);
+        case 0:
+            return 1;
+        case 1:
+            return m_lot(2, MAX_IOV); /* tiny ones */
+        case 2:
+            return m_lot(10, 60);
+        default:
+            return m_lot(1, 12);
         }
     }
 
@@ -336,10 +334,12 @@ private:
     {
         static const unsigned max_length[] = {300, 12, 100, 40, 1000, 9000};
         static const unsigned max_gap[]    = {600, 60, 200, 100, 2000, 70000};
-        unsigned length = m_lot(1, max_length[kind]);
-        unsigned gap    = m_lot.once_in(4) ? 0 : m_lot(0, max_gap[kind]);
-        unsigned count  = m_lot.once_in(3) ? 1 :
-                          m_lot(1, (kind == 1) ? 4 : (kind == 5) ? 5 : 60);
+        unsigned length                    = m_lot(1, max_length[kind]);
+        unsigned gap   = m_lot.once_in(4) ? 0 : m_lot(0, max_gap[kind]);
+        unsigned count = m_lot.once_in(3) ? 1 :
+                                            m_lot(1, (kind == 1) ? 4 :
+                                                     (kind == 5) ? 5 :
+                                                                   60);
 
         return {m_lot(0, 1), 0, length, length + gap, count};
     }
@@ -348,7 +348,7 @@ private:
     void add_comb()
     {
         unsigned region = m_lot(0, 1), stride = m_lot(40, 400);
-        unsigned count  = m_lot(1, 40), start = m_pos[region], end = start;
+        unsigned count = m_lot(1, 40), start = m_pos[region], end = start;
 
         for (unsigned pos = 0; pos + 20 < stride; pos += m_lot(10, 60)) {
             m_pos[region] = start + pos;
@@ -363,7 +363,7 @@ private:
     void add_crossing()
     {
         unsigned length = m_lot(1, 40), stride = length + (m_lot(0, 1) * 24);
-        unsigned num    = m_lot(1, 10), first = SIZE - (num * stride);
+        unsigned num = m_lot(1, 10), first = SIZE - (num * stride);
 
         if ((m_pos[0] > first) || (m_pos[1] > 0)) {
             return;
@@ -389,8 +389,8 @@ private:
     {
         if ((e.end() <= SIZE) && (m_pieces > 0) && (e.length <= m_length) &&
             (m_all.size() < MAX_IOV)) {
-            m_pieces       -= e.count;
-            m_length       -= (size_t)e.length * e.count;
+            m_pieces -= e.count;
+            m_length -= (size_t)e.length * e.count;
             m_pos[e.region] = e.end();
             m_all.push_back(e);
         }
@@ -406,10 +406,10 @@ private:
         }
     }
 
-    lots     &m_lot;
+    lots &m_lot;
     unsigned m_max_pieces, m_pieces = 0, m_pos[2] = {};
-    size_t   m_max_length, m_length = 0;
-    layout   m_all;
+    size_t m_max_length, m_length = 0;
+    layout m_all;
 };
 
 class dcx_strided_random : public testing::TestWithParam<int> {
@@ -435,12 +435,12 @@ protected:
             loop.flush();
         }
 
-        ucx_log_reader       log;
-        peer                 far; /* before this process opens the device */
-        dcx_loop             loop;
-        memory               mem;
+        ucx_log_reader log;
+        peer far; /* before this process opens the device */
+        dcx_loop loop;
+        memory mem;
         std::vector<uint8_t> expected; /* expected memory of the peer */
-        uct_ep_h             ep = NULL;
+        uct_ep_h ep = NULL;
     };
 
     iovs to_iov(const layout &all)
@@ -508,7 +508,7 @@ protected:
 
     void put(const layout &all)
     {
-        unsigned to    = m_lot(0, SIZE - length_of(all)), pos = to;
+        unsigned to = m_lot(0, SIZE - length_of(all)), pos = to;
         window *shared = m_ends->far.shared;
         const iovs iov = to_iov(all);
 
@@ -518,10 +518,11 @@ protected:
             });
         }
         ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return uct_ep_put_zcopy(m_ends->ep, iov.data(), iov.size(),
-                                    (uintptr_t)shared->bytes + to,
-                                    shared->rkey, comp);
-        })) << m_ends->log.take();
+                      return uct_ep_put_zcopy(
+                          m_ends->ep, iov.data(), iov.size(),
+                          (uintptr_t)shared->bytes + to, shared->rkey, comp);
+                  }))
+            << m_ends->log.take();
         expect_all();
     }
 
@@ -532,8 +533,8 @@ protected:
 
         for (auto &e : all) {
             e.each([&](unsigned at) {
-                found     |= taken[at];
-                taken[at]  = true;
+                found |= taken[at];
+                taken[at] = true;
             });
         }
         return found;
@@ -550,7 +551,7 @@ protected:
 
     void get(const layout &all)
     {
-        unsigned from  = m_lot(0, SIZE - length_of(all)), pos = from;
+        unsigned from = m_lot(0, SIZE - length_of(all)), pos = from;
         window *shared = m_ends->far.shared;
         const iovs iov = to_iov(all);
         bool is_wrong  = overlaps(all);
@@ -565,10 +566,11 @@ protected:
         }
         ASSERT_EQ(is_wrong ? UCS_ERR_INVALID_PARAM : UCS_OK,
                   run([&](uct_completion_t *comp) {
-            return uct_ep_get_zcopy(m_ends->ep, iov.data(), iov.size(),
-                                    (uintptr_t)shared->bytes + from,
-                                    shared->rkey, comp);
-        })) << m_ends->log.take();
+                      return uct_ep_get_zcopy(
+                          m_ends->ep, iov.data(), iov.size(),
+                          (uintptr_t)shared->bytes + from, shared->rkey, comp);
+                  }))
+            << m_ends->log.take();
         if (is_wrong) {
             std::string log = m_ends->log.take();
 
@@ -580,9 +582,9 @@ protected:
 
     void am(const layout &all)
     {
-        window *shared    = m_ends->far.shared;
-        unsigned received = shared->received;
-        const iovs iov    = to_iov(all);
+        window *shared                = m_ends->far.shared;
+        unsigned received             = shared->received;
+        const iovs iov                = to_iov(all);
         std::vector<uint8_t> expected = {'h', 'e', 'a', 'd'};
 
         for (auto &e : all) {
@@ -591,13 +593,14 @@ protected:
             });
         }
         ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return uct_ep_am_zcopy(m_ends->ep, AM_ID, expected.data(), HEADER,
-                                   iov.data(), iov.size(), 0, comp);
-        })) << m_ends->log.take();
+                      return uct_ep_am_zcopy(m_ends->ep, AM_ID, expected.data(),
+                                             HEADER, iov.data(), iov.size(), 0,
+                                             comp);
+                  }))
+            << m_ends->log.take();
         progress_until([&] { return shared->received != received; });
         ASSERT_EQ(expected.size(), shared->length);
-        ASSERT_EQ(0, memcmp(expected.data(), shared->message,
-                            expected.size()));
+        ASSERT_EQ(0, memcmp(expected.data(), shared->message, expected.size()));
         expect_all();
     }
 
@@ -660,8 +663,8 @@ protected:
     }
 
     unsigned m_seed, m_refused = 0;
-    lots     m_lot;
-    ends     *m_ends = NULL;
+    lots m_lot;
+    ends *m_ends = NULL;
 };
 
 TEST_P(dcx_strided_random, this_process)
@@ -686,8 +689,9 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_strided_random, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    const std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto copies = env, keys = env, rand = env, hw_dcs = env, roce = env;
     auto late = env;
@@ -704,8 +708,12 @@ int main(int argc, char **argv)
     hw_dcs.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     late.push_back({"SOFTHCA_DELAY", "20"});
-    return hca_test_main(argc, argv, {
-        {"plain", env}, {"copies", copies}, {"keys", keys}, {"rand", rand},
-        {"hw_dcs", hw_dcs}, {"roce", roce}, {"late", late}
-    });
+    return hca_test_main(argc, argv,
+                         {{"plain", env},
+                          {"copies", copies},
+                          {"keys", keys},
+                          {"rand", rand},
+                          {"hw_dcs", hw_dcs},
+                          {"roce", roce},
+                          {"late", late}});
 }

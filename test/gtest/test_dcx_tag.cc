@@ -27,9 +27,9 @@ bytes operator+(bytes a, const bytes &b)
     return a;
 }
 
-template<typename T> bytes raw(const T &what)
+template <typename T> bytes raw(const T &what)
 {
-    return bytes((const uint8_t*)&what, (const uint8_t*)(&what + 1));
+    return bytes((const uint8_t *)&what, (const uint8_t *)(&what + 1));
 }
 
 /* Returns the tag header as it is in memory. */
@@ -45,7 +45,7 @@ bytes tmh_bytes(uint32_t app_ctx, uint8_t op = IBV_TMH_EAGER)
 
 size_t pack(void *dest, void *arg)
 {
-    const auto *data = (const bytes*)arg;
+    const auto *data = (const bytes *)arg;
 
     memcpy(dest, data->data(), data->size());
     return data->size();
@@ -59,8 +59,8 @@ protected:
         dcx_tag_matches(m_dcx.ep);
         /* the own receiving side takes them for messages of these ids */
         for (uint8_t id : {0, 1, 2}) {
-            UCT_CALL(uct_iface_set_am_handler(m_dcx.iface, id, ignore, NULL,
-                                              0));
+            UCT_CALL(
+                uct_iface_set_am_handler(m_dcx.iface, id, ignore, NULL, 0));
         }
     }
 
@@ -71,7 +71,7 @@ protected:
         dcx_tag_close(m_dcx.iface);
     }
 
-    static ucs_status_t ignore(void*, void*, size_t, unsigned)
+    static ucs_status_t ignore(void *, void *, size_t, unsigned)
     {
         return UCS_OK;
     }
@@ -131,20 +131,20 @@ protected:
     void expect_rndv(const bytes &header, const std::vector<uct_iov_t> &list)
     {
         dcx_end end;
-        void *op = NULL;
+        void *op             = NULL;
         struct dcx_view view = idle_view();
-        wqe_bytes wqe = ours([&] {
+        wqe_bytes wqe        = ours([&] {
             op = uct_ep_tag_rndv_zcopy(m_dcx.ep, TAG, header.data(),
-                                       header.size(), list.data(), list.size(),
-                                       0, &end.comp);
+                                              header.size(), list.data(), list.size(),
+                                              0, &end.comp);
             return UCS_PTR_STATUS(op);
         });
-        dc_op expected = eager();
+        dc_op expected       = eager();
 
         ASSERT_FALSE(UCS_PTR_IS_ERR(op));
         expected.inl = rndv_bytes(header, list, dcx_tag_rndv_id(op), view);
         EXPECT_EQ("", diff(theirs(expected, view), wqe))
-                << header.size() << " bytes";
+            << header.size() << " bytes";
         EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, op));
         EXPECT_EQ(0u, end.count);
     }
@@ -152,10 +152,10 @@ protected:
     bytes rndv_bytes(const bytes &header, const std::vector<uct_iov_t> &list,
                      uint32_t id, const struct dcx_view &view)
     {
-        size_t in_tmh         = std::min(header.size(), (size_t)2);
-        bytes tmh             = tmh_bytes(id, IBV_TMH_RNDV);
-        struct ibv_rvh rvh    = {};
-        struct prm_ravh ravh  = {};
+        size_t in_tmh        = std::min(header.size(), (size_t)2);
+        bytes tmh            = tmh_bytes(id, IBV_TMH_RNDV);
+        struct ibv_rvh rvh   = {};
+        struct prm_ravh ravh = {};
 
         tmh[1] = in_tmh;
         std::copy_n(header.begin(), in_tmh, tmh.begin() + 2);
@@ -216,14 +216,14 @@ TEST_P(dcx_tag, eager_bcopy)
             struct dcx_view view = idle_view();
             wqe_bytes wqe        = ours([&] {
                 return uct_ep_tag_eager_bcopy(m_dcx.ep, TAG, imm, pack, &data,
-                                              0);
+                                                     0);
             });
-            bytes all = tmh_bytes(imm >> 32) + data;
-            dc_op op  = with_buffer_of(eager(imm), wqe, all.size());
+            bytes all            = tmh_bytes(imm >> 32) + data;
+            dc_op op             = with_buffer_of(eager(imm), wqe, all.size());
 
             EXPECT_EQ("", diff(theirs(op, view), wqe)) << imm;
-            EXPECT_EQ(0, memcmp((void*)op.sges[0].addr, all.data(),
-                                all.size()));
+            EXPECT_EQ(0,
+                      memcmp((void *)op.sges[0].addr, all.data(), all.size()));
         }
     }
 }
@@ -239,9 +239,11 @@ TEST_P(dcx_tag, eager_zcopy)
 
             op.inl = tmh_bytes(imm >> 32);
             EXPECT_EQ("", diff(with_data(op, list, view), ours([&] {
-                return uct_ep_tag_eager_zcopy(m_dcx.ep, TAG, imm, list.data(),
-                                              n, 0, NULL);
-            }))) << n << " pieces";
+                                   return uct_ep_tag_eager_zcopy(
+                                       m_dcx.ep, TAG, imm, list.data(), n, 0,
+                                       NULL);
+                               })))
+                << n << " pieces";
         }
     }
 }
@@ -279,7 +281,7 @@ TEST_P(dcx_tag, ring_end)
             });
         }
         unsigned to = m_dcx.view().pi % view.num_bb;
-        straddles  += (to < view.pi % view.num_bb) && (to != 0);
+        straddles += (to < view.pi % view.num_bb) && (to != 0);
     }
 }
 
@@ -338,13 +340,12 @@ TEST_P(dcx_tag, peer_with_smaller_buffers)
 
         memcpy(&addr[19], &seg_size, sizeof(seg_size));
     });
-    auto data = pattern(700 - 16);
-    auto list = std::vector<uct_iov_t>{iov(0, 700 - 15)};
+    auto data   = pattern(700 - 16);
+    auto list   = std::vector<uct_iov_t>{iov(0, 700 - 15)};
     dcx_end end;
 
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
-              uct_ep_tag_eager_zcopy(ep, TAG, 0, list.data(), 1, 0,
-                                     &end.comp));
+              uct_ep_tag_eager_zcopy(ep, TAG, 0, list.data(), 1, 0, &end.comp));
     EXPECT_EQ(684, uct_ep_tag_eager_bcopy(ep, TAG, 0, pack, &data, 0));
     m_dcx.flush();
     data.push_back(0);
@@ -352,8 +353,7 @@ TEST_P(dcx_tag, peer_with_smaller_buffers)
               uct_ep_tag_eager_bcopy(ep, TAG, 0, pack, &data, 0));
     list[0].length--;
     EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_tag_eager_zcopy(ep, TAG, 0, list.data(), 1, 0,
-                                     &end.comp));
+              uct_ep_tag_eager_zcopy(ep, TAG, 0, list.data(), 1, 0, &end.comp));
     m_dcx.flush();
     EXPECT_EQ(1u, end.count);
     uct_ep_destroy(ep);
@@ -373,7 +373,7 @@ protected:
         struct ibv_tmh tmh;
 
         EXPECT_EQ(sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh) - 2, length);
-        memcpy((uint8_t*)&tmh + 2, data, sizeof(tmh) - 2);
+        memcpy((uint8_t *)&tmh + 2, data, sizeof(tmh) - 2);
         EXPECT_EQ(TAG, tmh.tag);
         dcx_tag_rndv_fin((uct_iface_h)arg, be32toh(tmh.app_ctx));
         return UCS_OK;
@@ -391,7 +391,7 @@ protected:
     /* A target for dcx's messages, whose list fetches with dcx's own key */
     void open_target()
     {
-        devx_mailbox in = devx_dct_in(m_dev, m_xrq.cq.cq, m_xrq.number());
+        devx_mailbox in     = devx_dct_in(m_dev, m_xrq.cq.cq, m_xrq.number());
         devx_mailbox params = m_xrq.dc_params(), out(16);
 
         in.set(0x10, 7, 4, 1);
@@ -410,11 +410,11 @@ protected:
         m_dcx.flush();
     }
 
-    devx_xrq   m_xrq{m_dev};
-    devx_qp    m_cmd{m_dev, m_xrq};
+    devx_xrq m_xrq{m_dev};
+    devx_qp m_cmd{m_dev, m_xrq};
     strict_mem m_dst{m_dev.pd, ACCESS_ALL, 0x22};
     std::unique_ptr<devx_object> m_dct;
-    uct_ep_h   m_ep;
+    uct_ep_h m_ep;
 };
 
 /* Each kind of eager message into a buffer of its tag */
@@ -440,8 +440,8 @@ TEST_P(dcx_tag_xrq, matches)
     EXPECT_EQ(100, uct_ep_tag_eager_bcopy(m_ep, TAG, imm, pack, &data, 0));
     expect_match(data.data(), htobe32(imm >> 32));
     m_xrq.append(m_cmd, htobe64(TAG), m_dst, 100, 2);
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_tag_eager_zcopy(m_ep, TAG, 0, list.data(),
-                                                     1, 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_tag_eager_zcopy(m_ep, TAG, 0, list.data(), 1, 0, NULL));
     expect_match(list[0].buffer, 0);
 }
 
@@ -454,8 +454,8 @@ TEST_P(dcx_tag_xrq, fetches_the_data_of_a_rendezvous)
 
     open_target();
     m_xrq.append(m_cmd, htobe64(TAG), m_dst, LENGTH);
-    UCT_CALL(uct_iface_set_am_handler(m_dcx.iface, 2, take_fin, m_dcx.iface,
-                                      0));
+    UCT_CALL(
+        uct_iface_set_am_handler(m_dcx.iface, 2, take_fin, m_dcx.iface, 0));
     for (uint32_t i = 0; i < LENGTH; i++) {
         m_dcx.mem[i] = i * 7;
     }
@@ -480,17 +480,14 @@ protected:
     void *begin(dcx_end &end)
     {
         auto list = iovs(1);
-        void *op  = uct_ep_tag_rndv_zcopy(m_dcx.ep, TAG, "x", 1, list.data(),
-                                          1, 0, &end.comp);
+        void *op  = uct_ep_tag_rndv_zcopy(m_dcx.ep, TAG, "x", 1, list.data(), 1,
+                                          0, &end.comp);
 
         EXPECT_FALSE(UCS_PTR_IS_ERR(op));
         return op;
     }
 
-    void fin(uint32_t id)
-    {
-        dcx_tag_rndv_fin(m_dcx.iface, id);
-    }
+    void fin(uint32_t id) { dcx_tag_rndv_fin(m_dcx.iface, id); }
 };
 
 TEST_P(dcx_tag_rndv, ends_with_its_fin)
@@ -535,7 +532,7 @@ TEST_P(dcx_tag_rndv, table_grows)
 {
     constexpr unsigned count = 70000;
     std::vector<dcx_end> ends(count);
-    std::vector<void*> ops;
+    std::vector<void *> ops;
 
     dcx_tag_rndv_set_last(m_dcx.iface, UINT32_MAX - count / 2);
     for (auto &end : ends) {
@@ -557,7 +554,7 @@ TEST_P(dcx_tag_rndv, table_grows)
 /* Ids of old rendezvous are skipped. */
 TEST_P(dcx_tag_rndv, ids_differ)
 {
-    std::vector<void*> held;
+    std::vector<void *> held;
     std::set<uint32_t> ids;
     dcx_end end;
 
@@ -582,7 +579,7 @@ TEST_P(dcx_tag_rndv, ends_with_its_endpoint)
 {
     uct_ep_h ep = m_dcx.make_ep();
     dcx_end end, other, canceled;
-    void *op = dcx_tag_rndv_begin(ep, &end.comp);
+    void *op    = dcx_tag_rndv_begin(ep, &end.comp);
     uint32_t id = dcx_tag_rndv_id(op), kept;
 
     kept = dcx_tag_rndv_id(begin(other));
@@ -597,8 +594,7 @@ TEST_P(dcx_tag_rndv, ends_with_its_endpoint)
 
     begin(canceled);
     m_dcx.flush();
-    EXPECT_EQ(UCS_OK,
-              uct_ep_flush(m_dcx.ep, UCT_FLUSH_FLAG_CANCEL, NULL));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(m_dcx.ep, UCT_FLUSH_FLAG_CANCEL, NULL));
     EXPECT_EQ(1u, canceled.count);
     EXPECT_EQ(UCS_ERR_CANCELED, canceled.status);
 }
@@ -615,7 +611,7 @@ TEST_P(dcx_tag_rndv, request_is_not_left_behind)
     m_dcx.ep = NULL;
     EXPECT_EQ(1u, end.count);
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx.iface, 0, NULL))
-            << "its queue was reset";
+        << "its queue was reset";
 }
 
 TEST_P(dcx_tag_rndv, key_of_a_number)
@@ -639,13 +635,13 @@ DCX_POST_MODES(dcx_tag_xrq);
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
-        {"UCX_DCX_FC_ENABLE", "n"}, /* no WQEs but those of the calls */
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_NUM_DCI", "1"},          {"UCX_DCX_TX_QUEUE_LEN", "8"},
+        {"UCX_DCX_FC_ENABLE", "n"},        /* no WQEs but those of the calls */
         {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* all signaled, as libmlx5's are */
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "3"},
-        {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"},
-        {"UCX_LOG_LEVEL", "fatal"} /* refusals are logged */
+        {"UCX_DCX_RX_QUEUE_LEN", "64"},    {"UCX_DCX_SL", "3"},
+        {"UCX_DCX_TRAFFIC_CLASS", "33"},   {"UCX_DCX_HOP_LIMIT", "17"},
+        {"UCX_LOG_LEVEL", "fatal"}, /* refusals are logged */
     };
     auto global = env, roce = env;
 
@@ -653,6 +649,6 @@ int main(int argc, char **argv)
     roce.push_back({"SOFTHCA_LINK", "roce"});
     roce.push_back({"SOFTHCA_HAS", "tm_roce"});
     roce.push_back({"UCX_DCX_GID_INDEX", "1"});
-    return hca_test_main(argc, argv, {{"ib", env}, {"global", global},
-                                      {"roce", roce}});
+    return hca_test_main(argc, argv,
+                         {{"ib", env}, {"global", global}, {"roce", roce}});
 }

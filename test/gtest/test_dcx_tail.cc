@@ -19,11 +19,11 @@ constexpr unsigned no_dci     = 0xffff;
 /* A WQE in the ring */
 struct posted {
     unsigned opcode;
-    bool     asks;
+    bool asks;
     unsigned num_bb;
 };
 
-class dcx_tail : public testing::TestWithParam<const char*> {
+class dcx_tail : public testing::TestWithParam<const char *> {
 protected:
     dcx_tail()
     {
@@ -48,15 +48,9 @@ protected:
     }
 
     /* With other policies each WQE is signaled. */
-    bool is_moderated() const
-    {
-        return !strcmp(GetParam(), "dcs_quota");
-    }
+    bool is_moderated() const { return !strcmp(GetParam(), "dcs_quota"); }
 
-    uct_rkey_t rkey() const
-    {
-        return dcx_peek_rkey(m_dcx->memh);
-    }
+    uct_rkey_t rkey() const { return dcx_peek_rkey(m_dcx->memh); }
 
     uint64_t remote(size_t offset) const
     {
@@ -78,7 +72,7 @@ protected:
 
     static size_t pack(void *dest, void *arg)
     {
-        memset(dest, *(uint8_t*)arg, 200);
+        memset(dest, *(uint8_t *)arg, 200);
         return 200;
     }
 
@@ -115,15 +109,14 @@ protected:
         std::string text;
 
         for (const posted &one : list) {
-            text += (one.opcode == MLX5_OPCODE_NOP) ? 'N' : one.asks ? 'a' : '.';
+            text += (one.opcode == MLX5_OPCODE_NOP) ? 'N' :
+                    one.asks                        ? 'a' :
+                                                      '.';
         }
         return text;
     }
 
-    unsigned progress()
-    {
-        return uct_worker_progress(m_dcx->worker);
-    }
+    unsigned progress() { return uct_worker_progress(m_dcx->worker); }
 
     bool is_at_rest() const
     {
@@ -131,7 +124,7 @@ protected:
     }
 
     std::unique_ptr<dcx_loop> m_dcx;
-    uint16_t                  m_at;
+    uint16_t m_at;
 };
 
 /* The first one is signaled, and one in eight blocks; a NOP completes the
@@ -260,9 +253,8 @@ TEST_P(dcx_tail, awaited)
     iov.count  = 1;
     put(2);
     ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_get_bcopy(m_dcx->ep, unpack,
-                               copy.data(), copy.size(), remote(0), rkey(),
-                               &get.comp));
+              uct_ep_get_bcopy(m_dcx->ep, unpack, copy.data(), copy.size(),
+                               remote(0), rkey(), &get.comp));
     ASSERT_EQ(UCS_INPROGRESS,
               uct_ep_atomic64_fetch(m_dcx->ep, UCT_ATOMIC_OP_ADD, 1, &result,
                                     remote(0), rkey(), &fetch.comp));
@@ -281,14 +273,14 @@ TEST_P(dcx_tail, others_wait)
 {
     struct request : uct_pending_req_t {
         std::function<ucs_status_t()> post;
-        bool                          is_sent = false;
+        bool is_sent = false;
     } req;
     uct_ep_h ep = m_dcx->make_ep();
 
     put(3);
     req.post = [=, this] { return put(ep, rkey()); };
     req.func = [](uct_pending_req_t *self) {
-        request *req        = (request*)self;
+        request *req        = (request *)self;
         ucs_status_t status = req->post();
 
         req->is_sent = (status == UCS_OK);
@@ -321,7 +313,7 @@ TEST_P(dcx_tail, destroy)
     }
     EXPECT_EQ(is_moderated() ? "a...N" : "aaaa", asking(wqes()));
     for (uint8_t i = 0; i < 4; i++) {
-        EXPECT_EQ(i + 1, *(uint8_t*)remote(i * 200 + 199));
+        EXPECT_EQ(i + 1, *(uint8_t *)remote(i * 200 + 199));
     }
     put(1); /* uses the same initiator */
     EXPECT_EQ(1u, progress());
@@ -357,9 +349,9 @@ TEST_P(dcx_tail, error)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
     ASSERT_EQ(1u, m_dcx->errors.size());
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, m_dcx->errors[0]);
-    EXPECT_EQ(1, *(uint8_t*)remote(199));
-    EXPECT_EQ(2, *(uint8_t*)remote(399));
-    EXPECT_EQ(0x11, *(uint8_t*)remote(599));
+    EXPECT_EQ(1, *(uint8_t *)remote(199));
+    EXPECT_EQ(2, *(uint8_t *)remote(399));
+    EXPECT_EQ(0x11, *(uint8_t *)remote(599));
 
     /* the initiator continues, for others */
     m_at = m_dcx->view().pi;
@@ -450,7 +442,7 @@ TEST_P(dcx_tail, full)
     m_dcx->flush();
 }
 
-std::string policy_name(const testing::TestParamInfo<const char*> &info)
+std::string policy_name(const testing::TestParamInfo<const char *> &info)
 {
     return info.param;
 }
@@ -465,10 +457,10 @@ INSTANTIATE_TEST_SUITE_P(grh, dcx_tail, testing::Values("dcs_quota", "rand"),
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "16"},
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_NUM_DCI", "1"},       {"UCX_DCX_TX_QUEUE_LEN", "16"},
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SEG_SIZE", "512"},
-        {"UCX_DCX_FAILURE", "debug"}
+        {"UCX_DCX_FAILURE", "debug"},
     };
     auto grh = env;
 

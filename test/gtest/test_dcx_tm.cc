@@ -29,13 +29,13 @@ bool next_call_fails()
     return ++calls.count == calls.fails;
 }
 
-template<typename T> T *created(T *object)
+template <typename T> T *created(T *object)
 {
     calls.alive += (object != NULL);
     return object;
 }
 
-template<typename T> int destroyed(int (*destroy)(T*), T *object)
+template <typename T> int destroyed(int (*destroy)(T *), T *object)
 {
     calls.alive--;
     return destroy(object);
@@ -49,18 +49,20 @@ extern "C" {
     _result __real_##_name(__VA_ARGS__); \
     _result __wrap_##_name(__VA_ARGS__)
 
-WRAP(struct mlx5dv_devx_obj*, mlx5dv_devx_obj_create, struct ibv_context *ctx,
+WRAP(struct mlx5dv_devx_obj *, mlx5dv_devx_obj_create, struct ibv_context *ctx,
      const void *in, size_t inlen, void *out, size_t outlen)
 {
     return next_call_fails() ? NULL :
-           created(__real_mlx5dv_devx_obj_create(ctx, in, inlen, out, outlen));
+                               created(__real_mlx5dv_devx_obj_create(
+                                   ctx, in, inlen, out, outlen));
 }
 
 WRAP(int, mlx5dv_devx_obj_modify, struct mlx5dv_devx_obj *obj, const void *in,
      size_t inlen, void *out, size_t outlen)
 {
-    return next_call_fails() ? EREMOTEIO :
-           __real_mlx5dv_devx_obj_modify(obj, in, inlen, out, outlen);
+    return next_call_fails() ?
+               EREMOTEIO :
+               __real_mlx5dv_devx_obj_modify(obj, in, inlen, out, outlen);
 }
 
 WRAP(int, mlx5dv_devx_obj_destroy, struct mlx5dv_devx_obj *obj)
@@ -68,11 +70,12 @@ WRAP(int, mlx5dv_devx_obj_destroy, struct mlx5dv_devx_obj *obj)
     return destroyed(__real_mlx5dv_devx_obj_destroy, obj);
 }
 
-WRAP(struct mlx5dv_devx_umem*, mlx5dv_devx_umem_reg, struct ibv_context *ctx,
+WRAP(struct mlx5dv_devx_umem *, mlx5dv_devx_umem_reg, struct ibv_context *ctx,
      void *addr, size_t size, uint32_t access)
 {
-    return next_call_fails() ? NULL :
-           created(__real_mlx5dv_devx_umem_reg(ctx, addr, size, access));
+    return next_call_fails() ?
+               NULL :
+               created(__real_mlx5dv_devx_umem_reg(ctx, addr, size, access));
 }
 
 WRAP(int, mlx5dv_devx_umem_dereg, struct mlx5dv_devx_umem *umem)
@@ -80,11 +83,12 @@ WRAP(int, mlx5dv_devx_umem_dereg, struct mlx5dv_devx_umem *umem)
     return destroyed(__real_mlx5dv_devx_umem_dereg, umem);
 }
 
-WRAP(struct mlx5dv_devx_uar*, mlx5dv_devx_alloc_uar, struct ibv_context *ctx,
+WRAP(struct mlx5dv_devx_uar *, mlx5dv_devx_alloc_uar, struct ibv_context *ctx,
      uint32_t flags)
 {
-    return next_call_fails() ? NULL :
-           created(__real_mlx5dv_devx_alloc_uar(ctx, flags));
+    return next_call_fails() ?
+               NULL :
+               created(__real_mlx5dv_devx_alloc_uar(ctx, flags));
 }
 
 WRAP(void, mlx5dv_devx_free_uar, struct mlx5dv_devx_uar *uar)
@@ -135,7 +139,7 @@ protected:
         for (size_t length : {0ul, 1ul, 53ul, 54ul, 55ul, 1000ul, 4096ul,
                               from.attr.cap.am.max_bcopy - 8}) {
             send(from, to, length, [&](const std::vector<uint8_t> &data) {
-                ssize_t ret = uct_ep_am_bcopy(ep, id, pack, (void*)&data, 0);
+                ssize_t ret = uct_ep_am_bcopy(ep, id, pack, (void *)&data, 0);
 
                 return (ret < 0) ? (ucs_status_t)ret : UCS_OK;
             });
@@ -150,7 +154,7 @@ protected:
 
         try {
             dcx_loop();
-        } catch (const std::runtime_error&) {
+        } catch (const std::runtime_error &) {
             return log.take();
         }
         return log.take();
@@ -172,8 +176,10 @@ protected:
         expect_tags("auto", max);
         expect_tags(std::to_string(max).c_str(), max);
         setenv("UCX_DCX_TM_LIST_SIZE", more.c_str(), 1);
-        EXPECT_EQ("UCX_DCX_TM_LIST_SIZE=" + more + " is too much for the "
-                  "device, which takes " + std::to_string(max) + "\n",
+        EXPECT_EQ("UCX_DCX_TM_LIST_SIZE=" + more +
+                      " is too much for the "
+                      "device, which takes " +
+                      std::to_string(max) + "\n",
                   open_fails());
         setenv("UCX_DCX_TM_ENABLE", "try", 1);
         expect_tags(more.c_str(), max);
@@ -181,10 +187,7 @@ protected:
         EXPECT_EQ("", m_log.take());
     }
 
-    static bool dcx_is_roce()
-    {
-        return hca_device().is_roce();
-    }
+    static bool dcx_is_roce() { return hca_device().is_roce(); }
 
     /* As the software device names its first port; on RoCE it reports the
      * priority as the service level */
@@ -198,8 +201,11 @@ protected:
         EXPECT_EQ(14u, out.get(path + 0x08, 31, 27)) << "ack timeout";
         EXPECT_EQ(roce ? 3u : 0u, out.get(path + 0x08, 23, 16)) << "GID";
         EXPECT_EQ((global || roce) ? 17u : 0u, out.get(path + 0x08, 7, 0));
-        EXPECT_EQ(roce ? 0xffffu : global ? 0xfe800000u : 0u,
-                  out.word(path + (roce ? 0x18 : 0x10))) << "GID";
+        EXPECT_EQ(roce   ? 0xffffu :
+                  global ? 0xfe800000u :
+                           0u,
+                  out.word(path + (roce ? 0x18 : 0x10)))
+            << "GID";
         EXPECT_EQ(5u, out.get(path + 0x24, 27, 24)) << "SL";
         EXPECT_EQ(1u, out.get(path + 0x24, 23, 16)) << "port";
         EXPECT_EQ(roce ? 0x0264u : 0u, out.get(path + 0x24, 15, 0)) << "MAC";
@@ -211,9 +217,9 @@ protected:
     {
         devx_mailbox in = devx_mailbox(16, opcode).put(8, number);
 
-        EXPECT_EQ(0, mlx5dv_devx_obj_query(obj, in.bytes.data(), 16,
-                                           out->bytes.data(),
-                                           out->bytes.size()));
+        EXPECT_EQ(0,
+                  mlx5dv_devx_obj_query(obj, in.bytes.data(), 16,
+                                        out->bytes.data(), out->bytes.size()));
     }
 
     ucx_log_reader m_log;
@@ -222,7 +228,7 @@ protected:
 private:
     /* Sends 8 bytes, and `length` after them. */
     void send(dcx_loop &from, dcx_loop &to, size_t length,
-              std::function<ucs_status_t(const std::vector<uint8_t>&)> post)
+              std::function<ucs_status_t(const std::vector<uint8_t> &)> post)
     {
         std::vector<uint8_t> data(8 + length);
         dcx_deadline deadline;
@@ -248,7 +254,7 @@ private:
 
     static size_t pack(void *dest, void *arg)
     {
-        const auto *data = (const std::vector<uint8_t>*)arg;
+        const auto *data = (const std::vector<uint8_t> *)arg;
 
         memcpy(dest, data->data(), data->size());
         return data->size();
@@ -256,15 +262,15 @@ private:
 
     static ucs_status_t take(void *arg, void *data, size_t length, unsigned)
     {
-        dcx_tm *self = (dcx_tm*)arg;
+        dcx_tm *self = (dcx_tm *)arg;
 
-        self->m_received.assign((uint8_t*)data, (uint8_t*)data + length);
+        self->m_received.assign((uint8_t *)data, (uint8_t *)data + length);
         self->m_is_there = true;
         return UCS_OK;
     }
 
     std::vector<uint8_t> m_received;
-    bool                 m_is_there = false;
+    bool m_is_there = false;
 };
 
 TEST_P(dcx_tm, active_messages)
@@ -301,7 +307,7 @@ TEST_P(dcx_tm, peers_without)
 TEST_P(dcx_tm, objects)
 {
     constexpr size_t ctx = 0x10, qpc = 0x18;
-    const bool roce      = dcx_is_roce();
+    const bool roce = dcx_is_roce();
     dcx_devx_objects objects;
     devx_mailbox xrq(0x150), dct(0x80), qp(0x100);
     struct dcx_view view;
@@ -377,24 +383,28 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_tm, testing::Values(0));
 
 /* --- failures ------------------------------------------------------------- */
 
-class dcx_tm_fails : public dcx_tm {
-};
+class dcx_tm_fails : public dcx_tm {};
 
 TEST_P(dcx_tm_fails, each_call)
 {
     const char *const lines[] = {
-        "failed to register a ring of", "failed to create XRQ",
-        "SET_XRQ_DC_PARAMS_ENTRY failed", "failed to create DCT",
-        "failed to register a ring of", "no doorbell page",
-        "failed to create command QP", "RST2INIT_QP failed",
-        "INIT2RTR_QP failed", "RTR2RTS_QP failed"
+        "failed to register a ring of",
+        "failed to create XRQ",
+        "SET_XRQ_DC_PARAMS_ENTRY failed",
+        "failed to create DCT",
+        "failed to register a ring of",
+        "no doorbell page",
+        "failed to create command QP",
+        "RST2INIT_QP failed",
+        "INIT2RTR_QP failed",
+        "RTR2RTS_QP failed",
     };
 
     for (const char *line : lines) {
         unsigned fails = calls.fails + 1;
 
-        calls       = devx_calls();
-        calls.fails = fails;
+        calls            = devx_calls();
+        calls.fails      = fails;
         std::string text = open_fails();
         EXPECT_NE(std::string::npos, text.find(line)) << text;
         EXPECT_EQ(fails, calls.count) << line << ": nothing is tried behind it";
@@ -432,8 +442,7 @@ TEST_P(dcx_tm_none, tag_matching)
 
 INSTANTIATE_TEST_SUITE_P(lacks, dcx_tm_none, testing::Values(0));
 
-class dcx_tm_no_rndv : public dcx_tm_none {
-};
+class dcx_tm_no_rndv : public dcx_tm_none {};
 
 TEST_P(dcx_tm_no_rndv, tag_matching)
 {
@@ -442,8 +451,7 @@ TEST_P(dcx_tm_no_rndv, tag_matching)
 
 INSTANTIATE_TEST_SUITE_P(no_rndv, dcx_tm_no_rndv, testing::Values(0));
 
-class dcx_tm_no_devx : public dcx_tm_none {
-};
+class dcx_tm_no_devx : public dcx_tm_none {};
 
 TEST_P(dcx_tm_no_devx, tag_matching)
 {
@@ -457,10 +465,7 @@ INSTANTIATE_TEST_SUITE_P(ib, dcx_tm_no_devx, testing::Values(0));
 
 class dcx_tm_short : public dcx_tm_none {
 protected:
-    ~dcx_tm_short()
-    {
-        unsetenv("UCX_DCX_RX_QUEUE_LEN");
-    }
+    ~dcx_tm_short() { unsetenv("UCX_DCX_RX_QUEUE_LEN"); }
 };
 
 /* 1041 are for messages, and 5 for each buffer, and 8 for all of them. */
@@ -487,12 +492,14 @@ INSTANTIATE_TEST_SUITE_P(shorter, dcx_tm_short, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"ib", {}},
-        {"global", {{"UCX_DCX_IS_GLOBAL", "y"}}},
-        {"roce", {{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_HAS", "tm_roce"}}},
-        {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
-        {"lacks", {{"SOFTHCA_LACKS", "tm"}}},
-        {"shorter", {{"SOFTHCA_LIMITS", "max_cqe=2047"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"ib", {}},
+            {"global", {{"UCX_DCX_IS_GLOBAL", "y"}}},
+            {"roce", {{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_HAS", "tm_roce"}}},
+            {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+            {"lacks", {{"SOFTHCA_LACKS", "tm"}}},
+            {"shorter", {{"SOFTHCA_LIMITS", "max_cqe=2047"}}},
+        });
 }

@@ -48,7 +48,7 @@ protected:
 
         begin(&wqe);
         uct_dcx_wqe_raddr(&wqe, (uintptr_t)m_to.addr + offset, rkey);
-        uct_dcx_wqe_data(&wqe, (char*)m_from.addr + offset, length,
+        uct_dcx_wqe_data(&wqe, (char *)m_from.addr + offset, length,
                          m_from.mr->lkey);
         post.opcode = MLX5_OPCODE_RDMA_WRITE;
         finish(&wqe, &post);
@@ -82,8 +82,7 @@ protected:
         opcode = cqe->op_own >> 4;
         if (opcode == MLX5_CQE_REQ) {
             EXPECT_TRUE(uct_dcx_txq_retire(
-                    &m_txq,
-                    uct_dcx_sq_end(&m_txq.sq, be16toh(cqe->wqe_counter))));
+                &m_txq, uct_dcx_sq_end(&m_txq.sq, be16toh(cqe->wqe_counter))));
         }
         uct_dcx_cq_update(&m_cq);
         return opcode;
@@ -97,10 +96,10 @@ protected:
         EXPECT_TRUE(uct_dcx_txq_is_idle(&m_txq));
     }
 
-    hca_device    m_dev;
-    strict_mem    m_from, m_to;
+    hca_device m_dev;
+    strict_mem m_from, m_to;
     uct_dcx_txq_t m_txq = {};
-    unsigned      m_posted = 0, m_ended = 0, m_failed = 0;
+    unsigned m_posted = 0, m_ended = 0, m_failed = 0;
 
 private:
     void create_qp()
@@ -108,11 +107,11 @@ private:
         struct ibv_qp_init_attr init = {};
         struct ibv_qp_attr attr;
 
-        init.qp_type             = IBV_QPT_RC;
-        init.send_cq             = m_cq.cq;
-        init.recv_cq             = m_cq.cq;
-        init.cap.max_send_wr     = SEND_WR;
-        init.cap.max_send_sge    = 1;
+        init.qp_type          = IBV_QPT_RC;
+        init.send_cq          = m_cq.cq;
+        init.recv_cq          = m_cq.cq;
+        init.cap.max_send_wr  = SEND_WR;
+        init.cap.max_send_sge = 1;
         HCA_CHECK_CALL((m_qp = ibv_create_qp(m_dev.pd, &init)) != NULL);
 
         attr = hca_qp_attr(m_dev, m_qp->qp_num);
@@ -120,11 +119,11 @@ private:
                    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
         hca_modify(m_qp, attr, IBV_QPS_RTR,
                    IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                   IBV_QP_MIN_RNR_TIMER);
+                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                       IBV_QP_MIN_RNR_TIMER);
         hca_modify(m_qp, attr, IBV_QPS_RTS,
                    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+                       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
     }
 
     void init_txq()
@@ -161,16 +160,16 @@ private:
         ++m_posted;
     }
 
-    static void
-    count(uct_dcx_txq_t*, uct_dcx_slot_t *slot, ucs_status_t status)
+    static void count(uct_dcx_txq_t *, uct_dcx_slot_t *slot,
+                      ucs_status_t status)
     {
-        dcx_txq *self = (dcx_txq*)slot->buffer;
+        dcx_txq *self = (dcx_txq *)slot->buffer;
 
         ++self->m_ended;
         self->m_failed += (status != UCS_OK);
     }
 
-    uct_dcx_cq_t  m_cq;
+    uct_dcx_cq_t m_cq;
     struct ibv_qp *m_qp;
 };
 
@@ -191,7 +190,7 @@ TEST_P(dcx_txq, writes)
     for (unsigned i = 0; i < count; i++) {
         unsigned offset = (i % 500) * 8;
 
-        memset((char*)m_from.addr + offset, i + 1, 8);
+        memset((char *)m_from.addr + offset, i + 1, 8);
         post_write(offset, 8, m_to.mr->rkey);
         if (i % 3 == 0) {
             post_nop();
@@ -214,7 +213,7 @@ TEST_P(dcx_txq, operation)
     uct_dcx_op_t *op;
 
     ASSERT_EQ(UCS_OK, uct_dcx_op_set_init(&set));
-    comp.func   = [](uct_completion_t*) {};
+    comp.func   = [](uct_completion_t *) {};
     comp.count  = 2;
     comp.status = UCS_OK;
 

@@ -11,12 +11,13 @@ namespace {
 
 struct umr_field {
     std::string name;
-    unsigned    offset, size;
+    unsigned offset, size;
 };
 
 /* Fields in front of the translations: each byte, by offsets of mlx5dv.h */
 std::vector<umr_field> umr_fields(size_t num_bytes)
 {
+    /* clang-format off */
     std::vector<umr_field> fields = {
         {"ctrl.opmod_idx_opcode", 0, 4}, {"ctrl.qpn_ds", 4, 4},
         {"ctrl.signature", 8, 1}, {"ctrl.stream", 9, 2},
@@ -31,10 +32,12 @@ std::vector<umr_field> umr_fields(size_t num_bytes)
         {"mkey.len", 88, 8}, {"mkey.bsf_octword_size", 96, 4},
         {"mkey.reserved3", 100, 16}, {"mkey.translations", 116, 4},
         {"mkey.log_page_size", 120, 8}};
+    /* clang-format on */
 
     for (unsigned at = 128; at < num_bytes; at += 4) {
         fields.push_back({"translation " + std::to_string((at - 128) / 16) +
-                          ", word " + std::to_string(at % 16 / 4), at, 4});
+                              ", word " + std::to_string(at % 16 / 4),
+                          at, 4});
     }
     return fields;
 }
@@ -85,16 +88,13 @@ protected:
         HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) == 0);
     }
 
-    uint16_t index() const
-    {
-        return be32toh(m_dv.dbrec[MLX5_SND_DBR]);
-    }
+    uint16_t index() const { return be32toh(m_dv.dbrec[MLX5_SND_DBR]); }
 
     /* Returns the WQE at block `at`. */
     static std::vector<uint8_t> read(const void *ring, unsigned num_bb,
                                      uint16_t at)
     {
-        const uint8_t *bytes = (const uint8_t*)ring;
+        const uint8_t *bytes = (const uint8_t *)ring;
         size_t size          = num_bb * 64;
         size_t offset        = (at * 64) % size;
         std::vector<uint8_t> wqe((bytes[offset + 7] & 0x3f) * 16);
@@ -112,12 +112,12 @@ protected:
 
     /* Writes a WQE at the same place of a ring of the same length, over
      * garbage. */
-    template<typename F>
+    template <typename F>
     std::vector<uint8_t> ours(uint16_t at, uint8_t fm, uint32_t number, F write)
     {
         unsigned num_bb = m_dv.sq.wqe_cnt;
         std::vector<uint8_t> ring(num_bb * 64 + 64, 0xa5);
-        uint8_t *start = (uint8_t*)(((uintptr_t)ring.data() + 63) & ~63ul);
+        uint8_t *start = (uint8_t *)(((uintptr_t)ring.data() + 63) & ~63ul);
         uct_dcx_wqe_ctrl_t ctrl = {};
         uct_dcx_wqe_t wqe;
 
@@ -153,17 +153,17 @@ protected:
     /* Converts a layout to libmlx5's description. */
     static umr_layout words(dcx_layout &layout)
     {
-        bool is_list   = (layout->kind == UCT_DCX_SGL_LIST);
+        bool is_list  = (layout->kind == UCT_DCX_SGL_LIST);
         umr_layout to = is_list ? umr_layout() :
-                        umr_layout::rows(layout->repeat);
+                                  umr_layout::rows(layout->repeat);
 
         for (unsigned i = 0; i < layout->num; i++) {
             const auto &entry = layout->entries[i];
 
             if (is_list) {
-                to.range((void*)entry.addr, entry.bytes, entry.lkey);
+                to.range((void *)entry.addr, entry.bytes, entry.lkey);
             } else {
-                to.block((void*)entry.addr, entry.lkey, entry.bytes,
+                to.block((void *)entry.addr, entry.lkey, entry.bytes,
                          entry.stride - entry.bytes);
             }
         }
@@ -181,7 +181,7 @@ protected:
         return dcx_layout(UCT_DCX_SGL_INTERLEAVED, 5, entries, access);
     }
 
-    umr_key         key{dev.pd};
+    umr_key key{dev.pd};
     struct mlx5dv_qp m_dv = {};
 };
 
@@ -199,9 +199,10 @@ TEST_P(dcx_umr, layouts_are_as_libmlx5_writes_them)
 
             ASSERT_EQ(IBV_WC_SUCCESS,
                       pair.set(key, words(layout), layout->access));
-            EXPECT_EQ("", umr_diff(theirs(at), with_atomics(our_layout(
-                                           at, fm, key.lkey(), layout))))
-                    << num << " entries at block " << at;
+            EXPECT_EQ("",
+                      umr_diff(theirs(at), with_atomics(our_layout(
+                                               at, fm, key.lkey(), layout))))
+                << num << " entries at block " << at;
             fm = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
         }
     }
@@ -242,7 +243,7 @@ TEST_P(dcx_umr, comparison_is_complete)
 /* By reference there is one data segment; no builder writes it. */
 TEST_P(dcx_umr, list_that_does_not_fit_is_named)
 {
-    dcx_layout layout = list(UCT_DCX_UMR_MAX_INLINE + 1);
+    dcx_layout layout        = list(UCT_DCX_UMR_MAX_INLINE + 1);
     std::vector<uint8_t> wqe = ours(0, 0, key.lkey(), [&](uct_dcx_wqe_t *at) {
         uct_dcx_umr_write_layout(at, key.lkey(), layout.get(), src.addr,
                                  src.mr->lkey);

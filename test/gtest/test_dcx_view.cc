@@ -22,9 +22,7 @@ class dcx_view_test : public dcx_view_bench {
 protected:
     enum { VIEWS = 16, PAGE = 4096 }; /* UCX_DCX_TYPES_MAX */
 
-    dcx_view_test() : m_pages(SIZE)
-    {
-    }
+    dcx_view_test() : m_pages(SIZE) {}
 
     /* Returns the number of set layouts; a view with an existing layout needs
      * none. */
@@ -111,17 +109,16 @@ TEST_P(dcx_view_test, faces)
 /* Four dimensions; each is a layer */
 TEST_P(dcx_view_test, four_dimensions)
 {
-    check(view_type({nest(0, 8, {{4, 16}, {5, 128}, {6, 1280}, {7, 12800}})},
-                    0), m_pages, 8, 1);
+    check(
+        view_type({nest(0, 8, {{4, 16}, {5, 128}, {6, 1280}, {7, 12800}})}, 0),
+        m_pages, 8, 1);
 }
 
 /* Dimensions that are not multiples of each other, or too wide for a layer */
 TEST_P(dcx_view_test, odd_dimensions)
 {
-    check(view_type({nest(0, 100, {{10, 300}, {20, 3500}})}, 0), m_pages, 0,
-          1);
-    check(view_type({nest(0, 100, {{9, 70000}, {60, 200}})}, 0), m_pages, 0,
-          1);
+    check(view_type({nest(0, 100, {{10, 300}, {20, 3500}})}, 0), m_pages, 0, 1);
+    check(view_type({nest(0, 100, {{9, 70000}, {60, 200}})}, 0), m_pages, 0, 1);
     check(view_type({nest(0, 4000, {{16, 8000}, {7, 144000}})}, 0), m_pages, 0,
           1);
 }
@@ -204,7 +201,7 @@ TEST_P(dcx_view_test, random)
         }
 
         view_type type(nests, extent);
-        shape_data_t data = {type.shape, (char*)m_pages.bytes + 7, count};
+        shape_data_t data = {type.shape, (char *)m_pages.bytes + 7, count};
 
         SCOPED_TRACE(round);
         if (shape_length(&data) > m_flat.bytes.size()) {
@@ -237,11 +234,12 @@ TEST_P(dcx_view_test, message)
         expected.push_back(m_pages.bytes[place]);
     }
 
-    uct_iov_t iov = {(void*)view->address, view->length, handle(view), 0, 1};
+    uct_iov_t iov = {(void *)view->address, view->length, handle(view), 0, 1};
 
     ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-        return uct_ep_am_zcopy(m_ep, AM_ID, NULL, 0, &iov, 1, 0, comp);
-    }));
+                  return uct_ep_am_zcopy(m_ep, AM_ID, NULL, 0, &iov, 1, 0,
+                                         comp);
+              }));
     progress_until([&] { return !m_message.empty(); });
     EXPECT_TRUE(expected == m_message);
     m_views->close(view, 0);
@@ -260,7 +258,7 @@ TEST_P(dcx_view_test, handle_of_an_address)
     uct_md_attr_t attr;
 
     auto reg = [&](uint64_t offset, size_t length, uint64_t flags) {
-        return uct_md_mem_reg(m_dcx.md(), (void*)(view->address + offset),
+        return uct_md_mem_reg(m_dcx.md(), (void *)(view->address + offset),
                               length, flags, &other);
     };
 
@@ -294,16 +292,14 @@ TEST_P(dcx_view_test, refused)
 {
     view_type type({nest(0, 64, {{50, 100}})}, 5000);
 
-    for (auto go : std::vector<std::function<ucs_status_t(uct_dcx_view_t*)>>{
-            [&](uct_dcx_view_t *view) {
-                return peer_get(rkey(view), view->address + 1, 3200);
-            },
-            [&](uct_dcx_view_t *view) {
-                return peer_get(rkey(view), 0, 64);
-            },
-            [&](uct_dcx_view_t *view) {
-                return peer_put(rkey(view), view->address, 64);
-            }}) {
+    for (auto go : std::vector<std::function<ucs_status_t(uct_dcx_view_t *)>>{
+             [&](uct_dcx_view_t *view) {
+                 return peer_get(rkey(view), view->address + 1, 3200);
+             },
+             [&](uct_dcx_view_t *view) { return peer_get(rkey(view), 0, 64); },
+             [&](uct_dcx_view_t *view) {
+                 return peer_put(rkey(view), view->address, 64);
+             }}) {
         uct_dcx_view_t *view = open(type, m_pages.bytes, 1, false);
 
         EXPECT_NE(UCS_OK, go(view));
@@ -340,13 +336,11 @@ TEST_P(dcx_view_test, again)
     EXPECT_EQ(has_cache(), doorbells == stats().doorbells);
 
     /* another buffer, and another type in the same buffer */
+    EXPECT_LT(0u, sets_of([&] { check_source(rows, m_pages.bytes + 8, 1); }));
     EXPECT_LT(0u, sets_of([&] {
-        check_source(rows, m_pages.bytes + 8, 1);
-    }));
-    EXPECT_LT(0u, sets_of([&] {
-        check_source(view_type({nest(0, 64, {{50, 1001}})}, 50000),
-                     m_pages.bytes, 1);
-    }));
+                  check_source(view_type({nest(0, 64, {{50, 1001}})}, 50000),
+                               m_pages.bytes, 1);
+              }));
 }
 
 /* Memory is mapped again: the new contents count. */
@@ -370,7 +364,7 @@ TEST_P(dcx_view_test, mapped_again)
 TEST_P(dcx_view_test, unmapped)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     uct_dcx_view_t *view;
 
     check(type, m_pages, 0, 1);
@@ -386,7 +380,7 @@ TEST_P(dcx_view_test, unmapped)
 TEST_P(dcx_view_test, read_only)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     uct_dcx_view_t *view;
 
     for (unsigned i = 0; i < 3; i++) {
@@ -407,16 +401,15 @@ TEST_P(dcx_view_test, sent_first)
 
     check_source(type, m_pages.bytes, 1);
     (void)page_rkey(m_pages.bytes);
-    EXPECT_EQ(has_cache(), sets_of([&] {
-        check_source(type, m_pages.bytes, 1);
-    }) == 0);
+    EXPECT_EQ(has_cache(),
+              sets_of([&] { check_source(type, m_pages.bytes, 1); }) == 0);
 }
 
 /* Some of its pages are writable, and some are not mapped. */
 TEST_P(dcx_view_test, read_only_in_part)
 {
     view_type type({nest(0, 64, {{50, 8192}})}, 50 * 8192);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     uct_dcx_view_t *view;
 
     ASSERT_EQ(0, mprotect(m_pages.bytes, 8 * PAGE, PROT_READ));
@@ -435,7 +428,7 @@ TEST_P(dcx_view_test, read_only_in_part)
 TEST_P(dcx_view_test, seldom_tried)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     std::vector<unsigned> tried;
     uct_dcx_view_t *view;
     uct_rkey_t mine;
@@ -478,7 +471,7 @@ TEST_P(dcx_view_test, seldom_tried)
 TEST_P(dcx_view_test, memory_of_a_gpu)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     uct_dcx_view_t *view;
 
     check(type, m_pages, 0, 1);
@@ -542,8 +535,8 @@ TEST_P(dcx_view_test, once)
 TEST_P(dcx_view_test, busy)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
-    std::vector<uct_dcx_view_t*> views;
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
+    std::vector<uct_dcx_view_t *> views;
     std::set<uint64_t> addresses;
     uct_dcx_view_t *view;
 
@@ -564,7 +557,7 @@ TEST_P(dcx_view_test, busy)
 TEST_P(dcx_view_test, closed_first_goes_first)
 {
     view_type type({view_type::nest(0, 8, {{9, 64}})}, 1024);
-    std::vector<uct_dcx_view_t*> views;
+    std::vector<uct_dcx_view_t *> views;
 
     for (unsigned i = 0; i < VIEWS; i++) {
         views.push_back(open(type, m_pages.bytes + i * 64, 1, false));
@@ -617,7 +610,7 @@ TEST_P(dcx_view_test, hole_that_goes)
 {
     const size_t apart = 16 * PAGE;
     view_type type({nest(0, 3000, {{4, (ptrdiff_t)apart}})}, SIZE);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     uint8_t *third    = m_pages.bytes + 2 * apart;
     uct_dcx_view_t *view;
     uct_mem_h memh, held;
@@ -664,7 +657,7 @@ TEST_P(dcx_view_test, many_holes)
     for (unsigned num : {16u, 17u}) {
         view_pages pages(num * 2 * PAGE);
         view_type type({nest(0, 300, {{num, 2 * PAGE}})}, num * 2 * PAGE);
-        shape_data_t data    = {type.shape, (char*)pages.bytes, 1};
+        shape_data_t data    = {type.shape, (char *)pages.bytes, 1};
         uct_dcx_view_t *view = NULL;
 
         for (unsigned i = 0; i < num; i++) {
@@ -689,13 +682,10 @@ class dcx_view_far : public dcx_view_test {
 protected:
     static constexpr size_t MIB = 1ul << 20;
 
-    ~dcx_view_far()
-    {
-        munmap(m_bytes, m_length);
-    }
+    ~dcx_view_far() { munmap(m_bytes, m_length); }
 
-    uct_dcx_view_status_t
-    try_far(unsigned num, size_t bytes, size_t distance, uct_dcx_view_t **view)
+    uct_dcx_view_status_t try_far(unsigned num, size_t bytes, size_t distance,
+                                  uct_dcx_view_t **view)
     {
         view_type type({nest(0, bytes, {{num, (ptrdiff_t)distance}})},
                        num * distance);
@@ -709,19 +699,19 @@ protected:
     {
         munmap(m_bytes, m_length);
         m_length = length;
-        m_bytes  = (char*)mmap(NULL, length, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                               0);
+        m_bytes  = (char *)mmap(NULL, length, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                0);
         HCA_CHECK_CALL(m_bytes != MAP_FAILED);
         return m_bytes;
     }
 
     uct_rkey_t far_rkey(size_t offset)
     {
-        return page_rkey((uint8_t*)m_bytes + offset);
+        return page_rkey((uint8_t *)m_bytes + offset);
     }
 
-    char   *m_bytes = NULL;
+    char *m_bytes   = NULL;
     size_t m_length = 0;
 };
 
@@ -790,7 +780,7 @@ TEST_P(dcx_view_far, one_hole)
             m_bytes[i * 2 * MIB] = i + 1;
         }
         ASSERT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &view));
-        expect_gathered((uint8_t*)m_bytes, type->places(1), [&] {
+        expect_gathered((uint8_t *)m_bytes, type->places(1), [&] {
             return peer_get(rkey(view), view->address, view->length);
         });
         EXPECT_EQ(has_cache(), far_rkey(0) == far_rkey(6 * MIB));
@@ -809,7 +799,7 @@ TEST_P(dcx_view_far, one_hole_and_far_apart)
 
     ASSERT_EQ(0, mprotect(m_bytes + 2 * PAGE, PAGE, PROT_NONE));
     ASSERT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &view));
-    expect_gathered((uint8_t*)m_bytes, type.places(1), [&] {
+    expect_gathered((uint8_t *)m_bytes, type.places(1), [&] {
         return peer_get(rkey(view), view->address, view->length);
     });
     m_views->close(view, 0);
@@ -852,13 +842,12 @@ TEST_P(dcx_view_test, too_much)
     }
 
     view_type many(nests, SIZE), half({nest(0, 1ul << 35)}, 1ul << 36);
-    shape_data_t data = {many.shape, (char*)m_pages.bytes, 20};
-    uint64_t sets     = sets_of([&] {
-        EXPECT_EQ(UCT_DCX_VIEW_TOO_MANY, try_open(data, true, &view));
-    });
+    shape_data_t data = {many.shape, (char *)m_pages.bytes, 20};
+    uint64_t sets     = sets_of(
+        [&] { EXPECT_EQ(UCT_DCX_VIEW_TOO_MANY, try_open(data, true, &view)); });
 
     EXPECT_EQ(0u, sets);
-    data = {half.shape, (char*)m_pages.bytes, 3};
+    data = {half.shape, (char *)m_pages.bytes, 3};
     EXPECT_EQ(UCT_DCX_VIEW_TOO_LONG, try_open(data, true, &view));
     data.count = 1ul << 30;
     EXPECT_EQ(UCT_DCX_VIEW_TOO_LONG, try_open(data, true, &view));
@@ -880,7 +869,7 @@ TEST_P(dcx_view_test, million_pieces)
 TEST_P(dcx_view_test, keys_of_domains)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     uct_dcx_view_t *view;
     uct_md_config_t *config;
     uct_md_h bare;
@@ -901,7 +890,7 @@ TEST_P(dcx_view_test, keys_of_domains)
 TEST_P(dcx_view_test, several_domains)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
     void *both[]      = {m_dcx.md(), m_peer.md()};
     auto places       = type.places(1);
     uct_dcx_view_t *view;
@@ -914,20 +903,21 @@ TEST_P(dcx_view_test, several_domains)
         });
 
         /* the peer puts from it to the memory at its own interface */
-        UCT_CALL(uct_md_mem_reg(m_peer.md(), (void*)view->address,
+        UCT_CALL(uct_md_mem_reg(m_peer.md(), (void *)view->address,
                                 view->length, UCT_MD_MEM_ACCESS_ALL, &memh));
         EXPECT_NE(memh, handle(view));
 
         view_pages to(PAGE);
         uct_mem_h to_memh;
-        uct_iov_t iov = {(void*)view->address, view->length, memh, 0, 1};
+        uct_iov_t iov = {(void *)view->address, view->length, memh, 0, 1};
 
         UCT_CALL(uct_md_mem_reg(m_dcx.md(), to.bytes, PAGE,
                                 UCT_MD_MEM_ACCESS_ALL, &to_memh));
         EXPECT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-            return uct_ep_put_zcopy(m_peer_ep, &iov, 1, (uintptr_t)to.bytes,
-                                    dcx_peek_rkey(to_memh), comp);
-        }));
+                      return uct_ep_put_zcopy(m_peer_ep, &iov, 1,
+                                              (uintptr_t)to.bytes,
+                                              dcx_peek_rkey(to_memh), comp);
+                  }));
         for (size_t j = 0; j < places.size(); j++) {
             ASSERT_EQ(m_pages.bytes[places[j]], to.bytes[j]);
         }
@@ -950,8 +940,8 @@ TEST_P(dcx_view_test, watched)
     std::thread([] { dcx_loop(); }).join();
     closed.reset();
     EXPECT_EQ(2u, m_views->watch_end(mds, 2, &eps));
-    EXPECT_EQ((std::set<void*>{first.md(), second.md()}),
-              (std::set<void*>{mds[0], mds[1]}));
+    EXPECT_EQ((std::set<void *>{first.md(), second.md()}),
+              (std::set<void *>{mds[0], mds[1]}));
     EXPECT_EQ(0u, eps);
 
     dcx_loop third;
@@ -969,8 +959,8 @@ protected:
 
 TEST_P(dcx_view_measured, policy)
 {
-    const bool is_set = getenv("UCX_DCX_TYPES_MIN_LENGTH") != NULL;
-    const auto policy = m_views->policy();
+    const bool is_set   = getenv("UCX_DCX_TYPES_MIN_LENGTH") != NULL;
+    const auto policy   = m_views->policy();
     const size_t length = policy->min_length, block = policy->min_block;
     const std::string speed = "copy_mbs 4000\n";
 
@@ -1033,7 +1023,7 @@ TEST_P(dcx_view_test, no_more_layouts)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
     view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
-    shape_data_t data = {cells.shape, (char*)m_pages.bytes, 1};
+    shape_data_t data = {cells.shape, (char *)m_pages.bytes, 1};
     uct_dcx_view_t *view, *cached;
 
     check(cells, m_pages, 0, 1);
@@ -1041,7 +1031,7 @@ TEST_P(dcx_view_test, no_more_layouts)
     cached = open(rows, m_pages.bytes, 1, true);
     dcx_peek_no_more_layouts(m_dcx.iface);
     for (unsigned i = 0; i < 2 * VIEWS; i++) {
-        data.buffer = (char*)m_pages.bytes + 1 + i;
+        data.buffer = (char *)m_pages.bytes + 1 + i;
         EXPECT_EQ(UCT_DCX_VIEW_FAILED, try_open(data, i % 2, &view));
     }
     EXPECT_EQ(UCS_OK, peer_put(rkey(cached), cached->address, 100));
@@ -1077,8 +1067,8 @@ TEST_P(dcx_view_test, keys_for_layouts)
         while (m_api.test(memh) == UCS_INPROGRESS) {
         }
         ASSERT_EQ(UCS_OK, peer_get(dcx_peek_rkey(memh), 8, 8));
-        EXPECT_TRUE(std::equal(&mem.bytes[16], &mem.bytes[24],
-                               m_flat.bytes.begin()));
+        EXPECT_TRUE(
+            std::equal(&mem.bytes[16], &mem.bytes[24], m_flat.bytes.begin()));
     }
     EXPECT_EQ(keys, stats().num_keys) << "those of the view are among them";
     for (auto memh : handles) {
@@ -1092,8 +1082,8 @@ class dcx_view_few : public dcx_view_test {};
 TEST_P(dcx_view_few, keys)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
-    shape_data_t data = {rows.shape, (char*)m_pages.bytes, 1};
-    std::vector<uct_dcx_view_t*> views;
+    shape_data_t data = {rows.shape, (char *)m_pages.bytes, 1};
+    std::vector<uct_dcx_view_t *> views;
     uct_dcx_view_t *view;
 
     for (unsigned i = 0; i < 2 * VIEWS; i++) {
@@ -1123,10 +1113,10 @@ TEST_P(dcx_view_few, keys_of_one)
         check_source(rows, m_pages.bytes + 8 * i, 1);
     }
     EXPECT_EQ(0u, sets_of([&] {
-        for (unsigned i : {1, 2, 3}) {
-            check_source(rows, m_pages.bytes + 8 * i, 1);
-        }
-    }));
+                  for (unsigned i : {1, 2, 3}) {
+                      check_source(rows, m_pages.bytes + 8 * i, 1);
+                  }
+              }));
 }
 
 /* A thread that waits for the device to give up a key keeps no other thread
@@ -1197,7 +1187,7 @@ TEST_P(dcx_view_test, threads)
 
             for (unsigned i = 0; i < 300; i++) {
                 size_t offset     = (random() % 24) * 64;
-                shape_data_t data = {type.shape, (char*)m_pages.bytes + offset,
+                shape_data_t data = {type.shape, (char *)m_pages.bytes + offset,
                                      1};
                 uct_dcx_view_t *views[4];
                 unsigned num = 0;
@@ -1239,7 +1229,7 @@ protected:
         m_type({nest(0, 30, {{100, 100}}), nest(50, 20, {{100, 100}})}, 0),
         m_pages(1 << 16), m_recv(m_dcx, 1)
     {
-        shape_data_t data = {m_type.shape, (char*)m_pages.bytes, 1};
+        shape_data_t data = {m_type.shape, (char *)m_pages.bytes, 1};
         void *md          = m_dcx.md();
 
         for (int is_dest : {0, 1}) {
@@ -1267,9 +1257,9 @@ protected:
         uct_dcx_view_t *view = m_view[is_dest];
         uct_mem_h memh;
 
-        UCT_CALL(uct_md_mem_reg(m_dcx.md(), (void*)view->address, view->length,
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), (void *)view->address, view->length,
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
-        return {(void*)view->address, view->length, memh, 0, 1};
+        return {(void *)view->address, view->length, memh, 0, 1};
     }
 
     void post()
@@ -1292,10 +1282,10 @@ protected:
         EXPECT_EQ(0, memcmp(before.bytes, m_pages.bytes, 1 << 16));
     }
 
-    view_type      m_type;
-    view_pages     m_pages;
+    view_type m_type;
+    view_pages m_pages;
     uct_dcx_view_t *m_view[2];
-    dcx_tag_recv   m_recv;
+    dcx_tag_recv m_recv;
 };
 
 TEST_P(dcx_view_tag, eager)
@@ -1310,9 +1300,9 @@ TEST_P(dcx_view_tag, eager)
         memcpy(before.bytes, m_pages.bytes, 1 << 16);
         post();
         ASSERT_EQ(UCS_INPROGRESS, retry([&] {
-            return uct_ep_tag_eager_zcopy(m_dcx.ep, 5, 0, &mem.iov, 1, 0,
-                                          &end.comp);
-        }));
+                      return uct_ep_tag_eager_zcopy(m_dcx.ep, 5, 0, &mem.iov, 1,
+                                                    0, &end.comp);
+                  }));
         expect_data(mem, before, end);
     }
 }
@@ -1379,9 +1369,9 @@ TEST_P(dcx_view_tag, request)
     }
     post();
     ASSERT_EQ(UCS_OK, retry([&] {
-        return uct_ep_tag_rndv_request(m_dcx.ep, 5, header.data(),
-                                       header.size(), 0);
-    }));
+                  return uct_ep_tag_rndv_request(m_dcx.ep, 5, header.data(),
+                                                 header.size(), 0);
+              }));
     progress_until([&] { return m_recv.has_ended(); });
     EXPECT_EQ(1u, m_recv.num_rndv);
     EXPECT_EQ(header, std::string(m_recv.header.begin(), m_recv.header.end()));
@@ -1398,9 +1388,11 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_view_test, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_FAILURE", "error"}, {"UCX_DCX_TYPES", "y"},
-        {"UCX_DCX_TYPES_MAX", "16"}, {"SOFTHCA_LOG", "error"}
+    std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_FAILURE", "error"},
+        {"UCX_DCX_TYPES", "y"},
+        {"UCX_DCX_TYPES_MAX", "16"},
+        {"SOFTHCA_LOG", "error"},
     };
     auto cached = env, strict = env, roce = env, tags = env, few = env;
     auto set = env;
@@ -1415,8 +1407,12 @@ int main(int argc, char **argv)
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
     set.push_back({"UCX_DCX_TYPES_MIN_LENGTH", "16k"});
     set.push_back({"UCX_DCX_TYPES_MIN_BLOCK", "1"});
-    return hca_test_main(argc, argv, {
-        {"cached", cached}, {"strict", strict}, {"roce", roce}, {"tags", tags},
-        {"few", few}, {"measured", env}, {"set", set}
-    });
+    return hca_test_main(argc, argv,
+                         {{"cached", cached},
+                          {"strict", strict},
+                          {"roce", roce},
+                          {"tags", tags},
+                          {"few", few},
+                          {"measured", env},
+                          {"set", set}});
 }

@@ -39,22 +39,22 @@ public:
         uct_iface_params_t params = {};
         uct_iface_config_t *config;
 
-        UCT_CALL(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                          &m_async));
+        UCT_CALL(
+            ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &m_async));
         UCT_CALL(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &m_worker));
         params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
                             UCT_IFACE_PARAM_FIELD_DEVICE;
-        params.open_mode  = UCT_IFACE_OPEN_MODE_DEVICE;
+        params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
         params.mode.device.tl_name  = UCT_DCX_VIEW_TL;
         params.mode.device.dev_name = UCT_DCX_VIEW_TL;
-        UCT_CALL(uct_md_iface_config_read(md, UCT_DCX_VIEW_TL, NULL, NULL,
-                                          &config));
+        UCT_CALL(
+            uct_md_iface_config_read(md, UCT_DCX_VIEW_TL, NULL, NULL, &config));
         UCT_CALL(uct_iface_open(md, m_worker, &params, config, &iface));
         uct_config_release(config);
         UCT_CALL(uct_iface_query(iface, &attr));
         address.resize(attr.iface_addr_len);
-        UCT_CALL(uct_iface_get_address(iface,
-                                       (uct_iface_addr_t*)address.data()));
+        UCT_CALL(
+            uct_iface_get_address(iface, (uct_iface_addr_t *)address.data()));
     }
 
     ~copy_iface()
@@ -64,13 +64,13 @@ public:
         ucs_async_context_destroy(m_async);
     }
 
-    copy_iface(const copy_iface&) = delete;
+    copy_iface(const copy_iface &) = delete;
 
     int reaches(const copy_iface &other) const
     {
         return uct_iface_is_reachable(
-                iface, (const uct_device_addr_t*)&m_none,
-                (const uct_iface_addr_t*)other.address.data());
+            iface, (const uct_device_addr_t *)&m_none,
+            (const uct_iface_addr_t *)other.address.data());
     }
 
     uct_ep_h make_ep() const
@@ -82,20 +82,20 @@ public:
                             UCT_EP_PARAM_FIELD_DEV_ADDR |
                             UCT_EP_PARAM_FIELD_IFACE_ADDR;
         params.iface      = iface;
-        params.dev_addr   = (const uct_device_addr_t*)&m_none;
-        params.iface_addr = (const uct_iface_addr_t*)address.data();
+        params.dev_addr   = (const uct_device_addr_t *)&m_none;
+        params.iface_addr = (const uct_iface_addr_t *)address.data();
         UCT_CALL(uct_ep_create(&params, &ep));
         return ep;
     }
 
-    uct_iface_h          iface = NULL;
-    uct_iface_attr_t     attr;
+    uct_iface_h iface = NULL;
+    uct_iface_attr_t attr;
     std::vector<uint8_t> address;
 
 private:
     ucs_async_context_t *m_async = NULL;
-    uct_worker_h        m_worker = NULL;
-    uint8_t             m_none   = 0; /* a device address of no bytes */
+    uct_worker_h m_worker        = NULL;
+    uint8_t m_none               = 0; /* a device address of no bytes */
 };
 
 class dcx_view_copy : public testing::TestWithParam<size_t> {
@@ -125,10 +125,7 @@ protected:
         uct_md_close(m_md);
     }
 
-    static const view_type &type()
-    {
-        return *named_types()[GetParam()].type;
-    }
+    static const view_type &type() { return *named_types()[GetParam()].type; }
 
     /* All bytes at once, and each offset with some lengths */
     template <typename F> static void for_pieces(size_t length, F call)
@@ -143,13 +140,13 @@ protected:
 
     uct_iov_t iov(uint64_t address, size_t length)
     {
-        return {(void*)address, length, m_memh, 0, 1};
+        return {(void *)address, length, m_memh, 0, 1};
     }
 
-    uct_md_h                        m_md   = NULL;
-    uct_ep_h                        m_ep   = NULL;
-    uct_mem_h                       m_memh = UCT_MEM_HANDLE_NULL;
-    std::unique_ptr<copy_iface>     m_iface;
+    uct_md_h m_md    = NULL;
+    uct_ep_h m_ep    = NULL;
+    uct_mem_h m_memh = UCT_MEM_HANDLE_NULL;
+    std::unique_ptr<copy_iface> m_iface;
     std::unique_ptr<ucx_log_reader> m_log;
 };
 
@@ -193,20 +190,20 @@ TEST_P(dcx_view_copy, zcopy)
     shaped_mem mem(type(), 5, 3);
     test_view view(mem, {}, 1);
     size_t length = mem.length() - 20, first = length / 3;
-    auto src      = random_bytes(length, 4);
-    auto want     = mem.scattered(13, src);
+    auto src  = random_bytes(length, 4);
+    auto want = mem.scattered(13, src);
     std::vector<uint8_t> dest(length);
 
     uct_iov_t put[] = {iov((uintptr_t)src.data(), first), iov(0, 0),
                        iov((uintptr_t)src.data() + first, length - first)};
-    EXPECT_EQ(UCS_OK, uct_ep_put_zcopy(m_ep, put, 3, view.address() + 13, 0,
-                                       NULL));
+    EXPECT_EQ(UCS_OK,
+              uct_ep_put_zcopy(m_ep, put, 3, view.address() + 13, 0, NULL));
     EXPECT_EQ(want, mem.bytes);
 
     uct_iov_t get[] = {iov((uintptr_t)dest.data(), first), iov(0, 0),
                        iov((uintptr_t)dest.data() + first, length - first)};
-    EXPECT_EQ(UCS_OK, uct_ep_get_zcopy(m_ep, get, 3, view.address() + 13, 0,
-                                       NULL));
+    EXPECT_EQ(UCS_OK,
+              uct_ep_get_zcopy(m_ep, get, 3, view.address() + 13, 0, NULL));
     EXPECT_EQ(src, dest);
 }
 
@@ -219,20 +216,20 @@ TEST_P(dcx_view_copy, both_sides)
 
     for (size_t bytes : {(size_t)1, (size_t)4095, (size_t)4096, (size_t)4097,
                          (size_t)8192, length}) {
-        bytes          = std::min(bytes, length);
-        auto want      = to.scattered(11, from.gather(9, bytes));
+        bytes           = std::min(bytes, length);
+        auto want       = to.scattered(11, from.gather(9, bytes));
         uct_iov_t put[] = {iov(src.address() + 9, bytes)};
 
-        EXPECT_EQ(UCS_OK, uct_ep_put_zcopy(m_ep, put, 1, dest.address() + 11, 0,
-                                           NULL));
+        EXPECT_EQ(UCS_OK,
+                  uct_ep_put_zcopy(m_ep, put, 1, dest.address() + 11, 0, NULL));
         EXPECT_EQ(want, to.bytes) << bytes;
     }
 
     auto want       = to.scattered(0, from.gather(2, length));
     uct_iov_t get[] = {iov(dest.address(), length)};
 
-    EXPECT_EQ(UCS_OK, uct_ep_get_zcopy(m_ep, get, 1, src.address() + 2, 0,
-                                       NULL));
+    EXPECT_EQ(UCS_OK,
+              uct_ep_get_zcopy(m_ep, get, 1, src.address() + 2, 0, NULL));
     EXPECT_EQ(want, to.bytes);
 }
 
@@ -254,9 +251,9 @@ TEST_P(dcx_view_copy, outside)
                   uct_ep_put_short(m_ep, src.data(), 3,
                                    address + mem.length() - 2, 0));
         EXPECT_NE(std::string::npos, m_log->take().find("that ends after 2\n"));
-        EXPECT_EQ(UCS_ERR_INVALID_ADDR,
-                  uct_ep_get_short(m_ep, src.data(), 1, address + mem.length(),
-                                   0));
+        EXPECT_EQ(
+            UCS_ERR_INVALID_ADDR,
+            uct_ep_get_short(m_ep, src.data(), 1, address + mem.length(), 0));
         EXPECT_NE(std::string::npos, m_log->take().find("no view is open"));
         EXPECT_EQ(UCS_OK, uct_ep_put_short(m_ep, src.data(), 0,
                                            address + mem.length(), 0));
@@ -291,12 +288,12 @@ TEST_P(dcx_view_copy, announced)
     uct_md_attr_t attr;
 
     UCT_CALL(uct_md_query(m_md, &attr));
-    EXPECT_EQ((uint64_t)UCT_MD_FLAG_REG, attr.cap.flags &
-              (UCT_MD_FLAG_REG | UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_NEED_RKEY |
-               UCT_MD_FLAG_NEED_MEMH));
+    EXPECT_EQ((uint64_t)UCT_MD_FLAG_REG,
+              attr.cap.flags & (UCT_MD_FLAG_REG | UCT_MD_FLAG_ALLOC |
+                                UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_NEED_MEMH));
     EXPECT_TRUE(attr.cap.reg_mem_types & (1 << UCS_MEMORY_TYPE_HOST));
-    EXPECT_EQ(attr.cap.reg_mem_types, attr.cap.access_mem_types |
-              (1 << UCS_MEMORY_TYPE_HOST));
+    EXPECT_EQ(attr.cap.reg_mem_types,
+              attr.cap.access_mem_types | (1 << UCS_MEMORY_TYPE_HOST));
     EXPECT_EQ(0u, attr.cap.detect_mem_types);
     EXPECT_EQ(flags, m_iface->attr.cap.flags & flags);
     EXPECT_TRUE(m_iface->reaches(*m_iface));
@@ -360,9 +357,11 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_view_late, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    const std::vector<std::pair<const char*, const char*>> env = {
-        {"UCX_DCX_TYPES", "y"}, {"UCX_TLS", "dcx,dcx_view"},
-        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"UCX_DCX_TYPES", "y"},
+        {"UCX_TLS", "dcx,dcx_view"},
+        {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"},
     };
     std::vector<hca_mode> modes = {{"types", env}, {"late", env}};
     auto add = [&](const char *name, const char *var, const char *value,

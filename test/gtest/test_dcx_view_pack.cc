@@ -54,7 +54,7 @@ public:
         ucp_cleanup(m_context);
     }
 
-    ucp_bench(const ucp_bench&) = delete;
+    ucp_bench(const ucp_bench &) = delete;
 
     void progress()
     {
@@ -95,12 +95,12 @@ public:
         }
     }
 
-    dcx_views          views;
-    ucp_worker_h       workers[2];
-    ucp_ep_h           eps[2]; /* from the first worker: to itself, to the
+    dcx_views views;
+    ucp_worker_h workers[2];
+    ucp_ep_h eps[2]; /* from the first worker: to itself, to the
                                 * other */
-    std::vector<void*> mds;
-    unsigned           copy_eps;
+    std::vector<void *> mds;
+    unsigned copy_eps;
 
 private:
     void open_context()
@@ -110,8 +110,7 @@ private:
 
         params.field_mask = UCP_PARAM_FIELD_FEATURES;
         params.features   = UCP_FEATURE_TAG |
-                            (getenv("DCX_TEST_WAKEUP") ? UCP_FEATURE_WAKEUP :
-                                                         0);
+                          (getenv("DCX_TEST_WAKEUP") ? UCP_FEATURE_WAKEUP : 0);
         UCT_CALL(ucp_config_read(NULL, NULL, &config));
         ucs_status_t status = ucp_init(&params, config, &m_context);
         ucp_config_release(config);
@@ -125,8 +124,8 @@ private:
         size_t length;
 
         UCT_CALL(ucp_worker_get_address(worker, &address, &length));
-        params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-        params.address    = address;
+        params.field_mask   = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+        params.address      = address;
         ucs_status_t status = ucp_ep_create(workers[0], &params, ep_p);
         ucp_worker_release_address(worker, address);
         UCT_CALL(status);
@@ -150,10 +149,7 @@ public:
         }
     }
 
-    void *address()
-    {
-        return m_view ? (void*)m_view->address() : host.data();
-    }
+    void *address() { return m_view ? (void *)m_view->address() : host.data(); }
 
     /* Returns the first bytes, as many as the sender has. */
     std::vector<uint8_t> content()
@@ -172,9 +168,9 @@ public:
         return m_view ? mem.scattered(0, content) : content;
     }
 
-    shaped_mem           mem;
+    shaped_mem mem;
     std::vector<uint8_t> host;
-    ucp_request_param_t  param = {};
+    ucp_request_param_t param = {};
 
 private:
     std::optional<test_view> m_view;
@@ -182,11 +178,7 @@ private:
 
 class dcx_view_pack : public testing::TestWithParam<int> {
 protected:
-    enum way {
-        EXPECTED,
-        UNEXPECTED,
-        SELF
-    };
+    enum way { EXPECTED, UNEXPECTED, SELF };
 
     void SetUp() override
     {
@@ -245,7 +237,7 @@ protected:
         auto want           = dest.received(src.content());
         auto source         = src.memory();
         ucs_status_ptr_t send, recv;
-        auto post_recv      = [&] {
+        auto post_recv = [&] {
             return ucp_tag_recv_nbx(worker, dest.address(), length, TAG,
                                     UINT64_MAX, &dest.param);
         };
@@ -276,8 +268,8 @@ protected:
         const char *types[] = {"column", "box", "rounds"};
         unsigned turn       = 0;
 
-        for (size_t length : {1, 300, 1024, 5000, 8257, 9000, 40000, 300000,
-                              1000000}) {
+        for (size_t length :
+             {1, 300, 1024, 5000, 8257, 9000, 40000, 300000, 1000000}) {
             check_length(way, find_type(types[turn % 3]), length, turn * 10);
             turn++;
         }
@@ -294,8 +286,7 @@ protected:
             }
 
             message_side src(kind & 1, type, length, *m_bench, false, seed);
-            message_side dest(kind & 2, type, length, *m_bench, true,
-                              seed + 5);
+            message_side dest(kind & 2, type, length, *m_bench, true, seed + 5);
 
             check(way, src, dest);
         }
@@ -311,7 +302,7 @@ protected:
         throw std::runtime_error("no type " + name);
     }
 
-    ucx_log_reader             m_log;
+    ucx_log_reader m_log;
     std::unique_ptr<ucp_bench> m_bench;
 };
 
@@ -341,7 +332,7 @@ TEST_P(dcx_view_pack, lanes)
 
     EXPECT_NE(std::string::npos, own.find(":dcx/")) << own;
     EXPECT_FALSE(std::regex_search(own, std::regex("dcx_view.*rma_bw#0")))
-            << own;
+        << own;
     EXPECT_NE(std::string::npos, far.find(":dcx/")) << far;
     EXPECT_EQ(std::string::npos, far.find("dcx_view")) << far;
 }

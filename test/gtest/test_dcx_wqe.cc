@@ -38,16 +38,16 @@ TEST_P(dcx_wqe, send_inline)
 TEST_P(dcx_wqe, write_inline)
 {
     for (size_t size : inline_sizes(m_twin.max_inline())) {
-        expect_same(remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
-                            .inl    = pattern(size)}));
+        expect_same(
+            remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = pattern(size)}));
         ASSERT_FALSE(HasFailure()) << size << " bytes";
     }
 }
 
 TEST_P(dcx_wqe, data_segments)
 {
-    for (uint8_t opcode : {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE,
-                           MLX5_OPCODE_RDMA_READ}) {
+    for (uint8_t opcode :
+         {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ}) {
         for (unsigned n = 1; n <= dc_twin::max_sge; n++) {
             expect_same(remote({.opcode = opcode, .sges = pieces(n)}));
         }
@@ -58,8 +58,8 @@ TEST_P(dcx_wqe, data_segments)
 TEST_P(dcx_wqe, empty_pieces)
 {
     for (unsigned empty : {0, 1, 2}) {
-        dc_op op = remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
-                           .sges   = pieces(3)});
+        dc_op op =
+            remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .sges = pieces(3)});
 
         op.sges[empty].length = 0;
         EXPECT_EQ((GetParam() == AV_COMPACT) ? 5 * 16u : 7 * 16u,
@@ -86,8 +86,8 @@ TEST_P(dcx_wqe, ring_end)
     ops.push_back(remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
                           .inl    = pattern(m_twin.max_inline())}));
     ops.push_back({.opcode = MLX5_OPCODE_SEND, .inl = pattern(188)});
-    ops.push_back(remote({.opcode = MLX5_OPCODE_RDMA_READ,
-                          .sges   = pieces(dc_twin::max_sge)}));
+    ops.push_back(remote(
+        {.opcode = MLX5_OPCODE_RDMA_READ, .sges = pieces(dc_twin::max_sge)}));
     for (const auto &op : ops) {
         for (unsigned left = 1; left <= 17; left++) {
             m_twin.advance(m_twin.num_bb() - left, m_ah);
@@ -102,12 +102,14 @@ TEST_P(dcx_wqe, atomics)
     const uint64_t values[] = {0, 1, 0x0123456789abcdef, UINT64_MAX};
 
     for (uint64_t a : values) {
-        expect_same(remote({.opcode = MLX5_OPCODE_ATOMIC_FA,
-                            .sges = pieces(1, 8), .swap_add = a}));
+        expect_same(remote({.opcode   = MLX5_OPCODE_ATOMIC_FA,
+                            .sges     = pieces(1, 8),
+                            .swap_add = a}));
         for (uint64_t b : values) {
-            expect_same(remote({.opcode = MLX5_OPCODE_ATOMIC_CS,
-                                .sges = pieces(1, 8), .swap_add = a,
-                                .compare = b}));
+            expect_same(remote({.opcode   = MLX5_OPCODE_ATOMIC_CS,
+                                .sges     = pieces(1, 8),
+                                .swap_add = a,
+                                .compare  = b}));
         }
     }
 }
@@ -117,9 +119,9 @@ TEST_P(dcx_wqe, atomics)
 TEST_P(dcx_wqe, inline_and_data_segments)
 {
     for (size_t size : {2, 12, 13, 28, 44, 188}) {
-        uint16_t index = m_twin.index();
-        dc_op op       = {.opcode = MLX5_OPCODE_SEND, .inl = pattern(size)};
-        dc_op op2      = {.opcode = MLX5_OPCODE_SEND, .sges = pieces(5)};
+        uint16_t index   = m_twin.index();
+        dc_op op         = {.opcode = MLX5_OPCODE_SEND, .inl = pattern(size)};
+        dc_op op2        = {.opcode = MLX5_OPCODE_SEND, .sges = pieces(5)};
         wqe_bytes theirs = post(op);
         wqe_bytes tail   = post(op2);
         size_t av_end    = (GetParam() == AV_COMPACT) ? 32 : 64;
@@ -137,21 +139,21 @@ TEST_P(dcx_wqe, inline_and_data_segments)
 TEST_P(dcx_wqe, doorbell)
 {
     alignas(16) volatile uint64_t reg[2] = {};
-    volatile __be32 dbrec[2] = {};
-    uct_dcx_sq_t sq          = {};
-    uct_dcx_bf_t bf          = {};
+    volatile __be32 dbrec[2]             = {};
+    uct_dcx_sq_t sq                      = {};
+    uct_dcx_bf_t bf                      = {};
 
-    uct_dcx_bf_init(&bf, (void*)&reg[0], sizeof(reg[0]));
+    uct_dcx_bf_init(&bf, (void *)&reg[0], sizeof(reg[0]));
     sq.dbrec = &dbrec[MLX5_SND_DBR];
     sq.bf    = &bf;
     for (const auto &op : all_ops()) {
-        uint16_t index = m_twin.index();
-        unsigned which = (bf.half == (uintptr_t)&reg[0]) ? 0 : 1;
-        wqe_bytes ours = expect_same(op);
+        uint16_t index  = m_twin.index();
+        unsigned which  = (bf.half == (uintptr_t)&reg[0]) ? 0 : 1;
+        wqe_bytes ours  = expect_same(op);
         unsigned num_bb = uct_dcx_wqe_ds_to_bb(m_ring.wqe.ds);
 
         uct_dcx_sq_ring(&sq, index, num_bb, m_ring.doorbell);
-        EXPECT_EQ(0, memcmp((void*)&reg[which], ours.data(), 8));
+        EXPECT_EQ(0, memcmp((void *)&reg[which], ours.data(), 8));
         EXPECT_NE((uintptr_t)&reg[which], bf.half) << "the other half is next";
         EXPECT_EQ(sq.pi, be32toh(dbrec[MLX5_SND_DBR]));
         EXPECT_EQ(0u, dbrec[MLX5_RCV_DBR]);
@@ -190,8 +192,9 @@ TEST_P(dcx_wqe, push)
         memset(reg, canary, sizeof(reg));
         uct_dcx_sq_push(&sq, index, num_bb, head);
         for (unsigned i = 0; i < 256; i++) {
-            uint8_t expected = (num_bb > 4) ? ((uint8_t*)&head)[i % 8] :
-                               ring[(index + i / 64) & 7][i % 64];
+            uint8_t expected = (num_bb > 4) ?
+                                   ((uint8_t *)&head)[i % 8] :
+                                   ring[(index + i / 64) & 7][i % 64];
 
             ASSERT_EQ((i < stored) ? expected : canary, half[i]) << round;
             ASSERT_EQ(canary, reg[(round + 1) % 2][i]) << round;
@@ -205,10 +208,9 @@ TEST_P(dcx_wqe, push)
 /* Indices have 16 bits, for any size of the ring. */
 TEST_P(dcx_wqe, index_wraps)
 {
-    dc_op filler = remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
-                           .inl    = pattern(800)});
-    dc_op op     = remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
-                           .inl    = pattern(100)});
+    dc_op filler =
+        remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = pattern(800)});
+    dc_op op = remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = pattern(100)});
 
     while (m_twin.index() < 65500) {
         m_twin.post(filler, m_ah);
@@ -222,9 +224,7 @@ TEST_P(dcx_wqe, index_wraps)
 /* An initiator with streams, and more numbers than it has at once */
 class dcx_wqe_streams : public dcx_wqe {
 protected:
-    dcx_wqe_streams() : dcx_wqe(true)
-    {
-    }
+    dcx_wqe_streams() : dcx_wqe(true) {}
 };
 
 TEST_P(dcx_wqe_streams, numbers)

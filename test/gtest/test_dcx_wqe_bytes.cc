@@ -65,7 +65,7 @@ protected:
         ctrl.sender = uct_dcx_wqe_sender(qpn);
         m_doorbell  = uct_dcx_wqe_finish(&m_wqe, &ctrl);
         for (unsigned i = 0; i < m_wqe.ds; i++) {
-            segs.push_back(text((uint8_t*)uct_dcx_wqe_seg_at(&m_wqe, i), 16));
+            segs.push_back(text((uint8_t *)uct_dcx_wqe_seg_at(&m_wqe, i), 16));
         }
         return segs;
     }
@@ -84,9 +84,9 @@ protected:
     }
 
     alignas(64) uint8_t m_ring[num_bb * 64];
-    uct_dcx_wqe_t       m_wqe;
-    uint16_t            m_index;
-    uint64_t            m_doorbell;
+    uct_dcx_wqe_t m_wqe;
+    uint16_t m_index;
+    uint64_t m_doorbell;
 };
 
 const char *const av = "11121314 15161718 00abcdef 03815a5b";
@@ -123,7 +123,7 @@ TEST_F(dcx_wqe_bytes, write)
 {
     begin(2);
     uct_dcx_wqe_raddr(&m_wqe, address, 0x01020304);
-    uct_dcx_wqe_data(&m_wqe, (void*)0x7766554433221100, 0x1234, 0x0a0b0c0d);
+    uct_dcx_wqe_data(&m_wqe, (void *)0x7766554433221100, 0x1234, 0x0a0b0c0d);
     EXPECT_EQ((lines{"00000208 12345604 00000088 00000000", av,
                      "88776655 44332211 01020304 00000000",
                      "00001234 0a0b0c0d 77665544 33221100"}),
@@ -153,7 +153,7 @@ TEST_F(dcx_wqe_bytes, read_with_a_grh)
 
     begin(3, MLX5_EXTENDED_UD_AV);
     uct_dcx_wqe_raddr(&m_wqe, address, 0x01020304);
-    uct_dcx_wqe_data(&m_wqe, (void*)0x10, 8, 0x0a0b0c0d);
+    uct_dcx_wqe_data(&m_wqe, (void *)0x10, 8, 0x0a0b0c0d);
     uct_dcx_wqe_grh(&m_wqe, &grh);
     EXPECT_EQ((lines{"00000310 12345606 00000008 00000000",
                      "11121314 15161718 80abcdef 03815a5b",
@@ -169,7 +169,7 @@ TEST_F(dcx_wqe_bytes, atomics)
     begin(0);
     uct_dcx_wqe_raddr(&m_wqe, address, 1);
     uct_dcx_wqe_atomic64(&m_wqe, 0x0102030405060708, 0x1112131415161718);
-    uct_dcx_wqe_data(&m_wqe, (void*)0x10, 8, 2);
+    uct_dcx_wqe_data(&m_wqe, (void *)0x10, 8, 2);
     EXPECT_EQ((lines{"00000011 12345605 00000008 00000000", av,
                      "88776655 44332211 00000001 00000000",
                      "01020304 05060708 11121314 15161718",
@@ -217,15 +217,12 @@ protected:
         return text(m_reg + (i * half), length);
     }
 
-    std::string record() const
-    {
-        return text((const uint8_t*)m_dbrec, 8);
-    }
+    std::string record() const { return text((const uint8_t *)m_dbrec, 8); }
 
     alignas(256) uint8_t m_reg[2 * half] = {};
-    volatile __be32      m_dbrec[2]      = {};
-    uct_dcx_bf_t         m_bf;
-    uct_dcx_sq_t         m_sq;
+    volatile __be32 m_dbrec[2]           = {};
+    uct_dcx_bf_t m_bf;
+    uct_dcx_sq_t m_sq;
 };
 
 /* The record has the index after the WQE, the register the start of the WQE.
@@ -237,7 +234,8 @@ TEST_F(dcx_sq_bytes, doorbell)
 
         uct_dcx_sq_ring(&m_sq, index, 2, m_doorbell);
         EXPECT_EQ(i ? "0000000a 12345606 00000000" :
-                      "00fffe0a 12345606 00000000", reg_text(i, 12));
+                      "00fffe0a 12345606 00000000",
+                  reg_text(i, 12));
         EXPECT_EQ(i ? "00000000 00000002" : "00000000 00000000", record());
     }
     EXPECT_EQ((uintptr_t)m_reg, m_bf.half);
@@ -256,7 +254,7 @@ TEST_F(dcx_sq_bytes, push)
 
         uct_dcx_sq_push(&m_sq, index, 2, m_doorbell);
         EXPECT_EQ(text(m_ring + sizeof(m_ring) - to_end, half - at_start) +
-                  (at_start ? " " + text(m_ring, at_start) : ""),
+                      (at_start ? " " + text(m_ring, at_start) : ""),
                   reg_text(i, half));
         EXPECT_EQ(i ? "00000000 00000001" : "00000000 00000000", record());
     }

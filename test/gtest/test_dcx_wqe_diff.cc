@@ -7,15 +7,14 @@
 
 namespace {
 
-class dcx_wqe_diff : public dcx_wqe_bench {
-};
+class dcx_wqe_diff : public dcx_wqe_bench {};
 
 /* Flips the lowest and the highest bit of each field of dcx's WQE: the
  * difference must name that field. */
 void expect_mutations_are_named(const wqe_bytes &theirs, const wqe_bytes &ours)
 {
     for (const auto &field : wqe_list(ours)) {
-        unsigned low = __builtin_ctzll(field.mask);
+        unsigned low  = __builtin_ctzll(field.mask);
         unsigned high = 63 - __builtin_clzll(field.mask);
 
         for (unsigned bit : {low, high}) {
@@ -25,8 +24,9 @@ void expect_mutations_are_named(const wqe_bytes &theirs, const wqe_bytes &ours)
             std::string diff = wqe_diff("libmlx5", theirs, "dcx", wrong);
             EXPECT_NE(std::string::npos,
                       ("\n" + diff).find("\n" + field.name + ": "))
-                    << "bit " << bit << " of " << field.name
-                    << " was flipped; the difference is\n" << diff;
+                << "bit " << bit << " of " << field.name
+                << " was flipped; the difference is\n"
+                << diff;
         }
     }
 }

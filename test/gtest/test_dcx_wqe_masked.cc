@@ -8,56 +8,69 @@
 
 namespace {
 
-class dcx_wqe_masked : public dcx_wqe_bench {
-};
+class dcx_wqe_masked : public dcx_wqe_bench {};
 
 struct expected_field {
     const char *name;
-    uint64_t   value;
+    uint64_t value;
 };
 
 /* Each masked operation as dcx writes it, compared with the values of its
  * fields (wqe_fields.h has their positions and sources). The opmod is 8 +
  * log2(operand size) - 2: UCT_IB_MLX5_OPMOD_EXT_ATOMIC of UCX. */
 struct masked_row {
-    const char                        *name;
-    uint8_t                           opcode;
-    uint8_t                           opmod;
-    std::function<void(uct_dcx_wqe_t*)> put;
-    unsigned                          segs;
-    std::vector<expected_field>       fields;
+    const char *name;
+    uint8_t opcode;
+    uint8_t opmod;
+    std::function<void(uct_dcx_wqe_t *)> put;
+    unsigned segs;
+    std::vector<expected_field> fields;
 };
 
 const masked_row masked_rows[] = {
-    {"cswap64", MLX5_OPCODE_ATOMIC_MASKED_CS, 0x09,
+    {"cswap64",
+     MLX5_OPCODE_ATOMIC_MASKED_CS,
+     0x09,
      [](uct_dcx_wqe_t *wqe) {
          uct_dcx_wqe_atomic64(wqe, 0x0102030405060708, 0x1112131415161718);
          uct_dcx_wqe_atomic64(wqe, 0x2122232425262728, 0x3132333435363738);
      },
-     2, {{"atomic.swap", 0x0102030405060708},
-         {"atomic.compare", 0x1112131415161718},
-         {"atomic.swap_mask", 0x2122232425262728},
-         {"atomic.compare_mask", 0x3132333435363738}}},
-    {"cswap32", MLX5_OPCODE_ATOMIC_MASKED_CS, 0x08,
+     2,
+     {{"atomic.swap", 0x0102030405060708},
+      {"atomic.compare", 0x1112131415161718},
+      {"atomic.swap_mask", 0x2122232425262728},
+      {"atomic.compare_mask", 0x3132333435363738}}},
+    {"cswap32",
+     MLX5_OPCODE_ATOMIC_MASKED_CS,
+     0x08,
      [](uct_dcx_wqe_t *wqe) {
          uct_dcx_wqe_atomic32(wqe, 0x05060708, 0x15161718, 0x25262728,
                               0x35363738);
      },
-     1, {{"atomic.swap", 0x05060708}, {"atomic.compare", 0x15161718},
-         {"atomic.swap_mask", 0x25262728},
-         {"atomic.compare_mask", 0x35363738}}},
-    {"fadd64", MLX5_OPCODE_ATOMIC_MASKED_FA, 0x09,
+     1,
+     {{"atomic.swap", 0x05060708},
+      {"atomic.compare", 0x15161718},
+      {"atomic.swap_mask", 0x25262728},
+      {"atomic.compare_mask", 0x35363738}}},
+    {"fadd64",
+     MLX5_OPCODE_ATOMIC_MASKED_FA,
+     0x09,
      [](uct_dcx_wqe_t *wqe) {
          uct_dcx_wqe_atomic64(wqe, 0x0102030405060708, 0x8000000080000000);
      },
-     1, {{"atomic.add", 0x0102030405060708},
-         {"atomic.field_boundary", 0x8000000080000000}}},
-    {"fadd32", MLX5_OPCODE_ATOMIC_MASKED_FA, 0x08,
+     1,
+     {{"atomic.add", 0x0102030405060708},
+      {"atomic.field_boundary", 0x8000000080000000}}},
+    {"fadd32",
+     MLX5_OPCODE_ATOMIC_MASKED_FA,
+     0x08,
      [](uct_dcx_wqe_t *wqe) {
          uct_dcx_wqe_atomic32(wqe, 0x01020304, 0x80008000, 0, 0);
      },
-     1, {{"atomic.add", 0x01020304}, {"atomic.field_boundary", 0x80008000},
-         {"atomic.reserved", 0}}},
+     1,
+     {{"atomic.add", 0x01020304},
+      {"atomic.field_boundary", 0x80008000},
+      {"atomic.reserved", 0}}},
 };
 
 TEST_P(dcx_wqe_masked, atomics)
@@ -83,7 +96,7 @@ TEST_P(dcx_wqe_masked, atomics)
             for (const auto &field : row.fields) {
                 ASSERT_NE(nullptr, fields.find(field.name)) << row.name;
                 EXPECT_EQ(field.value, fields.find(field.name)->value)
-                        << row.name << " " << field.name;
+                    << row.name << " " << field.name;
             }
             EXPECT_EQ(row.opcode, fields.find("ctrl.opcode")->value);
             EXPECT_EQ(row.opmod, fields.find("ctrl.opmod")->value);
@@ -91,12 +104,11 @@ TEST_P(dcx_wqe_masked, atomics)
             /* remove its own segments, the rest has to be libmlx5's */
             ours.erase(ours.begin() + at, ours.begin() + at + row.segs * 16);
             theirs.erase(theirs.begin() + at, theirs.begin() + at + 16);
-            ours[7]  -= row.segs;
+            ours[7] -= row.segs;
             theirs[7] -= 1;
             ours[0] = theirs[0] = 0;
             ours[3] = theirs[3] = MLX5_OPCODE_RDMA_READ;
-            EXPECT_EQ("", wqe_diff("libmlx5", theirs, "dcx", ours))
-                    << row.name;
+            EXPECT_EQ("", wqe_diff("libmlx5", theirs, "dcx", ours)) << row.name;
         }
     }
 }

@@ -8,7 +8,7 @@
 namespace {
 
 constexpr unsigned CQE_64 = 0, CQE_128 = 1, CQE_128_PAD = 2;
-constexpr size_t CTX      = 0x10;
+constexpr size_t CTX = 0x10;
 
 /* Eight entries, which the test reads itself */
 class devx_cq {
@@ -79,8 +79,8 @@ public:
         uint32_t word = sn << 28 | m_ci;
 
         __atomic_store_n(ring.dbr() + 1, htobe32(word), __ATOMIC_SEQ_CST);
-        *(volatile uint64_t*)((char*)m_uar->base_addr + 0x20) =
-                htobe64((uint64_t)word << 32 | cqn());
+        *(volatile uint64_t *)((char *)m_uar->base_addr + 0x20) =
+            htobe64((uint64_t)word << 32 | cqn());
     }
 
     devx_mailbox query()
@@ -96,9 +96,9 @@ public:
     std::unique_ptr<devx_object> object;
 
 private:
-    const size_t           m_size;
+    const size_t m_size;
     struct mlx5dv_devx_uar *m_uar;
-    uint32_t               m_ci = 0;
+    uint32_t m_ci = 0;
 };
 
 class devx_cqs : public verbs_test {
@@ -114,8 +114,9 @@ protected:
 
     void write(devx_qp &qp)
     {
-        qp.post(raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
-                .data(src.addr, 64, src.mr->lkey));
+        qp.post(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+                    .raddr(dst.addr, dst.mr->rkey)
+                    .data(src.addr, 64, src.mr->lkey));
     }
 
     devx_rmp m_rmp{dev, devx_rmp::LIST};
@@ -138,8 +139,9 @@ TEST_P(devx_cqs, report_what_completes)
         EXPECT_EQ(cqe_sz, cq.query().get(CTX, 23, 21));
         EXPECT_EQ(30u, cq.query().word(CTX + 0x28)) << "consumed";
         EXPECT_EQ(30u, cq.query().word(CTX + 0x2c)) << "produced";
-        EXPECT_EQ((cqe_sz == CQE_128_PAD) ? 0 : 0xff, cq.entry(5)[0] |
-                  ((cqe_sz == CQE_64) ? 0xff : 0)) << "the first half";
+        EXPECT_EQ((cqe_sz == CQE_128_PAD) ? 0 : 0xff,
+                  cq.entry(5)[0] | ((cqe_sz == CQE_64) ? 0xff : 0))
+            << "the first half";
     }
 }
 
@@ -160,7 +162,7 @@ TEST_P(devx_cqs, tell_a_subscriber_once_when_armed)
 {
     const auto omit = MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
     struct mlx5dv_devx_event_channel *channel =
-            mlx5dv_devx_create_event_channel(dev.ctx, omit);
+        mlx5dv_devx_create_event_channel(dev.ctx, omit);
     uint16_t comp = 0;
 
     ASSERT_NE(nullptr, channel);
@@ -168,9 +170,9 @@ TEST_P(devx_cqs, tell_a_subscriber_once_when_armed)
         devx_cq cq(dev);
         auto qp = loop(cq);
 
-        ASSERT_EQ(0, mlx5dv_devx_subscribe_devx_event(
-                             channel, cq.object->obj, sizeof(comp), &comp,
-                             0xabcdef));
+        ASSERT_EQ(0, mlx5dv_devx_subscribe_devx_event(channel, cq.object->obj,
+                                                      sizeof(comp), &comp,
+                                                      0xabcdef));
         for (unsigned sn = 0; sn < 3; sn++) {
             struct mlx5dv_devx_async_event_hdr event = {};
 
@@ -207,10 +209,10 @@ TEST_P(devx_cqs, refuse_what_they_cannot_be)
     devx_cq cq(dev);
     const devx_mailbox good = cq.create_in(CQE_64);
     const struct {
-        const char   *what;
+        const char *what;
         devx_mailbox in;
-        uint8_t      status;
-        uint32_t     syndrome;
+        uint8_t status;
+        uint32_t syndrome;
     } cases[] = {
         {"size of an entry", devx_mailbox(good).set(CTX, 23, 21, 3),
          DEVX_BAD_PARAM, CTX},
@@ -218,11 +220,10 @@ TEST_P(devx_cqs, refuse_what_they_cannot_be)
          DEVX_BAD_PARAM, CTX},
         {"page of nobody", devx_mailbox(good).set(CTX + 0x0c, 23, 0, 0xfff0),
          DEVX_BAD_RES, CTX + 0x0c},
-        {"event queue", devx_mailbox(good).put(CTX + 0x14, 7),
-         DEVX_BAD_PARAM, CTX + 0x14},
-        {"longer than its umem",
-         devx_mailbox(good).set(CTX + 0x0c, 28, 24, 10), DEVX_BAD_PARAM,
-         0x58},
+        {"event queue", devx_mailbox(good).put(CTX + 0x14, 7), DEVX_BAD_PARAM,
+         CTX + 0x14},
+        {"longer than its umem", devx_mailbox(good).set(CTX + 0x0c, 28, 24, 10),
+         DEVX_BAD_PARAM, 0x58},
         {"umem of nobody", devx_mailbox(good).put(0x58, 0xfff0), DEVX_BAD_RES,
          0x58},
         {"doorbell record outside",
@@ -242,18 +243,18 @@ TEST_P(devx_cqs, refuse_what_they_cannot_be)
 /* By verbs: the library, too, reports that the device supports it. */
 TEST_P(devx_cqs, of_verbs_with_padding)
 {
-    struct ibv_cq_init_attr_ex attr   = {};
-    struct mlx5dv_cq_init_attr dv     = {};
-    struct mlx5dv_cq raw              = {};
-    struct mlx5dv_obj obj             = {};
+    struct ibv_cq_init_attr_ex attr = {};
+    struct mlx5dv_cq_init_attr dv   = {};
+    struct mlx5dv_cq raw            = {};
+    struct mlx5dv_obj obj           = {};
     struct ibv_cq_ex *cq;
 
     attr.cqe     = 7;
     dv.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
                    MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
-    dv.flags     = MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD;
-    dv.cqe_size  = 128;
-    cq           = mlx5dv_create_cq(dev.ctx, &attr, &dv);
+    dv.flags    = MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD;
+    dv.cqe_size = 128;
+    cq          = mlx5dv_create_cq(dev.ctx, &attr, &dv);
     ASSERT_NE(nullptr, cq) << strerror(errno);
     obj.cq.in  = ibv_cq_ex_to_cq(cq);
     obj.cq.out = &raw;
@@ -263,9 +264,8 @@ TEST_P(devx_cqs, of_verbs_with_padding)
         verbs_pair pair(dev, options);
 
         memset(raw.buf, 0xff, 64);
-        EXPECT_EQ(IBV_WC_SUCCESS,
-                  run(pair.a, verbs_test::write()));
-        EXPECT_EQ(0, *(uint64_t*)raw.buf) << "the first half";
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, verbs_test::write()));
+        EXPECT_EQ(0, *(uint64_t *)raw.buf) << "the first half";
     }
     EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }

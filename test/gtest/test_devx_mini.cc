@@ -11,16 +11,16 @@
 namespace {
 
 struct ibv_cq *create_cq(struct ibv_context *ctx, unsigned cqe,
-                         uint8_t format = MLX5DV_CQE_RES_FORMAT_HASH,
+                         uint8_t format    = MLX5DV_CQE_RES_FORMAT_HASH,
                          uint16_t cqe_size = 64)
 {
     struct ibv_cq_init_attr_ex attr = {};
     struct mlx5dv_cq_init_attr dv   = {};
     struct ibv_cq_ex *cq;
 
-    attr.cqe               = cqe;
-    dv.comp_mask           = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE |
-                             MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+    attr.cqe     = cqe;
+    dv.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE |
+                   MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
     dv.cqe_comp_res_format = format;
     dv.cqe_size            = cqe_size;
     cq                     = mlx5dv_create_cq(ctx, &attr, &dv);
@@ -32,7 +32,7 @@ class mini_cq {
 public:
     /* A completion, and the number of completions in its session */
     struct completion {
-        uint8_t  opcode, wqe_opcode;
+        uint8_t opcode, wqe_opcode;
         uint16_t wqe_counter;
         uint32_t byte_cnt, of;
     };
@@ -76,7 +76,7 @@ public:
 private:
     uint8_t *entry(uint32_t i) const
     {
-        return (uint8_t*)m_dv.buf + (i & (m_dv.cqe_cnt - 1)) * 64;
+        return (uint8_t *)m_dv.buf + (i & (m_dv.cqe_cnt - 1)) * 64;
     }
 
     void expand(const struct mlx5_cqe64 &title, std::vector<completion> *got)
@@ -94,8 +94,9 @@ private:
         ASSERT_GT(count, 1u);
         ASSERT_LE(count, m_dv.cqe_cnt);
         for (unsigned i = 0; i < count; i++) {
-            const struct prm_mini_cqe *minis = (const struct prm_mini_cqe*)
-                    entry(m_ci + ((i < 8) ? 1 : i / 8 * 8));
+            const struct prm_mini_cqe *minis =
+                (const struct prm_mini_cqe *)entry(m_ci +
+                                                   ((i < 8) ? 1 : i / 8 * 8));
             const struct prm_mini_cqe &mini = minis[i % 8];
 
             one.of       = count;
@@ -112,7 +113,7 @@ private:
     }
 
     struct mlx5dv_cq m_dv = {};
-    uint32_t         m_ci = 0;
+    uint32_t m_ci         = 0;
 };
 
 class devx_minis : public verbs_test {
@@ -168,9 +169,9 @@ TEST_P(devx_minis, of_receives_count_on_from_the_title)
     struct ibv_qp *to;
 
     attr.send_cq = attr.recv_cq = cq.cq;
-    attr.qp_type = IBV_QPT_RC;
-    attr.cap     = {1, 16, 1, 1, 0};
-    to           = ibv_create_qp(dev.pd, &attr);
+    attr.qp_type                = IBV_QPT_RC;
+    attr.cap                    = {1, 16, 1, 1, 0};
+    to                          = ibv_create_qp(dev.pd, &attr);
     ASSERT_NE(nullptr, to);
     hca_modify(to, hca_qp_attr(dev, from.qp->qp_num), IBV_QPS_INIT,
                IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -238,16 +239,17 @@ TEST_P(devx_minis, are_announced)
     attr.comp_mask = MLX5DV_CONTEXT_MASK_CQE_COMPRESION;
     ASSERT_EQ(0, mlx5dv_query_device(dev.ctx, &attr));
     EXPECT_EQ(64u, attr.cqe_comp_caps.max_num);
-    EXPECT_EQ((uint32_t)(MLX5DV_CQE_RES_FORMAT_HASH |
-                         MLX5DV_CQE_RES_FORMAT_CSUM),
-              attr.cqe_comp_caps.supported_format);
+    EXPECT_EQ(
+        (uint32_t)(MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM),
+        attr.cqe_comp_caps.supported_format);
     EXPECT_EQ(nullptr, create_cq(dev.ctx, 7, MLX5DV_CQE_RES_FORMAT_HASH, 128));
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_EQ(nullptr,
               create_cq(dev.ctx, 7, MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX));
     EXPECT_EQ(EINVAL, errno) << "by the library";
-    EXPECT_EQ(nullptr, create_cq(dev.ctx, 7, MLX5DV_CQE_RES_FORMAT_HASH |
-                                             MLX5DV_CQE_RES_FORMAT_CSUM));
+    EXPECT_EQ(nullptr, create_cq(dev.ctx, 7,
+                                 MLX5DV_CQE_RES_FORMAT_HASH |
+                                     MLX5DV_CQE_RES_FORMAT_CSUM));
     EXPECT_EQ(EINVAL, errno) << "two formats";
 }
 

@@ -73,10 +73,10 @@ TEST_P(devx_mkeys, entries_of_one_size_are_found_by_the_address)
 {
     strict_mem other(dev.pd, ACCESS_ALL, 0x33);
     /* KSM ignores the length of an entry */
-    devx_mkey key(dev.ctx,
-                  devx_mkey_in(dev.pd, 0x10008, 3 * 4096,
-                               {klm(dst, 4096, 0), klm(other, 0, 7),
-                                klm(dst, 0, 0), klm(dst, 0, 0)}, 12));
+    devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0x10008, 3 * 4096,
+                                        {klm(dst, 4096, 0), klm(other, 0, 7),
+                                         klm(dst, 0, 0), klm(dst, 0, 0)},
+                                        12));
 
     ASSERT_NE(nullptr, key.obj);
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(0x10008 + 4096 - 32, key.key));
@@ -90,21 +90,23 @@ TEST_P(devx_mkeys, entries_of_one_size_are_found_by_the_address)
 
 TEST_P(devx_mkeys, local_side_gathers_and_scatters)
 {
-    devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64, {klm(src, 0, 32),
-                                                        klm(dst, 0, 32)}));
+    devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64,
+                                        {klm(src, 0, 32), klm(dst, 0, 32)}));
     strict_mem far(dev.pd, ACCESS_ALL, 0);
     verbs_pair pair(dev);
 
     ASSERT_NE(nullptr, key.obj);
-    EXPECT_EQ(IBV_WC_SUCCESS,
-              run(pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(0, 64, key.key)
-                          .remote(far)));
+    EXPECT_EQ(
+        IBV_WC_SUCCESS,
+        run(pair.a,
+            verbs_op(IBV_WR_RDMA_WRITE).local(0, 64, key.key).remote(far)));
     EXPECT_EQ(0x11, far.addr[31]);
     EXPECT_EQ(0x22, far.addr[32]);
     memset(far.addr, 0x44, 64);
-    EXPECT_EQ(IBV_WC_SUCCESS,
-              run(pair.a, verbs_op(IBV_WR_RDMA_READ).local(0, 64, key.key)
-                          .remote(far)));
+    EXPECT_EQ(
+        IBV_WC_SUCCESS,
+        run(pair.a,
+            verbs_op(IBV_WR_RDMA_READ).local(0, 64, key.key).remote(far)));
     EXPECT_EQ(0x44, src.addr[31]);
     EXPECT_EQ(0x44, dst.addr[31]);
     EXPECT_EQ(0x22, dst.addr[32]);
@@ -121,8 +123,8 @@ TEST_P(devx_mkeys, keys_lead_through_each_other_to_a_depth)
 
         EXPECT_EQ(IBV_WC_SUCCESS, write_to(addr(dst), inner)) << depth;
         keys.push_back(std::make_unique<devx_mkey>(
-                dev.ctx, devx_mkey_in(dev.pd, addr(dst), strict_mem::size,
-                                      {entry})));
+            dev.ctx,
+            devx_mkey_in(dev.pd, addr(dst), strict_mem::size, {entry})));
         inner = keys.back()->key;
     }
     EXPECT_EQ(IBV_WC_REM_OP_ERR, write_to(addr(dst), inner));
@@ -153,7 +155,7 @@ TEST_P(devx_mkeys, key_ends_with_the_region_below)
 
 TEST_P(devx_mkeys, key_has_its_own_bounds_rights_variant_and_domain)
 {
-    struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
+    struct ibv_pd *other   = ibv_alloc_pd(dev.ctx);
     devx_mailbox read_only = whole(), elsewhere = whole();
 
     {
@@ -188,8 +190,8 @@ TEST_P(devx_mkeys, list_that_is_too_short_ends_the_access)
 
 TEST_P(devx_mkeys, atomic_operand_lies_in_one_entry)
 {
-    devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64, {klm(dst, 0, 12),
-                                                        klm(dst, 64, 52)}));
+    devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64,
+                                        {klm(dst, 0, 12), klm(dst, 64, 52)}));
     verbs_pair pair(dev);
     verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
 
@@ -207,13 +209,13 @@ TEST_P(devx_mkeys, atomic_operand_lies_in_one_entry)
 TEST_P(devx_mkeys, atomic_operand_does_not_reach_into_the_null_key)
 {
     struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
-    verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
+    verbs_op op         = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
 
     ASSERT_NE(nullptr, null);
     {
-        devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64,
-                                            {klm(dst, 0, 4),
-                                             {0, 60, null->lkey}}));
+        devx_mkey key(
+            dev.ctx,
+            devx_mkey_in(dev.pd, 0, 64, {klm(dst, 0, 4), {0, 60, null->lkey}}));
         verbs_pair pair(dev);
 
         ASSERT_NE(nullptr, key.obj);
@@ -294,8 +296,8 @@ TEST_P(devx_mkeys, header_before_a_long_list)
     verbs_pair pair(dev, options);
     raw_qp queue(pair.a.qp);
     struct mlx5_wqe_av av = *dv.av;
-    av.dqp_dct       = htobe32(pair.b.qp->qp_num | MLX5_EXTENDED_UD_AV);
-    av.key.qkey.qkey = htobe32(pair.a.attr(0).qkey);
+    av.dqp_dct            = htobe32(pair.b.qp->qp_num | MLX5_EXTENDED_UD_AV);
+    av.key.qkey.qkey      = htobe32(pair.a.attr(0).qkey);
 
     ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 40 + length));
     wqe.add(av).data(NULL, entries, key.key).data(NULL, entries, key.key);
@@ -363,20 +365,18 @@ TEST_P(devx_mkeys, libmlx5_makes_keys_for_umr)
 TEST_P(devx_mkeys, creation_refuses_what_cannot_be)
 {
     const devx_mailbox ksm = devx_mkey_in(dev.pd, 0, 8192,
-                                          {klm(dst, 0, 0), klm(dst, 0, 0)},
-                                          12);
+                                          {klm(dst, 0, 0), klm(dst, 0, 0)}, 12);
 
     expect_refused(whole().put(0x08, 1), DEVX_BAD_PARAM, 0x08, "reserved");
-    expect_refused(whole().set(0x04, 15, 0, 1), DEVX_BAD_PARAM, 0x04,
-                   "op_mod");
+    expect_refused(whole().set(0x04, 15, 0, 1), DEVX_BAD_PARAM, 0x04, "op_mod");
     expect_refused(whole().set(DEVX_MKC, 31, 31, 1), DEVX_BAD_PARAM, DEVX_MKC,
                    "reserved in the context");
     expect_refused(whole().set(DEVX_MKC, 9, 8, 1), DEVX_BAD_PARAM, DEVX_MKC,
                    "a mode that needs a umem");
     expect_refused(whole().set(DEVX_MKC + 0x0c, 30, 30, 1), DEVX_BAD_PARAM,
                    DEVX_MKC + 0x0c, "signatures");
-    expect_refused(whole().set(DEVX_MKC + 0x0c, 23, 0, 0xfffff0),
-                   DEVX_BAD_RES, DEVX_MKC + 0x0c, "a domain of nobody");
+    expect_refused(whole().set(DEVX_MKC + 0x0c, 23, 0, 0xfffff0), DEVX_BAD_RES,
+                   DEVX_MKC + 0x0c, "a domain of nobody");
     expect_refused(whole().put(0x60, 2), DEVX_BAD_INP_LEN, 0x60,
                    "more entries than there are");
     expect_refused(whole().put(DEVX_MKC + 0x34, 0), DEVX_BAD_PARAM, 0x60,

@@ -22,8 +22,8 @@ protected:
         devx_mailbox out(out_size);
 
         EXPECT_EQ(0, mlx5dv_devx_general_cmd(dev.ctx, in.bytes.data(),
-                                             in.bytes.size(),
-                                             out.bytes.data(), out_size));
+                                             in.bytes.size(), out.bytes.data(),
+                                             out_size));
         return out;
     }
 
@@ -70,7 +70,8 @@ TEST_P(devx_objects, capability_pages_without_capabilities_are_zeroes)
     devx_mailbox memory = caps(0x0f);
 
     EXPECT_EQ(1u, memory.get(0x10, 31, 31)) << "memic";
-    EXPECT_EQ(6u, memory.get(0x10 + 0x04, 20, 16)) << "log_min_memic_alloc_size";
+    EXPECT_EQ(6u, memory.get(0x10 + 0x04, 20, 16))
+        << "log_min_memic_alloc_size";
     EXPECT_EQ(128u << 10, memory.get(0x10 + 0x14, 31, 0)) << "max_memic_size";
     for (unsigned page : {0x01, 0x05, 0x07, 0x0c, 0x21, 0x3f}) {
         devx_mailbox out = caps(page);
@@ -85,9 +86,9 @@ TEST_P(devx_objects, unknown_capabilities_and_commands_are_refused)
 {
     struct {
         devx_mailbox in;
-        size_t       out_size;
-        uint8_t      status;
-        uint32_t     syndrome;
+        size_t out_size;
+        uint8_t status;
+        uint32_t syndrome;
     } cases[] = {
         {devx_mailbox(16, 0x100).put(4, 0x80), 4112, DEVX_BAD_PARAM, 4},
         {devx_mailbox(16, 0x100).put(8, 1), 4112, DEVX_BAD_PARAM, 8},
@@ -99,10 +100,9 @@ TEST_P(devx_objects, unknown_capabilities_and_commands_are_refused)
     for (auto &c : cases) {
         devx_mailbox out(c.out_size);
 
-        EXPECT_EQ(EREMOTEIO,
-                  mlx5dv_devx_general_cmd(dev.ctx, c.in.bytes.data(),
-                                          c.in.bytes.size(), out.bytes.data(),
-                                          c.out_size));
+        EXPECT_EQ(EREMOTEIO, mlx5dv_devx_general_cmd(
+                                 dev.ctx, c.in.bytes.data(), c.in.bytes.size(),
+                                 out.bytes.data(), c.out_size));
         EXPECT_EQ(c.status, out.status());
         EXPECT_EQ(c.syndrome, out.syndrome());
     }
@@ -166,8 +166,9 @@ void exchange(const hca_device &dev, const strict_mem &src, strict_mem &dst,
         EXPECT_EQ(0x11, to[63]);
         EXPECT_EQ(0x22, to[64]);
     }
-    b.post(raw_wqe(MLX5_OPCODE_RDMA_READ).raddr(src.addr, src.mr->rkey)
-           .data(dst.addr + 8192, 64, dst.mr->lkey));
+    b.post(raw_wqe(MLX5_OPCODE_RDMA_READ)
+               .raddr(src.addr, src.mr->rkey)
+               .data(dst.addr + 8192, 64, dst.mr->lkey));
     ASSERT_TRUE(b.wait(&cqe));
     EXPECT_EQ(0x11, dst.addr[8192 + 63]);
 }
@@ -211,7 +212,7 @@ TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
     EXPECT_EQ(0, a.query(&out));
     EXPECT_EQ(0u, out.get(0x18, 31, 28)) << "RST";
     EXPECT_EQ(EINVAL, a.modify(devx_mailbox(16, 0x507).put(8, b.qpn), &out))
-            << "another's number";
+        << "another's number";
 }
 
 /* rdma-core's tests set it (tests/mlx5_base.py, to_rts()). */
@@ -234,8 +235,9 @@ TEST_P(devx_objects, longest_message_is_that_of_the_context)
     struct mlx5_err_cqe cqe;
     devx_mailbox out(272);
     auto write = [&](uint32_t length) {
-        return raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
-                .data(src.addr, length, src.mr->lkey);
+        return raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+            .raddr(dst.addr, dst.mr->rkey)
+            .data(src.addr, length, src.mr->lkey);
     };
 
     a.connect(b, {.log_msg_max = 6});
@@ -262,8 +264,10 @@ TEST_P(devx_objects, atomics_need_a_mode)
 
         a.connect(b);
         b.connect(a, {.atomic_mode = mode});
-        a.post(raw_wqe(MLX5_OPCODE_ATOMIC_FA).raddr(dst.addr, dst.mr->rkey)
-               .atomic(1, 0).data(src.addr, 8, src.mr->lkey));
+        a.post(raw_wqe(MLX5_OPCODE_ATOMIC_FA)
+                   .raddr(dst.addr, dst.mr->rkey)
+                   .atomic(1, 0)
+                   .data(src.addr, 8, src.mr->lkey));
         ASSERT_TRUE(a.wait(&cqe));
         EXPECT_EQ(mode ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
         EXPECT_EQ(0x23, dst.addr[0]);
@@ -283,8 +287,10 @@ TEST_P(devx_objects, push_to_a_page_that_is_not_combining_rings)
     b.connect(a);
     for (unsigned width : {16, 8, 16}) {
         memset(dst.addr, 0, 64);
-        a.push(raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
-               .data(src.addr, 64, src.mr->lkey), width);
+        a.push(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+                   .raddr(dst.addr, dst.mr->rkey)
+                   .data(src.addr, 64, src.mr->lkey),
+               width);
         ASSERT_TRUE(a.wait(&cqe)) << width;
         EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
         EXPECT_EQ(0, memcmp(src.addr, dst.addr, 64));
@@ -296,8 +302,10 @@ TEST_P(devx_objects, push_to_a_page_that_is_not_combining_rings)
     EXPECT_NE(std::string::npos, text.find("is not write-combining")) << text;
     EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
 
-    b.push(raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
-           .data(src.addr, 64, src.mr->lkey), 16);
+    b.push(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+               .raddr(dst.addr, dst.mr->rkey)
+               .data(src.addr, 64, src.mr->lkey),
+           16);
     ASSERT_TRUE(b.wait(&cqe));
     EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
     EXPECT_EQ("", log.take());
@@ -315,8 +323,8 @@ TEST_P(devx_objects, queue_that_was_reset_begins_anew)
         a.touch_doorbell();
         for (unsigned i = 0; i < 5; i++) {
             a.post(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
-                   .raddr(dst.addr, dst.mr->rkey)
-                   .data(src.addr, 64, src.mr->lkey));
+                       .raddr(dst.addr, dst.mr->rkey)
+                       .data(src.addr, 64, src.mr->lkey));
             ASSERT_TRUE(a.wait(&cqe));
             ASSERT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
             ASSERT_EQ(i, be16toh(cqe.wqe_counter));
@@ -373,7 +381,7 @@ TEST_P(devx_objects, last_wqe_is_an_event_with_its_cookie)
 {
     const auto omit = MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
     struct mlx5dv_devx_event_channel *channel =
-            mlx5dv_devx_create_event_channel(dev.ctx, omit);
+        mlx5dv_devx_create_event_channel(dev.ctx, omit);
     uint16_t types[] = {0x13};
 
     ASSERT_NE(nullptr, channel);
@@ -385,10 +393,10 @@ TEST_P(devx_objects, last_wqe_is_an_event_with_its_cookie)
         uint16_t wrong = 0x77;
 
         EXPECT_EQ(EINVAL, mlx5dv_devx_subscribe_devx_event(
-                                  channel, a.object->obj, 2, &wrong, 0));
-        ASSERT_EQ(0, mlx5dv_devx_subscribe_devx_event(
-                             channel, a.object->obj, sizeof(types), types,
-                             0x123456789a));
+                              channel, a.object->obj, 2, &wrong, 0));
+        ASSERT_EQ(0, mlx5dv_devx_subscribe_devx_event(channel, a.object->obj,
+                                                      sizeof(types), types,
+                                                      0x123456789a));
         a.connect(b);
         EXPECT_FALSE(verbs_readable(channel->fd, 0));
         EXPECT_EQ(0, a.modify(devx_mailbox(16, 0x507).put(8, a.qpn), &out));
@@ -449,9 +457,9 @@ TEST_P(devx_objects, order_is_not_given_up)
     const size_t ctx = devx_qp::CTX, dctc = 0x10;
     devx_rmp rmp(dev, devx_rmp::LIST);
     devx_qp a(dev, rmp), b(dev, rmp);
-    devx_mailbox general = caps(0), out(16);
-    const devx_mailbox target =
-            devx_dct_in(dev, a.cq.cq, rmp.object->out.number());
+    devx_mailbox general      = caps(0), out(16);
+    const devx_mailbox target = devx_dct_in(dev, a.cq.cq,
+                                            rmp.object->out.number());
     struct {
         size_t at;
         unsigned bit;
@@ -461,17 +469,17 @@ TEST_P(devx_objects, order_is_not_given_up)
     EXPECT_EQ(0u, general.get(0x10 + 0x38, 23, 21)) << "dp_ordering_ooo_rw";
     EXPECT_EQ(0u, general.get(0x10 + 0x64, 15, 11)) << "dp_ordering_ooo_all";
     for (auto &field : qpc) {
-        devx_mailbox in =
-                a.to_rtr(b).set(ctx + field.at, field.bit, field.bit, 1);
+        devx_mailbox in = a.to_rtr(b).set(ctx + field.at, field.bit, field.bit,
+                                          1);
 
         EXPECT_EQ(EREMOTEIO, a.modify(in, &out));
         EXPECT_EQ(DEVX_BAD_PARAM, out.status());
         EXPECT_EQ(ctx + field.at, out.syndrome());
     }
     for (auto &field : dct) {
-        expect_refused(devx_mailbox(target).set(dctc + field.at, field.bit,
-                                                field.bit, 1),
-                       DEVX_BAD_PARAM, dctc + field.at, "dp_ordering");
+        expect_refused(
+            devx_mailbox(target).set(dctc + field.at, field.bit, field.bit, 1),
+            DEVX_BAD_PARAM, dctc + field.at, "dp_ordering");
     }
     a.connect(b);
 }
@@ -515,8 +523,9 @@ protected:
             }
             second.data(m_other.addr, 8, m_other.mr->lkey);
             a.post(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
-                           .raddr(dst.addr, dst.mr->rkey)
-                           .data(src.addr, 8, src.mr->lkey), second);
+                       .raddr(dst.addr, dst.mr->rkey)
+                       .data(src.addr, 8, src.mr->lkey),
+                   second);
             for (unsigned j = 0; j < 2; j++) {
                 EXPECT_TRUE(a.wait(&cqe));
                 EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
@@ -668,10 +677,10 @@ TEST_P(devx_objects, target_lives_is_drained_and_ends)
                    0x38, "no mtu");
     expect_refused(devx_mailbox(good).set(0x38, 23, 16, 2), DEVX_BAD_PARAM,
                    0x38, "port 2");
-    expect_refused(devx_mailbox(good).set(0x10, 7, 4, 1), DEVX_BAD_PARAM,
-                   0x10, "tag matching");
-    expect_refused(devx_mailbox(good).set(0x24, 23, 0, 0xfffff0),
-                   DEVX_BAD_RES, 0x24, "srq of nobody");
+    expect_refused(devx_mailbox(good).set(0x10, 7, 4, 1), DEVX_BAD_PARAM, 0x10,
+                   "tag matching");
+    expect_refused(devx_mailbox(good).set(0x24, 23, 0, 0xfffff0), DEVX_BAD_RES,
+                   0x24, "srq of nobody");
 }
 
 INSTANTIATE_TEST_SUITE_P(ooo, devx_order, testing::Values(0));
@@ -682,17 +691,16 @@ INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"ib", {}},
-                          {"roce", {{"SOFTHCA_LINK", "roce"},
-                                    {"SOFTHCA_HAS", "tm_roce"}}},
-                          {"late", {{"SOFTHCA_DELAY", "20"}}},
-                          {"slow", {{"SOFTHCA_DELAY", "100000"}}},
-                          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
-                          {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
-                          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
-                          {"own_key", {{"SOFTHCA_HAS", "tm_own_key"}}},
-                          {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},
-                          {"lost_twice",
-                           {{"SOFTHCA_FAULT", "drop_ack:op=send:count=2"}}}});
+    return hca_test_main(
+        argc, argv,
+        {{"ib", {}},
+         {"roce", {{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_HAS", "tm_roce"}}},
+         {"late", {{"SOFTHCA_DELAY", "20"}}},
+         {"slow", {{"SOFTHCA_DELAY", "100000"}}},
+         {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
+         {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+         {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
+         {"own_key", {{"SOFTHCA_HAS", "tm_own_key"}}},
+         {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},
+         {"lost_twice", {{"SOFTHCA_FAULT", "drop_ack:op=send:count=2"}}}});
 }

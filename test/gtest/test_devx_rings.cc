@@ -18,9 +18,9 @@ public:
     {
         struct ibv_parent_domain_init_attr attr = {};
 
-        attr.pd         = dev.pd;
-        attr.comp_mask  = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-                          IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+        attr.pd        = dev.pd;
+        attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                         IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
         attr.alloc      = alloc;
         attr.free       = free;
         attr.pd_context = this;
@@ -46,16 +46,16 @@ public:
         return (cq == NULL) ? NULL : ibv_cq_ex_to_cq(cq);
     }
 
-    devx_pages    slab{48};
+    devx_pages slab{48};
     struct ibv_pd *pd;
-    unsigned      count  = 0;
-    bool          by_lib = false; /* leave it to the library */
+    unsigned count = 0;
+    bool by_lib    = false; /* leave it to the library */
 
 private:
-    static void *alloc(struct ibv_pd*, void *context, size_t size,
+    static void *alloc(struct ibv_pd *, void *context, size_t size,
                        size_t alignment, uint64_t)
     {
-        ring_domain *self = (ring_domain*)context;
+        ring_domain *self = (ring_domain *)context;
         size_t at;
 
         self->count++;
@@ -70,13 +70,13 @@ private:
         return self->slab.addr + at;
     }
 
-    static void free(struct ibv_pd*, void *context, void *ptr, uint64_t)
+    static void free(struct ibv_pd *, void *context, void *ptr, uint64_t)
     {
-        EXPECT_EQ(1u, ((ring_domain*)context)->m_taken.erase(ptr));
+        EXPECT_EQ(1u, ((ring_domain *)context)->m_taken.erase(ptr));
     }
 
-    size_t          m_used = 64;
-    std::set<void*> m_taken;
+    size_t m_used = 64;
+    std::set<void *> m_taken;
 };
 
 struct ibv_srq *ring_srq(struct ibv_pd *pd)
@@ -94,11 +94,11 @@ protected:
     void exchange(verbs_ep &from, verbs_ep &to)
     {
         for (unsigned i = 0; i < 300; i++) {
-            *(volatile unsigned*)src.addr = i;
+            *(volatile unsigned *)src.addr = i;
             ASSERT_EQ(0, verbs_recv(to.qp, dst, 64, i));
             ASSERT_EQ(IBV_WC_SUCCESS, run(from, send(i)));
             ASSERT_EQ(i, verbs_wait(to.recv_cq).wr_id);
-            ASSERT_EQ(i, *(volatile unsigned*)dst.addr);
+            ASSERT_EQ(i, *(volatile unsigned *)dst.addr);
         }
     }
 };

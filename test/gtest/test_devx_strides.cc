@@ -19,9 +19,10 @@ protected:
     void make(unsigned type = devx_rq::LIST_STRIDES, unsigned log_size = 10)
     {
         m_log_size = log_size;
-        xrq.reset(new devx_xrq(dev, {.type = type, .log_stride = 6,
+        xrq.reset(new devx_xrq(dev, {.type        = type,
+                                     .log_stride  = 6,
                                      .log_strides = 3,
-                                     .log_size = log_size}));
+                                     .log_size    = log_size}));
         qp.reset(new devx_qp(dev, *xrq));
         qp->connect(*qp, {.retry_cnt = 7, .rnr_retry = 7});
     }
@@ -59,8 +60,9 @@ protected:
               uint8_t opcode = MLX5_OPCODE_SEND)
     {
         fill(tmh_opcode, length);
-        qp->post(raw_wqe(opcode).imm((opcode == MLX5_OPCODE_SEND) ? 0 : 0x77)
-                 .data(src.addr, length, src.mr->lkey));
+        qp->post(raw_wqe(opcode)
+                     .imm((opcode == MLX5_OPCODE_SEND) ? 0 : 0x77)
+                     .data(src.addr, length, src.mr->lkey));
     }
 
     void expect_sent(int opcode = MLX5_CQE_REQ)
@@ -78,7 +80,7 @@ protected:
                              uint32_t count = 1)
     {
         struct mlx5_cqe64 cqe = xrq->expect(app_op);
-        size_t to = (wqe * NUMBER + stride) << m_log_size;
+        size_t to             = (wqe * NUMBER + stride) << m_log_size;
         uint16_t got;
 
         memcpy(&got, &cqe.rsvd20[2], sizeof(got));
@@ -120,9 +122,9 @@ protected:
         devx_mailbox in(16, 0x100), out(0x110);
 
         in.set(4, 15, 0, 1);
-        ASSERT_EQ(0, mlx5dv_devx_general_cmd(dev.ctx, in.bytes.data(), 16,
-                                             out.bytes.data(),
-                                             out.bytes.size()));
+        ASSERT_EQ(0,
+                  mlx5dv_devx_general_cmd(dev.ctx, in.bytes.data(), 16,
+                                          out.bytes.data(), out.bytes.size()));
         EXPECT_EQ(has, out.get(0x10 + 0x40, 26, 26)) << "ib_striding_wq";
         EXPECT_EQ(has, out.get(0x10 + 0x44, 26, 26)) << "first_indication";
         EXPECT_EQ(has, out.get(0x10 + 0x74, 31, 31)) << "ext_stride_num_range";
@@ -130,15 +132,15 @@ protected:
     }
 
     std::unique_ptr<devx_xrq> xrq;
-    std::unique_ptr<devx_qp>  qp;
-    struct mlx5_err_cqe       m_none;
+    std::unique_ptr<devx_qp> qp;
+    struct mlx5_err_cqe m_none;
 
 private:
     unsigned m_log_size = 10, m_num_wqes = 0;
 };
 
 constexpr uint8_t UNEXPECTED = PRM_CQE_TM_UNEXPECTED,
-                  NO_TAG = PRM_CQE_TM_NO_TAG;
+                  NO_TAG     = PRM_CQE_TM_NO_TAG;
 
 /* A query returns the attributes of the creation. */
 TEST_P(devx_strides, query)
@@ -226,8 +228,7 @@ TEST_P(devx_strides, are_not_for_tagged_buffers)
     send(IBV_TMH_EAGER, 5 * MTU);
     expect_sent();
     xrq->expect(PRM_CQE_TM_CONSUMED);
-    EXPECT_EQ(5 * MTU - 16, be32toh(xrq->expect(PRM_CQE_TM_EXPECTED)
-                                            .byte_cnt));
+    EXPECT_EQ(5 * MTU - 16, be32toh(xrq->expect(PRM_CQE_TM_EXPECTED).byte_cnt));
     EXPECT_EQ(0, memcmp(src.addr + 16, dst.addr, 5 * MTU - 16));
     send(IBV_TMH_EAGER, 20);
     expect_sent();
@@ -251,8 +252,7 @@ protected:
             expect_sent();
             for (unsigned k = 0; k < 5; k++, at++) {
                 expect(UNEXPECTED, at / NUMBER % ring, at % NUMBER, MTU,
-                       ((k == 0) ? FIRST : 0) | ((k == 4) ? LAST : 0),
-                       k * MTU);
+                       ((k == 0) ? FIRST : 0) | ((k == 4) ? LAST : 0), k * MTU);
             }
             ASSERT_FALSE(HasFailure()) << i;
         }
@@ -366,8 +366,11 @@ TEST_P(devx_strides, are_refused_where_they_cannot_be)
                    "two bytes to shift by");
     expect_refused(with().set(wq, 31, 28, 1), wq + 0x24, "a wq without");
     expect_refused(rmp.good.set(rmp_wq, 31, 28, 2), rmp_wq, "an rmp");
-    EXPECT_NE(nullptr, devx_object(dev.ctx, with().set(wq + 0x24, 11, 8, 7)
-                                   .set(wq + 0x24, 2, 0, 7)).obj);
+    EXPECT_NE(
+        nullptr,
+        devx_object(dev.ctx,
+                    with().set(wq + 0x24, 11, 8, 7).set(wq + 0x24, 2, 0, 7))
+            .obj);
 }
 
 TEST_P(devx_strides, are_announced)
@@ -376,8 +379,7 @@ TEST_P(devx_strides, are_announced)
 }
 
 /* SOFTHCA_LACKS */
-class devx_no_strides : public devx_strides {
-};
+class devx_no_strides : public devx_strides {};
 
 TEST_P(devx_no_strides, are_announced_or_made)
 {
@@ -390,8 +392,7 @@ TEST_P(devx_no_strides, are_announced_or_made)
 
 /* The answer is lost, with too little room or enough: no packet is received
  * twice. */
-class devx_strides_lost : public devx_strides {
-};
+class devx_strides_lost : public devx_strides {};
 
 TEST_P(devx_strides_lost, have_each_packet_once)
 {

@@ -13,8 +13,7 @@
 
 namespace {
 
-class devx_umems : public verbs_test {
-};
+class devx_umems : public verbs_test {};
 
 /* --- pages ---------------------------------------------------------------- */
 
@@ -63,19 +62,19 @@ TEST_P(devx_umems, forked_child_has_pages_of_its_own)
 TEST_P(devx_umems, neighbours_of_a_umem_lose_no_store)
 {
     devx_pages pages(1);
-    volatile uint64_t *beside = (uint64_t*)(pages.addr + 2048);
+    volatile uint64_t *beside = (uint64_t *)(pages.addr + 2048);
     std::atomic<bool> stop{false};
     uint64_t lost = 0;
     std::thread writer([&] {
         for (uint64_t i = 128; !stop; i++) {
-            lost            += (i >= 256) && (beside[i % 128] != i - 128);
-            beside[i % 128]  = i;
+            lost += (i >= 256) && (beside[i % 128] != i - 128);
+            beside[i % 128] = i;
         }
     });
 
     for (unsigned i = 0; i < 500; i++) {
         struct mlx5dv_devx_umem *umem =
-                mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 2048, 0);
+            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 2048, 0);
 
         EXPECT_NE(nullptr, umem);
         EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
@@ -88,13 +87,12 @@ TEST_P(devx_umems, neighbours_of_a_umem_lose_no_store)
 TEST_P(devx_umems, pages_that_were_unmapped_do_not_come_back)
 {
     devx_pages pages(1);
-    struct mlx5dv_devx_umem *umem =
-            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size, 0);
+    struct mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr,
+                                                         pages.size, 0);
 
     ASSERT_NE(nullptr, umem);
     ASSERT_EQ(pages.addr, mmap(pages.addr, pages.size, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                               0));
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     pages.addr[9] = 9;
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
     EXPECT_EQ(9, pages.addr[9]);
@@ -103,27 +101,28 @@ TEST_P(devx_umems, pages_that_were_unmapped_do_not_come_back)
 TEST_P(devx_umems, refuses_what_cannot_be)
 {
     devx_pages pages(3);
-    struct mlx5dv_devx_umem *umem =
-            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 4096, 0);
+    struct mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr,
+                                                         4096, 0);
     struct {
         const char *what;
-        uint8_t    *addr;
-        size_t     size;
-        uint32_t   access;
-        int        error;
+        uint8_t *addr;
+        size_t size;
+        uint32_t access;
+        int error;
     } cases[] = {
         {"no bytes", pages.addr + 4096, 0, 0, EINVAL},
         {"atomics", pages.addr + 4096, 64, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
-        {"remote without local", pages.addr + 4096, 64,
-         IBV_ACCESS_REMOTE_WRITE, EINVAL},
+        {"remote without local", pages.addr + 4096, 64, IBV_ACCESS_REMOTE_WRITE,
+         EINVAL},
         {"a hole", pages.addr + 4096, 8192, 0, EFAULT},
     };
 
     ASSERT_NE(nullptr, umem);
     munmap(pages.addr + 8192, 4096);
     for (const auto &c : cases) {
-        EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, c.addr, c.size,
-                                                c.access)) << c.what;
+        EXPECT_EQ(nullptr,
+                  mlx5dv_devx_umem_reg(dev.ctx, c.addr, c.size, c.access))
+            << c.what;
         EXPECT_EQ(c.error, errno) << c.what;
     }
     pages.addr[4096] = 1; /* still writable */
@@ -137,11 +136,10 @@ TEST_P(devx_umems, have_pages_in_common)
         size_t offset, size;
     } places[] = {{4000, 8}, {0, 12288}, {4096, 64}, {8000, 4000}, {0, 100}};
     devx_pages pages(3);
-    std::vector<struct mlx5dv_devx_umem*> umems;
+    std::vector<struct mlx5dv_devx_umem *> umems;
 
     for (const auto &place : places) {
-        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx,
-                                             pages.addr + place.offset,
+        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, pages.addr + place.offset,
                                              place.size, 0));
         ASSERT_NE(nullptr, umems.back()) << place.offset;
         pages.addr[4000 + umems.size()] = umems.size();
@@ -160,7 +158,7 @@ TEST_P(devx_umems, of_a_slab_have_pages_in_common)
 {
     constexpr size_t PIECE = 5 * 4096 + 64;
     devx_pages pages(512);
-    std::vector<struct mlx5dv_devx_umem*> umems;
+    std::vector<struct mlx5dv_devx_umem *> umems;
 
     for (size_t at = 0; at + PIECE <= pages.size; at += PIECE) {
         umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, pages.addr + at, PIECE,
@@ -176,10 +174,10 @@ TEST_P(devx_umems, of_a_slab_have_pages_in_common)
 TEST_P(devx_umems, far_apart_have_room_beside_them)
 {
     constexpr size_t FAR = 8 << 20, NUM = 1090;
-    uint8_t *addr = (uint8_t*)mmap(NULL, NUM * FAR, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                                   -1, 0);
-    std::vector<struct mlx5dv_devx_umem*> umems;
+    uint8_t *addr = (uint8_t *)mmap(NULL, NUM * FAR, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                                    -1, 0);
+    std::vector<struct mlx5dv_devx_umem *> umems;
 
     ASSERT_NE(MAP_FAILED, addr);
     for (size_t i = 0; i < NUM; i++) {
@@ -187,8 +185,8 @@ TEST_P(devx_umems, far_apart_have_room_beside_them)
         ASSERT_NE(nullptr, umems.back()) << i << ": " << strerror(errno);
     }
     for (size_t i = 0; i < NUM; i += 99) { /* it leaves the page */
-        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, addr + i * FAR + 64,
-                                             8192, 0));
+        umems.push_back(
+            mlx5dv_devx_umem_reg(dev.ctx, addr + i * FAR + 64, 8192, 0));
         ASSERT_NE(nullptr, umems.back()) << i << ": " << strerror(errno);
     }
     for (auto *umem : umems) {
@@ -202,13 +200,12 @@ TEST_P(devx_umems, far_apart_have_room_beside_them)
 TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
 {
     devx_pages pages(2);
-    struct mlx5dv_devx_umem *umem =
-            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 64, 0);
+    struct mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr,
+                                                         64, 0);
 
     ASSERT_NE(nullptr, umem);
     ASSERT_EQ(pages.addr, mmap(pages.addr, pages.size, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                               0));
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 8192, 0));
     EXPECT_EQ(EEXIST, errno);
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
@@ -223,7 +220,7 @@ public:
         m_thread([this, &dev, page] {
             while (!m_stop) {
                 struct mlx5dv_devx_umem *umem =
-                        mlx5dv_devx_umem_reg(dev.ctx, page, 64, 0);
+                    mlx5dv_devx_umem_reg(dev.ctx, page, 64, 0);
 
                 EXPECT_NE(nullptr, umem);
                 EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
@@ -243,14 +240,14 @@ public:
 
 private:
     std::atomic<bool> m_stop{false};
-    std::thread       m_thread;
+    std::thread m_thread;
 };
 
 /* No write of the device there is lost, and none fails. */
 TEST_P(devx_umems, writes_and_atomics_to_their_neighbours)
 {
-    volatile uint64_t *beside = (uint64_t*)(dst.addr + 2048);
-    uint64_t *from            = (uint64_t*)src.addr;
+    volatile uint64_t *beside = (uint64_t *)(dst.addr + 2048);
+    uint64_t *from            = (uint64_t *)src.addr;
     verbs_pair pair(dev);
     verbs_op put(IBV_WR_RDMA_WRITE), add(IBV_WR_ATOMIC_FETCH_AND_ADD);
     umem_maker maker(dev, dst.addr);
@@ -277,11 +274,11 @@ void use_peers_memory(int fd)
 
     put.local(mem, 64).remote(card.addr + 2048, card.rkey);
     get.local((uintptr_t)mem.addr + 2048, 64, mem.mr->lkey)
-       .remote(card.addr + 2048, card.rkey);
+        .remote(card.addr + 2048, card.rkey);
     peer_connect(fd, ep, card);
     umem_maker maker(dev, mem.addr);
     while (recv(fd, &byte, 1, MSG_DONTWAIT) < 0) {
-        ++*(uint64_t*)mem.addr;
+        ++*(uint64_t *)mem.addr;
         HCA_CHECK_CALL(put.post(ep.qp) == 0);
         HCA_CHECK_CALL(verbs_wait(ep.send_cq).status == IBV_WC_SUCCESS);
         HCA_CHECK_CALL(get.post(ep.qp) == 0);
@@ -297,9 +294,8 @@ TEST_P(devx_umems, peer_that_reaches_their_neighbours)
     umem_maker maker(dev, dst.addr);
 
     peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, dst));
-    EXPECT_TRUE(verbs_until([&] {
-        return (maker.count >= 300) && (dst.addr[2048 + 63] == 0x33);
-    }));
+    EXPECT_TRUE(verbs_until(
+        [&] { return (maker.count >= 300) && (dst.addr[2048 + 63] == 0x33); }));
     EXPECT_EQ(1, ::write(peer.fd, "", 1));
     EXPECT_EQ(0, peer.wait());
 }
@@ -314,18 +310,18 @@ void store_beside(int)
 
 TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
 {
-    struct itimerval often  = {{0, 50}, {0, 50}}, off = {};
+    struct itimerval often = {{0, 50}, {0, 50}}, off = {};
     struct sigaction action = {}, saved;
 
-    stored_by_handler = (uint64_t*)(dst.addr + 2048);
+    stored_by_handler = (uint64_t *)(dst.addr + 2048);
     handler_runs      = 0;
     action.sa_handler = store_beside;
     action.sa_flags   = SA_RESTART;
     sigaction(SIGALRM, &action, &saved);
     setitimer(ITIMER_REAL, &often, NULL);
     EXPECT_TRUE(verbs_until([&] {
-        struct mlx5dv_devx_umem *umem =
-                mlx5dv_devx_umem_reg(dev.ctx, dst.addr, 64, 0);
+        struct mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(dev.ctx, dst.addr,
+                                                             64, 0);
 
         EXPECT_NE(nullptr, umem);
         EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
@@ -342,13 +338,13 @@ TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
 
 TEST_P(devx_umems, shared_memory_is_refused_and_stays_shared)
 {
-    uint8_t *addr = (uint8_t*)mmap(NULL, 8192, PROT_READ | PROT_WRITE,
-                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint8_t *addr = (uint8_t *)mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     uint8_t *alias;
     hca_log_reader log;
 
-    ASSERT_NE(MAP_FAILED, (void*)addr);
-    alias = (uint8_t*)mremap(addr, 0, 8192, MREMAP_MAYMOVE);
+    ASSERT_NE(MAP_FAILED, (void *)addr);
+    alias = (uint8_t *)mremap(addr, 0, 8192, MREMAP_MAYMOVE);
     EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, addr, 64, 0));
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_NE(std::string::npos, log.take().find("shared"));
@@ -364,7 +360,7 @@ TEST_P(devx_umems, memory_that_cannot_be_written_is_refused)
     devx_pages pages(3);
     struct {
         uint32_t access;
-        int      prot, error;
+        int prot, error;
     } cases[] = {
         {IBV_ACCESS_LOCAL_WRITE, PROT_READ, EFAULT},
         {IBV_ACCESS_LOCAL_WRITE, PROT_NONE, EFAULT},
@@ -374,8 +370,8 @@ TEST_P(devx_umems, memory_that_cannot_be_written_is_refused)
 
     for (const auto &c : cases) {
         mprotect(pages.addr + 4096, 4096, c.prot);
-        EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, pages.addr,
-                                                pages.size, c.access));
+        EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size,
+                                                c.access));
         EXPECT_EQ(c.error, errno);
         EXPECT_GT(0, read(zero, pages.addr + 4096, 1)) << "as it was";
     }
@@ -383,15 +379,15 @@ TEST_P(devx_umems, memory_that_cannot_be_written_is_refused)
 }
 
 struct umem_on_stack {
-    const hca_device        &dev;
-    devx_pages              stack{64};
-    struct mlx5dv_devx_umem *umem  = NULL;
-    int                     error = 0;
+    const hca_device &dev;
+    devx_pages stack{64};
+    struct mlx5dv_devx_umem *umem = NULL;
+    int error                     = 0;
 };
 
 void *register_own_stack(void *arg)
 {
-    umem_on_stack *test = (umem_on_stack*)arg;
+    umem_on_stack *test = (umem_on_stack *)arg;
 
     test->umem  = mlx5dv_devx_umem_reg(test->dev.ctx, test->stack.addr,
                                        test->stack.size, 0);

@@ -43,7 +43,7 @@ protected:
 
 TEST_P(devx_tm, is_what_it_was_made_of)
 {
-    devx_mailbox out = xrq.query(), none(16);
+    devx_mailbox out     = xrq.query(), none(16);
     constexpr size_t ctx = devx_xrq::CTX;
 
     EXPECT_EQ(0u, out.get(ctx, 31, 28)) << "good";
@@ -52,8 +52,8 @@ TEST_P(devx_tm, is_what_it_was_made_of)
     EXPECT_EQ(xrq.good.word(ctx + 8), out.word(ctx + 8)) << "cqn";
     EXPECT_EQ(4u, out.get(ctx + 0x20, 31, 28)) << "list";
     EXPECT_EQ(0u, out.get(ctx + 0x20, 15, 0)) << "append_next_index";
-    EXPECT_EQ(xrq.good.get(devx_xrq::WQ, 31, 28),
-              out.get(devx_xrq::WQ, 31, 28)) << "wq_type";
+    EXPECT_EQ(xrq.good.get(devx_xrq::WQ, 31, 28), out.get(devx_xrq::WQ, 31, 28))
+        << "wq_type";
     EXPECT_EQ(0u, out.get(devx_xrq::WQ + 0x24, 11, 0)) << "no strides";
 
     devx_qp cmd(dev, xrq);
@@ -61,8 +61,9 @@ TEST_P(devx_tm, is_what_it_was_made_of)
     append(cmd, 64);
     EXPECT_EQ(1u, xrq.query().get(ctx + 0x20, 15, 0));
     EXPECT_EQ(EBUSY, mlx5dv_devx_obj_destroy(xrq.object->obj));
-    EXPECT_EQ(0, xrq.modify(devx_mailbox(16, 0x71a)
-                                    .put(8, xrq.number()).put(12, 3), &none));
+    EXPECT_EQ(
+        0, xrq.modify(devx_mailbox(16, 0x71a).put(8, xrq.number()).put(12, 3),
+                      &none));
     EXPECT_EQ(3u, xrq.query().get(devx_xrq::WQ + 4, 15, 0)) << "lwm";
 }
 
@@ -107,7 +108,7 @@ TEST_P(devx_tm, refuses_what_cannot_be)
 TEST_P(devx_tm, wants_a_queue_pair_to_itself)
 {
     devx_qp cmd(dev, xrq);
-    devx_mailbox good = cmd.create_in(xrq);
+    devx_mailbox good    = cmd.create_in(xrq);
     constexpr size_t ctx = devx_qp::CTX;
 
     good.set(ctx, 7, 4, 1);
@@ -168,29 +169,25 @@ protected:
     }
 
     /* Writes a request into `src`. @return its length */
-    uint32_t put_request()
-    {
-        return put_rndv_dc(src, m_data, LENGTH, m_dctn);
-    }
+    uint32_t put_request() { return put_rndv_dc(src, m_data, LENGTH, m_dctn); }
 
     /* Checks that an entry has matched, and that its data has arrived. */
     void expect_fetched()
     {
         xrq.expect(PRM_CQE_TM_CONSUMED);
-        EXPECT_EQ(LENGTH,
-                  be32toh(xrq.expect(PRM_CQE_TM_EXPECTED).byte_cnt));
+        EXPECT_EQ(LENGTH, be32toh(xrq.expect(PRM_CQE_TM_EXPECTED).byte_cnt));
     }
 
-    struct ibv_srq           *srq;
-    std::unique_ptr<tm_dct>  m_own;  /* target of the initiator, to read from */
-    uint32_t                 m_dctn; /* its number in a request */
-    strict_mem               m_data{dev.pd, ACCESS_ALL, 0x33};
-    devx_mailbox             m_dct_in{16};
+    struct ibv_srq *srq;
+    std::unique_ptr<tm_dct> m_own; /* target of the initiator, to read from */
+    uint32_t m_dctn;               /* its number in a request */
+    strict_mem m_data{dev.pd, ACCESS_ALL, 0x33};
+    devx_mailbox m_dct_in{16};
     std::unique_ptr<devx_qp> m_cmd{new devx_qp(dev, xrq)};
     std::unique_ptr<devx_object> m_dct;
 
 private:
-    tm_dci                       m_dci{dev};
+    tm_dci m_dci{dev};
 };
 
 TEST_P(devx_tm_dc, fetches_the_data_of_a_rendezvous)
@@ -217,8 +214,8 @@ TEST_P(devx_tm_dc, fetches_nothing_without_parameters)
 {
     append(*m_cmd, LENGTH);
     EXPECT_EQ(IBV_WC_SUCCESS, request());
-    EXPECT_EQ(48u, be32toh(xrq.expect(PRM_CQE_TM_CONSUMED_MSG_SW_RNDV)
-                                   .byte_cnt));
+    EXPECT_EQ(48u,
+              be32toh(xrq.expect(PRM_CQE_TM_CONSUMED_MSG_SW_RNDV).byte_cnt));
     EXPECT_EQ(0, memcmp(dst.addr, src.addr, 48));
 }
 
@@ -283,8 +280,7 @@ TEST_P(devx_tm_dc, refuses_a_request_of_another_key)
 }
 
 /* A device that fetches with the key in the request */
-class devx_tm_own_key : public devx_tm_dc {
-};
+class devx_tm_own_key : public devx_tm_dc {};
 
 TEST_P(devx_tm_own_key, fetches_with_the_key_of_the_request)
 {
@@ -347,8 +343,7 @@ TEST_P(devx_tm_killed, ends_what_it_had_asked_for)
 }
 
 /* The first read is lost; its rendezvous has ended when it is retried. */
-class devx_tm_lost : public devx_tm_dc {
-};
+class devx_tm_lost : public devx_tm_dc {};
 
 TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
 {
@@ -370,17 +365,15 @@ TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
 }
 
 /* A device whose targets do not fetch */
-class devx_tm_no_rndv : public verbs_test {
-};
+class devx_tm_no_rndv : public verbs_test {};
 
 TEST_P(devx_tm_no_rndv, is_neither_reported_nor_done)
 {
     devx_mailbox out(0x1010);
 
     ASSERT_EQ(0, mlx5dv_devx_general_cmd(
-                         dev.ctx, devx_mailbox(16, 0x100).put(4, 1).bytes
-                                          .data(), 16, out.bytes.data(),
-                         out.bytes.size()));
+                     dev.ctx, devx_mailbox(16, 0x100).put(4, 1).bytes.data(),
+                     16, out.bytes.data(), out.bytes.size()));
     EXPECT_EQ(1u, out.get(0x10 + 0xbc, 15, 15)) << "tag_matching";
     EXPECT_EQ(1u, out.get(0x10 + 0xbc, 14, 14)) << "rndv_offload_rc";
     EXPECT_EQ(0u, out.get(0x10 + 0xbc, 13, 13)) << "rndv_offload_dc";

@@ -46,9 +46,9 @@ TEST_F(hca_dev, config_values)
 
 TEST_F(hca_dev, config_refused)
 {
-    for (const char *value : {"", "0", "17", "-1", "+1", " 1", "1 ", "1x",
-                              "0x1", "one", "4294967297",
-                              "99999999999999999999"}) {
+    for (const char *value :
+         {"", "0", "17", "-1", "+1", " 1", "1 ", "1x", "0x1", "one",
+          "4294967297", "99999999999999999999"}) {
         expect_refused("SOFTHCA_DEVICES", value);
     }
     for (const char *value : {"", "16", "-0", "a"}) {
@@ -71,10 +71,10 @@ TEST_F(hca_dev, config_refused)
     for (const char *value : {"", "DC", "dc;sm", "dc, sm", "srq"}) {
         expect_refused("SOFTHCA_LACKS", value);
     }
-    for (const char *value : {"", "max_qp", "max_qp=", "max_qp=0", "max_qp=-1",
-                              "max_qp=1x", "max_cqe=2147483648", "max_cqe=512",
-                              "max_qp_wr=511", "max_sge=1", "max_num_tags=64",
-                              "max_qp=1,max_cqe"}) {
+    for (const char *value :
+         {"", "max_qp", "max_qp=", "max_qp=0", "max_qp=-1", "max_qp=1x",
+          "max_cqe=2147483648", "max_cqe=512", "max_qp_wr=511", "max_sge=1",
+          "max_num_tags=64", "max_qp=1,max_cqe"}) {
         expect_refused("SOFTHCA_LIMITS", value);
     }
     expect_refused("SOFTHCA_HAS", "tm,srq");
@@ -159,7 +159,7 @@ TEST_F(hca_dev, port_down)
             for (unsigned from = 0; from < 3; from++) {
                 EXPECT_EQ((dev != 1) && (from != 1),
                           hca_path_leads(&path, from, dev))
-                        << link << " " << from << " to " << dev;
+                    << link << " " << from << " to " << dev;
             }
         }
 
@@ -186,7 +186,9 @@ TEST_F(hca_dev, register_link)
     hca_config.link = HCA_LINK_ROCE;
     testing::internal::CaptureStderr();
     EXPECT_EQ(-EINVAL, hca_dev_register());
-    EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find(
+    EXPECT_NE(
+        std::string::npos,
+        testing::internal::GetCapturedStderr().find(
             "SOFTHCA_LINK=roce, SOFTHCA_LMC=0: mlx5_0 of node 1 is ib with "
             "LMC 0"));
 
@@ -194,8 +196,9 @@ TEST_F(hca_dev, register_link)
     hca_config.lmc  = 3;
     testing::internal::CaptureStderr();
     EXPECT_EQ(-EINVAL, hca_dev_register());
-    EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find(
-            "SOFTHCA_LMC=3: mlx5_0 of node 1 is ib with LMC 0"));
+    EXPECT_NE(std::string::npos,
+              testing::internal::GetCapturedStderr().find(
+                  "SOFTHCA_LMC=3: mlx5_0 of node 1 is ib with LMC 0"));
 
     hca_config.node = 2;
     EXPECT_EQ(0, hca_dev_register());
@@ -211,7 +214,7 @@ TEST_F(hca_dev, identities_differ)
 
         hca_dev_mac(dev, mac);
         EXPECT_EQ(2, mac[0] & 3); /* unicast, locally administered */
-        macs.insert(std::string((const char*)mac, sizeof(mac)));
+        macs.insert(std::string((const char *)mac, sizeof(mac)));
         EXPECT_NE(0u, hca_dev_guid(dev));
         guids.insert(hca_dev_guid(dev));
     }
@@ -266,7 +269,10 @@ TEST_F(hca_dev, lmc)
 TEST_F(hca_dev, roce_numbers_and_back)
 {
     static const enum hca_gid_type types[HCA_GID_TABLE_LEN] = {
-        HCA_GID_ROCE_V1, HCA_GID_ROCE_V2, HCA_GID_ROCE_V1, HCA_GID_ROCE_V2
+        HCA_GID_ROCE_V1,
+        HCA_GID_ROCE_V2,
+        HCA_GID_ROCE_V1,
+        HCA_GID_ROCE_V2,
     };
     std::set<std::string> gids;
     uint8_t gid[16];

@@ -30,7 +30,7 @@ protected:
     void SetUp() override
     {
         m_config   = hca_config;
-        hca_fabric = (struct hca_fabric*)calloc(1, sizeof(*hca_fabric));
+        hca_fabric = (struct hca_fabric *)calloc(1, sizeof(*hca_fabric));
         ASSERT_NE(nullptr, hca_fabric);
         unset();
     }
@@ -45,9 +45,9 @@ protected:
 
     static void unset()
     {
-        for (const char *name : {"DEVICES", "NODE", "LINK", "LMC", "LAG",
-                                 "DOWN", "OTHER", "NAMES", "MODEL", "LACKS",
-                                 "HAS", "LIMITS"}) {
+        for (const char *name :
+             {"DEVICES", "NODE", "LINK", "LMC", "LAG", "DOWN", "OTHER", "NAMES",
+              "MODEL", "LACKS", "HAS", "LIMITS"}) {
             unsetenv((std::string("SOFTHCA_") + name).c_str());
         }
     }
@@ -73,7 +73,7 @@ protected:
 
         EXPECT_NE(std::string::npos,
                   line.find(std::string(name) + "=" + value + ": use "))
-                << line;
+            << line;
         EXPECT_EQ(1, std::count(line.begin(), line.end(), '\n')) << line;
         EXPECT_EQ(before.num_devs, hca_config.num_devs);
         EXPECT_EQ(before.node, hca_config.node);
@@ -87,7 +87,7 @@ protected:
         uint8_t gid[16];
 
         hca_dev_gid(dev, index, gid);
-        return std::string((const char*)gid, sizeof(gid));
+        return std::string((const char *)gid, sizeof(gid));
     }
 
     struct hca_config m_config;

@@ -44,8 +44,9 @@ TEST_F(hca_fabric_test, refuses_a_wrong_name)
     run([] {
         testing::internal::CaptureStderr();
         EXPECT_EQ(-EINVAL, hca_fabric_attach(hca_nic_kinds, nullptr));
-        EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr()
-                                             .find("SOFTHCA_FABRIC=a/b"));
+        EXPECT_NE(
+            std::string::npos,
+            testing::internal::GetCapturedStderr().find("SOFTHCA_FABRIC=a/b"));
     });
     unsetenv("SOFTHCA_FABRIC");
 }
@@ -60,7 +61,7 @@ TEST_F(hca_fabric_test, refuses_that_of_another_build)
             EXPECT_EQ(-EPROTO, hca_fabric_attach(hca_nic_kinds, nullptr));
             EXPECT_NE(std::string::npos,
                       testing::internal::GetCapturedStderr().find(
-                              "of another build of softhca"));
+                          "of another build of softhca"));
         });
         hca_fabric->source--;
         run([] {
@@ -74,11 +75,11 @@ TEST_F(hca_fabric_test, refuses_that_of_another_build)
 TEST_F(hca_fabric_test, arena_gives_back_what_it_gave)
 {
     run([] {
-        std::vector<char*> blocks;
+        std::vector<char *> blocks;
 
         attach();
         for (size_t size = 1; size < (16u << 20); size = size * 3 + 4096) {
-            char *p = (char*)hca_arena_alloc(size);
+            char *p = (char *)hca_arena_alloc(size);
             ASSERT_NE(nullptr, p);
             EXPECT_EQ(0u, (uintptr_t)p % 4096);
             EXPECT_EQ(0, p[0] | p[size - 1]) << "not zeroed";
@@ -131,7 +132,7 @@ TEST_F(hca_fabric_test, stale_numbers_find_nothing)
 static bool is_odd(const void *record, void *arg)
 {
     (void)arg;
-    return *(const uint64_t*)record & 1;
+    return *(const uint64_t *)record & 1;
 }
 
 TEST_F(hca_fabric_test, channel_keeps_order_and_can_be_purged)
@@ -146,8 +147,7 @@ TEST_F(hca_fabric_test, channel_keeps_order_and_can_be_purged)
         chan = hca_chan_create(0, false, &fd);
         ASSERT_GT(chan, 0);
         for (record = 0; record < 10; record++) {
-            ASSERT_EQ(0, hca_chan_write(chan, &record, sizeof(record),
-                                        &count));
+            ASSERT_EQ(0, hca_chan_write(chan, &record, sizeof(record), &count));
         }
         EXPECT_EQ(10u, count);
         EXPECT_EQ(5u, hca_chan_purge(chan, sizeof(record), is_odd, NULL));
@@ -157,8 +157,8 @@ TEST_F(hca_fabric_test, channel_keeps_order_and_can_be_purged)
             EXPECT_EQ(i, record);
         }
         hca_chan_destroy(chan);
-        EXPECT_EQ(-ESRCH, hca_chan_write(chan, &record, sizeof(record),
-                                         &count));
+        EXPECT_EQ(-ESRCH,
+                  hca_chan_write(chan, &record, sizeof(record), &count));
         EXPECT_EQ(10u, count);
         close(fd);
         hca_fabric_detach();
@@ -219,8 +219,8 @@ TEST_F(hca_fabric_test, forked_child_may_attach)
 {
     run([] {
         attach();
-        void *parents  = hca_arena_alloc(4096);
-        unsigned slot  = hca_self;
+        void *parents = hca_arena_alloc(4096);
+        unsigned slot = hca_self;
         run([slot] {
             attach();
             EXPECT_NE(slot, hca_self);
@@ -305,7 +305,7 @@ TEST_F(hca_fabric_test, fork_waits_for_the_helper)
         hca_timer_arm(&timer, hca_time_ns());
         ASSERT_TRUE(hca_eventually([] { return helper_works.load(); }));
         forks = true;
-        pid = fork();
+        pid   = fork();
         if (pid == 0) {
             _exit(helper_works);
         }

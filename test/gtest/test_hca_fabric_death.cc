@@ -33,8 +33,7 @@ public:
             EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             hca_arena_alloc(8 << 20);
             num = hca_obj_publish(HCA_KIND_CQ, hca_obj_alloc(HCA_KIND_CQ, 0));
-            EXPECT_EQ((ssize_t)sizeof(num),
-                      write(ready[1], &num, sizeof(num)));
+            EXPECT_EQ((ssize_t)sizeof(num), write(ready[1], &num, sizeof(num)));
             pause();
         }
         EXPECT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
@@ -47,13 +46,10 @@ public:
     /* Returns NULL once the CQ has been released. */
     struct hca_obj *cq() const
     {
-        return (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+        return (struct hca_obj *)hca_obj_peek(HCA_KIND_CQ, num);
     }
 
-    void die()
-    {
-        kill_and_wait(m_pid);
-    }
+    void die() { kill_and_wait(m_pid); }
 
     uint32_t num  = 0; /* number of its CQ */
     unsigned slot = 0;
@@ -83,8 +79,7 @@ TEST_F(hca_fabric_test, killed_process_leaves_nothing)
         }
         ASSERT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
         attach();
-        struct hca_obj *obj =
-                (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+        struct hca_obj *obj = (struct hca_obj *)hca_obj_peek(HCA_KIND_CQ, num);
         ASSERT_NE(nullptr, obj);
         unsigned slot = obj->proc;
         EXPECT_TRUE(hca_proc_alive(slot));
@@ -92,10 +87,9 @@ TEST_F(hca_fabric_test, killed_process_leaves_nothing)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         ASSERT_TRUE(hca_eventually([=] { return !hca_proc_alive(slot); }))
-                << "the helper does not see the pidfd";
-        ASSERT_TRUE(hca_eventually([=] {
-            return hca_fabric->procs[slot].state == HCA_PROC_FREE;
-        }));
+            << "the helper does not see the pidfd";
+        ASSERT_TRUE(hca_eventually(
+            [=] { return hca_fabric->procs[slot].state == HCA_PROC_FREE; }));
         EXPECT_EQ(nullptr, hca_obj_lock(HCA_KIND_CQ, num));
         for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
             EXPECT_NE(slot + 1, hca_fabric->chunk_owner[i]);
@@ -168,7 +162,7 @@ TEST_F(hca_fabric_test, watchers_take_back_once)
             peer.die();
             ASSERT_TRUE(hca_eventually([&] { return peer.cq() == nullptr; }));
             for (char *&block : blocks) {
-                block = (char*)hca_arena_alloc(1 << 20);
+                block = (char *)hca_arena_alloc(1 << 20);
                 memset(block, 0x5a, 1 << 20);
             }
             for (pid_t pid : watchers) {
@@ -222,7 +216,7 @@ TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
 
         peer.die();
         ASSERT_TRUE(hca_eventually([&] { return !hca_proc_alive(peer.slot); }))
-                << "there was a descriptor in the end";
+            << "there was a descriptor in the end";
         hca_fabric_detach();
     });
 }
@@ -248,8 +242,8 @@ TEST_F(hca_fabric_test, process_without_descriptors_sees_a_death)
 TEST_F(hca_fabric_test, copy_does_not_go_to_the_next_owner_of_a_slot)
 {
     run([] {
-        uint64_t word       = 1;
-        struct iovec local  = {&word, sizeof(word)}, remote = local;
+        uint64_t word      = 1;
+        struct iovec local = {&word, sizeof(word)}, remote = local;
 
         attach();
         victim peer;
@@ -263,8 +257,8 @@ TEST_F(hca_fabric_test, copy_does_not_go_to_the_next_owner_of_a_slot)
 
         EXPECT_EQ(first.proc, next.slot);
         EXPECT_EQ(-ESRCH, hca_mem_write(first, &local, 1, &remote, 1));
-        EXPECT_EQ(0, hca_mem_write(hca_owner(first.proc), &local, 1, &remote,
-                                   1));
+        EXPECT_EQ(0,
+                  hca_mem_write(hca_owner(first.proc), &local, 1, &remote, 1));
         next.die();
         hca_fabric_detach();
     });
@@ -274,8 +268,8 @@ TEST_F(hca_fabric_test, copy_does_not_go_to_the_next_owner_of_a_slot)
 struct queues {
     struct hca_cq *cq;
     struct hca_qp *qp;
-    uint8_t       *ring;
-    uint32_t      *dbrec; /* of the CQ, then of the QP */
+    uint8_t *ring;
+    uint32_t *dbrec; /* of the CQ, then of the QP */
 };
 
 static queues make_queues()
@@ -283,15 +277,15 @@ static queues make_queues()
     struct hca_cq_spec spec = {};
     queues q;
 
-    q.ring  = (uint8_t*)hca_arena_alloc(8192);
-    q.dbrec = (uint32_t*)(q.ring + 4096);
+    q.ring  = (uint8_t *)hca_arena_alloc(8192);
+    q.dbrec = (uint32_t *)(q.ring + 4096);
     for (unsigned i = 0; i < 4; i++) {
         q.ring[i * 64 + 63] = MLX5_CQE_INVALID << 4;
     }
-    spec.ring   = {hca_off(q.ring), 2, 6};
-    spec.dbrec  = hca_off(q.dbrec);
+    spec.ring  = {hca_off(q.ring), 2, 6};
+    spec.dbrec = hca_off(q.dbrec);
     EXPECT_EQ(0, hca_cq_create(&spec, &q.cq));
-    q.qp        = (struct hca_qp*)hca_obj_alloc(HCA_KIND_QP, 0);
+    q.qp        = (struct hca_qp *)hca_obj_alloc(HCA_KIND_QP, 0);
     q.qp->rq    = {hca_off(q.ring + 2048), 2, 4};
     q.qp->dbrec = hca_off(q.dbrec + 2);
     q.qp->rcqn  = q.cq->obj.num;
@@ -375,7 +369,7 @@ TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
         spec.has_tm   = true;
         spec.log_tags = 2;
         ASSERT_EQ(0, hca_srq_create(&spec, &srq));
-        tm = (struct hca_tm*)hca_ptr(srq->tm);
+        tm = (struct hca_tm *)hca_ptr(srq->tm);
         hca_tm_append(tm, &fields, 1);
         hca_tm_append(tm, &fields, 2);
         run_and_kill([&] {
@@ -496,7 +490,7 @@ TEST_F(hca_fabric_test, object_of_another_that_is_held_is_not_given_up)
     run([] {
         attach();
         struct hca_name name = {1, 2};
-        auto *mkey   = (struct hca_mkey*)hca_obj_alloc(HCA_KIND_MKEY, 0);
+        auto *mkey   = (struct hca_mkey *)hca_obj_alloc(HCA_KIND_MKEY, 0);
         mkey->name   = name;
         uint32_t num = hca_obj_publish(HCA_KIND_MKEY, mkey);
         {
@@ -519,16 +513,18 @@ class frozen_group {
 public:
     frozen_group()
     {
-        static const struct { const char *dir, *file, *on, *off; } kinds[] = {
+        static const struct {
+            const char *dir, *file, *on, *off;
+        } kinds[] = {
             {"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
             {"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
             {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
         };
 
         for (const auto &kind : kinds) {
-            m_dir = std::string(kind.dir) + "/dcx-" + std::to_string(getpid());
-            m_off = kind.off;
-            m_on  = kind.on;
+            m_dir  = std::string(kind.dir) + "/dcx-" + std::to_string(getpid());
+            m_off  = kind.off;
+            m_on   = kind.on;
             m_file = m_dir + "/" + kind.file;
             if (mkdir(m_dir.c_str(), 0700) != 0) {
                 continue;
@@ -546,20 +542,14 @@ public:
         hca_eventually([this] { return rmdir(m_dir.c_str()) == 0; });
     }
 
-    bool is_there() const
-    {
-        return !m_dir.empty();
-    }
+    bool is_there() const { return !m_dir.empty(); }
 
     bool add(pid_t pid)
     {
         return put(m_dir + "/cgroup.procs", std::to_string(pid));
     }
 
-    void freeze(bool is_on)
-    {
-        EXPECT_TRUE(put(m_file, is_on ? m_on : m_off));
-    }
+    void freeze(bool is_on) { EXPECT_TRUE(put(m_file, is_on ? m_on : m_off)); }
 
 private:
     static bool put(const std::string &path, const std::string &text)

@@ -21,14 +21,15 @@ using bytes = std::vector<uint8_t>;
 
 struct good {
     const char *text;
-    bytes       code;
-    uint8_t     kind, reg, size, lane;
-    uint8_t     base, index, scale;
-    int32_t     disp;
+    bytes code;
+    uint8_t kind, reg, size, lane;
+    uint8_t base, index, scale;
+    int32_t disp;
 };
 
 constexpr uint8_t NONE = HCA_INSN_NO_REG;
 
+/* clang-format off */
 const good goods[] = {
     {"mov %rax,(%rdx)", {0x48, 0x89, 0x02}, HCA_INSN_GPR, 0, 8, 0, 2, NONE, 0,
      0},
@@ -91,7 +92,9 @@ const good goods[] = {
     {"rep movsq", {0xf3, 0x48, 0xa5}, HCA_INSN_MOVS, 0, 8, 0, 7, NONE, 0, 0},
     {"rep stosl", {0xf3, 0xab}, HCA_INSN_STOS, 0, 4, 0, 7, NONE, 0, 0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct {
     const char *text;
     bytes       code;
@@ -116,6 +119,7 @@ const struct {
     {"EVEX with a mask", {0x62, 0xe1, 0xfe, 0x49, 0x7f, 0x07}},
     {"EVEX, length 3", {0x62, 0xe1, 0xfe, 0x68, 0x7f, 0x07}},
 };
+/* clang-format on */
 
 TEST(hca_insn, understood)
 {
@@ -142,11 +146,11 @@ TEST(hca_insn, refused)
 {
     for (const auto &b : bads) {
         struct hca_insn i = {};
-        bytes           code = b.code;
+        bytes code        = b.code;
 
         code.resize(HCA_INSN_MAX_LEN); /* zeros never complete it */
         EXPECT_EQ(-EINVAL, hca_insn_decode(code.data(), code.size(), &i))
-                << b.text;
+            << b.text;
         EXPECT_EQ(0, i.len) << b.text << " changed the output";
     }
 }
@@ -156,17 +160,17 @@ TEST(hca_insn, truncated_at_every_byte)
     for (const good &g : goods) {
         for (size_t n = 0; n < g.code.size(); ++n) {
             struct hca_insn i;
-            bytes           code(g.code.begin(), g.code.begin() + n);
+            bytes code(g.code.begin(), g.code.begin() + n);
 
             EXPECT_EQ(-ENODATA, hca_insn_decode(code.data(), n, &i))
-                    << g.text << " cut to " << n;
+                << g.text << " cut to " << n;
         }
     }
 }
 
 TEST(hca_insn, too_many_prefixes)
 {
-    bytes           code(HCA_INSN_MAX_LEN + 2, 0x66);
+    bytes code(HCA_INSN_MAX_LEN + 2, 0x66);
     struct hca_insn i;
 
     code[HCA_INSN_MAX_LEN]     = 0x89;
@@ -179,10 +183,10 @@ TEST(hca_insn, too_many_prefixes)
 
 TEST(hca_insn, immediate_is_sign_extended)
 {
-    const uint8_t   code[] = {0x49, 0xc7, 0x00, 0xfb, 0xff, 0xff, 0xff};
+    const uint8_t code[] = {0x49, 0xc7, 0x00, 0xfb, 0xff, 0xff, 0xff};
     struct hca_insn i;
-    int64_t         value = 0;
-    uint64_t        gpr[16] = {};
+    int64_t value    = 0;
+    uint64_t gpr[16] = {};
 
     ASSERT_EQ(7, hca_insn_decode(code, sizeof(code), &i));
     hca_cpu_value(&i.src, gpr, hca_cpu_vec{nullptr, nullptr}, &value);
@@ -191,9 +195,9 @@ TEST(hca_insn, immediate_is_sign_extended)
 
 TEST(hca_insn, address)
 {
-    const uint8_t   sib[] = {0x47, 0x89, 0x4c, 0xfc, 0xfc};
-    const uint8_t   rip[] = {0x48, 0x89, 0x05, 0xf0, 0xff, 0xff, 0xff};
-    uint64_t        gpr[16] = {};
+    const uint8_t sib[] = {0x47, 0x89, 0x4c, 0xfc, 0xfc};
+    const uint8_t rip[] = {0x48, 0x89, 0x05, 0xf0, 0xff, 0xff, 0xff};
+    uint64_t gpr[16]    = {};
     struct hca_insn i;
 
     gpr[12] = 0x7000;
@@ -209,15 +213,15 @@ TEST(hca_insn, address)
 TEST(hca_insn, noise)
 {
     const unsigned seed = std::random_device{}();
-    std::mt19937   random(seed);
-    unsigned       understood = 0;
+    std::mt19937 random(seed);
+    unsigned understood = 0;
 
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     for (int n = 0; n < 2000000; ++n) {
-        size_t          len = random() % (HCA_INSN_MAX_LEN + 1);
-        bytes           code(len);
+        size_t len = random() % (HCA_INSN_MAX_LEN + 1);
+        bytes code(len);
         struct hca_insn i;
-        int             ret;
+        int ret;
 
         for (uint8_t &byte : code) {
             byte = random();

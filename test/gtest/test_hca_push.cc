@@ -43,21 +43,17 @@ namespace {
 
 struct push_form {
     const char *text;
-    site_fn     site;
-    unsigned    size;
-    bool        collected; /* without a call, once rewritten */
-    uint64_t    value;     /* stored value; 0: the argument */
+    site_fn site;
+    unsigned size;
+    bool collected; /* without a call, once rewritten */
+    uint64_t value; /* stored value; 0: the argument */
 };
 
 const push_form push_forms[] = {
-    {"rsi", push_rsi, 8, true, 0},
-    {"rax", push_rax, 8, true, 0},
-    {"r9", push_r9, 8, true, 0},
-    {"imm", push_imm, 8, false, 0x5a5a5a5a},
-    {"xmm4", push_xmm4, 16, true, 0},
-    {"xmm12", push_xmm12, 16, true, 0},
-    {"ymm5", push_ymm5, 32, true, 0},
-    {"ymm13", push_ymm13, 32, true, 0},
+    {"rsi", push_rsi, 8, true, 0},    {"rax", push_rax, 8, true, 0},
+    {"r9", push_r9, 8, true, 0},      {"imm", push_imm, 8, false, 0x5a5a5a5a},
+    {"xmm4", push_xmm4, 16, true, 0}, {"xmm12", push_xmm12, 16, true, 0},
+    {"ymm5", push_ymm5, 32, true, 0}, {"ymm13", push_ymm13, 32, true, 0},
     {"high", push_high, 8, false, 0},
 };
 
@@ -69,9 +65,9 @@ protected:
             GTEST_SKIP() << "valgrind: values of stores are not known";
         }
         hca_trap_init(true);
-        page = (char*)mmap(nullptr, PAGE, PROT_READ,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        ASSERT_NE(MAP_FAILED, (void*)page);
+        page = (char *)mmap(nullptr, PAGE, PROT_READ,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(MAP_FAILED, (void *)page);
         ASSERT_EQ(0, hca_trap_add_push(page, on_store, this, &push));
     }
 
@@ -87,7 +83,7 @@ protected:
     static void on_store(void *arg, uintptr_t offset, const void *value,
                          unsigned size)
     {
-        auto *self = (hca_push_stores*)arg;
+        auto *self = (hca_push_stores *)arg;
         void *to;
 
         self->calls++;
@@ -137,10 +133,10 @@ protected:
         }
     }
 
-    char                 *page = nullptr;
-    struct hca_push       push = {};
-    unsigned              calls = 0, complete = 0;
-    uint32_t              words = 0;
+    char *page           = nullptr;
+    struct hca_push push = {};
+    unsigned calls = 0, complete = 0;
+    uint32_t words = 0;
     std::vector<uint64_t> pushed;
 };
 
@@ -152,8 +148,7 @@ TEST_F(hca_push_stores, land_in_their_places)
         for (unsigned pass = 0; pass < 4; ++pass) {
             const uint64_t value = 0x1122334455667788 + pass;
             const unsigned pos   = 64 + pass * 32;
-            char *half           = page + HCA_PUSH_START +
-                                   pass * HCA_PUSH_HALF_SIZE;
+            char *half = page + HCA_PUSH_START + pass * HCA_PUSH_HALF_SIZE;
 
             hca_trap_init(pass > 0);
             push_head(half, head(16));
@@ -162,7 +157,8 @@ TEST_F(hca_push_stores, land_in_their_places)
             EXPECT_EQ((pass < 2) || !form.collected, calls) << pass;
             for (unsigned i = 0; i < form.size; i += 8) {
                 EXPECT_EQ((form.value != 0) ? form.value : value,
-                          push.data[pass][(pos + i) / 8]) << pass;
+                          push.data[pass][(pos + i) / 8])
+                    << pass;
             }
             EXPECT_EQ(((1u << form.size / 8) - 1) << (pos / 8),
                       push.words[pass]);
@@ -185,8 +181,7 @@ TEST_F(hca_push_stores, call_with_the_last_of_a_row)
         form.site(page + 32, 0);
         for (unsigned half = 0; half < HCA_PUSH_HALVES; ++half) {
             calls = complete = 0;
-            row(half, lengths[half][0], form.site, form.size,
-                lengths[half][1]);
+            row(half, lengths[half][0], form.site, form.size, lengths[half][1]);
             EXPECT_EQ((form.size == 8) ? 2 : 1, calls);
             EXPECT_EQ(1u, complete);
             EXPECT_EQ(head(lengths[half][0]), pushed[0]);

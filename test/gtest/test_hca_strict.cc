@@ -19,10 +19,10 @@ std::vector<strict_row> all_rows()
 {
     std::vector<strict_row> rows;
 
-    for (const auto &more : {strict_rows_wqe(), strict_rows_key(),
-                             strict_rows_umr(), strict_rows_layout(),
-                             strict_rows_tm(), strict_rows_responder(),
-                             strict_rows_wire()}) {
+    for (const auto &more :
+         {strict_rows_wqe(), strict_rows_key(), strict_rows_umr(),
+          strict_rows_layout(), strict_rows_tm(), strict_rows_responder(),
+          strict_rows_wire()}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
@@ -80,8 +80,9 @@ protected:
     {
         static const std::regex target("(^|, )[^,]* of receiver");
 
-        return (row.service != SERVICE_DC) ? row.events :
-               std::regex_replace(row.events, target, "");
+        return (row.service != SERVICE_DC) ?
+                   row.events :
+                   std::regex_replace(row.events, target, "");
     }
 
     bool is_acked() const
@@ -111,8 +112,7 @@ protected:
             EXPECT_TRUE(m_bench->wait_error(m_bench->sender));
             return;
         }
-        ASSERT_TRUE(m_bench->wait(*m_bench->send_cq, &cqe))
-                << "no completion";
+        ASSERT_TRUE(m_bench->wait(*m_bench->send_cq, &cqe)) << "no completion";
         EXPECT_EQ(m_index, be16toh(cqe.wqe_counter));
         EXPECT_EQ(m_bench->sender->qp_num,
                   be32toh(cqe.s_wqe_opcode_qpn) & 0xffffff);
@@ -131,7 +131,7 @@ protected:
 
         if (row.outcome == OUTCOME_RECV) {
             ASSERT_TRUE(m_bench->wait(*m_bench->recv_cq, &cqe))
-                    << "no completion of the receive";
+                << "no completion of the receive";
             EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
             EXPECT_EQ(row.recv_syndrome, cqe.syndrome);
             EXPECT_EQ((int)row.check, cqe.vendor_err_synd);
@@ -193,11 +193,11 @@ protected:
         }
     }
 
-    const strict_row              &row = GetParam();
+    const strict_row &row = GetParam();
     std::unique_ptr<strict_bench> m_bench;
-    hca_log_reader                m_log;
-    std::vector<uint8_t>          m_memory;
-    uint16_t                      m_index;
+    hca_log_reader m_log;
+    std::vector<uint8_t> m_memory;
+    uint16_t m_index;
 };
 
 TEST_P(strict_device, refuses)
@@ -210,15 +210,15 @@ TEST_P(strict_device, refuses)
     expect_send_cqe();
     expect_recv_cqe();
     expect_flush();
-    expect_state(m_bench->sender,
-                 sender_fails() ? error_state() : IBV_QPS_RTS, "sender");
+    expect_state(m_bench->sender, sender_fails() ? error_state() : IBV_QPS_RTS,
+                 "sender");
     if ((row.service != SERVICE_DC) && !row.peer_reset) {
         expect_state(m_bench->receiver,
                      peer_fails() ? IBV_QPS_ERR : IBV_QPS_RTS, "receiver");
     }
     EXPECT_EQ(expected_events(), m_bench->take_events());
     EXPECT_EQ(row.written, m_memory != m_bench->memory())
-            << "whether memory was written";
+        << "whether memory was written";
     expect_log();
 }
 
@@ -273,13 +273,12 @@ const std::set<int> without_row = {
 
 /* The number that is stored to the register names the queue. A number that is
  * not of the page rings nothing; a later one rings all WQEs. */
-class strict_doorbell : public testing::TestWithParam<uint32_t> {
-};
+class strict_doorbell : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(strict_doorbell, names_no_queue_of_the_page)
 {
     strict_bench bench(SERVICE_RC, {});
-    raw_wqe wqe             = bench.write(), head = wqe;
+    raw_wqe wqe = bench.write(), head = wqe;
     struct mlx5_err_cqe cqe = {};
     hca_log_reader log;
 
@@ -301,7 +300,7 @@ TEST_P(strict_doorbell, names_no_queue_of_the_page)
 TEST_P(strict_doorbell, is_not_replaced_by_new_attributes)
 {
     strict_bench bench(SERVICE_RC, {});
-    raw_wqe wqe             = bench.write(), head = wqe;
+    raw_wqe wqe = bench.write(), head = wqe;
     struct ibv_qp_attr attr = {};
     struct mlx5_err_cqe cqe = {};
 
@@ -335,10 +334,7 @@ protected:
         copy.resize(wqe.num_bb() * 64, 0xee);
     }
 
-    void push()
-    {
-        bench.sq->push(wqe.num_bb(), copy, GetParam());
-    }
+    void push() { bench.sq->push(wqe.num_bb(), copy, GetParam()); }
 
     void expect_completed(bool is_good)
     {
@@ -359,9 +355,9 @@ protected:
         EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
     }
 
-    strict_bench         bench;
-    hca_log_reader       log;
-    raw_wqe              wqe;
+    strict_bench bench;
+    hca_log_reader log;
+    raw_wqe wqe;
     std::vector<uint8_t> copy;
 };
 
@@ -397,8 +393,7 @@ INSTANTIATE_TEST_SUITE_P(plain, strict_push, testing::Values(8, 16));
 
 /* The answer of an atomic is lost, each time: the peer finds the repetition and
  * executes it once. */
-class strict_lost : public testing::TestWithParam<strict_service> {
-};
+class strict_lost : public testing::TestWithParam<strict_service> {};
 
 TEST_P(strict_lost, answer_does_not_execute_it_again)
 {
@@ -415,12 +410,10 @@ TEST_P(strict_lost, answer_does_not_execute_it_again)
 }
 
 INSTANTIATE_TEST_SUITE_P(lost, strict_lost,
-                         testing::Values(SERVICE_RC, SERVICE_XRC,
-                                         SERVICE_DC));
+                         testing::Values(SERVICE_RC, SERVICE_XRC, SERVICE_DC));
 
 /* Only the first answer is lost: the second one is the same. */
-class strict_lost_once : public strict_lost {
-};
+class strict_lost_once : public strict_lost {};
 
 TEST_P(strict_lost_once, answer_comes_with_the_repetition)
 {
@@ -438,17 +431,15 @@ INSTANTIATE_TEST_SUITE_P(lost_once, strict_lost_once,
 
 /* By DEVX, the right to atomics needs a mode of atomics (not
  * MLX5_ATOMIC_MODE_NONE); libibverbs cannot make such a target. */
-class strict_target : public testing::TestWithParam<unsigned> {
-};
+class strict_target : public testing::TestWithParam<unsigned> {};
 
 TEST_P(strict_target, atomics_need_a_mode)
 {
     strict_bench bench(SERVICE_DC, {});
     devx_rmp rmp(bench.dev, devx_rmp::LIST);
-    devx_object dct(bench.dev.ctx,
-                    devx_dct_in(bench.dev, bench.recv_cq->cq,
-                                rmp.object->out.number())
-                    .set(0x1c, 23, 20, GetParam()));
+    devx_object dct(bench.dev.ctx, devx_dct_in(bench.dev, bench.recv_cq->cq,
+                                               rmp.object->out.number())
+                                       .set(0x1c, 23, 20, GetParam()));
     raw_wqe wqe = bench.fetch_add();
     struct mlx5_err_cqe cqe;
 
@@ -466,21 +457,21 @@ INSTANTIATE_TEST_SUITE_P(plain, strict_target, testing::Values(0, 3));
 /* A WQE of 8 strides of 64 bytes has room for all of them, and a packet for all
  * of its bytes. No byte is written. */
 struct strides_case {
-    const char     *name;
-    uint32_t       wqe, message;
+    const char *name;
+    uint32_t wqe, message;
     enum hca_check check;
 };
 
-class strict_strides : public testing::TestWithParam<strides_case> {
-};
+class strict_strides : public testing::TestWithParam<strides_case> {};
 
 TEST_P(strict_strides, have_room)
 {
     strict_bench bench(SERVICE_DC, {});
-    devx_xrq xrq(bench.dev, {.type = devx_rq::CYCLIC_STRIDES, .log_strides = 3,
-                             .log_size = 6});
-    devx_object dct(bench.dev.ctx, devx_dct_in(bench.dev, bench.recv_cq->cq,
-                                               xrq.number()));
+    devx_xrq xrq(
+        bench.dev,
+        {.type = devx_rq::CYCLIC_STRIDES, .log_strides = 3, .log_size = 6});
+    devx_object dct(bench.dev.ctx,
+                    devx_dct_in(bench.dev, bench.recv_cq->cq, xrq.number()));
     raw_wqe wqe             = bench.send(GetParam().message);
     struct mlx5_err_cqe cqe = {};
     hca_log_reader log;
@@ -508,23 +499,22 @@ TEST_P(strict_strides, have_room)
 }
 
 INSTANTIATE_TEST_SUITE_P(
-        plain, strict_strides,
-        testing::Values(strides_case{"right", 512, 512, HCA_OK},
-                        strides_case{"wqe", 511, 64, HCA_CHECK_STRIDES},
-                        strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
-        [](const auto &info) { return info.param.name; });
+    plain, strict_strides,
+    testing::Values(strides_case{"right", 512, 512, HCA_OK},
+                    strides_case{"wqe", 511, 64, HCA_CHECK_STRIDES},
+                    strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
+    [](const auto &info) { return info.param.name; });
 
 /* A device whose umr_fence is 0: a WQE that is rung together with a UMR before
  * it needs a fence mode, and only one mode is strong enough. */
-class strict_fence : public testing::TestWithParam<uint8_t> {
-};
+class strict_fence : public testing::TestWithParam<uint8_t> {};
 
 TEST_P(strict_fence, behind_a_layout)
 {
     strict_bench bench(SERVICE_RC, {});
     umr_key key(bench.dev.pd, 4);
-    const auto list = umr_list({{(uintptr_t)bench.dst->addr, 64,
-                                 bench.dst->mr->lkey}});
+    const auto list =
+        umr_list({{(uintptr_t)bench.dst->addr, 64, bench.dst->mr->lkey}});
     const bool is_good = (GetParam() == 3);
     hca_log_reader log;
     struct mlx5_err_cqe cqe;
@@ -553,8 +543,7 @@ TEST_P(strict_fence, behind_a_layout)
 
 INSTANTIATE_TEST_SUITE_P(fence, strict_fence, testing::Values(1, 2, 3, 4));
 
-class strict_table : public testing::TestWithParam<int> {
-};
+class strict_table : public testing::TestWithParam<int> {};
 
 TEST_P(strict_table, every_check_has_a_row)
 {
@@ -568,7 +557,7 @@ TEST_P(strict_table, every_check_has_a_row)
 
         if (what != NULL) {
             EXPECT_TRUE(hit.count(check))
-                    << "0x" << std::hex << check << ": " << what;
+                << "0x" << std::hex << check << ": " << what;
         }
     }
 }
@@ -580,23 +569,20 @@ INSTANTIATE_TEST_SUITE_P(plain, strict_table,
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"plain", {}},
-                          {"strict", {{"SOFTHCA_STRICT", "1"}}},
-                          {"late", {{"SOFTHCA_DELAY", "200"}}},
-                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                          {"less",
-                           {{"SOFTHCA_LACKS", "repeat_nest,tm_indirect"},
-                            {"SOFTHCA_LIMITS",
-                             "max_indirection=2,max_inline_klm=20"}}},
-                          {"least", {{"SOFTHCA_LACKS", "repeat,umr_atomic"}}},
-                          {"fence", {{"SOFTHCA_LACKS", "umr_fence"}}},
-                          {"nak_inval", {{"SOFTHCA_FAULT", "nak_inval:nth=2"}}},
-                          {"nak_access",
-                           {{"SOFTHCA_FAULT", "nak_access:nth=2"}}},
-                          {"nak_op", {{"SOFTHCA_FAULT", "nak_op:nth=2"}}},
-                          {"lost", {{"SOFTHCA_FAULT",
-                                     "drop_ack:op=atomic:count=0"}}},
-                          {"lost_once",
-                           {{"SOFTHCA_FAULT", "drop_ack:op=atomic"}}}});
+    return hca_test_main(
+        argc, argv,
+        {{"plain", {}},
+         {"strict", {{"SOFTHCA_STRICT", "1"}}},
+         {"late", {{"SOFTHCA_DELAY", "200"}}},
+         {"roce", {{"SOFTHCA_LINK", "roce"}}},
+         {"less",
+          {{"SOFTHCA_LACKS", "repeat_nest,tm_indirect"},
+           {"SOFTHCA_LIMITS", "max_indirection=2,max_inline_klm=20"}}},
+         {"least", {{"SOFTHCA_LACKS", "repeat,umr_atomic"}}},
+         {"fence", {{"SOFTHCA_LACKS", "umr_fence"}}},
+         {"nak_inval", {{"SOFTHCA_FAULT", "nak_inval:nth=2"}}},
+         {"nak_access", {{"SOFTHCA_FAULT", "nak_access:nth=2"}}},
+         {"nak_op", {{"SOFTHCA_FAULT", "nak_op:nth=2"}}},
+         {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=atomic:count=0"}}},
+         {"lost_once", {{"SOFTHCA_FAULT", "drop_ack:op=atomic"}}}});
 }

@@ -73,10 +73,8 @@ TEST_F(hca_sysfs, infiniband)
     EXPECT_EQ("0x12", read(port + "lid"));
     EXPECT_EQ("4: ACTIVE", read(port + "state"));
     EXPECT_EQ("0xffff", read(port + "pkeys/0"));
-    EXPECT_EQ("fe80:0000:0000:0000:0264:6378:0000:0011",
-              read(port + "gids/0"));
-    EXPECT_EQ("0000:0000:0000:0000:0000:0000:0000:0000",
-              read(port + "gids/1"));
+    EXPECT_EQ("fe80:0000:0000:0000:0264:6378:0000:0011", read(port + "gids/0"));
+    EXPECT_EQ("0000:0000:0000:0000:0000:0000:0000:0000", read(port + "gids/1"));
     EXPECT_EQ("IB/RoCE v1", read(port + "gid_attrs/types/0"));
     EXPECT_EQ("-", read(port + "gid_attrs/types/1"));
     EXPECT_EQ("-", read(port + "gid_attrs/ndevs/0"));
@@ -89,10 +87,8 @@ TEST_F(hca_sysfs, roce)
 
     EXPECT_EQ("Ethernet", read(port + "link_layer"));
     EXPECT_EQ("0x0", read(port + "lid"));
-    EXPECT_EQ("fe80:0000:0000:0000:0064:63ff:fe78:0020",
-              read(port + "gids/1"));
-    EXPECT_EQ("0000:0000:0000:0000:0000:ffff:c612:0201",
-              read(port + "gids/3"));
+    EXPECT_EQ("fe80:0000:0000:0000:0064:63ff:fe78:0020", read(port + "gids/1"));
+    EXPECT_EQ("0000:0000:0000:0000:0000:ffff:c612:0201", read(port + "gids/3"));
     EXPECT_EQ("IB/RoCE v1", read(port + "gid_attrs/types/0"));
     EXPECT_EQ("RoCE v2", read(port + "gid_attrs/types/1"));
     EXPECT_EQ("lo", read(port + "gid_attrs/ndevs/3"));
@@ -118,8 +114,8 @@ TEST_F(hca_sysfs, links)
     /* libibverbs uses this path with netlink */
     EXPECT_EQ("mlx5_0",
               read("infiniband/mlx5_0/device/infiniband_verbs/uverbs0/ibdev"));
-    ASSERT_NE(nullptr, realpath(path("infiniband_verbs/uverbs0/device").c_str(),
-                                real));
+    ASSERT_NE(nullptr,
+              realpath(path("infiniband_verbs/uverbs0/device").c_str(), real));
     EXPECT_EQ(pci, real);
 }
 

@@ -21,25 +21,22 @@ constexpr unsigned SIZE = 16;
 struct model_entry {
     uint64_t tag, mask;
     uint16_t index;
-    bool     is_active;
+    bool is_active;
 };
 
 class hca_tm_list : public testing::Test {
 protected:
-    hca_tm_list() : m_memory(sizeof(struct hca_tm) +
-                             SIZE * sizeof(struct hca_tm_entry))
+    hca_tm_list() :
+        m_memory(sizeof(struct hca_tm) + SIZE * sizeof(struct hca_tm_entry))
     {
-        tm = (struct hca_tm*)m_memory.data();
+        tm = (struct hca_tm *)m_memory.data();
         hca_tm_init(tm, SIZE);
         for (unsigned i = 1; i < SIZE; i++) {
             m_free.push_back(i);
         }
     }
 
-    unsigned random(unsigned below)
-    {
-        return m_random() % below;
-    }
+    unsigned random(unsigned below) { return m_random() % below; }
 
     void append()
     {
@@ -136,7 +133,7 @@ protected:
         (this->*steps[random(5)])();
     }
 
-    struct hca_tm         *tm;
+    struct hca_tm *tm;
     std::list<model_entry> m_list;
 
 private:
@@ -154,9 +151,8 @@ private:
     }
 
     std::vector<uint64_t> m_memory;
-    std::list<uint16_t>   m_free;
-    std::mt19937          m_random{testing::UnitTest::GetInstance()
-                                           ->random_seed() + 1u};
+    std::list<uint16_t> m_free;
+    std::mt19937 m_random{testing::UnitTest::GetInstance()->random_seed() + 1u};
 };
 
 TEST_F(hca_tm_list, is_what_it_is_meant_to_be)

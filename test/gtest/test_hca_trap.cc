@@ -32,14 +32,12 @@ SITE(site_movd, "movq %rsi, %xmm3\nmovd %xmm3, 0x50(%rdi)")
 SITE(site_movhps, "movq %rsi, %xmm9\npslldq $8, %xmm9\nmovhps %xmm9, (%rdi)")
 SITE(site_movups, "movq %rsi, %xmm4\nmovups %xmm4, 0x60(%rdi)")
 SITE(site_movntdq, "movq %rsi, %xmm12\nmovntdq %xmm12, 0x70(%rdi)")
-SITE(site_vmovdqu,
-     "vmovq %rsi, %xmm5\nvinserti128 $1, %xmm5, %ymm5, %ymm5\n"
-     "vmovdqu %ymm5, 0x80(%rdi)\nvzeroupper")
+SITE(site_vmovdqu, "vmovq %rsi, %xmm5\nvinserti128 $1, %xmm5, %ymm5, %ymm5\n"
+                   "vmovdqu %ymm5, 0x80(%rdi)\nvzeroupper")
 SITE(site_evex,
      "vpbroadcastq %rsi, %zmm17\nvmovdqu64 %zmm17, 0xc0(%rdi)\nvzeroupper")
-SITE(site_row,
-     "vmovq %rsi, %xmm5\nvmovdqu %ymm5, (%rdi)\n"
-     "vmovdqu %ymm5, 0x20(%rdi)\nvzeroupper")
+SITE(site_row, "vmovq %rsi, %xmm5\nvmovdqu %ymm5, (%rdi)\n"
+               "vmovdqu %ymm5, 0x20(%rdi)\nvzeroupper")
 SITE(site_native, "mov %rsi, 8(%rdi)")
 SITE(site_break3, "mov %rsi, (%rdi)")
 SITE(site_break4, "mov %rsi, 8(%rdi)")
@@ -48,9 +46,9 @@ __asm__(".text\n.globl site_movs, site_stos, site_no_sfence\n"
         "site_movs: mov $192, %ecx\nrep movsb\nmov %rdi, %rax\nret\n"
         "site_stos: mov %rsi, %rax\nstosl\nmov %rdi, %rax\nret\n"
         "site_no_sfence: nop\nmov %rsi, (%rdi)\nret\n");
-extern "C" char    *site_movs(void *page, const void *from);
-extern "C" char    *site_stos(void *page, uint64_t value);
-extern "C" void     site_no_sfence(void *page, uint64_t value);
+extern "C" char *site_movs(void *page, const void *from);
+extern "C" char *site_stos(void *page, uint64_t value);
+extern "C" void site_no_sfence(void *page, uint64_t value);
 
 /* Many sites of 16 bytes each, so that threads reach some while they are
  * rewritten. */
@@ -70,14 +68,16 @@ bool jumps_within(const void *site, size_t len)
 
 struct form {
     const char *text;
-    site_fn     site;
-    uintptr_t   offset;
-    unsigned    size;
-    bool        patchable;
+    site_fn site;
+    uintptr_t offset;
+    unsigned size;
+    bool patchable;
 };
 
+/* clang-format off */
 #define FORM(_name, _offset, _size, _patchable) \
     {#_name, _name, _offset, _size, _patchable}
+/* clang-format on */
 
 const form forms[] = {
     FORM(site_mov64, 0, 8, true),
@@ -118,7 +118,7 @@ TEST_F(hca_trap, forms)
             EXPECT_TRUE(stored(value)) << "pass " << pass;
         }
         if (!hca_valgrind_active()) {
-            EXPECT_EQ(f.patchable, jumps_within((void*)f.site, 20));
+            EXPECT_EQ(f.patchable, jumps_within((void *)f.site, 20));
         }
     }
 }
@@ -163,9 +163,7 @@ TEST_F(hca_trap, row_of_stores_traps_once)
     }
 
     row_page = page;
-    then     = [](hca_trap*) {
-        mprotect(row_page, PAGE, PROT_READ | PROT_WRITE);
-    };
+    then = [](hca_trap *) { mprotect(row_page, PAGE, PROT_READ | PROT_WRITE); };
     site_row(page, 0x1234);
     EXPECT_EQ(2u, count);
     EXPECT_EQ(0x20u, last.offset);
@@ -184,7 +182,7 @@ TEST_F(hca_trap, zmm)
         EXPECT_EQ(64u, last.size);
         EXPECT_EQ(0xc0u, last.offset);
         for (int i = 0; i < 8; ++i) {
-            EXPECT_EQ(77u, ((uint64_t*)last.value)[i]);
+            EXPECT_EQ(77u, ((uint64_t *)last.value)[i]);
         }
     }
 }
@@ -208,15 +206,15 @@ TEST_F(hca_trap, string_instructions)
     EXPECT_EQ(0, memcmp(from.data() + 128, last.value, 64));
     EXPECT_EQ(page + 4, site_stos(page, 0x99));
     EXPECT_EQ(4u, last.size);
-    EXPECT_EQ(0x99u, *(uint32_t*)last.value);
+    EXPECT_EQ(0x99u, *(uint32_t *)last.value);
 }
 
 /* The code ends with its page, and the next page is not mapped. */
 TEST_F(hca_trap, last_bytes_of_a_page)
 {
     const uint8_t code[] = {0x48, 0x89, 0x37, 0xc3}; /* mov %rsi,(%rdi); ret */
-    char *text = (char*)mmap(nullptr, 2 * PAGE, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *text = (char *)mmap(nullptr, 2 * PAGE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *site = text + PAGE - sizeof(code);
 
     if (hca_valgrind_active()) {
@@ -239,7 +237,7 @@ TEST_F(hca_trap, last_bytes_of_a_page)
 
 std::atomic<unsigned> many_count, many_there;
 
-void on_many(void*, uintptr_t, const void*, unsigned)
+void on_many(void *, uintptr_t, const void *, unsigned)
 {
     many_count.fetch_add(1, std::memory_order_relaxed);
 }
@@ -249,10 +247,10 @@ void on_many(void*, uintptr_t, const void*, unsigned)
 TEST_F(hca_trap, threads_while_rewriting)
 {
     const unsigned rounds = 10000;
-    char          *pages  = (char*)mmap(nullptr, PAGE, PROT_READ,
-                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages           = (char *)mmap(nullptr, PAGE, PROT_READ,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::vector<std::thread> threads;
-    unsigned                 rewritten = 0;
+    unsigned rewritten = 0;
 
     if (hca_valgrind_active()) {
         GTEST_SKIP() << "valgrind: nothing is rewritten";
@@ -304,22 +302,22 @@ TEST_F(hca_trap, other_memory)
 
 /* --- a debugger's breakpoint after a rewritten store ---------------------- */
 
-char         *break_at;
-uint8_t       break_over;
-volatile int  breaks;
+char *break_at;
+uint8_t break_over;
+volatile int breaks;
 
 void break_write(uint8_t byte)
 {
-    char *low = (char*)((uintptr_t)break_at & -PAGE);
+    char *low = (char *)((uintptr_t)break_at & -PAGE);
 
     mprotect(low, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
     *break_at = byte;
     mprotect(low, PAGE, PROT_READ | PROT_EXEC);
 }
 
-void on_break(int, siginfo_t*, void *context)
+void on_break(int, siginfo_t *, void *context)
 {
-    greg_t *gregs = ((ucontext_t*)context)->uc_mcontext.gregs;
+    greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
 
     breaks = breaks + (--gregs[REG_RIP] == (greg_t)break_at);
     break_write(break_over);
@@ -339,7 +337,7 @@ protected:
         site(page, 1);
         site(page, 2);
         ASSERT_TRUE(patched(site));
-        break_at         = (char*)site + 1 + len;
+        break_at         = (char *)site + 1 + len;
         break_over       = *break_at;
         act.sa_sigaction = on_break;
         act.sa_flags     = SA_SIGINFO;
@@ -378,8 +376,8 @@ TEST_F(hca_trap, no_jump_without_a_long_successor)
 
 TEST_F(hca_trap, table)
 {
-    char *two = (char*)mmap(nullptr, 2 * PAGE, PROT_READ,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *two = (char *)mmap(nullptr, 2 * PAGE, PROT_READ,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     EXPECT_EQ(-EINVAL, hca_trap_add(two, 0, on_store, this));
     EXPECT_EQ(-EEXIST, hca_trap_add(page, PAGE, on_store, this));

@@ -25,27 +25,25 @@ extern "C" {
 #define SITE(_name, _insn) \
     __asm__(".text\n.p2align 4\n.globl " #_name "\n" \
             ".type " #_name ", @function\n" #_name ":\n" \
-            ".cfi_startproc\nnop\n" _insn \
-            "\nsfence\nret\n.cfi_endproc\n"); \
+            ".cfi_startproc\nnop\n" _insn "\nsfence\nret\n.cfi_endproc\n"); \
     extern "C" void _name(void *page, uint64_t value);
 
 namespace {
 
-using site_fn = void (*)(void*, uint64_t);
+using site_fn = void (*)(void *, uint64_t);
 
 const size_t PAGE = 4096;
 
 /* Returns true if the store was rewritten; it is the first instruction after
  * the nop. */
-template<typename T>
-bool patched(T *site)
+template <typename T> bool patched(T *site)
 {
-    return ((const uint8_t*)site)[1] == 0xe9;
+    return ((const uint8_t *)site)[1] == 0xe9;
 }
 
 struct call {
     uintptr_t offset;
-    unsigned  size;
+    unsigned size;
     alignas(8) uint8_t value[64];
 };
 
@@ -54,9 +52,9 @@ protected:
     void SetUp() override
     {
         hca_trap_init(false);
-        page = (char*)mmap(nullptr, PAGE, PROT_READ,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        ASSERT_NE(MAP_FAILED, (void*)page);
+        page = (char *)mmap(nullptr, PAGE, PROT_READ,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(MAP_FAILED, (void *)page);
         ASSERT_EQ(0, hca_trap_add(page, PAGE, on_store, this));
     }
 
@@ -84,7 +82,7 @@ protected:
     static void on_store(void *arg, uintptr_t offset, const void *value,
                          unsigned size)
     {
-        hca_trap *self = (hca_trap*)arg;
+        hca_trap *self = (hca_trap *)arg;
 
         self->last = {offset, size, {}};
         memcpy(self->last.value, value, size);
@@ -94,17 +92,17 @@ protected:
         }
     }
 
-    char      *page;
-    call       last  = {};
-    unsigned   count = 0;
-    void     (*then)(hca_trap *self) = nullptr;
+    char *page;
+    call last                    = {};
+    unsigned count               = 0;
+    void (*then)(hca_trap *self) = nullptr;
 };
 
 char altstack[16384];
 
 inline bool on_altstack(const void *here)
 {
-    return (size_t)((const char*)here - altstack) < sizeof(altstack);
+    return (size_t)((const char *)here - altstack) < sizeof(altstack);
 }
 
 class hca_trap_altstack : public hca_trap {

@@ -19,7 +19,7 @@ using hca_trap_guard_altstack = hca_trap_altstack;
 TEST_F(hca_trap_guard, copies)
 {
     std::vector<uint8_t> from(100000), to(100000);
-    std::vector<size_t>  sizes;
+    std::vector<size_t> sizes;
 
     for (size_t i = 0; i < from.size(); ++i) {
         from[i] = i * 7 + i / 256;
@@ -47,8 +47,8 @@ TEST_F(hca_trap_guard, copies)
 
 TEST_F(hca_trap_guard, survives)
 {
-    char *area = (char*)mmap(nullptr, 3 * PAGE, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *area = (char *)mmap(nullptr, 3 * PAGE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::vector<char> other(3 * PAGE);
 
     mprotect(area + PAGE, PAGE, PROT_NONE);
@@ -57,15 +57,15 @@ TEST_F(hca_trap_guard, survives)
         /* ends with the good page; one byte more; wholly outside */
         EXPECT_EQ(0, hca_trap_guard_memcpy(&other[0], area + PAGE - n, n));
         EXPECT_EQ(0, hca_trap_guard_memcpy(area + PAGE - n, &other[0], n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0],
-                                                 area + PAGE - n + 1, n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(area + PAGE - n + 1,
-                                                 &other[0], n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], area + 2 * PAGE,
-                                                 n));
+        EXPECT_EQ(-EFAULT,
+                  hca_trap_guard_memcpy(&other[0], area + PAGE - n + 1, n));
+        EXPECT_EQ(-EFAULT,
+                  hca_trap_guard_memcpy(area + PAGE - n + 1, &other[0], n));
+        EXPECT_EQ(-EFAULT,
+                  hca_trap_guard_memcpy(&other[0], area + 2 * PAGE, n));
         EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], nullptr, n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(
-                                   (void*)0x8000000000000000, &other[0], n));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy((void *)0x8000000000000000,
+                                                 &other[0], n));
     }
     EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], area, 2 * PAGE));
     EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(area, &other[0], 2 * PAGE));
@@ -75,10 +75,10 @@ TEST_F(hca_trap_guard, survives)
 
 TEST_F(hca_trap_guard, survives_the_end_of_a_file)
 {
-    int   fd   = memfd_create("short", 0);
-    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-                             fd, 0);
-    char  byte;
+    int fd     = memfd_create("short", 0);
+    char *file = (char *)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+                              fd, 0);
+    char byte;
 
     EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, file, 1));
     ASSERT_EQ(0, ftruncate(fd, PAGE));
@@ -87,12 +87,12 @@ TEST_F(hca_trap_guard, survives_the_end_of_a_file)
     close(fd);
 }
 
-void guard_nested(hca_trap*)
+void guard_nested(hca_trap *)
 {
     char byte;
 
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, (void*)64, 1));
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy((void*)64, &byte, 1));
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, (void *)64, 1));
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy((void *)64, &byte, 1));
 }
 
 TEST_F(hca_trap_guard, within_the_device)
@@ -115,7 +115,7 @@ TEST_F(hca_trap_guard_altstack, within_the_device)
 /* Memory that is created at the first access */
 std::atomic<int> late_fd;
 
-bool late_file(const void*)
+bool late_file(const void *)
 {
     int fd = late_fd.exchange(-1);
 
@@ -124,10 +124,10 @@ bool late_file(const void*)
 
 TEST_F(hca_trap_guard, bus_errors_that_can_be_resolved)
 {
-    int   fd   = memfd_create("late", 0);
-    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-                             fd, 0);
-    char  byte = 1;
+    int fd     = memfd_create("late", 0);
+    char *file = (char *)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+                              fd, 0);
+    char byte  = 1;
 
     late_fd = -1;
     ASSERT_EQ(0, hca_trap_bus(late_file));

@@ -18,57 +18,60 @@ struct regs {
     uint64_t gpr[16];
     uint64_t flags;
     uint64_t red[16];
-    uint8_t  ymm[16][32];
+    uint8_t ymm[16][32];
 };
 extern "C" regs regs_in, regs_out;
-regs            regs_in, regs_out;
+regs regs_in, regs_out;
 
 #define EACH_GPR(_op) \
     _op("rcx", "8") _op("rdx", "16") _op("rbx", "24") _op("rbp", "40") \
-    _op("rsi", "48") _op("rdi", "56") _op("r8", "64") _op("r9", "72") \
-    _op("r10", "80") _op("r11", "88") _op("r12", "96") _op("r13", "104") \
-    _op("r14", "112") _op("r15", "120")
+        _op("rsi", "48") _op("rdi", "56") _op("r8", "64") _op("r9", "72") \
+            _op("r10", "80") _op("r11", "88") _op("r12", "96") \
+                _op("r13", "104") _op("r14", "112") _op("r15", "120")
 #define EACH_YMM(_op) \
     _op("0") _op("1") _op("2") _op("3") _op("4") _op("5") _op("6") _op("7") \
-    _op("8") _op("9") _op("10") _op("11") _op("12") _op("13") _op("14") \
-    _op("15")
-#define EACH_RED(_op) EACH_YMM(_op)
+        _op("8") _op("9") _op("10") _op("11") _op("12") _op("13") _op("14") \
+            _op("15")
+#define EACH_RED(_op)     EACH_YMM(_op)
 #define LOAD_GPR(_r, _o)  "mov " _o "+regs_in(%rip), %" _r "\n"
 #define STORE_GPR(_r, _o) "mov %" _r ", " _o "+regs_out(%rip)\n"
-#define LOAD_YMM(_n)  "vmovdqu 264+32*" _n "+regs_in(%rip), %ymm" _n "\n"
-#define STORE_YMM(_n) "vmovdqu %ymm" _n ", 264+32*" _n "+regs_out(%rip)\n"
+#define LOAD_YMM(_n)      "vmovdqu 264+32*" _n "+regs_in(%rip), %ymm" _n "\n"
+#define STORE_YMM(_n)     "vmovdqu %ymm" _n ", 264+32*" _n "+regs_out(%rip)\n"
 #define LOAD_RED(_n) \
     "mov 136+8*" _n "+regs_in(%rip), %rax\nmov %rax, -128+8*" _n "(%rsp)\n"
 #define STORE_RED(_n) \
     "mov -128+8*" _n "(%rsp), %rax\nmov %rax, 136+8*" _n "+regs_out(%rip)\n"
 
 #define REGS_SITE(_name, _insn) \
-    __asm__(".text\n.globl " #_name "\n" #_name ":\n" \
-            "push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\n" \
-            "push %r15\npush 128+regs_in(%rip)\npopfq\n" \
-            EACH_RED(LOAD_RED) EACH_YMM(LOAD_YMM) EACH_GPR(LOAD_GPR) \
-            "mov regs_in(%rip), %rax\nmov %rsp, 32+regs_in(%rip)\n" \
-            _insn "\nsfence\n" \
-            "mov %rsp, 32+regs_out(%rip)\nmov %rax, regs_out(%rip)\n" \
-            EACH_GPR(STORE_GPR) EACH_YMM(STORE_YMM) EACH_RED(STORE_RED) \
-            "pushfq\npop 128+regs_out(%rip)\ncld\nvzeroupper\n" \
-            "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\n" \
-            "ret\n"); \
+    __asm__( \
+        ".text\n.globl " #_name "\n" #_name ":\n" \
+        "push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\n" \
+        "push %r15\npush 128+regs_in(%rip)\npopfq\n" EACH_RED(LOAD_RED) \
+            EACH_YMM(LOAD_YMM) EACH_GPR( \
+                LOAD_GPR) "mov regs_in(%rip), %rax\nmov %rsp, 32+regs_in(%rip)\n" _insn \
+                          "\nsfence\n" \
+                          "mov %rsp, 32+regs_out(%rip)\nmov %rax, regs_out(%rip)\n" EACH_GPR( \
+                              STORE_GPR) EACH_YMM(STORE_YMM) \
+                              EACH_RED( \
+                                  STORE_RED) "pushfq\npop 128+regs_out(%rip)\ncld\nvzeroupper\n" \
+                                             "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\n" \
+                                             "ret\n"); \
     extern "C" void _name(void);
 
 /* Loads zmm0 to zmm31 and k1 to k7 from wide_in, stores zmm20 and a mark, and
  * writes all of them to wide_out. */
 struct wide_regs {
-    uint8_t  zmm[32][64];
+    uint8_t zmm[32][64];
     uint64_t k[8];
 };
 extern "C" wide_regs wide_in, wide_out;
-wide_regs            wide_in, wide_out;
+wide_regs wide_in, wide_out;
 
 #define EACH_ZMM(_op) \
-    EACH_YMM(_op) _op("16") _op("17") _op("18") _op("19") _op("20") _op("21") \
-    _op("22") _op("23") _op("24") _op("25") _op("26") _op("27") _op("28") \
-    _op("29") _op("30") _op("31")
+    EACH_YMM(_op) \
+    _op("16") _op("17") _op("18") _op("19") _op("20") _op("21") _op("22") \
+        _op("23") _op("24") _op("25") _op("26") _op("27") _op("28") _op("29") \
+            _op("30") _op("31")
 #define EACH_K(_op) \
     _op("1") _op("2") _op("3") _op("4") _op("5") _op("6") _op("7")
 #define LOAD_ZMM(_n)  "vmovdqu64 64*" _n "+wide_in(%rip), %zmm" _n "\n"
@@ -77,9 +80,9 @@ wide_regs            wide_in, wide_out;
 #define STORE_K(_n)   "kmovq %k" _n ", 2048+8*" _n "+wide_out(%rip)\n"
 
 #define WIDE_SITE(_name, _insn) \
-    __asm__(".text\n.globl " #_name "\n" #_name ":\n" \
-            EACH_ZMM(LOAD_ZMM) EACH_K(LOAD_K) _insn "\nsfence\n" \
-            EACH_ZMM(STORE_ZMM) EACH_K(STORE_K) "vzeroupper\nret\n"); \
+    __asm__(".text\n.globl " #_name "\n" #_name ":\n" EACH_ZMM(LOAD_ZMM) \
+                EACH_K(LOAD_K) _insn "\nsfence\n" EACH_ZMM(STORE_ZMM) \
+                    EACH_K(STORE_K) "vzeroupper\nret\n"); \
     extern "C" void _name(void *page, uint64_t value);
 
 WIDE_SITE(wide_store, "mov %rsi, (%rdi)")
@@ -92,7 +95,7 @@ REGS_SITE(regs_store_ymm, "vmovdqu %ymm7, 0x20(%rdx)")
 namespace {
 
 /* A C function may use every register; this one does. */
-void clobber(hca_trap*)
+void clobber(hca_trap *)
 {
     static const uint32_t mxcsr = 0x1f80 | 0x6000;
 
@@ -110,7 +113,7 @@ void clobber(hca_trap*)
 void check_regs(void (*store)(void), void *page)
 {
     std::mt19937_64 random(4711);
-    uint32_t        mxcsr = 0x1f80 | 0x2000, after;
+    uint32_t mxcsr = 0x1f80 | 0x2000, after;
 
     for (uint64_t &word : regs_in.gpr) {
         word = random();
@@ -136,8 +139,7 @@ void check_regs(void (*store)(void), void *page)
     for (int i = 0; i < 16; ++i) {
         EXPECT_EQ(regs_in.gpr[i], regs_out.gpr[i]) << "register " << i;
         EXPECT_EQ(regs_in.red[i], regs_out.red[i]) << "red zone " << i;
-        EXPECT_EQ(0, memcmp(regs_in.ymm[i], regs_out.ymm[i], 32))
-                << "ymm" << i;
+        EXPECT_EQ(0, memcmp(regs_in.ymm[i], regs_out.ymm[i], 32)) << "ymm" << i;
     }
     EXPECT_EQ(regs_in.flags & 0xcd5, regs_out.flags & 0xcd5);
 }
@@ -267,7 +269,7 @@ TEST_F(hca_trap_wide, one_bit_of_an_upper_half)
             wide_in.zmm[i][byte] = 0x80;
             wide_store(page, i);
             EXPECT_EQ(0, memcmp(&wide_in, &wide_out, sizeof(wide_in)))
-                    << "byte " << byte << " of register " << i;
+                << "byte " << byte << " of register " << i;
         }
     }
 }
@@ -322,7 +324,7 @@ TEST_F(hca_trap_altstack, registers)
     for (uint64_t flags : flag_sets) {
         regs_in.flags = flags;
         check_regs(regs_store_bounce, page);
-        EXPECT_EQ(regs_in.gpr[0], *(uint64_t*)last.value);
+        EXPECT_EQ(regs_in.gpr[0], *(uint64_t *)last.value);
     }
 }
 

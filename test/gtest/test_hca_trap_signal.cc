@@ -28,21 +28,21 @@ namespace {
 using hca_trap_signals          = hca_trap;
 using hca_trap_signals_altstack = hca_trap_altstack;
 
-sigjmp_buf     escape;
-siginfo_t      seen_info;
-void          *seen_rip;
-sigset_t       seen_mask;
-bool           seen_altstack;
-volatile int   seen;
+sigjmp_buf escape;
+siginfo_t seen_info;
+void *seen_rip;
+sigset_t seen_mask;
+bool seen_altstack;
+volatile int seen;
 
 void on_fault(int sig, siginfo_t *info, void *context)
 {
-    ucontext_t *uc = (ucontext_t*)context;
-    char        here;
+    ucontext_t *uc = (ucontext_t *)context;
+    char here;
 
     ++seen;
     seen_info     = *info;
-    seen_rip      = (void*)uc->uc_mcontext.gregs[REG_RIP];
+    seen_rip      = (void *)uc->uc_mcontext.gregs[REG_RIP];
     seen_altstack = on_altstack(&here);
     hca_trap_pthread_sigmask(SIG_BLOCK, nullptr, &seen_mask);
     EXPECT_EQ(sig, info->si_signo);
@@ -57,7 +57,7 @@ void on_fault_plain(int sig)
     siglongjmp(escape, 1);
 }
 
-void set_action(int sig, void (*handler)(int, siginfo_t*, void*), int flags)
+void set_action(int sig, void (*handler)(int, siginfo_t *, void *), int flags)
 {
     struct sigaction act = {};
 
@@ -77,7 +77,7 @@ bool fault(site_fn site, void *addr)
     return seen > 0;
 }
 
-void *const nowhere = (void*)0x1230;
+void *const nowhere = (void *)0x1230;
 
 TEST_F(hca_trap_signals, foreign_fault)
 {
@@ -87,7 +87,7 @@ TEST_F(hca_trap_signals, foreign_fault)
         ASSERT_TRUE(fault(site_foreign, nowhere)) << pass;
         EXPECT_EQ(nowhere, seen_info.si_addr);
         EXPECT_EQ(SEGV_MAPERR, seen_info.si_code);
-        EXPECT_EQ((char*)site_foreign + 1, seen_rip) << pass;
+        EXPECT_EQ((char *)site_foreign + 1, seen_rip) << pass;
         EXPECT_TRUE(sigismember(&seen_mask, SIGUSR1));
         EXPECT_TRUE(sigismember(&seen_mask, SIGSEGV));
         EXPECT_FALSE(sigismember(&seen_mask, SIGBUS));
@@ -102,8 +102,8 @@ TEST_F(hca_trap_signals, foreign_fault)
 
 TEST_F(hca_trap_signals, foreign_fault_of_a_protected_page)
 {
-    char *other = (char*)mmap(nullptr, PAGE, PROT_READ,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *other = (char *)mmap(nullptr, PAGE, PROT_READ,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     set_action(SIGSEGV, on_fault, 0);
     ASSERT_TRUE(fault(site_foreign, other));
@@ -114,9 +114,9 @@ TEST_F(hca_trap_signals, foreign_fault_of_a_protected_page)
 
 TEST_F(hca_trap_signals, foreign_sigbus)
 {
-    int   fd   = memfd_create("short", 0);
-    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-                             fd, 0);
+    int fd     = memfd_create("short", 0);
+    char *file = (char *)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+                              fd, 0);
 
     set_action(SIGBUS, on_fault, 0);
     ASSERT_TRUE(fault(site_foreign, file));
@@ -139,8 +139,8 @@ TEST_F(hca_trap_signals, actions_are_virtual)
     site_own(page, 1);
     EXPECT_EQ(1u, count);
 
-    EXPECT_EQ((void*)on_fault,
-              (void*)hca_trap_signal(SIGSEGV, on_fault_plain));
+    EXPECT_EQ((void *)on_fault,
+              (void *)hca_trap_signal(SIGSEGV, on_fault_plain));
     ASSERT_TRUE(fault(site_foreign, nowhere));
     ASSERT_TRUE(fault(site_foreign, nowhere));
     ASSERT_EQ(0, hca_trap_sigaction(SIGSEGV, nullptr, &old));
@@ -170,8 +170,7 @@ TEST_F(hca_trap_signals, mask_of_other_actions)
     ASSERT_EQ(0, hca_trap_sigaction(SIGUSR2, nullptr, &old));
     EXPECT_TRUE(sigismember(&old.sa_mask, SIGSEGV));
     EXPECT_TRUE(sigismember(&old.sa_mask, SIGBUS));
-    EXPECT_EQ(on_fault_plain,
-              hca_trap_signal(SIGUSR2, SIG_DFL));
+    EXPECT_EQ(on_fault_plain, hca_trap_signal(SIGUSR2, SIG_DFL));
 }
 
 TEST_F(hca_trap_signals_altstack, program_gets_the_stack_it_asked_for)
@@ -294,8 +293,8 @@ TEST_F(hca_trap_death, default_and_ignored)
                     testing::KilledBySignal(SIGSEGV), "^$");
         EXPECT_EXIT(die_of(SIG_IGN, site_foreign),
                     testing::KilledBySignal(SIGSEGV), "^$");
-        EXPECT_EXIT(die_blocked(site_foreign),
-                    testing::KilledBySignal(SIGSEGV), "^$");
+        EXPECT_EXIT(die_blocked(site_foreign), testing::KilledBySignal(SIGSEGV),
+                    "^$");
         EXPECT_EXIT(die_of(fault_again, site_foreign),
                     testing::KilledBySignal(SIGSEGV), "^once $");
         EXPECT_EXIT(die_raise(), testing::KilledBySignal(SIGSEGV), "^$");
@@ -306,17 +305,17 @@ TEST_F(hca_trap_death, default_and_ignored)
 
 TEST_F(hca_trap_death, store_that_is_not_understood)
 {
-    EXPECT_EXIT(__atomic_exchange_n((uint64_t*)page, 1, __ATOMIC_SEQ_CST),
+    EXPECT_EXIT(__atomic_exchange_n((uint64_t *)page, 1, __ATOMIC_SEQ_CST),
                 testing::KilledBySignal(SIGSEGV), "is not understood");
 }
 
 /* ---- interrupted from elsewhere ------------------------------------------ */
 
-char                 *alarm_page;
+char *alarm_page;
 std::atomic<unsigned> alarm_count, alarm_rings;
 
 /* Adds one million for a store of the loop, one for a store of the handler. */
-void on_alarm_store(void*, uintptr_t offset, const void*, unsigned)
+void on_alarm_store(void *, uintptr_t offset, const void *, unsigned)
 {
     alarm_count += (offset == 0x20) ? 1000000 : 1;
 }
@@ -330,9 +329,9 @@ void on_alarm(int)
 /* A handler of the program stores, also in the middle of the device. */
 void interrupted(char *page, unsigned rounds, std::atomic<unsigned> *sum)
 {
-    const int        usec  = hca_valgrind_active() ? 5000 : 50;
+    const int usec         = hca_valgrind_active() ? 5000 : 50;
     struct itimerval timer = {{0, usec}, {0, usec}};
-    unsigned         i, before = *sum;
+    unsigned i, before = *sum;
 
     hca_trap_signal(SIGALRM, on_alarm);
     setitimer(ITIMER_REAL, &timer, nullptr);
@@ -347,8 +346,8 @@ void interrupted(char *page, unsigned rounds, std::atomic<unsigned> *sum)
 
 TEST_F(hca_trap_signals, interrupted_by_a_handler_that_stores)
 {
-    char *other = (char*)mmap(nullptr, PAGE, PROT_READ,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *other   = (char *)mmap(nullptr, PAGE, PROT_READ,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     stack_t stack = {altstack, 0, sizeof(altstack)};
     stack_t off   = {nullptr, SS_DISABLE, 0};
 
@@ -368,7 +367,7 @@ TEST_F(hca_trap_signals, interrupted_by_a_handler_that_stores)
 TEST_F(hca_trap_signals, forked_child)
 {
     for (int pass = 0; pass < 4; ++pass) {
-        int   status;
+        int status;
         pid_t pid;
 
         hca_trap_init(pass > 1);
@@ -388,9 +387,9 @@ TEST_F(hca_trap_signals, forked_child)
 }
 
 void *frames[32];
-int   frames_used;
+int frames_used;
 
-void take_backtrace(hca_trap*)
+void take_backtrace(hca_trap *)
 {
     frames_used = backtrace(frames, 32);
 }
@@ -405,7 +404,7 @@ TEST_F(hca_trap_signals, unwinding)
         hca_trap_init(pass > 1);
         site_unwind(page, 1);
         for (int i = 0; i < frames_used; ++i) {
-            found |= (size_t)((char*)frames[i] - (char*)site_unwind) <= 5;
+            found |= (size_t)((char *)frames[i] - (char *)site_unwind) <= 5;
         }
         EXPECT_TRUE(found) << "pass " << pass;
         EXPECT_GT(frames_used, 6) << "pass " << pass;

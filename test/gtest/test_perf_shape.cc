@@ -23,7 +23,7 @@ struct shape {
         EXPECT_TRUE(perf_shape_init(&m_shape, form, size, block, stride));
     }
     ~shape() { perf_shape_cleanup(&m_shape); }
-    shape(const shape &) = delete;
+    shape(const shape &)            = delete;
     shape &operator=(const shape &) = delete;
 
     const perf_shape *get() const { return &m_shape; }
@@ -77,15 +77,15 @@ bytes moved(const shape &s, const bytes &from, bytes to)
 class perf_shape_test
     : public testing::TestWithParam<std::tuple<perf_form, size_t, size_t>> {
 protected:
-    perf_shape_test()
-        : m_form(std::get<0>(GetParam())), m_size(std::get<1>(GetParam())),
-          m_block(std::get<2>(GetParam())), m_shape(m_form, m_size, m_block)
+    perf_shape_test() :
+        m_form(std::get<0>(GetParam())), m_size(std::get<1>(GetParam())),
+        m_block(std::get<2>(GetParam())), m_shape(m_form, m_size, m_block)
     {
     }
 
     perf_form m_form;
-    size_t    m_size, m_block;
-    shape     m_shape;
+    size_t m_size, m_block;
+    shape m_shape;
 };
 
 TEST_P(perf_shape_test, pieces_have_all_bytes_once)
@@ -123,8 +123,8 @@ TEST_P(perf_shape_test, moved_bytes_pass)
 {
     perf_wrong wrong;
 
-    EXPECT_TRUE(m_shape.check(moved(m_shape, m_shape.filled(7),
-                                    m_shape.cleared(7)), 7, &wrong));
+    EXPECT_TRUE(m_shape.check(
+        moved(m_shape, m_shape.filled(7), m_shape.cleared(7)), 7, &wrong));
 }
 
 TEST_P(perf_shape_test, nothing_moved_fails_at_the_first_byte_of_data)
@@ -177,12 +177,12 @@ shape_name(const testing::TestParamInfo<perf_shape_test::ParamType> &info)
 }
 
 INSTANTIATE_TEST_SUITE_P(
-        all, perf_shape_test,
-        testing::Combine(testing::Values(PERF_CONTIGUOUS, PERF_STRIDED,
-                                         PERF_COMPOSITE, PERF_BOX),
-                         testing::Values(64, 1000, 16384),
-                         testing::Values(1, 7, 64)),
-        shape_name);
+    all, perf_shape_test,
+    testing::Combine(testing::Values(PERF_CONTIGUOUS, PERF_STRIDED,
+                                     PERF_COMPOSITE, PERF_BOX),
+                     testing::Values(64, 1000, 16384),
+                     testing::Values(1, 7, 64)),
+    shape_name);
 
 /* --- patterns ------------------------------------------------------------- */
 TEST(perf_pattern, no_byte_of_data_is_one_that_is_none)

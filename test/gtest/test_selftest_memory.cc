@@ -22,10 +22,7 @@ protected:
         m_dir = mkdtemp(dir);
     }
 
-    ~selftest_memory()
-    {
-        fs::remove_all(m_dir);
-    }
+    ~selftest_memory() { fs::remove_all(m_dir); }
 
     void file(const char *name, const std::string &text)
     {

@@ -39,7 +39,7 @@ public:
         m_builder(shape_build_begin(max_nests))
     {
     }
-    building(const building &) = delete;
+    building(const building &)            = delete;
     building &operator=(const building &) = delete;
 
     building &add(ptrdiff_t offset, size_t bytes, const dims &list = {})
@@ -204,21 +204,21 @@ TEST(shape_build, a_list_may_go_down)
 
 TEST(shape_build, one_nest_goes_on_with_another)
 {
-    EXPECT_EQ("0+8 7x16",
-              text_of(building().add(0, 8, {{3, 16}}).add(48, 8, {{4, 16}})
-                      .end()));
+    EXPECT_EQ(
+        "0+8 7x16",
+        text_of(building().add(0, 8, {{3, 16}}).add(48, 8, {{4, 16}}).end()));
     EXPECT_EQ("0+8 4x16",
               text_of(building().add(0, 8).add(16, 8, {{3, 16}}).end()));
-    EXPECT_EQ("0+8 9x16, 144+8 9x20",
-              text_of(building().add(0, 8, {{9, 16}}).add(144, 8, {{9, 20}})
-                      .end()));
+    EXPECT_EQ(
+        "0+8 9x16, 144+8 9x20",
+        text_of(building().add(0, 8, {{9, 16}}).add(144, 8, {{9, 20}}).end()));
 }
 
 TEST(shape_build, what_is_equidistant_by_accident_is_a_list)
 {
-    EXPECT_EQ("0+8, 20+8, 50+8, 130+8",
-              text_of(building().add(0, 8).add(20, 8).add(50, 8).add(130, 8)
-                      .end()));
+    EXPECT_EQ(
+        "0+8, 20+8, 50+8, 130+8",
+        text_of(building().add(0, 8).add(20, 8).add(50, 8).add(130, 8).end()));
 
     /* also if it hides a period: 0, 24, 64 */
     building periods;
@@ -277,11 +277,13 @@ TEST(shape_build, rounds_end_where_something_follows)
 
     EXPECT_EQ("0+8, 12+1, 16+8, 28+1, 40+2",
               text_of(building().add(record, 0, {{2, 16}}).add(40, 2).end()));
-    EXPECT_EQ("3@16: 0+8, 12+1",
-              text_of(building().add(record, 0, {{2, 16}}).add(record, 32)
-                      .end()));
-    EXPECT_EQ("none", text_of(building(4).add(record, 0, {{1 << 30, 16}})
-                              .add(1l << 40, 2).end()));
+    EXPECT_EQ(
+        "3@16: 0+8, 12+1",
+        text_of(building().add(record, 0, {{2, 16}}).add(record, 32).end()));
+    EXPECT_EQ("none", text_of(building(4)
+                                  .add(record, 0, {{1 << 30, 16}})
+                                  .add(1l << 40, 2)
+                                  .end()));
 }
 
 TEST(shape_build, a_shape_of_one_nest_gets_more_dimensions)
@@ -290,8 +292,7 @@ TEST(shape_build, a_shape_of_one_nest_gets_more_dimensions)
 
     EXPECT_EQ("14+8 3x16 5x64 2x1000",
               text_of(building().add(row, 10, {{5, 64}, {2, 1000}}).end()));
-    EXPECT_EQ("4+8 15x16",
-              text_of(building().add(row, 0, {{5, 48}}).end()));
+    EXPECT_EQ("4+8 15x16", text_of(building().add(row, 0, {{5, 48}}).end()));
 
     /* a fifth one becomes rounds, and is unfolded if another block follows */
     dims many = {{3, 100}, {3, 1000}, {3, 10000}, {3, 100000}};
@@ -307,10 +308,13 @@ TEST(shape_build, nothing_is_nothing)
     EXPECT_EQ("", text_of(none));
     EXPECT_EQ(0u, none->size);
     EXPECT_EQ(0u, none->num_blocks);
-    EXPECT_EQ("0+1",
-              text_of(building().add(5, 0).add(5, 8, {{4, 8}, {0, 8}})
-                      .add(none, 5, {{4, 4}}).add(0, 1, {{1, 99}})
-                      .add(building().add(7, 7).end(), 1, {{0, 9}}).end()));
+    EXPECT_EQ("0+1", text_of(building()
+                                 .add(5, 0)
+                                 .add(5, 8, {{4, 8}, {0, 8}})
+                                 .add(none, 5, {{4, 4}})
+                                 .add(0, 1, {{1, 99}})
+                                 .add(building().add(7, 7).end(), 1, {{0, 9}})
+                                 .end()));
 }
 
 TEST(shape_build, too_many_nests)
@@ -332,7 +336,7 @@ TEST(shape_build, too_many_nests)
 
 TEST(shape_build, sums_that_overflow)
 {
-    size_t huge = (size_t)1 << 62;
+    size_t huge     = (size_t)1 << 62;
     shape_ptr block = building().add(0, 8).end(8);
 
     EXPECT_EQ(nullptr, building().add(0, huge).end());
@@ -388,7 +392,7 @@ TEST(shape, elements_become_dimensions)
 
 TEST(shape, what_is_not_one_nest)
 {
-    dims four = {{2, 10}, {2, 100}, {2, 1000}, {2, 10000}};
+    dims four      = {{2, 10}, {2, 100}, {2, 1000}, {2, 10000}};
     shape_ptr deep = building().add(0, 8, four).end(100000);
 
     EXPECT_EQ("0+8 2x10 2x100 2x1000 2x10000", nest_of(deep, 1));
@@ -404,8 +408,8 @@ TEST(shape, what_is_not_one_nest)
 TEST(shape, span_of_elements)
 {
     char buffer[1000], *begin, *end;
-    shape_ptr up   = building().add(4, 8).add(-10, 1).end(50);
-    shape_ptr down = building().add(4, 8).end(-50);
+    shape_ptr up      = building().add(4, 8).add(-10, 1).end(50);
+    shape_ptr down    = building().add(4, 8).end(-50);
     shape_data_t data = {up.get(), buffer + 500, 3};
 
     shape_span(&data, &begin, &end);
@@ -419,12 +423,12 @@ TEST(shape, span_of_elements)
 }
 
 struct told {
-    std::vector<std::pair<char*, size_t>> blocks;
-    size_t                                max = SIZE_MAX;
+    std::vector<std::pair<char *, size_t>> blocks;
+    size_t max = SIZE_MAX;
 
     static int add(void *arg, char *address, size_t bytes)
     {
-        told *self = static_cast<told*>(arg);
+        told *self = static_cast<told *>(arg);
 
         self->blocks.push_back({address, bytes});
         return (self->blocks.size() == self->max) ? 77 : 0;
@@ -474,7 +478,7 @@ protected:
 
 private:
     struct model {
-        offsets   bytes;
+        offsets bytes;
         shape_ptr shape;
     };
 
@@ -495,7 +499,7 @@ private:
     void scatter(const shape_data_t &data, const std::vector<char> &packed);
     void scatter_some(const shape_data_t &data, const offsets &bytes,
                       std::vector<char> *packed, char *expected);
-    template<typename F> void in_fragments(size_t length, F copy);
+    template <typename F> void in_fragments(size_t length, F copy);
 
     std::mt19937 m_random;
 };
@@ -514,8 +518,9 @@ dims shape_random::any_dims(size_t bytes, size_t max, ptrdiff_t max_stride)
     dims result;
 
     for (size_t i = upto(max); i > 0; i--) {
-        ptrdiff_t stride = one_in(4) ? next :
-                           (ptrdiff_t)upto(max_stride) - max_stride / 4;
+        ptrdiff_t stride = one_in(4) ?
+                               next :
+                               (ptrdiff_t)upto(max_stride) - max_stride / 4;
         size_t count     = one_in(30) ? 0 : 1 + upto(3);
         result.push_back({count, stride});
         next = stride * count;
@@ -615,7 +620,7 @@ void shape_random::check_nest(const shape_data_t &data, const offsets &bytes)
                               dims(nest.dims, nest.dims + nest.num_dims)));
 }
 
-template<typename F> void shape_random::in_fragments(size_t length, F copy)
+template <typename F> void shape_random::in_fragments(size_t length, F copy)
 {
     size_t max = one_in(2) ? 40 : 2000;
     size_t part;
@@ -714,8 +719,8 @@ void shape_random::run(unsigned seed)
 /* More blocks in a row than are loaded at once, in one row and in two */
 void shape_random::run_rows(size_t block, ptrdiff_t stride)
 {
-    for (const dims &list : {dims{{30, stride}},
-                             dims{{30, stride}, {2, 31 * stride}}}) {
+    for (const dims &list :
+         {dims{{30, stride}}, dims{{30, stride}, {2, 31 * stride}}}) {
         building building;
         model model;
 

@@ -61,8 +61,8 @@ protected:
         struct ibv_qp_init_attr unused;
         struct ibv_qp_attr attr;
 
-        HCA_CHECK_CALL(ibv_query_qp(qp, &attr, all,
-                                    (init != NULL) ? init : &unused) == 0);
+        HCA_CHECK_CALL(
+            ibv_query_qp(qp, &attr, all, (init != NULL) ? init : &unused) == 0);
         return attr;
     }
 };
@@ -216,7 +216,7 @@ TEST_P(verbs_attr, clock_page_gives_the_time_of_a_stamp)
     EXPECT_LT(now, nanoseconds(CLOCK_REALTIME) + second);
     EXPECT_EQ(now + 5, mlx5dv_ts_to_ns(&info, stamp + 5));
     EXPECT_EQ(info.nsec - 7, mlx5dv_ts_to_ns(&info, info.last_cycles - 7))
-            << "from before the page was written";
+        << "from before the page was written";
     /* hours later, as if it had not been updated */
     EXPECT_EQ(info.nsec + 86400 * second,
               mlx5dv_ts_to_ns(&info, info.last_cycles + 86400 * second));
@@ -228,18 +228,15 @@ class verbs_dmabuf : public verbs_attr {
 protected:
     static constexpr size_t SIZE = 16384;
     static constexpr int ACCESS  = IBV_ACCESS_LOCAL_WRITE |
-                                   IBV_ACCESS_REMOTE_READ |
-                                   IBV_ACCESS_REMOTE_WRITE;
+                                  IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_WRITE;
 
     verbs_dmabuf() : m_file(memfd_create("dmabuf", MFD_ALLOW_SEALING))
     {
         HCA_CHECK_CALL((m_file >= 0) && (ftruncate(m_file, SIZE) == 0));
     }
 
-    ~verbs_dmabuf()
-    {
-        close(m_file);
-    }
+    ~verbs_dmabuf() { close(m_file); }
 
     int error(uint64_t offset, size_t length, uint64_t iova, int fd,
               int access) const
@@ -325,7 +322,8 @@ TEST_P(verbs_dmabuf, is_mapped_and_used)
     attr_dmabuf = m_file;
     EXPECT_TRUE(expect_region(m_file));
     attr_dmabuf = -1;
-    EXPECT_EQ(EINVAL, error(4096, 4096, 4096, m_file, ACCESS)) << "a file again";
+    EXPECT_EQ(EINVAL, error(4096, 4096, 4096, m_file, ACCESS))
+        << "a file again";
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_dmabuf, testing::Values(0));
@@ -346,10 +344,7 @@ protected:
         HCA_CHECK_CALL(m_ah != NULL);
     }
 
-    ~verbs_datagrams()
-    {
-        EXPECT_EQ(0, ibv_destroy_ah(m_ah));
-    }
+    ~verbs_datagrams() { EXPECT_EQ(0, ibv_destroy_ah(m_ah)); }
 
     enum ibv_wc_status send_to_b(enum ibv_wr_opcode opcode, uint32_t qkey)
     {
@@ -416,33 +411,42 @@ protected:
 TEST_P(verbs_counters, tell_what_went_wrong)
 {
     struct {
-        const char         *name;
-        unsigned           more;
-        std::function<void(verbs_pair&)> go;
+        const char *name;
+        unsigned more;
+        std::function<void(verbs_pair &)> go;
     } cases[] = {
-        {"out_of_buffer", 1, [this](verbs_pair &pair) {
-            EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
-        }},
-        {"req_rnr_retries_exceeded", 1, [this](verbs_pair &pair) {
-            EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
-        }},
-        {"req_remote_access_errors", 1, [this](verbs_pair &pair) {
-            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, write().remote(0, 0)));
-        }},
-        {"resp_remote_access_errors", 1, [this](verbs_pair &pair) {
-            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, write().remote(0, 0)));
-        }},
-        {"resp_local_length_error", 1, [this](verbs_pair &pair) {
-            ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 63));
-            EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, send()));
-        }},
-        {"local_ack_timeout_err", 2, [this](verbs_pair &pair) {
-            pair.b.destroy_qp();
-            EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(pair.a, send()));
-        }},
-        {"req_cqe_error", 0, [this](verbs_pair &pair) {
-            EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
-        }},
+        {"out_of_buffer", 1,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
+         }},
+        {"req_rnr_retries_exceeded", 1,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
+         }},
+        {"req_remote_access_errors", 1,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+                       run(pair.a, write().remote(0, 0)));
+         }},
+        {"resp_remote_access_errors", 1,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+                       run(pair.a, write().remote(0, 0)));
+         }},
+        {"resp_local_length_error", 1,
+         [this](verbs_pair &pair) {
+             ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 63));
+             EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, send()));
+         }},
+        {"local_ack_timeout_err", 2,
+         [this](verbs_pair &pair) {
+             pair.b.destroy_qp();
+             EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(pair.a, send()));
+         }},
+        {"req_cqe_error", 0,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+         }},
     };
 
     for (const auto &c : cases) {
@@ -469,7 +473,7 @@ TEST_P(verbs_counters, are_read_from_their_folder)
     EXPECT_EQ(count("out_of_buffer"), strtoull(text, NULL, 0));
     while (struct dirent *entry = readdir(dir)) {
         EXPECT_EQ(NULL, strpbrk(entry->d_name, "0123456789"))
-                << entry->d_name; /* of an unfinished one */
+            << entry->d_name; /* of an unfinished one */
     }
     close(fd);
     closedir(dir);
@@ -514,15 +518,15 @@ protected:
 
 TEST_P(verbs_port_counters, tell_packets_and_words)
 {
-    auto pair = std::make_unique<verbs_pair>(dev);
+    auto pair               = std::make_unique<verbs_pair>(dev);
     struct ibv_qp_attr attr = {};
 
     check(1, 16, [&] { EXPECT_EQ(IBV_WC_SUCCESS, run(pair->a, write())); });
     check(2, 16, [&] {
         EXPECT_EQ(IBV_WC_SUCCESS,
-                  run(pair->a, verbs_op(IBV_WR_RDMA_READ).local(src, 61)
-                                       .remote((uintptr_t)dst.addr,
-                                               dst.mr->rkey)));
+                  run(pair->a, verbs_op(IBV_WR_RDMA_READ)
+                                   .local(src, 61)
+                                   .remote((uintptr_t)dst.addr, dst.mr->rkey)));
     });
     check(1, 16, [&] {
         EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair->a, write().remote(0, 0)));
@@ -530,14 +534,13 @@ TEST_P(verbs_port_counters, tell_packets_and_words)
     attr = query(pair->a.qp);
     check(0, 0, [&] { pair.reset(); });
 
-    pair = std::make_unique<verbs_pair>(dev);
+    pair               = std::make_unique<verbs_pair>(dev);
     const unsigned mtu = 128u << attr.path_mtu;
     check(3, (2 * mtu + 4) / 4, [&] {
         EXPECT_EQ(IBV_WC_SUCCESS,
                   run(pair->a, verbs_op(IBV_WR_RDMA_WRITE)
-                                       .local(src, 2 * mtu + 1)
-                                       .remote((uintptr_t)dst.addr,
-                                               dst.mr->rkey)));
+                                   .local(src, 2 * mtu + 1)
+                                   .remote((uintptr_t)dst.addr, dst.mr->rkey)));
     });
     for (const char *name : {"symbol_error", "link_downed", "VL15_dropped",
                              "port_xmit_wait", "port_rcv_errors"}) {
@@ -567,7 +570,7 @@ TEST_P(verbs_attr, table_of_pkeys_is_that_of_the_link)
     attr.pkey_index         = length;
     EXPECT_EQ(EINVAL, ibv_modify_qp(ep.qp, &attr,
                                     IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-                                    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+                                        IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
 /* A DC target is one from RTR on: till then the kernel keeps its values without
@@ -576,15 +579,14 @@ TEST_P(verbs_attr, values_of_a_dc_target_are_refused_when_it_is_made)
 {
     constexpr int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                          IBV_QP_ACCESS_FLAGS;
-    constexpr int rtr  = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                         IBV_QP_MIN_RNR_TIMER;
+    constexpr int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                        IBV_QP_MIN_RNR_TIMER;
     struct ibv_srq_init_attr srq_attr = {NULL, {4, 1, 0}};
     struct ibv_qp_init_attr_ex create = {};
     struct mlx5dv_qp_init_attr dv     = {};
     struct ibv_qp_attr attr           = hca_qp_attr(dev, 0);
-    struct ibv_cq *cq                 = ibv_create_cq(dev.ctx, 4, NULL, NULL,
-                                                      0);
-    struct ibv_srq *srq               = ibv_create_srq(dev.pd, &srq_attr);
+    struct ibv_cq *cq   = ibv_create_cq(dev.ctx, 4, NULL, NULL, 0);
+    struct ibv_srq *srq = ibv_create_srq(dev.pd, &srq_attr);
 
     create.qp_type          = IBV_QPT_DRIVER;
     create.comp_mask        = IBV_QP_INIT_ATTR_PD;
@@ -594,15 +596,15 @@ TEST_P(verbs_attr, values_of_a_dc_target_are_refused_when_it_is_made)
     create.srq              = srq;
     dv.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
     dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT;
-    struct ibv_qp *qp = mlx5dv_create_qp(dev.ctx, &create, &dv);
+    struct ibv_qp *qp       = mlx5dv_create_qp(dev.ctx, &create, &dv);
     ASSERT_NE(nullptr, qp);
-    attr.qp_state   = IBV_QPS_INIT;
-    attr.port_num   = 2;
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 2;
     EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, init));
     attr.port_num   = 1;
     attr.pkey_index = dev.port.pkey_tbl_len;
     EXPECT_EQ(0, ibv_modify_qp(qp, &attr, init));
-    attr.qp_state   = IBV_QPS_RTR;
+    attr.qp_state = IBV_QPS_RTR;
     EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, rtr));
     EXPECT_EQ(0, ibv_destroy_qp(qp));
     EXPECT_EQ(0, ibv_destroy_srq(srq));
@@ -694,9 +696,11 @@ INSTANTIATE_TEST_SUITE_P(roce, verbs_attr, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"ib", {}},
-        {"roce", {{"SOFTHCA_LINK", "roce"}}},
-        {"pkeys", {{"SOFTHCA_PKEYS", "0xffff,0x8001,0x1,0x8002"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"ib", {}},
+            {"roce", {{"SOFTHCA_LINK", "roce"}}},
+            {"pkeys", {{"SOFTHCA_PKEYS", "0xffff,0x8001,0x1,0x8002"}}},
+        });
 }

@@ -9,8 +9,7 @@
 
 namespace {
 
-class verbs_cqs : public verbs_test {
-};
+class verbs_cqs : public verbs_test {};
 
 TEST_P(verbs_cqs, resized_cq_keeps_what_is_pending)
 {
@@ -43,9 +42,9 @@ TEST_P(verbs_cqs, solicited_event_waits_for_a_solicited_message)
         ASSERT_EQ(0, ibv_req_notify_cq(pair.b.recv_cq, 1));
         EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
         EXPECT_FALSE(verbs_readable(channel->fd, 0));
-        EXPECT_EQ(IBV_WC_SUCCESS,
-                  run(pair.a, send().flags(IBV_SEND_SIGNALED |
-                                           IBV_SEND_SOLICITED)));
+        EXPECT_EQ(
+            IBV_WC_SUCCESS,
+            run(pair.a, send().flags(IBV_SEND_SIGNALED | IBV_SEND_SOLICITED)));
         verbs_expect_event(channel, pair.b.recv_cq);
         EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
         EXPECT_FALSE(verbs_readable(channel->fd, 0)) << "not armed again";
@@ -60,7 +59,7 @@ void store_arm(void *page, uint32_t cqn)
 {
     const uint64_t value = htobe64((1ull << 60) | cqn);
 
-    *(volatile uint64_t*)((char*)page + 0x20) = value;
+    *(volatile uint64_t *)((char *)page + 0x20) = value;
 }
 
 TEST_P(verbs_cqs, event_request_that_names_no_queue_of_its_page_is_void)
@@ -139,12 +138,11 @@ protected:
     void take_event()
     {
         verbs_expect_event(channel, pair->b.recv_cq);
-        EXPECT_TRUE(verbs_until([&] {
-            return verbs_is_empty(pair->b.recv_cq);
-        }));
+        EXPECT_TRUE(
+            verbs_until([&] { return verbs_is_empty(pair->b.recv_cq); }));
     }
 
-    struct ibv_comp_channel     *channel = ibv_create_comp_channel(dev.ctx);
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
     std::unique_ptr<verbs_pair> pair;
 };
 
@@ -197,8 +195,10 @@ protected:
         struct ibv_poll_cq_attr attr = {};
         uint64_t ticks;
 
-        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ, wr_id).local(src, 64)
-                     .remote(dst).post(pair->a.qp));
+        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ, wr_id)
+                         .local(src, 64)
+                         .remote(dst)
+                         .post(pair->a.qp));
         if (!verbs_until([&] { return ibv_start_poll(cq, &attr) == 0; })) {
             ADD_FAILURE() << "no completion";
             return 0;
@@ -213,7 +213,7 @@ protected:
         return ticks;
     }
 
-    struct ibv_cq_ex            *cq;
+    struct ibv_cq_ex *cq;
     std::unique_ptr<verbs_pair> pair;
 };
 

@@ -192,8 +192,8 @@ TEST_P(verbs_faults, remote_key_that_does_not_fit_is_an_access_error)
         uint64_t addr = (uintptr_t)dst.addr;
         struct {
             const char *what;
-            uint64_t   addr;
-            uint32_t   rkey;
+            uint64_t addr;
+            uint32_t rkey;
         } cases[] = {
             {"no such key", addr, dst.mr->rkey ^ 0xdead00},
             {"an old key", addr, dst.mr->rkey ^ 1},
@@ -222,10 +222,10 @@ TEST_P(verbs_faults, local_key_that_does_not_fit_is_a_protection_error)
     strict_mem readonly(dev.pd, 0, 0);
     uint64_t addr = (uintptr_t)src.addr;
     struct {
-        const char         *what;
+        const char *what;
         enum ibv_wr_opcode opcode;
-        uint64_t           addr;
-        uint32_t           lkey;
+        uint64_t addr;
+        uint32_t lkey;
     } cases[] = {
         {"no such key", IBV_WR_RDMA_WRITE, addr, src.mr->lkey ^ 0xdead00},
         {"beyond the end", IBV_WR_RDMA_WRITE, addr + src.size - 63,
@@ -237,9 +237,10 @@ TEST_P(verbs_faults, local_key_that_does_not_fit_is_a_protection_error)
     for (const auto &c : cases) {
         SCOPED_TRACE(c.what);
         verbs_pair pair(dev);
-        EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
-                  run(pair.a, verbs_op(c.opcode).local(c.addr, 64, c.lkey)
-                              .remote(dst)));
+        EXPECT_EQ(
+            IBV_WC_LOC_PROT_ERR,
+            run(pair.a,
+                verbs_op(c.opcode).local(c.addr, 64, c.lkey).remote(dst)));
         EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
         EXPECT_EQ(IBV_QPS_RTS, pair.b.state()) << "it has seen nothing";
     }
@@ -358,7 +359,7 @@ TEST_P(verbs_faults, overrun_of_a_cq_fails_all_its_queue_pairs)
     EXPECT_EQ(IBV_WC_REM_OP_ERR, run(from, send()));
 
     EXPECT_EQ(IBV_EVENT_CQ_ERR, verbs_event(dev.ctx).event_type);
-    std::vector<struct ibv_qp*> failed;
+    std::vector<struct ibv_qp *> failed;
     for (int i = 0; i < 4; i++) {
         struct ibv_async_event event = verbs_event(dev.ctx);
         EXPECT_EQ(IBV_EVENT_QP_FATAL, event.event_type);
@@ -404,7 +405,7 @@ void write_for_ever(int fd)
 
     peer_connect(fd, ep, card);
     do {
-        ++*(uint64_t*)mem.addr;
+        ++*(uint64_t *)mem.addr;
         verbs_op op(IBV_WR_RDMA_WRITE);
         op.local(mem, 4096).remote(card.addr, card.rkey).post(ep.qp);
     } while (verbs_wait(ep.send_cq).status == IBV_WC_SUCCESS);
@@ -423,15 +424,14 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
         op.local(src, 4096).remote(card.addr + 4096, card.rkey);
         EXPECT_TRUE(verbs_until([&] {
             EXPECT_EQ(IBV_WC_SUCCESS, run(ep, op));
-            uint64_t count = __atomic_load_n((uint64_t*)dst.addr,
+            uint64_t count = __atomic_load_n((uint64_t *)dst.addr,
                                              __ATOMIC_ACQUIRE);
             return ((count >= 1000) && (count < 1ull << 32)) || HasFailure();
         }));
         kill(peer.pid, SIGKILL);
         enum ibv_wc_status result = IBV_WC_SUCCESS;
-        EXPECT_TRUE(verbs_until([&] {
-            return (result = run(ep, op)) != IBV_WC_SUCCESS;
-        }));
+        EXPECT_TRUE(verbs_until(
+            [&] { return (result = run(ep, op)) != IBV_WC_SUCCESS; }));
         EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, result);
         EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, run(ep, op));
     }
@@ -449,7 +449,8 @@ INSTANTIATE_TEST_SUITE_P(ib, verbs_reads, testing::Values(0));
 int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv,
-                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                         {{"ib", {}},
+                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
                           {"late", {{"SOFTHCA_DELAY", "2000"}}},
                           {"pcie", {{"SOFTHCA_PCIE", "y"}}}});
 }

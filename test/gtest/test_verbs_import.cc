@@ -27,8 +27,8 @@ struct import_card {
 void import_send(int sock, int fd, const import_card &card)
 {
     char control[CMSG_SPACE(sizeof(fd))] = {};
-    struct iovec iov  = {(void*)&card, sizeof(card)};
-    struct msghdr msg = {};
+    struct iovec iov                     = {(void *)&card, sizeof(card)};
+    struct msghdr msg                    = {};
 
     msg.msg_iov          = &iov;
     msg.msg_iovlen       = 1;
@@ -83,16 +83,13 @@ public:
         options.pd = pd;
     }
 
-    ~import_device()
-    {
-        ibv_unimport_pd(pd);
-    }
+    ~import_device() { ibv_unimport_pd(pd); }
 
 private:
     struct ibv_context *m_ctx;
 
 public:
-    hca_device    dev;
+    hca_device dev;
     struct ibv_pd *pd;
     verbs_options options;
 };
@@ -105,10 +102,7 @@ public:
         HCA_CHECK_CALL(mr != NULL);
     }
 
-    ~import_region()
-    {
-        ibv_unimport_mr(mr);
-    }
+    ~import_region() { ibv_unimport_mr(mr); }
 
     struct ibv_mr *mr;
 };
@@ -152,32 +146,38 @@ void peer_messages(int sock)
     EXPECT_EQ(2 * IMPORT_HALF, region.mr->length);
     /* to a receive of ours */
     ASSERT_EQ(0, verbs_recv(pair.b.qp, mine, 64));
-    EXPECT_EQ(IBV_WC_SUCCESS, import_run(pair.a, verbs_op(IBV_WR_SEND).local(
-            first, 64, key)));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              import_run(pair.a, verbs_op(IBV_WR_SEND).local(first, 64, key)));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.recv_cq).status);
     EXPECT_EQ(0x11, mine.addr[63]);
     EXPECT_EQ(0x33, mine.addr[64]);
     /* from our memory, in two pieces, one of them theirs */
-    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
-            pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(
-                    (uintptr_t)mine.addr + 64, 100, mine.mr->lkey).local(
-                    first, 28, key).remote(second, key)));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              import_run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                     .local((uintptr_t)mine.addr + 64, 100,
+                                            mine.mr->lkey)
+                                     .local(first, 28, key)
+                                     .remote(second, key)));
     /* all of it theirs, and longer than one transfer carries */
-    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
-            pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(first, 5000, key).remote(
-                    second + 128, key)));
-    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
-            pair.a, verbs_op(IBV_WR_RDMA_READ).local(second + 6000, 64,
-                    key).remote(first, key)));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              import_run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                     .local(first, 5000, key)
+                                     .remote(second + 128, key)));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              import_run(pair.a, verbs_op(IBV_WR_RDMA_READ)
+                                     .local(second + 6000, 64, key)
+                                     .remote(first, key)));
     /* beyond it */
     {
         verbs_pair other(shared.dev, shared.options);
-        EXPECT_EQ(IBV_WC_LOC_PROT_ERR, import_run(
-                other.a, verbs_op(IBV_WR_RDMA_WRITE).local(
-                        second, IMPORT_HALF + 1, key).remote(first, key)));
+        EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
+                  import_run(other.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                          .local(second, IMPORT_HALF + 1, key)
+                                          .remote(first, key)));
     }
     /* our key works there, too; and their queue pair sends to ours */
-    import_tell(sock, {.key = mine.mr->rkey, .qpn = pair.b.qp->qp_num,
+    import_tell(sock, {.key  = mine.mr->rkey,
+                       .qpn  = pair.b.qp->qp_num,
                        .addr = (uintptr_t)mine.addr});
     verbs_ep ep(shared.dev, shared.options);
     struct ibv_sge sge    = {second + 7000, 64, key};
@@ -207,16 +207,16 @@ void peer_atomics(int sock)
     op.wr.wr.atomic.rkey        = card.key;
     op.wr.wr.atomic.compare_add = 1;
     EXPECT_EQ(IBV_WC_SUCCESS, import_run(pair.a, op));
-    EXPECT_EQ(0x1111111111111111u, *(uint64_t*)mine.addr);
+    EXPECT_EQ(0x1111111111111111u, *(uint64_t *)mine.addr);
 }
 
 void peer_destroys(int sock)
 {
     import_card card;
     import_device shared(import_receive(sock, card), card);
-    struct ibv_mr *mr  = ibv_import_mr(shared.pd, card.mr);
-    struct ibv_pd *pd  = ibv_import_pd(shared.dev.ctx, card.pd);
-    struct ibv_dm *dm  = ibv_import_dm(shared.dev.ctx, card.dm);
+    struct ibv_mr *mr = ibv_import_mr(shared.pd, card.mr);
+    struct ibv_pd *pd = ibv_import_pd(shared.dev.ctx, card.pd);
+    struct ibv_dm *dm = ibv_import_dm(shared.dev.ctx, card.dm);
 
     ASSERT_TRUE((mr != NULL) && (pd != NULL) && (dm != NULL));
     EXPECT_EQ(nullptr, ibv_import_mr(shared.pd, card.mr + 1000));
@@ -248,9 +248,8 @@ void peer_frees_device_memory(int sock)
     struct ibv_dm *dm = ibv_import_dm(shared.dev.ctx, card.dm);
 
     ASSERT_NE(nullptr, dm);
-    import_frees(sock, "a region of the other is in it", [&] {
-        return ibv_free_dm(dm);
-    });
+    import_frees(sock, "a region of the other is in it",
+                 [&] { return ibv_free_dm(dm); });
 }
 
 void peer_frees_region(int sock)
@@ -260,9 +259,8 @@ void peer_frees_region(int sock)
     struct ibv_mr *mr = ibv_import_mr(shared.pd, card.mr);
 
     ASSERT_NE(nullptr, mr);
-    import_frees(sock, "a window of the other is bound", [&] {
-        return ibv_dereg_mr(mr);
-    });
+    import_frees(sock, "a window of the other is bound",
+                 [&] { return ibv_dereg_mr(mr); });
 }
 
 void peer_frees_domain(int sock)
@@ -272,9 +270,8 @@ void peer_frees_domain(int sock)
     struct ibv_pd *pd = ibv_import_pd(shared.dev.ctx, card.pd);
 
     ASSERT_NE(nullptr, pd);
-    import_frees(sock, "the other has an address in it", [&] {
-        return ibv_dealloc_pd(pd);
-    });
+    import_frees(sock, "the other has an address in it",
+                 [&] { return ibv_dealloc_pd(pd); });
 }
 
 void peer_uses_domain(int sock)
@@ -306,9 +303,9 @@ void peer_has_device_memory(int sock)
     import_card card;
     import_device shared(import_receive(sock, card), card);
     struct ibv_alloc_dm_attr attr = {4096, 0, 0};
-    struct ibv_dm *dm   = ibv_import_dm(shared.dev.ctx, card.dm);
-    struct ibv_dm *mine = ibv_alloc_dm(shared.dev.ctx, &attr);
-    uint64_t value = 0;
+    struct ibv_dm *dm             = ibv_import_dm(shared.dev.ctx, card.dm);
+    struct ibv_dm *mine           = ibv_alloc_dm(shared.dev.ctx, &attr);
+    uint64_t value                = 0;
 
     ASSERT_NE(nullptr, dm);
     ASSERT_NE(nullptr, mine);
@@ -317,8 +314,8 @@ void peer_has_device_memory(int sock)
     EXPECT_EQ(0x1122334455667788u, value);
     value++;
     EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &value, sizeof(value)));
-    EXPECT_EQ(nullptr, ibv_reg_dm_mr(shared.dev.pd, dm, 0, 4096,
-                                     IBV_ACCESS_ZERO_BASED));
+    EXPECT_EQ(nullptr,
+              ibv_reg_dm_mr(shared.dev.pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED));
     EXPECT_EQ(EOPNOTSUPP, errno);
     ibv_unimport_dm(dm);
     EXPECT_EQ(0, ibv_free_dm(mine));
@@ -332,9 +329,10 @@ void peer_inherits(int sock)
     strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
     verbs_pair pair(shared.dev, shared.options);
 
-    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
-            pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(
-                    card.addr, card.key)));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              import_run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                     .local(mine, 64)
+                                     .remote(card.addr, card.key)));
 }
 
 void peer_is_elsewhere(int sock)
@@ -393,9 +391,12 @@ void peer_owns(int sock)
 
     HCA_CHECK_CALL(dm != NULL);
     HCA_CHECK_CALL(ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)) == 0);
-    import_send(sock, dev.ctx->cmd_fd, {
-            .pd = dev.pd->handle, .mr = mem.mr->handle, .dm = dm->handle,
-            .key = mem.mr->rkey, .addr = (uintptr_t)mem.addr});
+    import_send(sock, dev.ctx->cmd_fd,
+                {.pd   = dev.pd->handle,
+                 .mr   = mem.mr->handle,
+                 .dm   = dm->handle,
+                 .key  = mem.mr->rkey,
+                 .addr = (uintptr_t)mem.addr});
     peer_wait_for_the_end(sock);
 }
 
@@ -442,8 +443,8 @@ public:
         std::string exe = std::filesystem::read_symlink("/proc/self/exe");
         int fds[2];
 
-        HCA_CHECK_CALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-                                  fds) == 0);
+        HCA_CHECK_CALL(
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
         sock = fds[0];
         pid  = fork();
         if (pid == 0) {
@@ -481,7 +482,7 @@ public:
         wait();
     }
 
-    int   sock;
+    int sock;
     pid_t pid;
 };
 
@@ -504,15 +505,14 @@ protected:
         import_send(peer.sock, dev.ctx->cmd_fd, given);
     }
 
-    void start(import_program &peer)
-    {
-        start(peer, card());
-    }
+    void start(import_program &peer) { start(peer, card()); }
 
     import_card card() const
     {
-        return {.pd = dev.pd->handle, .mr = dst.mr->handle,
-                .key = dst.mr->rkey, .addr = (uintptr_t)dst.addr};
+        return {.pd   = dev.pd->handle,
+                .mr   = dst.mr->handle,
+                .key  = dst.mr->rkey,
+                .addr = (uintptr_t)dst.addr};
     }
 
     /* The peer destroys the object as soon as it is not in use here. */
@@ -572,7 +572,7 @@ TEST_P(verbs_import, region_takes_atomics)
     memset(dst.addr, 0x11, 8);
     start(peer);
     EXPECT_EQ(0, peer.wait());
-    EXPECT_EQ(0x1111111111111112u, *(uint64_t*)dst.addr);
+    EXPECT_EQ(0x1111111111111112u, *(uint64_t *)dst.addr);
 }
 
 /* Destroys the objects once, for both: only libibverbs' own objects are left
@@ -659,9 +659,9 @@ TEST_P(verbs_import, device_memory_is_busy_as_long_as_it_has_regions)
     struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
                                       IBV_ACCESS_ZERO_BASED);
     ASSERT_NE(nullptr, mr);
-    expect_freed(peer, {.pd = dev.pd->handle, .dm = dm->handle},
-                 [&] { return ibv_free_dm(dm); },
-                 [&] { return ibv_dereg_mr(mr); });
+    expect_freed(
+        peer, {.pd = dev.pd->handle, .dm = dm->handle},
+        [&] { return ibv_free_dm(dm); }, [&] { return ibv_dereg_mr(mr); });
     struct ibv_dm *again = ibv_alloc_dm(dev.ctx, &all);
     ASSERT_NE(nullptr, again) << "there is no more than that of it";
     EXPECT_EQ(0, ibv_free_dm(again));
@@ -670,9 +670,9 @@ TEST_P(verbs_import, device_memory_is_busy_as_long_as_it_has_regions)
 
 TEST_P(verbs_import, region_is_busy_as_long_as_a_window_is_bound)
 {
-    struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1);
-    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 4096,
-                                   ACCESS_ALL | IBV_ACCESS_MW_BIND);
+    struct ibv_mw *mw       = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1);
+    struct ibv_mr *mr       = ibv_reg_mr(dev.pd, dst.addr, 4096,
+                                         ACCESS_ALL | IBV_ACCESS_MW_BIND);
     struct ibv_mw_bind bind = {};
     import_program peer("frees_region");
     verbs_pair pair(dev);
@@ -682,9 +682,9 @@ TEST_P(verbs_import, region_is_busy_as_long_as_a_window_is_bound)
     bind.bind_info  = {mr, (uintptr_t)dst.addr, 256, IBV_ACCESS_REMOTE_WRITE};
     ASSERT_EQ(0, ibv_bind_mw(pair.b.qp, mw, &bind));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.send_cq).status);
-    expect_freed(peer, {.pd = dev.pd->handle, .mr = mr->handle},
-                 [&] { return ibv_dereg_mr(mr); },
-                 [&] { return ibv_dealloc_mw(mw); });
+    expect_freed(
+        peer, {.pd = dev.pd->handle, .mr = mr->handle},
+        [&] { return ibv_dereg_mr(mr); }, [&] { return ibv_dealloc_mw(mw); });
     ibv_unimport_mr(mr);
 }
 
@@ -731,11 +731,12 @@ TEST_P(verbs_import, owner_may_be_killed)
     int fd = import_receive(owner.sock, theirs);
     import_device shared(fd, theirs);
     strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
-    verbs_pair pair(shared.dev, shared.options), late(shared.dev,
-                                                      shared.options);
-    verbs_op to_us = verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(mine);
-    verbs_op to_them = verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(
-            theirs.addr, theirs.key);
+    verbs_pair pair(shared.dev, shared.options),
+        late(shared.dev, shared.options);
+    verbs_op to_us   = verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(mine);
+    verbs_op to_them = verbs_op(IBV_WR_RDMA_WRITE)
+                           .local(mine, 64)
+                           .remote(theirs.addr, theirs.key);
 
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, to_them));
     owner.end();
@@ -776,8 +777,8 @@ TEST_P(verbs_import, device_memory_outlives_its_context)
     import_program peer("hands_over");
     import_card first, second;
     uint64_t value = 0x33;
-    struct ibv_context *ctx = ibv_import_device(import_receive(peer.sock,
-                                                               first));
+    struct ibv_context *ctx =
+        ibv_import_device(import_receive(peer.sock, first));
     ASSERT_NE(nullptr, ctx);
     struct ibv_dm *dm = ibv_import_dm(ctx, first.dm);
     ASSERT_NE(nullptr, dm);
@@ -817,8 +818,7 @@ TEST_P(verbs_import, region_of_a_forked_child_is_of_its_parents_domain)
 INSTANTIATE_TEST_SUITE_P(ib, verbs_import, testing::Values(0));
 
 /* On RoCE address handles are objects of the kernel. */
-class verbs_import_roce : public verbs_import {
-};
+class verbs_import_roce : public verbs_import {};
 
 TEST_P(verbs_import_roce, domain_is_busy_as_long_as_it_has_addresses)
 {
@@ -847,6 +847,6 @@ int main(int argc, char **argv)
         testing::InitGoogleTest();
         return import_peer_main(argv[2]);
     }
-    return hca_test_main(argc, argv, {{"ib", {}},
-                                      {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+    return hca_test_main(argc, argv,
+                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
 }

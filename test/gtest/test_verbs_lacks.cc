@@ -19,8 +19,8 @@ protected:
         struct ibv_qp_init_attr attr = {};
 
         attr.send_cq = attr.recv_cq = cq;
-        attr.qp_type = IBV_QPT_RC;
-        attr.cap     = {max_wr, 1, 1, 1, 0};
+        attr.qp_type                = IBV_QPT_RC;
+        attr.cap                    = {max_wr, 1, 1, 1, 0};
         return ibv_create_qp(m_dev.pd, &attr);
     }
 
@@ -72,8 +72,7 @@ TEST_P(verbs_limits, of_tags)
     ASSERT_EQ(0, ibv_query_device_ex(m_dev.ctx, NULL, &attr));
     EXPECT_EQ(63u, attr.tm_caps.max_num_tags);
     EXPECT_EQ(nullptr, tm_srq::create(m_dev, cq, {.tags = 64, .max_ops = 8}));
-    struct ibv_srq *srq = tm_srq::create(m_dev, cq,
-                                         {.tags = 63, .max_ops = 8});
+    struct ibv_srq *srq = tm_srq::create(m_dev, cq, {.tags = 63, .max_ops = 8});
     ASSERT_NE(nullptr, srq);
     EXPECT_EQ(0, ibv_destroy_srq(srq));
     EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
@@ -83,15 +82,14 @@ INSTANTIATE_TEST_SUITE_P(limits, verbs_limits, testing::Values(0));
 
 /* --- missing features ----------------------------------------------------- */
 
-class verbs_lacks : public testing::TestWithParam<int> {
-};
+class verbs_lacks : public testing::TestWithParam<int> {};
 
 TEST_P(verbs_lacks, devx_and_dc)
 {
-    struct ibv_device **list          = ibv_get_device_list(NULL);
-    struct mlx5dv_context_attr devx   = {};
-    struct ibv_qp_init_attr_ex attr   = {};
-    struct mlx5dv_qp_init_attr dv     = {};
+    struct ibv_device **list        = ibv_get_device_list(NULL);
+    struct mlx5dv_context_attr devx = {};
+    struct ibv_qp_init_attr_ex attr = {};
+    struct mlx5dv_qp_init_attr dv   = {};
 
     devx.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
     EXPECT_EQ(nullptr, mlx5dv_open_device(list[0], &devx));
@@ -102,11 +100,11 @@ TEST_P(verbs_lacks, devx_and_dc)
     ibv_free_device_list(list);
     attr.pd      = ibv_alloc_pd(ctx);
     attr.send_cq = attr.recv_cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
-    attr.qp_type   = IBV_QPT_DRIVER;
-    attr.comp_mask = IBV_QP_INIT_ATTR_PD;
-    attr.cap       = {1, 0, 1, 0, 0};
-    dv.comp_mask   = MLX5DV_QP_INIT_ATTR_MASK_DC;
-    dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+    attr.qp_type                = IBV_QPT_DRIVER;
+    attr.comp_mask              = IBV_QP_INIT_ATTR_PD;
+    attr.cap                    = {1, 0, 1, 0, 0};
+    dv.comp_mask                = MLX5DV_QP_INIT_ATTR_MASK_DC;
+    dv.dc_init_attr.dc_type     = MLX5DV_DCTYPE_DCI;
     EXPECT_EQ(nullptr, mlx5dv_create_qp(ctx, &attr, &dv));
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_EQ(0, ibv_destroy_cq(attr.send_cq));
@@ -129,15 +127,15 @@ TEST_P(verbs_lacks, tag_matching)
     struct ibv_cq_init_attr_ex cq_attr   = {};
     struct ibv_cq_ex *cq                 = NULL;
     struct ibv_srq_init_attr_ex srq_attr = {};
-    cq_attr.cqe        = 15;
-    cq                 = ibv_create_cq_ex(ctx, &cq_attr);
-    srq_attr.attr      = {15, 1, 0};
+    cq_attr.cqe                          = 15;
+    cq                                   = ibv_create_cq_ex(ctx, &cq_attr);
+    srq_attr.attr                        = {15, 1, 0};
     srq_attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
                          IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
-    srq_attr.srq_type  = IBV_SRQT_TM;
-    srq_attr.pd        = ibv_alloc_pd(ctx);
-    srq_attr.cq        = ibv_cq_ex_to_cq(cq);
-    srq_attr.tm_cap    = {1, 1};
+    srq_attr.srq_type = IBV_SRQT_TM;
+    srq_attr.pd       = ibv_alloc_pd(ctx);
+    srq_attr.cq       = ibv_cq_ex_to_cq(cq);
+    srq_attr.tm_cap   = {1, 1};
     EXPECT_EQ(nullptr, ibv_create_srq_ex(ctx, &srq_attr));
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_EQ(0, ibv_destroy_cq(srq_attr.cq));
@@ -186,8 +184,8 @@ protected:
     verbs_memlock()
     {
         set_limit(40 * page); /* src and dst have 8 pages */
-        m_mem = (char*)mmap(NULL, 64 * page, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        m_mem = (char *)mmap(NULL, 64 * page, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         HCA_CHECK_CALL(m_mem != MAP_FAILED);
         set_privileged(false);
     }
@@ -244,11 +242,12 @@ TEST_P(verbs_memlock, is_counted_in_pages)
 
     EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
                               IBV_ACCESS_REMOTE_READ));
-    EXPECT_NE(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-                              m_mem, page, 0)) << "the new ones come first";
+    EXPECT_NE(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, m_mem,
+                              page, 0))
+        << "the new ones come first";
     EXPECT_EQ(0, ibv_dereg_mr(all));
-    EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-                              m_mem, 4 * page, 0));
+    EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, m_mem,
+                              4 * page, 0));
     all = reg(0, 28 * page);
     EXPECT_NE(nullptr, all);
     expect_full();
@@ -304,11 +303,14 @@ INSTANTIATE_TEST_SUITE_P(memlock, verbs_memlock, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"limits", {{"SOFTHCA_LIMITS",
-                     "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
-                     "max_num_tags=63"}}},
-        {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm,tm,wc"}}},
-        {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"limits",
+             {{"SOFTHCA_LIMITS",
+               "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
+               "max_num_tags=63"}}},
+            {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm,tm,wc"}}},
+            {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
+        });
 }

@@ -14,8 +14,10 @@ protected:
      * in src is written to m_far. Returns what came there. */
     uint8_t write_behind(verbs_op first, unsigned flags)
     {
-        verbs_op second = verbs_op(IBV_WR_RDMA_WRITE, 2).local(src, 8)
-                          .remote(m_far).flags(flags | IBV_SEND_SIGNALED);
+        verbs_op second = verbs_op(IBV_WR_RDMA_WRITE, 2)
+                              .local(src, 8)
+                              .remote(m_far)
+                              .flags(flags | IBV_SEND_SIGNALED);
 
         memset(src.addr, 0x11, 64);
         memset(dst.addr, 0x22, 64);
@@ -33,14 +35,16 @@ protected:
 
     verbs_op read(unsigned flags = 0) const
     {
-        return verbs_op(IBV_WR_RDMA_READ, 1).local(src, 64).remote(dst)
-               .flags(flags);
+        return verbs_op(IBV_WR_RDMA_READ, 1)
+            .local(src, 64)
+            .remote(dst)
+            .flags(flags);
     }
 
     verbs_op fetch_add() const
     {
-        verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD, 1).local(src, 8)
-                      .flags(0);
+        verbs_op op =
+            verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD, 1).local(src, 8).flags(0);
 
         op.wr.wr.atomic.remote_addr = (uintptr_t)dst.addr;
         op.wr.wr.atomic.rkey        = dst.mr->rkey;
@@ -209,7 +213,8 @@ TEST_P(verbs_late, empty_reads_are_under_way_no_longer)
     b.connect(a);
     for (unsigned i = 0; i < 4; i++) {
         EXPECT_EQ(IBV_WC_SUCCESS,
-                  run(a, verbs_op(IBV_WR_RDMA_READ).remote(dst))) << i;
+                  run(a, verbs_op(IBV_WR_RDMA_READ).remote(dst)))
+            << i;
     }
 }
 
@@ -272,7 +277,8 @@ TEST_P(verbs_late, result_without_its_region_is_a_protection_error)
 
     ASSERT_NE(nullptr, mr);
     verbs_op op = verbs_op(IBV_WR_RDMA_READ, 1)
-                  .local((uintptr_t)m_far.addr, 64, mr->lkey).remote(dst);
+                      .local((uintptr_t)m_far.addr, 64, mr->lkey)
+                      .remote(dst);
     ASSERT_EQ(0, op.post(m_pair.a.qp));
     ASSERT_EQ(0, write(2).post(m_pair.a.qp));
     EXPECT_EQ(0, ibv_dereg_mr(mr));
@@ -285,8 +291,9 @@ TEST_P(verbs_late, result_without_its_region_is_a_protection_error)
 /* Completions come in the order of the queue, an error's too. */
 TEST_P(verbs_late, error_comes_behind_what_was_read_before_it)
 {
-    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2).local(src, 8)
-                     .remote((uintptr_t)dst.addr, dst.mr->rkey ^ 0xdead00);
+    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2)
+                         .local(src, 8)
+                         .remote((uintptr_t)dst.addr, dst.mr->rkey ^ 0xdead00);
     verbs_op first = read(IBV_SEND_SIGNALED);
 
     memset(src.addr, 0x11, 64);
@@ -305,8 +312,9 @@ TEST_P(verbs_late, error_behind_a_result_without_memory_is_flushed)
 {
     strict_mem gone(dev.pd, ACCESS_ALL, 0);
     verbs_op op    = verbs_op(IBV_WR_RDMA_READ, 1).local(gone, 64).remote(dst);
-    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2).local(src, 8)
-                     .remote((uintptr_t)dst.addr, dst.mr->rkey ^ 0xdead00);
+    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2)
+                         .local(src, 8)
+                         .remote((uintptr_t)dst.addr, dst.mr->rkey ^ 0xdead00);
 
     wrong.attach();
     op.wr.next = &wrong.wr;
@@ -327,8 +335,8 @@ TEST_P(verbs_late, queue_ends_with_what_is_under_way)
         ASSERT_EQ(0, write(2).post(pair.a.qp));
         EXPECT_TRUE(verbs_until([&] { return verbs_now_us() >= until; }));
         if (i % 2) {
-            hca_modify(pair.a.qp, {}, (i % 4 == 1) ? IBV_QPS_RESET :
-                                                     IBV_QPS_ERR, 0);
+            hca_modify(pair.a.qp, {},
+                       (i % 4 == 1) ? IBV_QPS_RESET : IBV_QPS_ERR, 0);
         }
     }
 }

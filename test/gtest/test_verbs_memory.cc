@@ -17,8 +17,7 @@
 
 namespace {
 
-class verbs_memory : public verbs_test {
-};
+class verbs_memory : public verbs_test {};
 
 /* --- memory regions ------------------------------------------------------- */
 
@@ -26,14 +25,15 @@ TEST_P(verbs_memory, rereg_leads_a_key_to_other_memory)
 {
     struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
     std::vector<uint8_t> mem(4096);
-    struct ibv_mr *mr    = ibv_reg_mr(other, dst.addr, 4096, 0);
+    struct ibv_mr *mr = ibv_reg_mr(other, dst.addr, 4096, 0);
 
     ASSERT_NE(nullptr, mr);
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to((uintptr_t)dst.addr, mr->rkey));
-    ASSERT_EQ(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION |
+    ASSERT_EQ(0, ibv_rereg_mr(mr,
+                              IBV_REREG_MR_CHANGE_TRANSLATION |
                                   IBV_REREG_MR_CHANGE_ACCESS |
-                                  IBV_REREG_MR_CHANGE_PD, dev.pd, mem.data(),
-                              mem.size(), ACCESS_ALL));
+                                  IBV_REREG_MR_CHANGE_PD,
+                              dev.pd, mem.data(), mem.size(), ACCESS_ALL));
     EXPECT_EQ(0, ibv_dealloc_pd(other)) << "nothing is left on it";
     EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)mem.data(), mr->rkey));
     EXPECT_EQ(0x11, mem[63]);
@@ -69,8 +69,7 @@ TEST_P(verbs_memory, iova_is_what_peers_name)
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(iova + 8, mr->rkey));
     EXPECT_EQ(0x22, dst.addr[7]);
     EXPECT_EQ(0x11, dst.addr[8]);
-    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
-              write_to((uintptr_t)dst.addr, mr->rkey));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to((uintptr_t)dst.addr, mr->rkey));
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
@@ -80,11 +79,11 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
     void *hole = dst.addr + 4096;
     struct {
         const char *what;
-        void       *addr;
-        size_t     length;
-        uint64_t   iova;
-        int        access;
-        int        error;
+        void *addr;
+        size_t length;
+        uint64_t iova;
+        int access;
+        int error;
     } cases[] = {
         {"remote write without local", src.addr, 64, (uintptr_t)src.addr,
          IBV_ACCESS_REMOTE_WRITE, EINVAL},
@@ -99,8 +98,9 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
     munmap(hole, 4096);
     mprotect(guarded.addr + 4096, 4096, PROT_READ);
     for (const auto &c : cases) {
-        EXPECT_EQ(nullptr, ibv_reg_mr_iova(dev.pd, c.addr, c.length, c.iova,
-                                           c.access)) << c.what;
+        EXPECT_EQ(nullptr,
+                  ibv_reg_mr_iova(dev.pd, c.addr, c.length, c.iova, c.access))
+            << c.what;
         EXPECT_EQ(c.error, errno) << c.what;
     }
 }
@@ -108,8 +108,8 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
 /* Few pages and many, one of them missing or read-only */
 static void check_each_page(struct ibv_pd *pd, size_t size)
 {
-    uint8_t *mem      = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *mem      = (uint8_t *)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint8_t *bad      = mem + 32768;
     struct ibv_mr *mr = ibv_reg_mr(pd, mem, size, ACCESS_ALL);
 
@@ -174,7 +174,7 @@ TEST_P(verbs_memory, page_that_cannot_be_written_may_be_read)
 
 TEST_P(verbs_memory, atomic_on_what_cannot_be_written_any_more)
 {
-    uint64_t *target = (uint64_t*)(dst.addr + 4096);
+    uint64_t *target = (uint64_t *)(dst.addr + 4096);
     verbs_op op(IBV_WR_ATOMIC_FETCH_AND_ADD);
 
     op.local(src, 8);
@@ -197,8 +197,8 @@ TEST_P(verbs_memory, atomic_on_what_cannot_be_written_any_more)
 TEST_P(verbs_memory, on_demand_region_finds_memory_that_came_later)
 {
     const size_t size = 8192;
-    uint8_t *addr     = (uint8_t*)mmap(NULL, size, PROT_NONE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *addr     = (uint8_t *)mmap(NULL, size, PROT_NONE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct ibv_mr *mr = ibv_reg_mr(dev.pd, addr, size,
                                    ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
 
@@ -220,8 +220,8 @@ TEST_P(verbs_memory, implicit_region_is_all_memory)
     ASSERT_NE(nullptr, all);
     EXPECT_EQ(IBV_WC_SUCCESS,
               run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
-                          .local((uintptr_t)out.data(), 64, all->lkey)
-                          .remote((uintptr_t)in.data(), all->rkey)));
+                              .local((uintptr_t)out.data(), 64, all->lkey)
+                              .remote((uintptr_t)in.data(), all->rkey)));
     EXPECT_EQ(out, in);
     EXPECT_EQ(0, ibv_dereg_mr(all));
 }
@@ -233,36 +233,38 @@ TEST_P(verbs_memory, prefetch_is_for_on_demand_regions)
     struct ibv_sge sge = {(uintptr_t)dst.addr, 4096, 0};
     struct {
         uint32_t lkey;
-        int      result;
+        int result;
     } cases[] = {
-        {mr->lkey, 0}, {dst.mr->lkey, EINVAL}, {dst.mr->lkey ^ 1, ENOENT},
+        {mr->lkey, 0},
+        {dst.mr->lkey, EINVAL},
+        {dst.mr->lkey ^ 1, ENOENT},
     };
 
     for (const auto &c : cases) {
         sge.lkey = c.lkey;
-        EXPECT_EQ(c.result,
-                  ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
-                                IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+        EXPECT_EQ(c.result, ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
+                                          IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
     }
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
 TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
 {
-    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, dst.size,
-                                   ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    struct ibv_mr *mr  = ibv_reg_mr(dev.pd, dst.addr, dst.size,
+                                    ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
     struct ibv_mr *all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
                                     ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
-    const auto advise = [&](const struct ibv_mr *of, const void *addr,
+    const auto advise  = [&](const struct ibv_mr *of, const void *addr,
                             uint32_t length, enum ibv_advise_mr_advice advice,
                             uint32_t flags = IBV_ADVISE_MR_FLAG_FLUSH) {
         struct ibv_sge sge = {(uintptr_t)addr, length, of->lkey};
 
         return ibv_advise_mr(dev.pd, advice, flags, &sge, 1);
     };
-    void *gone = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *gone = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
 
-    ASSERT_EQ(0, munmap((char*)gone + 4096, 4096));
+    ASSERT_EQ(0, munmap((char *)gone + 4096, 4096));
     for (auto advice : {IBV_ADVISE_MR_ADVICE_PREFETCH,
                         IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT}) {
         EXPECT_EQ(0, advise(mr, dst.addr, dst.size, advice));
@@ -276,7 +278,7 @@ TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
     EXPECT_EQ(EFAULT, advise(all, gone, 4097, IBV_ADVISE_MR_ADVICE_PREFETCH));
     EXPECT_EQ(0,
               advise(all, gone, 4097, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT));
-    EXPECT_EQ(EFAULT, advise(all, (void*)-4096l, 4095,
+    EXPECT_EQ(EFAULT, advise(all, (void *)-4096l, 4095,
                              IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE));
     {
         no_descriptors none(0);
@@ -327,8 +329,8 @@ TEST_P(verbs_memory, rings_in_huge_pages_need_some)
     }
     raw_cq cq(dev.ctx, 63);
     qp_attr.send_cq = qp_attr.recv_cq = cq.cq;
-    qp_attr.cap     = {64, 64, 1, 1, 0};
-    qp_attr.qp_type = IBV_QPT_RC;
+    qp_attr.cap                       = {64, 64, 1, 1, 0};
+    qp_attr.qp_type                   = IBV_QPT_RC;
 
     setenv("MLX_CQ_ALLOC_TYPE", "HUGE", 1);
     EXPECT_EQ(nullptr, ibv_create_cq(dev.ctx, 63, NULL, NULL, 0));
@@ -378,16 +380,16 @@ TEST_P(verbs_memory, device_memory_is_reached_by_copy_and_by_key)
     EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 4096, bytes, sizeof(bytes)));
     struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 4096, 904,
                                       IBV_ACCESS_ZERO_BASED |
-                                      IBV_ACCESS_LOCAL_WRITE |
-                                      IBV_ACCESS_REMOTE_WRITE);
+                                          IBV_ACCESS_LOCAL_WRITE |
+                                          IBV_ACCESS_REMOTE_WRITE);
     ASSERT_NE(nullptr, mr);
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(0, mr->rkey));
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to(904 - 63, mr->rkey));
     EXPECT_EQ(0, ibv_memcpy_from_dm(bytes, dm, 4096, sizeof(bytes)));
     EXPECT_EQ(0x11, bytes[63]);
     EXPECT_EQ(EBUSY, ibv_free_dm(dm));
-    EXPECT_EQ(nullptr, ibv_reg_dm_mr(dev.pd, dm, 4096, 905,
-                                     IBV_ACCESS_ZERO_BASED));
+    EXPECT_EQ(nullptr,
+              ibv_reg_dm_mr(dev.pd, dm, 4096, 905, IBV_ACCESS_ZERO_BASED));
     EXPECT_EQ(0, ibv_dereg_mr(mr));
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
@@ -396,7 +398,7 @@ TEST_P(verbs_memory, device_memory_is_imported_beside_its_first_mapping)
 {
     struct ibv_alloc_dm_attr attr = {4096, 0, 0};
     struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
-    uint64_t value                = 0x1122334455667788, got = 0;
+    uint64_t value = 0x1122334455667788, got = 0;
 
     ASSERT_NE(nullptr, dm);
     for (int i = 0; i < 2; i++) {
@@ -431,7 +433,7 @@ TEST_P(verbs_memory, device_memory_is_a_total)
     EXPECT_EQ(ENOMEM, errno);
     EXPECT_EQ(0, ibv_free_dm(second));
     for (int i = 0; i < 2; i++) {
-        std::vector<struct ibv_dm*> pieces;
+        std::vector<struct ibv_dm *> pieces;
         struct ibv_dm *dm;
 
         while ((dm = ibv_alloc_dm(dev.ctx, &byte)) != NULL) {
@@ -487,8 +489,7 @@ TEST_P(verbs_memory, region_stays_while_a_window_is_bound)
                             ACCESS_ALL | IBV_ACCESS_MW_BIND);
         } else {
             EXPECT_EQ(EBUSY, ibv_dereg_mr(mr));
-            EXPECT_EQ(IBV_WC_SUCCESS,
-                      write_to((uintptr_t)dst.addr, mw->rkey));
+            EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)dst.addr, mw->rkey));
         }
     }
     EXPECT_EQ(0, ibv_dealloc_mw(mw));
@@ -498,29 +499,28 @@ TEST_P(verbs_memory, region_stays_while_a_window_is_bound)
 /* A window of type 2: bound to 512 bytes of dst by the receiver, for writes */
 class verbs_windows : public verbs_memory {
 protected:
-    ~verbs_windows()
-    {
-        EXPECT_EQ(0, ibv_dealloc_mw(mw));
-    }
+    ~verbs_windows() { EXPECT_EQ(0, ibv_dealloc_mw(mw)); }
 
     enum ibv_wc_status bind(uint32_t new_key, struct ibv_mr *mr)
     {
         verbs_op op(IBV_WR_BIND_MW);
 
-        op.wr.bind_mw = {mw, new_key, {mr, (uintptr_t)dst.addr, 512,
-                                       IBV_ACCESS_REMOTE_WRITE}};
+        op.wr.bind_mw = {
+            mw,
+            new_key,
+            {mr, (uintptr_t)dst.addr, 512, IBV_ACCESS_REMOTE_WRITE}};
         return run(pair.b, op);
     }
 
     enum ibv_wc_status access(enum ibv_wr_opcode opcode, uint32_t key)
     {
-        return run(pair.a, verbs_op(opcode).local(src, 64)
-                           .remote((uintptr_t)dst.addr, key));
+        return run(pair.a, verbs_op(opcode).local(src, 64).remote(
+                               (uintptr_t)dst.addr, key));
     }
 
     struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);
-    uint32_t      key = ibv_inc_rkey(mw->rkey);
-    verbs_pair    pair{dev};
+    uint32_t key      = ibv_inc_rkey(mw->rkey);
+    verbs_pair pair{dev};
 };
 
 TEST_P(verbs_windows, is_closed_by_send_with_invalidate)
@@ -583,8 +583,7 @@ class verbs_masked : public verbs_memory {
 protected:
     /* Runs one on dst; `words` are the contents of its segment. Results of 4
      * bytes are in wire order. */
-    template<typename T>
-    T masked(uint8_t opcode, const std::vector<T> &words)
+    template <typename T> T masked(uint8_t opcode, const std::vector<T> &words)
     {
         raw_wqe wqe(opcode, MLX5_OPCODE_MOD_EXT | (sizeof(T) == 8));
         std::vector<uint8_t> segment;
@@ -607,7 +606,7 @@ protected:
         return (sizeof(T) == 4) ? be32toh(result) : result;
     }
 
-    template<typename T> T swap_target(T value)
+    template <typename T> T swap_target(T value)
     {
         T was;
 
@@ -619,19 +618,21 @@ protected:
     static constexpr uint8_t MLX5_OPCODE_MOD_EXT = 8;
 
     verbs_pair pair{dev};
-    raw_qp     queue{pair.a.qp};
+    raw_qp queue{pair.a.qp};
 };
 
 TEST_P(verbs_masked, compare_and_swap_of_8_bytes_looks_at_its_masks)
 {
     /* swap, compare, mask of swap, mask of compare */
     const std::vector<uint64_t> words = {
-        0xaaaaaaaaaaaaaaaa, 0x55000000, 0xff00ff00ff00ff00, 0xff000000
+        0xaaaaaaaaaaaaaaaa,
+        0x55000000,
+        0xff00ff00ff00ff00,
+        0xff000000,
     };
 
     swap_target<uint64_t>(0x1122334455667788);
-    EXPECT_EQ(0x1122334455667788u,
-              masked(MLX5_OPCODE_ATOMIC_MASKED_CS, words));
+    EXPECT_EQ(0x1122334455667788u, masked(MLX5_OPCODE_ATOMIC_MASKED_CS, words));
     EXPECT_EQ(0xaa22aa44aa66aa88u, swap_target<uint64_t>(0x44000000));
     EXPECT_EQ(0x44000000u, masked(MLX5_OPCODE_ATOMIC_MASKED_CS, words));
     EXPECT_EQ(0x44000000u, swap_target<uint64_t>(0)) << "did not compare";
@@ -649,9 +650,8 @@ TEST_P(verbs_masked, add_of_8_bytes_stops_carries_at_its_boundaries)
 TEST_P(verbs_masked, compare_and_swap_of_4_bytes_touches_no_more)
 {
     swap_target<uint64_t>(0xdeadbeef11223344);
-    EXPECT_EQ(0x11223344u,
-              masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_CS,
-                               {0x55667788, 0, 0xffffffff, 0}));
+    EXPECT_EQ(0x11223344u, masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_CS,
+                                            {0x55667788, 0, 0xffffffff, 0}));
     EXPECT_EQ(0xdeadbeef55667788u, swap_target<uint64_t>(0));
 }
 
@@ -670,9 +670,8 @@ TEST_P(verbs_masked, operand_of_4_bytes_that_cannot_be_written)
 TEST_P(verbs_masked, add_of_4_bytes_with_all_boundaries_is_exclusive_or)
 {
     swap_target<uint64_t>(0xdeadbeef55667788);
-    EXPECT_EQ(0x55667788u,
-              masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_FA,
-                               {0x0f0f0f0f, 0xffffffff}));
+    EXPECT_EQ(0x55667788u, masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_FA,
+                                            {0x0f0f0f0f, 0xffffffff}));
     EXPECT_EQ(0xdeadbeef5a697887u, swap_target<uint64_t>(0));
 }
 

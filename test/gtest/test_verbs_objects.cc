@@ -60,7 +60,7 @@ TEST_P(verbs_objects, command_at_a_bad_address_is_refused)
 {
     alignas(8) char cmd[sizeof(struct ib_uverbs_ioctl_hdr) +
                         sizeof(struct ib_uverbs_attr)] = {};
-    auto hdr         = (struct ib_uverbs_ioctl_hdr*)cmd;
+    auto hdr         = (struct ib_uverbs_ioctl_hdr *)cmd;
     char answer[128] = {};
 
     hdr->length           = sizeof(cmd);
@@ -79,15 +79,15 @@ TEST_P(verbs_objects, command_at_a_bad_address_is_refused)
     hdr->attrs[0].data = 64;
     EXPECT_EQ(-1, ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, cmd));
     EXPECT_EQ(EFAULT, errno);
-    EXPECT_EQ(-1, ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, (void*)64));
+    EXPECT_EQ(-1, ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, (void *)64));
     EXPECT_EQ(EFAULT, errno);
 }
 
 TEST_P(verbs_objects, contexts_do_not_see_each_other)
 {
     hca_device other;
-    struct ibv_cq *cq             = ibv_create_cq(other.ctx, 16, NULL, NULL, 0);
-    struct ibv_qp_init_attr attr  = {};
+    struct ibv_cq *cq            = ibv_create_cq(other.ctx, 16, NULL, NULL, 0);
+    struct ibv_qp_init_attr attr = {};
 
     ASSERT_NE(nullptr, cq);
     attr.send_cq         = cq;
@@ -125,9 +125,9 @@ int by_fcntl_cloexec(int fd)
 int by_message(int fd)
 {
     char byte = 0, control[CMSG_SPACE(2 * sizeof(int))] = {};
-    struct iovec iov    = {&byte, 1};
-    struct msghdr msg   = {};
-    int got[2] = {0, fd}, pair[2];
+    struct iovec iov  = {&byte, 1};
+    struct msghdr msg = {};
+    int got[2]        = {0, fd}, pair[2];
 
     msg.msg_iov        = &iov;
     msg.msg_iovlen     = 1;
@@ -150,8 +150,8 @@ int by_message(int fd)
 
 TEST_P(verbs_objects, imported_domain_registers_memory)
 {
-    for (int (*again)(int) : {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec,
-                              by_message}) {
+    for (int (*again)(int) :
+         {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec, by_message}) {
         struct ibv_context *second = ibv_import_device(again(dev.ctx->cmd_fd));
 
         ASSERT_NE(nullptr, second);
@@ -191,8 +191,8 @@ TEST_P(verbs_objects, context_lives_as_long_as_a_duplicate)
 /* Also a context that the program has not used yet */
 TEST_P(verbs_objects, region_lives_as_long_as_a_duplicate)
 {
-    for (int (*again)(int) : {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec,
-                              by_message}) {
+    for (int (*again)(int) :
+         {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec, by_message}) {
         struct ibv_context *ctx = ibv_open_device(dev.ctx->device);
         ASSERT_NE(nullptr, ctx);
         struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -239,7 +239,7 @@ TEST_P(verbs_objects, what_is_in_use_is_busy)
 }
 
 /* Runs a function in a forked child, with the inherited objects. */
-template<typename F> int in_child(F run)
+template <typename F> int in_child(F run)
 {
     int status = -1;
     pid_t pid  = fork();
@@ -257,19 +257,19 @@ TEST_P(verbs_objects, forked_child_takes_nothing_from_its_parent)
     verbs_pair pair(dev);
 
     EXPECT_EQ(0, in_child([&] {
-        struct ibv_qp_attr attr = {};
+                  struct ibv_qp_attr attr = {};
 
-        attr.qp_state = IBV_QPS_ERR;
-        EXPECT_EQ(EIO, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
-        EXPECT_EQ(nullptr, ibv_create_cq(dev.ctx, 1, NULL, NULL, 0));
-        EXPECT_EQ(EIO, errno);
-        EXPECT_EQ(EIO, ibv_dereg_mr(src.mr));
-        EXPECT_NE(0, ibv_rereg_mr(dst.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL,
-                                  NULL, 0, 0));
-        EXPECT_EQ(EIO, errno);
-        EXPECT_EQ(EIO, ibv_dealloc_pd(dev.pd));
-        close(dev.ctx->cmd_fd);
-    }));
+                  attr.qp_state = IBV_QPS_ERR;
+                  EXPECT_EQ(EIO, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
+                  EXPECT_EQ(nullptr, ibv_create_cq(dev.ctx, 1, NULL, NULL, 0));
+                  EXPECT_EQ(EIO, errno);
+                  EXPECT_EQ(EIO, ibv_dereg_mr(src.mr));
+                  EXPECT_NE(0, ibv_rereg_mr(dst.mr, IBV_REREG_MR_CHANGE_ACCESS,
+                                            NULL, NULL, 0, 0));
+                  EXPECT_EQ(EIO, errno);
+                  EXPECT_EQ(EIO, ibv_dealloc_pd(dev.pd));
+                  close(dev.ctx->cmd_fd);
+              }));
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
 }
 
@@ -278,22 +278,23 @@ TEST_P(verbs_objects, forked_child_registers_memory_by_what_it_inherited)
     uint32_t key = src.mr->rkey;
 
     EXPECT_EQ(0, in_child([&] {
-        struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 64, ACCESS_ALL);
-        struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
-        struct ibv_device_attr attr;
+                  struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 64,
+                                                 ACCESS_ALL);
+                  struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
+                  struct ibv_device_attr attr;
 
-        EXPECT_TRUE((mr != NULL) && (pd != NULL));
-        EXPECT_NE(key, mr->rkey);
-        EXPECT_EQ(0, ibv_query_device(dev.ctx, &attr));
-        {
-            strict_mem mem(pd, ACCESS_ALL, 0);
-            EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
-        }
-        EXPECT_EQ(0, ibv_dereg_mr(mr));
-        EXPECT_EQ(0, ibv_dealloc_pd(pd));
-        hca_device own; /* a device of its own */
-        verbs_pair pair(own);
-    }));
+                  EXPECT_TRUE((mr != NULL) && (pd != NULL));
+                  EXPECT_NE(key, mr->rkey);
+                  EXPECT_EQ(0, ibv_query_device(dev.ctx, &attr));
+                  {
+                      strict_mem mem(pd, ACCESS_ALL, 0);
+                      EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
+                  }
+                  EXPECT_EQ(0, ibv_dereg_mr(mr));
+                  EXPECT_EQ(0, ibv_dealloc_pd(pd));
+                  hca_device own; /* a device of its own */
+                  verbs_pair pair(own);
+              }));
     EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)src.addr, key));
 }
 
@@ -302,26 +303,25 @@ TEST_P(verbs_objects, forked_child_has_device_memory)
     struct ibv_alloc_dm_attr attr = {4096, 0, 0};
 
     EXPECT_EQ(0, in_child([&] {
-        struct ibv_dm *dm = ibv_alloc_dm(dev.ctx, &attr);
-        uint32_t in = 0x12345678, out = 0;
+                  struct ibv_dm *dm = ibv_alloc_dm(dev.ctx, &attr);
+                  uint32_t in = 0x12345678, out = 0;
 
-        EXPECT_NE(nullptr, dm);
-        EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &in, sizeof(in)));
-        EXPECT_EQ(0, ibv_memcpy_from_dm(&out, dm, 64, sizeof(out)));
-        EXPECT_EQ(in, out);
-        struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
-                                          IBV_ACCESS_ZERO_BASED |
-                                          IBV_ACCESS_LOCAL_WRITE);
-        EXPECT_NE(nullptr, mr);
-        EXPECT_EQ(0, ibv_dereg_mr(mr));
-        EXPECT_EQ(0, ibv_free_dm(dm));
-    }));
+                  EXPECT_NE(nullptr, dm);
+                  EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &in, sizeof(in)));
+                  EXPECT_EQ(0, ibv_memcpy_from_dm(&out, dm, 64, sizeof(out)));
+                  EXPECT_EQ(in, out);
+                  struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
+                                                    IBV_ACCESS_ZERO_BASED |
+                                                        IBV_ACCESS_LOCAL_WRITE);
+                  EXPECT_NE(nullptr, mr);
+                  EXPECT_EQ(0, ibv_dereg_mr(mr));
+                  EXPECT_EQ(0, ibv_free_dm(dm));
+              }));
 }
 
 /* --- two devices ---------------------------------------------------------- */
 
-class verbs_two : public verbs_test {
-};
+class verbs_two : public verbs_test {};
 
 TEST_P(verbs_two, imported_device_is_the_one_of_its_descriptor)
 {
@@ -341,8 +341,8 @@ TEST_P(verbs_two, imported_device_is_the_one_of_its_descriptor)
 TEST_P(verbs_two, nodes_have_numbers)
 {
     for (unsigned minor = 0; minor < 2; minor++) {
-        std::string path = "/dev/infiniband/uverbs" + std::to_string(minor);
-        int fd           = open(path.c_str(), O_RDWR);
+        std::string path    = "/dev/infiniband/uverbs" + std::to_string(minor);
+        int fd              = open(path.c_str(), O_RDWR);
         struct stat by_path = {}, by_fd = {}, by_empty = {};
         struct statx x = {};
 
@@ -439,10 +439,7 @@ public:
         HCA_CHECK_CALL((xrcd = ibv_open_xrcd(dev.ctx, &attr)) != NULL);
     }
 
-    ~xrc_domain()
-    {
-        EXPECT_EQ(0, ibv_close_xrcd(xrcd));
-    }
+    ~xrc_domain() { EXPECT_EQ(0, ibv_close_xrcd(xrcd)); }
 
     struct ibv_xrcd *xrcd;
 };
@@ -455,10 +452,10 @@ struct ibv_srq *xrc_create_srq(const hca_device &dev, struct ibv_xrcd *xrcd,
     attr.attr      = {16, 1, 0};
     attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
                      IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-    attr.srq_type  = IBV_SRQT_XRC;
-    attr.pd        = dev.pd;
-    attr.xrcd      = xrcd;
-    attr.cq        = cq;
+    attr.srq_type = IBV_SRQT_XRC;
+    attr.pd       = dev.pd;
+    attr.xrcd     = xrcd;
+    attr.cq       = cq;
     return ibv_create_srq_ex(dev.ctx, &attr);
 }
 
@@ -488,7 +485,7 @@ void xrc_connect(const hca_device &dev, struct ibv_qp *sender,
 {
     constexpr int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     constexpr int rtr  = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                         IBV_QP_RQ_PSN;
+                        IBV_QP_RQ_PSN;
     struct ibv_qp_attr to_sender   = hca_qp_attr(dev, sender->qp_num);
     struct ibv_qp_attr to_receiver = hca_qp_attr(dev, receiver->qp_num);
 
@@ -511,8 +508,7 @@ TEST_P(verbs_objects, xrc_domain_of_a_file_is_shared_by_contexts)
     EXPECT_THROW(xrc_domain(dev, fd, 0), std::runtime_error) << "no O_CREAT";
     {
         xrc_domain mine(dev, fd, O_CREAT), theirs(other, fd, 0);
-        EXPECT_THROW(xrc_domain(dev, fd, O_CREAT | O_EXCL),
-                     std::runtime_error);
+        EXPECT_THROW(xrc_domain(dev, fd, O_CREAT | O_EXCL), std::runtime_error);
         /* our receiver delivers to a queue of the other context */
         struct ibv_cq *send_cq  = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
         struct ibv_cq *recv_cq  = ibv_create_cq(other.ctx, 16, NULL, NULL, 0);
@@ -520,9 +516,9 @@ TEST_P(verbs_objects, xrc_domain_of_a_file_is_shared_by_contexts)
         struct ibv_qp *receiver = xrc_create_qp(dev, mine.xrcd, NULL);
         struct ibv_qp *sender   = xrc_create_qp(dev, NULL, send_cq);
         strict_mem mem(other.pd, ACCESS_ALL, 0);
-        verbs_op op             = send();
-        struct ibv_sge sge      = {(uintptr_t)mem.addr, 64, mem.mr->lkey};
-        struct ibv_recv_wr wr   = {9, NULL, &sge, 1}, *bad;
+        verbs_op op           = send();
+        struct ibv_sge sge    = {(uintptr_t)mem.addr, 64, mem.mr->lkey};
+        struct ibv_recv_wr wr = {9, NULL, &sge, 1}, *bad;
 
         ASSERT_TRUE(srq && receiver && sender);
         xrc_connect(dev, sender, receiver);
@@ -618,8 +614,8 @@ TEST_P(verbs_objects, datagram_brings_the_way_back_to_its_sender)
         EXPECT_EQ(a.qp->qp_num, wc.src_qp);
         EXPECT_TRUE(wc.wc_flags & IBV_WC_GRH);
         EXPECT_EQ(0x11, dst.addr[40]);
-        struct ibv_ah *back = ibv_create_ah_from_wc(
-                dev.pd, &wc, (struct ibv_grh*)dst.addr, 1);
+        struct ibv_ah *back =
+            ibv_create_ah_from_wc(dev.pd, &wc, (struct ibv_grh *)dst.addr, 1);
         ASSERT_NE(nullptr, back);
         ASSERT_EQ(0, verbs_recv(a.qp, dst, 128));
         op.wr.wr.ud = {back, wc.src_qp, 0x11223344};
@@ -637,9 +633,10 @@ INSTANTIATE_TEST_SUITE_P(roce, verbs_objects, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"ib", {}},
-        {"roce", {{"SOFTHCA_LINK", "roce"}}},
-        {"two", {{"SOFTHCA_DEVICES", "2"}}},
-    });
+    return hca_test_main(argc, argv,
+                         {
+                             {"ib", {}},
+                             {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                             {"two", {{"SOFTHCA_DEVICES", "2"}}},
+                         });
 }

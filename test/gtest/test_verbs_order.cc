@@ -13,14 +13,14 @@ constexpr unsigned PAIRS = 200;
 
 /* Several, as they should meet pairs that change places */
 constexpr const char *FAULTS =
-        "drop:op=write:nth=11,drop:op=write:nth=22,drop_ack:op=write:nth=33,"
-        "drop_ack:op=write:nth=44,drop:op=atomic:nth=55,drop:op=atomic:nth=66,"
-        "drop_ack:op=atomic:nth=77,drop_ack:op=atomic:nth=88";
+    "drop:op=write:nth=11,drop:op=write:nth=22,drop_ack:op=write:nth=33,"
+    "drop_ack:op=write:nth=44,drop:op=atomic:nth=55,drop:op=atomic:nth=66,"
+    "drop_ack:op=atomic:nth=77,drop_ack:op=atomic:nth=88";
 /* Of the first of a pair alone: what has passed it waits for it. */
 constexpr const char *DROPS =
-        "drop:op=write:nth=11,drop:op=write:nth=22,drop:op=write:nth=33,"
-        "drop:op=write:nth=44,drop:op=write:nth=55,drop:op=write:nth=66,"
-        "drop:op=write:nth=77,drop:op=write:nth=88";
+    "drop:op=write:nth=11,drop:op=write:nth=22,drop:op=write:nth=33,"
+    "drop:op=write:nth=44,drop:op=write:nth=55,drop:op=write:nth=66,"
+    "drop:op=write:nth=77,drop:op=write:nth=88";
 
 class verbs_order : public verbs_test {
 protected:
@@ -28,8 +28,10 @@ protected:
 
     verbs_op put(const strict_mem &from, unsigned flags = IBV_SEND_SIGNALED)
     {
-        return verbs_op(IBV_WR_RDMA_WRITE).local(from, 8).remote(*m_target)
-               .flags(flags);
+        return verbs_op(IBV_WR_RDMA_WRITE)
+            .local(from, 8)
+            .remote(*m_target)
+            .flags(flags);
     }
 
     /* Both in one doorbell, and their completions in order */
@@ -49,8 +51,10 @@ protected:
     /* Has all data in memory (test_verbs_posted.cc). */
     void push()
     {
-        ASSERT_EQ(0, verbs_op(IBV_WR_RDMA_READ).local(m_far, 8)
-                     .remote(*m_target).post(m_pair.a.qp));
+        ASSERT_EQ(0, verbs_op(IBV_WR_RDMA_READ)
+                         .local(m_far, 8)
+                         .remote(*m_target)
+                         .post(m_pair.a.qp));
         verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
     }
 
@@ -86,7 +90,8 @@ protected:
     verbs_op fetch_add(unsigned flags = IBV_SEND_SIGNALED)
     {
         verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD)
-                      .local(m_other, 8).flags(flags);
+                          .local(m_other, 8)
+                          .flags(flags);
 
         op.wr.wr.atomic.remote_addr = (uintptr_t)m_target->addr;
         op.wr.wr.atomic.rkey        = m_target->mr->rkey;
@@ -96,7 +101,7 @@ protected:
 
     /* Of a write and what fetches behind it, whether that got what was there
      * before */
-    template<typename F> std::string fetches(F make)
+    template <typename F> std::string fetches(F make)
     {
         std::string order;
 
@@ -223,8 +228,9 @@ TEST_P(verbs_order_ooo, error_comes_in_its_turn)
     for (unsigned i = 0; i < 20; i++) {
         verbs_pair pair(dev);
         verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2)
-                         .local((uintptr_t)src.addr, 8, src.mr->lkey ^ 0xdead00)
-                         .remote(dst);
+                             .local((uintptr_t)src.addr, 8,
+                                    src.mr->lkey ^ 0xdead00)
+                             .remote(dst);
         verbs_op first = put(src);
 
         memset(src.addr, i + 1, 8);
@@ -246,8 +252,8 @@ TEST_P(verbs_order_ooo, queue_ends_with_what_is_held)
 
         ASSERT_EQ(0, put(src).post(pair.a.qp));
         if (i % 2) {
-            hca_modify(pair.a.qp, {}, (i % 4 == 1) ? IBV_QPS_RESET :
-                                                     IBV_QPS_ERR, 0);
+            hca_modify(pair.a.qp, {},
+                       (i % 4 == 1) ? IBV_QPS_RESET : IBV_QPS_ERR, 0);
         }
     }
 }
@@ -265,9 +271,9 @@ TEST_P(verbs_order_lost, each_is_executed_once)
         memset(src.addr, i, 8);
         post(put(src), add);
         ASSERT_EQ((uint8_t)i, m_target->addr[7]);
-        ASSERT_EQ(i, *(uint64_t*)m_other.addr);
+        ASSERT_EQ(i, *(uint64_t *)m_other.addr);
     }
-    EXPECT_EQ(PAIRS, *(uint64_t*)m_far.addr);
+    EXPECT_EQ(PAIRS, *(uint64_t *)m_far.addr);
     EXPECT_NE("", m_log.take()) << "no fault met a message";
 }
 
@@ -311,8 +317,9 @@ void fail_both(int fd)
     strict_mem mem(dev.pd, ACCESS_ALL, 0);
     verbs_ep ep(dev);
     peer_card card = peer_exchange(fd, ep, mem);
-    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE).local(mem, 8)
-                     .remote(card.addr, card.rkey ^ 0xdead00);
+    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE)
+                         .local(mem, 8)
+                         .remote(card.addr, card.rkey ^ 0xdead00);
 
     peer_connect(fd, ep, card);
     peer_meet(fd);
@@ -360,15 +367,17 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
                           {"seed", {{"SOFTHCA_ORDER", "ooo:2"}}},
-                          {"lost", {{"SOFTHCA_ORDER", "ooo"},
-                                    {"SOFTHCA_LOG", "info"},
-                                    {"SOFTHCA_FAULT", FAULTS}}},
-                          {"dropped", {{"SOFTHCA_ORDER", "ooo"},
-                                       {"SOFTHCA_LOG", "info"},
-                                       {"SOFTHCA_FAULT", DROPS}}},
-                          {"late", {{"SOFTHCA_ORDER", "ooo"},
-                                    {"SOFTHCA_DELAY", "100"},
-                                    {"SOFTHCA_FAULT",
-                                     "drop:op=write:count=1000"}}},
+                          {"lost",
+                           {{"SOFTHCA_ORDER", "ooo"},
+                            {"SOFTHCA_LOG", "info"},
+                            {"SOFTHCA_FAULT", FAULTS}}},
+                          {"dropped",
+                           {{"SOFTHCA_ORDER", "ooo"},
+                            {"SOFTHCA_LOG", "info"},
+                            {"SOFTHCA_FAULT", DROPS}}},
+                          {"late",
+                           {{"SOFTHCA_ORDER", "ooo"},
+                            {"SOFTHCA_DELAY", "100"},
+                            {"SOFTHCA_FAULT", "drop:op=write:count=1000"}}},
                           {"relaxed", {{"SOFTHCA_ORDER", "relaxed:3"}}}});
 }

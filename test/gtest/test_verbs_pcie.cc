@@ -72,15 +72,15 @@ protected:
 TEST_P(verbs_pcie, writes_are_read_and_written)
 {
     post_two(write(1, 8), write(2, 200));
-    EXPECT_EQ((pcie_counts{
-                      {"wqe_read", {2, 96, 2}}, /* ctrl, raddr, data each */
-                      {"mmio_write", {1, 8, 1}},
-                      {"wqe_wait", {1, 48, 1}}, /* the second one comes with
+    EXPECT_EQ(
+        (pcie_counts{{"wqe_read", {2, 96, 2}}, /* ctrl, raddr, data each */
+                     {"mmio_write", {1, 8, 1}},
+                     {"wqe_wait", {1, 48, 1}}, /* the second one comes with
                                                  * it */
-                      {"gather_read", {2, 208, 5}},
-                      {"payload_write", {2, 208, 5}},
-                      {"send_cqe_write", {1, 64, 1}}}),
-              moved());
+                     {"gather_read", {2, 208, 5}},
+                     {"payload_write", {2, 208, 5}},
+                     {"send_cqe_write", {1, 64, 1}}}),
+        moved());
 }
 
 TEST_P(verbs_pcie, inline_data_is_read_with_its_wqe)
@@ -94,7 +94,7 @@ TEST_P(verbs_pcie, inline_data_is_read_with_its_wqe)
              write(2, 8).flags(IBV_SEND_INLINE | IBV_SEND_SIGNALED));
     EXPECT_EQ((pcie_counts{{"wqe_read", {2, 64 + 48, 2}},
                            {"mmio_write", {1, 8, 1}},
-                      {"wqe_wait", {1, 64, 1}},
+                           {"wqe_wait", {1, 64, 1}},
                            {"payload_write", {2, 32, 2}},
                            {"send_cqe_write", {1, 64, 1}}}),
               moved());
@@ -104,15 +104,15 @@ TEST_P(verbs_pcie, lines_are_those_that_are_touched)
 {
     auto at = [&](uint64_t offset, uint32_t length) {
         return verbs_op(IBV_WR_RDMA_WRITE)
-                .local((uintptr_t)src.addr + offset, length, src.mr->lkey)
-                .local((uintptr_t)src.addr, 1, src.mr->lkey)
-                .remote((uintptr_t)dst.addr + 63, dst.mr->rkey);
+            .local((uintptr_t)src.addr + offset, length, src.mr->lkey)
+            .local((uintptr_t)src.addr, 1, src.mr->lkey)
+            .remote((uintptr_t)dst.addr + 63, dst.mr->rkey);
     };
 
     post_two(at(63, 2), at(64, 64));
     EXPECT_EQ((pcie_counts{{"wqe_read", {2, 128, 2}},
                            {"mmio_write", {1, 8, 1}},
-                      {"wqe_wait", {1, 64, 1}},
+                           {"wqe_wait", {1, 64, 1}},
                            {"gather_read", {4, 3 + 65, 3 + 2}},
                            {"payload_write", {2, 3 + 65, 2 + 2}},
                            {"send_cqe_write", {1, 64, 1}}}),
@@ -129,7 +129,7 @@ TEST_P(verbs_pcie, reads_and_atomics_bring_results)
     post_two(read, add.flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE));
     EXPECT_EQ((pcie_counts{{"wqe_read", {2, 48 + 64, 2}},
                            {"mmio_write", {1, 8, 1}},
-                      {"wqe_wait", {1, 48, 1}},
+                           {"wqe_wait", {1, 48, 1}},
                            {"result_write", {2, 108, 3}},
                            {"remote_read", {2, 108, 3}},
                            {"payload_write", {1, 8, 1}},
@@ -171,17 +171,17 @@ TEST_P(verbs_pcie, receives_are_read_by_the_line)
     post_two(send(1, 8), send(2, 8));
     ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
     post_two(send(3, 8), send(4, 8));
-    EXPECT_EQ((pcie_counts{
-                      {"wqe_read", {4, 128, 4}},
-                      {"mmio_write", {2, 16, 2}},
-                      {"wqe_wait", {2, 64, 2}},
-                      {"gather_read", {4, 32, 4}},
-                      {"recv_wqe_read", {2, 128, 2}}, /* again for the fourth */
-                      {"recv_dbrec_read", {2, 8, 2}},
-                      {"payload_write", {4, 32, 4}},
-                      {"send_cqe_write", {2, 128, 2}},
-                      {"recv_cqe_write", {4, 256, 4}}}),
-              moved());
+    EXPECT_EQ(
+        (pcie_counts{{"wqe_read", {4, 128, 4}},
+                     {"mmio_write", {2, 16, 2}},
+                     {"wqe_wait", {2, 64, 2}},
+                     {"gather_read", {4, 32, 4}},
+                     {"recv_wqe_read", {2, 128, 2}}, /* again for the fourth */
+                     {"recv_dbrec_read", {2, 8, 2}},
+                     {"payload_write", {4, 32, 4}},
+                     {"send_cqe_write", {2, 128, 2}},
+                     {"recv_cqe_write", {4, 256, 4}}}),
+        moved());
 }
 
 TEST_P(verbs_pcie, queues_are_printed_when_they_go)

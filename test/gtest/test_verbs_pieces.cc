@@ -17,8 +17,8 @@ constexpr size_t FLAT = 1 << 20, WIDE = 1 << 20;
 
 class verbs_pieces : public verbs_test {
 public:
-    static constexpr unsigned counts[] = {65, 127, 128, 129, 255, 256, 257,
-                                          1000, 4078, 10000};
+    static constexpr unsigned counts[] = {65,  127, 128,  129,  255,
+                                          256, 257, 1000, 4078, 10000};
 
     /* With each number of blocks, from initial memory */
     void each(void (verbs_pieces::*body)())
@@ -75,15 +75,16 @@ public:
 
     verbs_op wide_op(enum ibv_wr_opcode opcode) const
     {
-        return verbs_op(opcode).local(0, blocks.length, key->key)
-                .remote(flat->addr(), flat->mr->rkey);
+        return verbs_op(opcode)
+            .local(0, blocks.length, key->key)
+            .remote(flat->addr(), flat->mr->rkey);
     }
 
     verbs_op flat_op(enum ibv_wr_opcode opcode) const
     {
-        return verbs_op(opcode).local(flat->addr(), blocks.length,
-                                      flat->mr->lkey)
-                .remote(0, key->key);
+        return verbs_op(opcode)
+            .local(flat->addr(), blocks.length, flat->mr->lkey)
+            .remote(0, key->key);
     }
 
     void write_gathers()
@@ -129,7 +130,7 @@ public:
     /* A message that starts and ends inside blocks */
     void part_of_a_list()
     {
-        uint64_t skip    = blocks.length / 3, length = blocks.length / 2;
+        uint64_t skip = blocks.length / 3, length = blocks.length / 2;
         pieces_blocks all = blocks;
         verbs_op op(IBV_WR_RDMA_WRITE);
 
@@ -148,32 +149,34 @@ public:
         pieces_mem other(dev.pd, WIDE, 3);
         pieces_blocks to = pieces_blocks::random(blocks.list.size(), 7);
         pieces_key to_key(dev, other, to);
-        uint32_t length = std::min(blocks.length, to.length) - 20;
+        uint32_t length          = std::min(blocks.length, to.length) - 20;
         std::vector<uint8_t> was = other.bytes;
         std::vector<uint8_t> data(was_flat.begin(), was_flat.begin() + 10);
         std::vector<uint8_t> middle = blocks.gather(was_wide);
         verbs_op op(IBV_WR_RDMA_WRITE);
 
-        op.local(flat->addr(), 10, flat->mr->lkey).local(0, length, key->key)
-          .local(flat->addr(100), 10, flat->mr->lkey).remote(0, to_key.key);
+        op.local(flat->addr(), 10, flat->mr->lkey)
+            .local(0, length, key->key)
+            .local(flat->addr(100), 10, flat->mr->lkey)
+            .remote(0, to_key.key);
         ASSERT_EQ(IBV_WC_SUCCESS, run(pair->a, op));
         data.insert(data.end(), middle.begin(), middle.begin() + length);
-        data.insert(data.end(), was_flat.begin() + 100,
-                    was_flat.begin() + 110);
+        data.insert(data.end(), was_flat.begin() + 100, was_flat.begin() + 110);
         to.scatter(was, data, data.size());
         EXPECT_TRUE(other.bytes == was);
         expect_all();
     }
 
-    pieces_blocks                blocks;
-    std::unique_ptr<pieces_mem>  flat, wide;
-    std::unique_ptr<pieces_key>  key;
-    std::unique_ptr<verbs_pair>  pair;
-    std::vector<uint8_t>         was_flat, was_wide;
+    pieces_blocks blocks;
+    std::unique_ptr<pieces_mem> flat, wide;
+    std::unique_ptr<pieces_key> key;
+    std::unique_ptr<verbs_pair> pair;
+    std::vector<uint8_t> was_flat, was_wide;
 };
 
 constexpr unsigned verbs_pieces::counts[];
 
+/* clang-format off */
 TEST_P(verbs_pieces, write_gathers) { each(&verbs_pieces::write_gathers); }
 TEST_P(verbs_pieces, write_scatters) { each(&verbs_pieces::write_scatters); }
 TEST_P(verbs_pieces, read_gathers) { each(&verbs_pieces::read_gathers); }
@@ -182,6 +185,7 @@ TEST_P(verbs_pieces, send_gathers) { each(&verbs_pieces::send_gathers); }
 TEST_P(verbs_pieces, recv_scatters) { each(&verbs_pieces::recv_scatters); }
 TEST_P(verbs_pieces, part_of_a_list) { each(&verbs_pieces::part_of_a_list); }
 TEST_P(verbs_pieces, list_to_list) { each(&verbs_pieces::list_to_list); }
+/* clang-format on */
 
 /* --- checked before any transfer ------------------------------------------ */
 
@@ -204,23 +208,25 @@ protected:
             klms.push_back({wide->addr(i * 2), 1, wide->mr->lkey});
         }
         klms[index] = bad.key ? bad :
-                      devx_klm{bad.addr, bad.length, wide->mr->lkey};
-        devx_mkey list(dev.ctx, devx_mkey_in(dev.pd, 0, count, klms)
-                                        .set(DEVX_MKC, 14, 14, 0));
+                                devx_klm{bad.addr, bad.length, wide->mr->lkey};
+        devx_mkey list(
+            dev.ctx,
+            devx_mkey_in(dev.pd, 0, count, klms).set(DEVX_MKC, 14, 14, 0));
         ASSERT_NE(nullptr, list.obj);
         {
             verbs_pair pair(dev);
-            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
-                      run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
-                                  .local(flat->addr(), count, flat->mr->lkey)
-                                  .remote(0, list.key)));
+            EXPECT_EQ(
+                IBV_WC_REM_ACCESS_ERR,
+                run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                .local(flat->addr(), count, flat->mr->lkey)
+                                .remote(0, list.key)));
         }
         {
             verbs_pair pair(dev);
             EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
                       run(pair.a, verbs_op(IBV_WR_RDMA_READ)
-                                  .local(0, count, list.key)
-                                  .remote(flat->addr(), flat->mr->rkey)));
+                                      .local(0, count, list.key)
+                                      .remote(flat->addr(), flat->mr->rkey)));
         }
         expect_all();
     }
@@ -274,14 +280,14 @@ TEST_P(verbs_pieces, thousands_of_keys_and_the_null_key)
     pieces_mem from(dev.pd, FLAT, 1), to(dev.pd, WIDE, 2);
     std::vector<uint8_t> was = to.bytes;
     std::vector<devx_klm> klms;
-    std::vector<struct ibv_mr*> mrs;
+    std::vector<struct ibv_mr *> mrs;
 
     ASSERT_NE(nullptr, null);
     for (unsigned i = 0; i < count; i++) {
         mrs.push_back(ibv_reg_mr(dev.pd, &to.bytes[i * 32], 16, ACCESS_ALL));
         ASSERT_NE(nullptr, mrs.back());
-        klms.push_back({to.addr(i * 32), 16,
-                        (i % 5) ? mrs.back()->lkey : null->lkey});
+        klms.push_back(
+            {to.addr(i * 32), 16, (i % 5) ? mrs.back()->lkey : null->lkey});
         for (unsigned k = 0; k < 16; k++) {
             was[i * 32 + k] = (i % 5) ? from.bytes[i * 16 + k] :
                                         was[i * 32 + k];
@@ -294,17 +300,17 @@ TEST_P(verbs_pieces, thousands_of_keys_and_the_null_key)
         ASSERT_NE(nullptr, list.obj);
         EXPECT_EQ(IBV_WC_SUCCESS,
                   run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
-                              .local(from.addr(), count * 16, from.mr->lkey)
-                              .remote(0, list.key)));
+                                  .local(from.addr(), count * 16, from.mr->lkey)
+                                  .remote(0, list.key)));
         EXPECT_TRUE(to.bytes == was);
         EXPECT_EQ(IBV_WC_SUCCESS,
                   run(pair.a, verbs_op(IBV_WR_RDMA_READ)
-                              .local(from.addr(), count * 16, from.mr->lkey)
-                              .remote(0, list.key)));
+                                  .local(from.addr(), count * 16, from.mr->lkey)
+                                  .remote(0, list.key)));
     }
     for (unsigned i = 0; i < count * 16; i++) {
-        ASSERT_EQ(((i / 16) % 5) ? was[i / 16 * 32 + i % 16] : 0,
-                  from.bytes[i]) << i;
+        ASSERT_EQ(((i / 16) % 5) ? was[i / 16 * 32 + i % 16] : 0, from.bytes[i])
+            << i;
     }
     for (auto mr : mrs) {
         EXPECT_EQ(0, ibv_dereg_mr(mr));
@@ -327,10 +333,10 @@ TEST_P(verbs_pieces, srq_receives_a_list)
         verbs_pair two(dev, {}, options);
 
         ASSERT_EQ(0, recv(two.b.qp, 0, list.length, list_key.key));
-        ASSERT_EQ(IBV_WC_SUCCESS,
-                  run(two.a, verbs_op(IBV_WR_SEND)
-                             .local(from.addr(), list.length,
-                                    from.mr->lkey)));
+        ASSERT_EQ(
+            IBV_WC_SUCCESS,
+            run(two.a, verbs_op(IBV_WR_SEND)
+                           .local(from.addr(), list.length, from.mr->lkey)));
         list.scatter(was, from.bytes, list.length);
         EXPECT_TRUE(to.bytes == was);
     }
@@ -352,8 +358,10 @@ protected:
     verbs_tagged_pieces()
     {
         mr.lkey = key.key;
-        tm.add({.wr_id = 7, .tag = 5, .length = (uint32_t)blocks.length,
-                .other = &mr});
+        tm.add({.wr_id  = 7,
+                .tag    = 5,
+                .length = (uint32_t)blocks.length,
+                .other  = &mr});
     }
 
     /* Expects the data at `from`. */
@@ -371,13 +379,13 @@ protected:
         EXPECT_TRUE(wide.bytes == was);
     }
 
-    pieces_mem           flat{dev.pd, FLAT, 1}, wide{dev.pd, WIDE, 2};
+    pieces_mem flat{dev.pd, FLAT, 1}, wide{dev.pd, WIDE, 2};
     std::vector<uint8_t> was{wide.bytes};
-    pieces_blocks        blocks{pieces_blocks::random(9000, 3)};
-    pieces_key           key{dev, wide, blocks};
-    struct ibv_mr        mr = {};
-    tm_srq               tm{dev};
-    verbs_pair           pair{dev, {}, ep(tm)};
+    pieces_blocks blocks{pieces_blocks::random(9000, 3)};
+    pieces_key key{dev, wide, blocks};
+    struct ibv_mr mr = {};
+    tm_srq tm{dev};
+    verbs_pair pair{dev, {}, ep(tm)};
 };
 
 TEST_P(verbs_tagged_pieces, eager)
@@ -389,8 +397,8 @@ TEST_P(verbs_tagged_pieces, eager)
     memcpy(flat.bytes.data(), &tmh, sizeof(tmh));
     EXPECT_EQ(IBV_WC_SUCCESS,
               run(pair.a, verbs_op(IBV_WR_SEND)
-                          .local(flat.addr(), sizeof(tmh) + blocks.length,
-                                 flat.mr->lkey)));
+                              .local(flat.addr(), sizeof(tmh) + blocks.length,
+                                     flat.mr->lkey)));
     expect_data(&flat.bytes[sizeof(tmh)]);
 }
 
@@ -418,8 +426,8 @@ TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
             verbs_pair two(dev);
             std::fill(from.bytes.begin(), from.bytes.end(), fill);
             run(two.a, verbs_op(IBV_WR_RDMA_WRITE)
-                       .local(from.addr(), list.length, from.mr->lkey)
-                       .remote(0, key));
+                           .local(from.addr(), list.length, from.mr->lkey)
+                           .remote(0, key));
         }
     });
 
@@ -446,7 +454,10 @@ struct far_card {
     uint64_t addr;
 };
 
-pieces_blocks far_blocks() { return pieces_blocks::random(10000, 11); }
+pieces_blocks far_blocks()
+{
+    return pieces_blocks::random(10000, 11);
+}
 
 /* Receives one message into the list, and serves accesses to its keys. */
 void far_main(int fd)
@@ -456,7 +467,7 @@ void far_main(int fd)
     pieces_blocks list = far_blocks();
     pieces_key key(dev, mem, list);
     verbs_ep ep(dev);
-    far_card card = {ep.qp->qp_num, mem.mr->rkey, key.key, mem.addr()};
+    far_card card         = {ep.qp->qp_num, mem.mr->rkey, key.key, mem.addr()};
     struct ibv_sge sge    = {0, (uint32_t)list.length, key.key};
     struct ibv_recv_wr wr = {}, *bad;
 
@@ -470,8 +481,7 @@ void far_main(int fd)
     peer_meet(fd);
 }
 
-class verbs_far_pieces : public testing::TestWithParam<int> {
-};
+class verbs_far_pieces : public testing::TestWithParam<int> {};
 
 TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
 {
@@ -490,8 +500,9 @@ TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     };
     auto look = [&](pieces_mem &to) {
-        go(verbs_op(IBV_WR_RDMA_READ).local(to.addr(), WIDE, to.mr->lkey)
-           .remote(card.addr, card.flat));
+        go(verbs_op(IBV_WR_RDMA_READ)
+               .local(to.addr(), WIDE, to.mr->lkey)
+               .remote(card.addr, card.flat));
     };
 
     HCA_CHECK_CALL(::read(peer.fd, &card, sizeof(card)) == sizeof(card));
@@ -501,13 +512,15 @@ TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
     look(image);
 
     go(verbs_op(IBV_WR_RDMA_WRITE)
-       .local(flat.addr(), list.length, flat.mr->lkey).remote(0, card.list));
+           .local(flat.addr(), list.length, flat.mr->lkey)
+           .remote(0, card.list));
     list.scatter(image.bytes, flat.bytes, list.length);
     look(seen);
     EXPECT_TRUE(seen.bytes == image.bytes) << "write, far side";
 
-    go(verbs_op(IBV_WR_RDMA_WRITE).local(0, length, near_key.key)
-       .remote(0, card.list));
+    go(verbs_op(IBV_WR_RDMA_WRITE)
+           .local(0, length, near_key.key)
+           .remote(0, card.list));
     list.scatter(image.bytes, near.gather(wide.bytes), length);
     look(seen);
     EXPECT_TRUE(seen.bytes == image.bytes) << "write, both sides";
@@ -519,16 +532,18 @@ TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
     EXPECT_TRUE(seen.bytes == image.bytes) << "send";
 
     std::vector<uint8_t> was = wide.bytes;
-    go(verbs_op(IBV_WR_RDMA_READ).local(0, length, near_key.key)
-       .remote(0, card.list));
+    go(verbs_op(IBV_WR_RDMA_READ)
+           .local(0, length, near_key.key)
+           .remote(0, card.list));
     near.scatter(was, list.gather(image.bytes), length);
     EXPECT_TRUE(wide.bytes == was) << "read, both sides";
 
     go(verbs_op(IBV_WR_RDMA_READ)
-       .local(flat.addr(), list.length, flat.mr->lkey).remote(0, card.list));
+           .local(flat.addr(), list.length, flat.mr->lkey)
+           .remote(0, card.list));
     was = list.gather(image.bytes);
     EXPECT_TRUE(std::equal(was.begin(), was.end(), flat.bytes.begin()))
-            << "read, far side";
+        << "read, far side";
     peer_meet(peer.fd);
     EXPECT_EQ(0, peer.wait());
 }
@@ -543,6 +558,6 @@ INSTANTIATE_TEST_SUITE_P(roce, verbs_far_pieces, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"ib", {}},
-                                      {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+    return hca_test_main(argc, argv,
+                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
 }

@@ -24,7 +24,8 @@ protected:
         EXPECT_EQ(type, event.event_type);
         EXPECT_EQ(1, event.element.port_num);
         EXPECT_EQ((type == IBV_EVENT_PORT_ERR) ? IBV_PORT_DOWN :
-                                                 IBV_PORT_ACTIVE, state(ctx));
+                                                 IBV_PORT_ACTIVE,
+                  state(ctx));
     }
 };
 
@@ -42,8 +43,7 @@ void listen(int fd)
 
 /* Two messages are lost: one without retries (its timeout is infinite), and the
  * first try of another, whose second try finds the port up. */
-class verbs_port_change : public verbs_port {
-};
+class verbs_port_change : public verbs_port {};
 
 TEST_P(verbs_port_change, is_told_to_every_context)
 {
@@ -83,8 +83,7 @@ INSTANTIATE_TEST_SUITE_P(ib_change, verbs_port_change, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_change, verbs_port_change, testing::Values(0));
 
 /* The fault counts writes; a port that is down stops everything. */
-class verbs_port_down : public verbs_port {
-};
+class verbs_port_down : public verbs_port {};
 
 TEST_P(verbs_port_down, lets_nothing_pass)
 {
@@ -106,8 +105,7 @@ INSTANTIATE_TEST_SUITE_P(roce_down, verbs_port_down, testing::Values(0));
 
 /* --- the process that has it down ----------------------------------------- */
 
-class verbs_port_kept : public verbs_port {
-};
+class verbs_port_kept : public verbs_port {};
 
 /* Puts the port down with its third write and waits for its end. */
 void keep_down(int fd)
@@ -117,8 +115,9 @@ void keep_down(int fd)
     verbs_pair pair(dev);
 
     for (int i = 0; i < 3; i++) {
-        verbs_op write = verbs_op(IBV_WR_RDMA_WRITE).local(src, 64)
-                         .remote((uintptr_t)dst.addr, dst.mr->rkey);
+        verbs_op write = verbs_op(IBV_WR_RDMA_WRITE)
+                             .local(src, 64)
+                             .remote((uintptr_t)dst.addr, dst.mr->rkey);
 
         HCA_CHECK_CALL(write.post(pair.a.qp) == 0);
         verbs_wait(pair.a.send_cq);
@@ -169,8 +168,7 @@ TEST_P(verbs_port_kept, comes_up_for_those_who_came_later)
 INSTANTIATE_TEST_SUITE_P(ib_kept, verbs_port_kept, testing::Values(0));
 
 /* A message on the first device is lost; the next one ends the fault. */
-class verbs_port_two : public verbs_port {
-};
+class verbs_port_two : public verbs_port {};
 
 TEST_P(verbs_port_two, comes_up_though_another_device_sends_next)
 {
@@ -184,8 +182,9 @@ TEST_P(verbs_port_two, comes_up_though_another_device_sends_next)
     expect_event(dev.ctx, IBV_EVENT_PORT_ERR);
     EXPECT_EQ(IBV_PORT_ACTIVE, state(second.ctx));
     EXPECT_EQ(IBV_WC_SUCCESS,
-              run(next.a, verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
-                          .remote((uintptr_t)mem.addr, mem.mr->rkey)));
+              run(next.a, verbs_op(IBV_WR_RDMA_WRITE)
+                              .local(mem, 64)
+                              .remote((uintptr_t)mem.addr, mem.mr->rkey)));
     expect_event(dev.ctx, IBV_EVENT_PORT_ACTIVE);
     EXPECT_FALSE(verbs_readable(second.ctx->async_fd, 0));
 }
@@ -199,13 +198,17 @@ int main(int argc, char **argv)
     const char *change = "port_down:op=write:nth=2:count=2";
     const char *down   = "port_down:op=write:nth=3:count=0";
 
-    return hca_test_main(argc, argv, {
-        {"ib_change", {{"SOFTHCA_FAULT", change}}},
-        {"roce_change", {{"SOFTHCA_FAULT", change}, {"SOFTHCA_LINK", "roce"}}},
-        {"ib_down", {{"SOFTHCA_FAULT", down}}},
-        {"roce_down", {{"SOFTHCA_FAULT", down}, {"SOFTHCA_LINK", "roce"}}},
-        {"ib_kept", {{"SOFTHCA_FAULT", down}}},
-        {"ib_two", {{"SOFTHCA_FAULT", "port_down:op=write"},
-                    {"SOFTHCA_DEVICES", "2"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"ib_change", {{"SOFTHCA_FAULT", change}}},
+            {"roce_change",
+             {{"SOFTHCA_FAULT", change}, {"SOFTHCA_LINK", "roce"}}},
+            {"ib_down", {{"SOFTHCA_FAULT", down}}},
+            {"roce_down", {{"SOFTHCA_FAULT", down}, {"SOFTHCA_LINK", "roce"}}},
+            {"ib_kept", {{"SOFTHCA_FAULT", down}}},
+            {"ib_two",
+             {{"SOFTHCA_FAULT", "port_down:op=write"},
+              {"SOFTHCA_DEVICES", "2"}}},
+        });
 }

@@ -19,16 +19,14 @@ constexpr unsigned PUTS = 200;
 struct verbs_page {
     static constexpr size_t size = 4096;
 
-    verbs_page() : addr((uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+    verbs_page() :
+        addr((uint8_t *)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
     {
         HCA_CHECK_CALL(addr != MAP_FAILED);
     }
 
-    ~verbs_page()
-    {
-        munmap(addr, size);
-    }
+    ~verbs_page() { munmap(addr, size); }
 
     uint8_t *addr;
 };
@@ -37,14 +35,16 @@ class verbs_posted : public testing::TestWithParam<strict_service> {
 protected:
     raw_wqe write(const void *raddr, uint32_t rkey) const
     {
-        return m_bench.wqe(MLX5_OPCODE_RDMA_WRITE).raddr(raddr, rkey)
-               .data(m_bench.src->addr, 64, m_bench.src->mr->lkey);
+        return m_bench.wqe(MLX5_OPCODE_RDMA_WRITE)
+            .raddr(raddr, rkey)
+            .data(m_bench.src->addr, 64, m_bench.src->mr->lkey);
     }
 
     raw_wqe read(const void *raddr, uint32_t rkey) const
     {
-        return m_bench.wqe(MLX5_OPCODE_RDMA_READ).raddr(raddr, rkey)
-               .data(m_bench.src->addr + 64, 64, m_bench.src->mr->lkey);
+        return m_bench.wqe(MLX5_OPCODE_RDMA_READ)
+            .raddr(raddr, rkey)
+            .data(m_bench.src->addr + 64, 64, m_bench.src->mr->lkey);
     }
 
     static bool is_there(const uint8_t *addr, uint8_t value)
@@ -69,7 +69,7 @@ protected:
 
     /* Posts an operation after late writes. Returns how many of them are not in
      * memory when it has completed. */
-    template<typename F> unsigned count(F post, unsigned puts = PUTS)
+    template <typename F> unsigned count(F post, unsigned puts = PUTS)
     {
         unsigned late = 0;
 
@@ -82,10 +82,7 @@ protected:
     }
 
     /* Reads other bytes from the same target. */
-    void push()
-    {
-        m_bench.post_good(read(m_mem.addr + 8192, m_mem.mr->rkey));
-    }
+    void push() { m_bench.post_good(read(m_mem.addr + 8192, m_mem.mr->rkey)); }
 
     /* Puts `value` until a write is late. */
     void put_late(const strict_mem &to, size_t at, uint8_t value)
@@ -100,7 +97,7 @@ protected:
     }
 
     strict_bench m_bench{GetParam(), {}};
-    strict_mem   m_mem{m_bench.dev.pd, RELAXED, 0};
+    strict_mem m_mem{m_bench.dev.pd, RELAXED, 0};
 };
 
 TEST_P(verbs_posted, write_comes_after_its_answer)
@@ -143,9 +140,10 @@ TEST_P(verbs_posted, two_change_places)
 TEST_P(verbs_posted, read_pushes)
 {
     EXPECT_EQ(0u, count([&] {
-        m_bench.post_good(read(m_mem.addr, m_mem.mr->rkey));
-        EXPECT_EQ(0, memcmp(m_bench.src->addr, m_bench.src->addr + 64, 64));
-    }));
+                  m_bench.post_good(read(m_mem.addr, m_mem.mr->rkey));
+                  EXPECT_EQ(
+                      0, memcmp(m_bench.src->addr, m_bench.src->addr + 64, 64));
+              }));
 }
 
 TEST_P(verbs_posted, atomic_pushes)
@@ -160,17 +158,22 @@ TEST_P(verbs_posted, strict_write_pushes)
 
 TEST_P(verbs_posted, messages_push)
 {
-    EXPECT_EQ(0u, count([&] {
-        m_bench.post_recv();
-        m_bench.post_good(m_bench.send());
-    }, 7));
-    EXPECT_EQ(0u, count([&] {
-        m_bench.post_recv();
-        m_bench.post_good(m_bench.wqe(MLX5_OPCODE_RDMA_WRITE_IMM)
-                          .raddr(m_mem.addr + 4096, m_mem.mr->rkey)
-                          .data(m_bench.src->addr, 64,
-                                m_bench.src->mr->lkey));
-    }, 7));
+    EXPECT_EQ(0u, count(
+                      [&] {
+                          m_bench.post_recv();
+                          m_bench.post_good(m_bench.send());
+                      },
+                      7));
+    EXPECT_EQ(0u, count(
+                      [&] {
+                          m_bench.post_recv();
+                          m_bench.post_good(
+                              m_bench.wqe(MLX5_OPCODE_RDMA_WRITE_IMM)
+                                  .raddr(m_mem.addr + 4096, m_mem.mr->rkey)
+                                  .data(m_bench.src->addr, 64,
+                                        m_bench.src->mr->lkey));
+                      },
+                      7));
 }
 
 TEST_P(verbs_posted, umr_pushes)
@@ -178,22 +181,24 @@ TEST_P(verbs_posted, umr_pushes)
     if (GetParam() == SERVICE_DC) {
         GTEST_SKIP() << "a DC initiator has no UMR";
     }
-    EXPECT_EQ(0u, count([&] {
-        m_bench.post_good(m_bench.bind(m_bench.window(m_bench.dev.pd,
-                                                      IBV_MW_TYPE_2)));
-    }, 16));
+    EXPECT_EQ(0u, count(
+                      [&] {
+                          m_bench.post_good(m_bench.bind(
+                              m_bench.window(m_bench.dev.pd, IBV_MW_TYPE_2)));
+                      },
+                      16));
 }
 
 /* Its completion does not imply that the data is in memory, nor does that of
  * another relaxed write. */
 TEST_P(verbs_posted, completions_do_not_push)
 {
+    EXPECT_GT(count([&] { m_bench.post_good(raw_wqe(MLX5_OPCODE_NOP)); }),
+              PUTS / 4);
     EXPECT_GT(count([&] {
-        m_bench.post_good(raw_wqe(MLX5_OPCODE_NOP));
-    }), PUTS / 4);
-    EXPECT_GT(count([&] {
-        m_bench.post_good(write(m_mem.addr + 4096, m_mem.mr->rkey));
-    }), PUTS / 4);
+                  m_bench.post_good(write(m_mem.addr + 4096, m_mem.mr->rkey));
+              }),
+              PUTS / 4);
 }
 
 /* A write that is too long to be delayed comes after delayed ones. */
@@ -208,12 +213,13 @@ TEST_P(verbs_posted, long_write_pushes)
     target = ibv_reg_mr(m_bench.dev.pd, to.data(), length, RELAXED);
     ASSERT_TRUE((source != NULL) && (target != NULL));
     EXPECT_EQ(0u, count([&] {
-        to.assign(length, 0);
-        m_bench.post_good(m_bench.wqe(MLX5_OPCODE_RDMA_WRITE)
+                  to.assign(length, 0);
+                  m_bench.post_good(
+                      m_bench.wqe(MLX5_OPCODE_RDMA_WRITE)
                           .raddr(to.data(), target->rkey)
                           .data(from.data(), length, source->lkey));
-        EXPECT_EQ(from, to);
-    }));
+                  EXPECT_EQ(from, to);
+              }));
     EXPECT_EQ(0, ibv_dereg_mr(target));
     EXPECT_EQ(0, ibv_dereg_mr(source));
 }
@@ -289,8 +295,7 @@ TEST_P(verbs_posted, write_beyond_the_region_fails)
 {
     for (unsigned i = 0; (i < 8) && !HasFailure(); i++) {
         struct mlx5_err_cqe cqe = {};
-        raw_wqe wqe             = write(m_mem.addr + m_mem.size - 32,
-                                        m_mem.mr->rkey);
+        raw_wqe wqe = write(m_mem.addr + m_mem.size - 32, m_mem.mr->rkey);
 
         for (unsigned j = 0; j < i; j++) {
             put(m_mem, 0, 1);
@@ -319,7 +324,7 @@ TEST_P(verbs_posted_dc, another_target_does_not_push)
         raw_wqe wqe = m_bench.read();
 
         wqe.set32(wqe.at_av + offsetof(struct mlx5_wqe_av, dqp_dct),
-                  other->qp_num | (1u << 31));
+                         other->qp_num | (1u << 31));
         m_bench.post_good(wqe);
     });
 
@@ -365,8 +370,10 @@ struct posted_end {
     {
         memset(mem.addr, value, end);
         for (size_t at = 0; at < end; at += 64) {
-            EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
-                         .remote(card.addr + at, card.rkey).post(ep.qp));
+            EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_WRITE)
+                             .local(mem, 64)
+                             .remote(card.addr + at, card.rkey)
+                             .post(ep.qp));
             verbs_expect_wcs(ep.send_cq, IBV_WC_SUCCESS, 0, 0);
         }
     }
@@ -374,26 +381,30 @@ struct posted_end {
     /* Reads the first bytes of the other, which flushes the writes before. */
     bool has(uint8_t value)
     {
-        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ).local(back, 64)
-                     .remote(card.addr, card.rkey).post(ep.qp));
+        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ)
+                         .local(back, 64)
+                         .remote(card.addr, card.rkey)
+                         .post(ep.qp));
         verbs_expect_wcs(ep.send_cq, IBV_WC_SUCCESS, 0, 0);
         return (back.addr[0] == value) && (back.addr[63] == value);
     }
 
     hca_device dev;
     strict_mem mem{dev.pd, RELAXED, 0}, back{dev.pd, RELAXED, 0};
-    verbs_ep   ep{dev};
-    peer_card  card;
+    verbs_ep ep{dev};
+    peer_card card;
 };
 
 /* Ends the process in a fork(), during which the device's timers do not run.
  * Registered before the device's own handler, which has run by then. */
 bool ends_in_fork;
-const int end_handler = pthread_atfork([] {
-    if (ends_in_fork) {
-        exit(testing::Test::HasFailure());
-    }
-}, NULL, NULL);
+const int end_handler = pthread_atfork(
+    [] {
+        if (ends_in_fork) {
+            exit(testing::Test::HasFailure());
+        }
+    },
+    NULL, NULL);
 
 TEST_P(verbs_posted_process, exit_leaves_nothing_behind)
 {
@@ -490,8 +501,7 @@ TEST_P(verbs_posted_process, target_may_die)
 
 INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted,
                          testing::Values(SERVICE_RC, SERVICE_DC));
-INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted_dc,
-                         testing::Values(SERVICE_DC));
+INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted_dc, testing::Values(SERVICE_DC));
 INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted_process, testing::Values(0));
 
 } /* namespace */

@@ -26,8 +26,7 @@
 
 namespace {
 
-class verbs_process : public verbs_test {
-};
+class verbs_process : public verbs_test {};
 
 /* --- cancellation --------------------------------------------------------- */
 
@@ -98,8 +97,8 @@ private:
 /* Queue and request of the handler: of a domain of its own, so that no lock of
  * libmlx5 is one that the interrupted call may hold */
 struct {
-    verbs_op         *op;
-    verbs_ep         *ep;
+    verbs_op *op;
+    verbs_ep *ep;
     std::atomic<int> posted, failed;
 } in_handler;
 
@@ -130,9 +129,9 @@ class alarm_clock {
 public:
     alarm_clock()
     {
-        struct sigevent event     = {};
-        struct itimerspec period  = {{0, 100000}, {0, 100000}};
-        struct sigaction action   = {};
+        struct sigevent event    = {};
+        struct itimerspec period = {{0, 100000}, {0, 100000}};
+        struct sigaction action  = {};
 
         action.sa_handler = post_in_handler;
         action.sa_flags   = SA_RESTART;
@@ -154,7 +153,7 @@ public:
     }
 
 private:
-    timer_t          m_timer;
+    timer_t m_timer;
     struct sigaction m_saved;
 };
 
@@ -174,7 +173,8 @@ TEST_P(verbs_process, doorbells_ring_from_a_signal_handler)
         EXPECT_TRUE(verbs_until([&] {
             EXPECT_EQ(IBV_WC_SUCCESS, run(outer.a, mine));
             return (in_handler.posted >= 500) || HasFailure();
-        })) << in_handler.posted << " signals";
+        })) << in_handler.posted
+            << " signals";
     }
     EXPECT_EQ(0, in_handler.failed);
     EXPECT_EQ(0x11, dst.addr[63]);
@@ -242,8 +242,8 @@ void send_without_descriptors(int fd)
     verbs_ep ep(dev);
     peer_card card = peer_exchange(fd, ep, mem);
     verbs_op op    = verbs_op(IBV_WR_SEND).local(mem, 64);
-    verbs_op write = verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
-                     .remote(card.addr, card.rkey);
+    verbs_op write =
+        verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64).remote(card.addr, card.rkey);
 
     peer_connect(fd, ep, card);
     HCA_CHECK_CALL(write.post(ep.qp) == 0); /* opens the connection */
@@ -408,7 +408,7 @@ TEST_P(verbs_process, range_of_descriptors_is_closed_or_not)
 }
 
 /* Returns the minimum time of a call. */
-template<typename F> double least_ns(F call)
+template <typename F> double least_ns(F call)
 {
     using clock  = std::chrono::steady_clock;
     double least = 1e9;
@@ -418,7 +418,8 @@ template<typename F> double least_ns(F call)
 
         call();
         least = std::min(least, std::chrono::duration<double, std::nano>(
-                                    clock::now() - start).count());
+                                    clock::now() - start)
+                                    .count());
     }
     return least;
 }
@@ -431,10 +432,10 @@ TEST_P(verbs_process, descriptor_is_received_in_no_time)
     ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
     const auto pass = [&](bool is_raw) {
         alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-        char byte         = 0;
+        char byte                                                     = 0;
         struct iovec iov  = {&byte, 1};
         struct msghdr msg = {NULL, 0, &iov, 1, control, sizeof(control), 0};
-        auto cmsg         = (struct cmsghdr*)control;
+        auto cmsg         = (struct cmsghdr *)control;
         int fd;
 
         cmsg->cmsg_level = SOL_SOCKET;
@@ -502,7 +503,8 @@ TEST_P(verbs_process, system_that_lacks_a_call_is_named)
     EXPECT_EQ(0, peer_process(open_without_process_vm_readv).wait());
     text = log.take();
     EXPECT_NE(std::string::npos,
-              text.find("the system has no process_vm_readv")) << text;
+              text.find("the system has no process_vm_readv"))
+        << text;
 }
 
 /* --- time ----------------------------------------------------------------- */

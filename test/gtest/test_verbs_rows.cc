@@ -22,15 +22,13 @@ constexpr size_t LENGTH = ROWS * ROW, SIZE = ROWS * STRIDE; /* 2 and 4 MiB */
 
 class verbs_rows : public verbs_test {
 protected:
-    verbs_rows() : flat(dev.pd, SIZE, 1), wide(dev.pd, SIZE, 2), pair(dev)
-    {
-    }
+    verbs_rows() : flat(dev.pd, SIZE, 1), wide(dev.pd, SIZE, 2), pair(dev) {}
 
     static umr_layout rows(const pieces_mem &mem, uint32_t lkey)
     {
         return umr_layout::rows(ROWS).block(
-                (lkey == mem.mr->lkey) ? mem.bytes.data() : NULL, lkey, ROW,
-                STRIDE - ROW);
+            (lkey == mem.mr->lkey) ? mem.bytes.data() : NULL, lkey, ROW,
+            STRIDE - ROW);
     }
 
     /* Compares the rows, and checks that other bytes are those of `was`. */
@@ -38,7 +36,8 @@ protected:
     {
         for (size_t i = 0; i < SIZE; i++) {
             uint8_t want = (i % STRIDE < ROW) ?
-                           flat.bytes[i / STRIDE * ROW + i % STRIDE] : was[i];
+                               flat.bytes[i / STRIDE * ROW + i % STRIDE] :
+                               was[i];
 
             ASSERT_EQ(want, wide.bytes[i]) << i;
         }
@@ -49,15 +48,14 @@ protected:
     {
         verbs_op op(opcode);
 
-        return pair.run(gathers ?
-                        op.local(0, length, key)
-                          .remote(flat.addr(), flat.mr->rkey) :
-                        op.local(flat.addr(), length, flat.mr->lkey)
-                          .remote(0, key));
+        return pair.run(
+            gathers ?
+                op.local(0, length, key).remote(flat.addr(), flat.mr->rkey) :
+                op.local(flat.addr(), length, flat.mr->lkey).remote(0, key));
     }
 
     pieces_mem flat, wide;
-    umr_pair   pair;
+    umr_pair pair;
 };
 
 TEST_P(verbs_rows, two_mib_in_rows_of_eight_bytes)
@@ -86,12 +84,10 @@ TEST_P(verbs_rows, nothing_is_written_if_the_last_row_is_out_of_bounds)
     const std::vector<uint8_t> was = wide.bytes;
     umr_key key(dev.pd, 4);
     umr_layout layout = umr_layout::rows(ROWS).block(
-            wide.bytes.data() + STRIDE - ROW + 1, wide.mr->lkey, ROW,
-            STRIDE - ROW);
+        wide.bytes.data() + STRIDE - ROW + 1, wide.mr->lkey, ROW, STRIDE - ROW);
 
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
-              go(IBV_WR_RDMA_WRITE, false, key.rkey()));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, go(IBV_WR_RDMA_WRITE, false, key.rkey()));
     EXPECT_TRUE(wide.bytes == was);
     pair.reconnect();
     EXPECT_EQ(IBV_WC_SUCCESS,
@@ -105,20 +101,21 @@ TEST_P(verbs_rows, rows_of_rows)
     const std::vector<uint8_t> was = wide.bytes;
     umr_key inner(dev.pd, 4), outer(dev.pd, 4);
     umr_layout layout = umr_layout::rows(planes).block(
-            NULL, inner.lkey(), bytes, LENGTH / planes - bytes);
+        NULL, inner.lkey(), bytes, LENGTH / planes - bytes);
 
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(inner, rows(wide, wide.mr->lkey)));
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(outer, layout));
-    EXPECT_EQ(IBV_WC_SUCCESS, go(IBV_WR_RDMA_WRITE, false, outer.rkey(),
-                                 planes * bytes));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              go(IBV_WR_RDMA_WRITE, false, outer.rkey(), planes * bytes));
     for (size_t i = 0; i < SIZE; i++) {
         size_t in    = i / STRIDE * ROW + i % STRIDE; /* offset in the inner
                                                        * key */
         size_t plane = in / (LENGTH / planes), at = in % (LENGTH / planes);
-        bool is_hit  = (i % STRIDE < ROW) && (at < bytes);
+        bool is_hit = (i % STRIDE < ROW) && (at < bytes);
 
         ASSERT_EQ(is_hit ? flat.bytes[plane * bytes + at] : was[i],
-                  wide.bytes[i]) << i;
+                  wide.bytes[i])
+            << i;
     }
 }
 
@@ -128,12 +125,12 @@ TEST_P(verbs_rows, rows_over_a_long_list)
     pieces_blocks blocks = pieces_blocks::random(4000, 4);
     pieces_key list(dev, wide, blocks);
     std::vector<uint8_t> was = wide.bytes, data;
-    uint32_t repeat = blocks.length / STRIDE;
+    uint32_t repeat          = blocks.length / STRIDE;
     umr_key key(dev.pd, 4);
 
     ASSERT_EQ(IBV_WC_SUCCESS,
-              pair.set(key, umr_layout::rows(repeat).block(
-                                    NULL, list.key, ROW, STRIDE - ROW)));
+              pair.set(key, umr_layout::rows(repeat).block(NULL, list.key, ROW,
+                                                           STRIDE - ROW)));
     EXPECT_EQ(IBV_WC_SUCCESS,
               go(IBV_WR_RDMA_READ, false, key.rkey(), repeat * ROW));
     data = blocks.gather(was);
@@ -161,7 +158,7 @@ TEST_P(verbs_rows, time_of_rows_over_a_long_list)
     uint32_t repeat = blocks.length / STRIDE;
     umr_key key(dev.pd, 4);
     double of_list = 1e9, of_rows = 1e9;
-    auto time      = [&](uint32_t with, double &best) {
+    auto time = [&](uint32_t with, double &best) {
         double begin = processor_seconds();
 
         EXPECT_EQ(IBV_WC_SUCCESS,
@@ -170,8 +167,8 @@ TEST_P(verbs_rows, time_of_rows_over_a_long_list)
     };
 
     ASSERT_EQ(IBV_WC_SUCCESS,
-              pair.set(key, umr_layout::rows(repeat).block(
-                                    NULL, list.key, ROW, STRIDE - ROW)));
+              pair.set(key, umr_layout::rows(repeat).block(NULL, list.key, ROW,
+                                                           STRIDE - ROW)));
     for (unsigned i = 0; i < 5; i++) {
         time(list.key, of_list);
         time(key.rkey(), of_rows);
@@ -195,9 +192,9 @@ void far_rows(int fd)
     verbs_ep ep(dev);
     rows_card card = {ep.qp->qp_num, mem.mr->rkey, key.rkey(), mem.addr()};
 
-    HCA_CHECK_CALL(pair.set(key, umr_layout::rows(ROWS)
-                                 .block(mem.bytes.data(), mem.mr->lkey, ROW,
-                                        STRIDE - ROW)) == IBV_WC_SUCCESS);
+    HCA_CHECK_CALL(pair.set(key, umr_layout::rows(ROWS).block(
+                                     mem.bytes.data(), mem.mr->lkey, ROW,
+                                     STRIDE - ROW)) == IBV_WC_SUCCESS);
     HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
     HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
     ep.connect(ep.attr(card.qpn));
@@ -210,8 +207,7 @@ struct far_process {
     peer_process peer{far_rows};
 };
 
-class verbs_far_rows : public far_process, public verbs_rows {
-};
+class verbs_far_rows : public far_process, public verbs_rows {};
 
 TEST_P(verbs_far_rows, two_mib_in_rows_of_a_peer)
 {
@@ -225,22 +221,22 @@ TEST_P(verbs_far_rows, two_mib_in_rows_of_a_peer)
     peer_meet(peer.fd);
     EXPECT_EQ(IBV_WC_SUCCESS,
               run(ep, verbs_op(IBV_WR_RDMA_READ)
-                      .local(image.addr(), SIZE, image.mr->lkey)
-                      .remote(card.addr, card.flat)));
+                          .local(image.addr(), SIZE, image.mr->lkey)
+                          .remote(card.addr, card.flat)));
     EXPECT_EQ(IBV_WC_SUCCESS,
               run(ep, verbs_op(IBV_WR_RDMA_WRITE)
-                      .local(flat.addr(), LENGTH, flat.mr->lkey)
-                      .remote(0, card.rows)));
+                          .local(flat.addr(), LENGTH, flat.mr->lkey)
+                          .remote(0, card.rows)));
     EXPECT_EQ(IBV_WC_SUCCESS,
               run(ep, verbs_op(IBV_WR_RDMA_READ)
-                      .local(wide.addr(), SIZE, wide.mr->lkey)
-                      .remote(card.addr, card.flat)));
+                          .local(wide.addr(), SIZE, wide.mr->lkey)
+                          .remote(card.addr, card.flat)));
     expect_rows(image.bytes);
     std::fill(flat.bytes.begin(), flat.bytes.end(), 0x77);
     EXPECT_EQ(IBV_WC_SUCCESS,
               run(ep, verbs_op(IBV_WR_RDMA_READ)
-                      .local(flat.addr(), LENGTH, flat.mr->lkey)
-                      .remote(0, card.rows)));
+                          .local(flat.addr(), LENGTH, flat.mr->lkey)
+                          .remote(0, card.rows)));
     expect_rows(image.bytes);
     peer_meet(peer.fd);
     EXPECT_EQ(0, peer.wait());
@@ -267,10 +263,9 @@ struct rows_shape {
 };
 
 constexpr unsigned NUM_SHAPES           = 8;
-constexpr rows_shape SHAPES[NUM_SHAPES] = {{8, 8},     {256, 256},
-                                           {100, 3},   {1024, 1024},
-                                           {24, 0},    {700, 1500},
-                                           {96, 4000}, {4096, 512}};
+constexpr rows_shape SHAPES[NUM_SHAPES] = {
+    {8, 8},  {256, 256},  {100, 3},   {1024, 1024},
+    {24, 0}, {700, 1500}, {96, 4000}, {4096, 512}};
 
 struct shapes_card {
     uint32_t qpn, flat, keys[NUM_SHAPES];
@@ -328,21 +323,20 @@ protected:
     void read_part(unsigned far, const rows_shape &near)
     {
         const rows_shape &from = SHAPES[far];
-        size_t has    = from.count() * from.bytes;
-        size_t room   = near.count() * near.bytes;
-        size_t length = 1 + random() % std::min(has, room);
-        size_t skips  = random() % (has - length + 1);
-        size_t to     = random() % (room - length + 1);
+        size_t has             = from.count() * from.bytes;
+        size_t room            = near.count() * near.bytes;
+        size_t length          = 1 + random() % std::min(has, room);
+        size_t skips           = random() % (has - length + 1);
+        size_t to              = random() % (room - length + 1);
 
         std::vector<uint8_t> want = mem.bytes;
         for (size_t i = 0; i < length; i++) {
             want[near.at(to + i)] = image.bytes[from.at(skips + i)];
         }
         ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, near.layout(mem)));
-        ASSERT_EQ(IBV_WC_SUCCESS,
-                  run(ep, verbs_op(IBV_WR_RDMA_READ)
-                          .local(to, length, key.lkey())
-                          .remote(skips, card.keys[far])));
+        ASSERT_EQ(IBV_WC_SUCCESS, run(ep, verbs_op(IBV_WR_RDMA_READ)
+                                              .local(to, length, key.lkey())
+                                              .remote(skips, card.keys[far])));
         ASSERT_TRUE(want == mem.bytes);
     }
 
@@ -361,22 +355,22 @@ protected:
         ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, near.layout(mem)));
         ASSERT_EQ(IBV_WC_SUCCESS,
                   run(ep, verbs_op(IBV_WR_RDMA_WRITE)
-                          .local(from, length, key.lkey())
-                          .remote(card.addr + to, card.flat)));
-        ASSERT_EQ(IBV_WC_SUCCESS,
-                  run(ep, verbs_op(IBV_WR_RDMA_READ)
-                          .local(image.addr(), image.bytes.size(),
-                                 image.mr->lkey)
-                          .remote(card.addr, card.flat)));
+                              .local(from, length, key.lkey())
+                              .remote(card.addr + to, card.flat)));
+        ASSERT_EQ(
+            IBV_WC_SUCCESS,
+            run(ep, verbs_op(IBV_WR_RDMA_READ)
+                        .local(image.addr(), image.bytes.size(), image.mr->lkey)
+                        .remote(card.addr, card.flat)));
         ASSERT_TRUE(want == image.bytes);
     }
 
     std::mt19937 random{1};
-    pieces_mem   mem, image;
-    umr_key      key;
-    umr_pair     pair;
-    verbs_ep     ep;
-    shapes_card  card;
+    pieces_mem mem, image;
+    umr_key key;
+    umr_pair pair;
+    verbs_ep ep;
+    shapes_card card;
 };
 
 TEST_P(verbs_far_shapes, parts_of_rows_to_rows)
@@ -407,7 +401,7 @@ void far_inval(int fd)
     umr_pair pair(dev);
     verbs_ep ep(dev);
     umr_layout list;
-    rows_card card = {ep.qp->qp_num, 0, key.rkey(), 0};
+    rows_card card          = {ep.qp->qp_num, 0, key.rkey(), 0};
     volatile uint8_t *first = mem.bytes.data();
     uint8_t is_done         = 0;
 
@@ -415,9 +409,9 @@ void far_inval(int fd)
         list.range(NULL, LENGTH, rows.lkey());
     }
     list.range(last.addr, 1, last.mr->lkey);
-    HCA_CHECK_CALL(pair.set(rows, umr_layout::rows(ROWS)
-                                  .block(mem.bytes.data(), mem.mr->lkey, ROW,
-                                         STRIDE - ROW)) == IBV_WC_SUCCESS);
+    HCA_CHECK_CALL(pair.set(rows, umr_layout::rows(ROWS).block(
+                                      mem.bytes.data(), mem.mr->lkey, ROW,
+                                      STRIDE - ROW)) == IBV_WC_SUCCESS);
     HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
     HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
     ep.connect(ep.attr(card.qpn));
@@ -440,8 +434,7 @@ struct inval_process {
     peer_process peer{far_inval};
 };
 
-class verbs_far_inval : public inval_process, public verbs_rows {
-};
+class verbs_far_inval : public inval_process, public verbs_rows {};
 
 TEST_P(verbs_far_inval, message_ends_when_its_key_is_invalidated)
 {
@@ -458,9 +451,9 @@ TEST_P(verbs_far_inval, message_ends_when_its_key_is_invalidated)
         verbs_op op(IBV_WR_RDMA_WRITE);
 
         peer_meet(peer.fd);
-        is_done = (run(ep, op.local(from.addr(), from.bytes.size(),
-                                    from.mr->lkey)
-                             .remote(0, card.rows)) != IBV_WC_SUCCESS);
+        is_done =
+            (run(ep, op.local(from.addr(), from.bytes.size(), from.mr->lkey)
+                         .remote(0, card.rows)) != IBV_WC_SUCCESS);
         HCA_CHECK_CALL(::write(peer.fd, &is_done, 1) == 1);
     }
     ASSERT_TRUE(is_done);
@@ -485,9 +478,10 @@ void far_writer(int fd)
     umr_pair pair(dev);
 
     HCA_CHECK_CALL(mr != NULL);
-    HCA_CHECK_CALL(pair.set(key, umr_layout::rows(FAR_LENGTH / row)
-                                 .block(from.data(), mr->lkey, row, 1), 0) ==
-                   IBV_WC_SUCCESS);
+    HCA_CHECK_CALL(pair.set(key,
+                            umr_layout::rows(FAR_LENGTH / row)
+                                .block(from.data(), mr->lkey, row, 1),
+                            0) == IBV_WC_SUCCESS);
     do {
         verbs_ep ep(dev);
         verbs_op op(IBV_WR_RDMA_WRITE);
@@ -500,7 +494,8 @@ void far_writer(int fd)
         peer_meet(fd);
         if (length > 0) {
             EXPECT_EQ(0, op.local(0, length, key.lkey())
-                           .remote(card.addr, card.rows).post(ep.qp));
+                             .remote(card.addr, card.rows)
+                             .post(ep.qp));
             verbs_wait(ep.send_cq);
             peer_meet(fd);
         }
@@ -514,10 +509,7 @@ struct writer_process {
 
 class verbs_stopped : public writer_process, public verbs_rows {
 protected:
-    ~verbs_stopped()
-    {
-        go_on();
-    }
+    ~verbs_stopped() { go_on(); }
 
     void tell(verbs_ep &ep, uint32_t rkey, uint64_t addr, uint64_t length)
     {
@@ -584,37 +576,38 @@ protected:
     struct stopped_walk {
         explicit stopped_walk(verbs_stopped *test) :
             mr(ibv_reg_mr(test->dev.pd, test->wide.bytes.data(), SIZE,
-                          ACCESS_ALL)), key(new umr_key(test->dev.pd, 4))
+                          ACCESS_ALL)),
+            key(new umr_key(test->dev.pd, 4))
         {
             uint8_t *bytes = test->wide.bytes.data();
 
             HCA_CHECK_CALL(mr != NULL);
-            HCA_CHECK_CALL(test->pair.set(*key, umr_layout::rows(ROWS)
-                                                .block(bytes, mr->lkey, ROW,
-                                                       STRIDE - ROW)) ==
-                           IBV_WC_SUCCESS);
+            HCA_CHECK_CALL(
+                test->pair.set(*key, umr_layout::rows(ROWS).block(
+                                         bytes, mr->lkey, ROW, STRIDE - ROW)) ==
+                IBV_WC_SUCCESS);
             test->stop_in_the_midst(ep, key->rkey(), 0, bytes,
                                     bytes + SIZE - STRIDE, LENGTH);
         }
 
-        struct ibv_mr             *mr;
-        std::unique_ptr<umr_key>  key;
+        struct ibv_mr *mr;
+        std::unique_ptr<umr_key> key;
         std::unique_ptr<verbs_ep> ep;
     };
 
     /* The same with memory of its own that is written in one piece */
     struct stopped_write {
         explicit stopped_write(verbs_stopped *test) :
-            to(FAR_LENGTH), mr(ibv_reg_mr(test->dev.pd, to.data(), FAR_LENGTH,
-                                          ACCESS_ALL))
+            to(FAR_LENGTH),
+            mr(ibv_reg_mr(test->dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL))
         {
             HCA_CHECK_CALL(mr != NULL);
             test->stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(),
                                     &to.front(), &to.back(), FAR_LENGTH);
         }
 
-        std::vector<uint8_t>      to;
-        struct ibv_mr             *mr;
+        std::vector<uint8_t> to;
+        struct ibv_mr *mr;
         std::unique_ptr<verbs_ep> ep;
     };
 };
@@ -705,7 +698,8 @@ TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
     EXPECT_EQ(ETIMEDOUT, ibv_query_qp(far.ep->qp, &attr, IBV_QP_STATE, &init));
     EXPECT_EQ(ETIMEDOUT, ibv_modify_qp(far.ep->qp, &attr, IBV_QP_STATE));
     EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
-              run(*far.ep, write().local((uintptr_t)src.addr, 64, 0x4711))) << "nor here";
+              run(*far.ep, write().local((uintptr_t)src.addr, 64, 0x4711)))
+        << "nor here";
     far.ep.reset();
     EXPECT_NE(std::string::npos, log.take().find("given up"));
     end_peer();

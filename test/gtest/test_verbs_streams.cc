@@ -63,7 +63,7 @@ private:
         struct ibv_pd *pd;
     };
 
-    own_pd     m_pd{dev.ctx};
+    own_pd m_pd{dev.ctx};
 
 protected:
     strict_mem m_foreign{m_pd.pd, ACCESS_ALL, 0x44};
@@ -380,7 +380,7 @@ TEST_P(verbs_streams, doorbell_record_that_goes_back_rings_nothing)
 /* A doorbell may ring in a signal handler that interrupts malloc(). */
 TEST_P(verbs_streams, results_wait_for_their_completions_without_the_heap)
 {
-    const unsigned reads = 12; /* more than free() keeps of one size */
+    const unsigned reads  = 12; /* more than free() keeps of one size */
     struct mlx5dv_cq cq   = {};
     struct mlx5dv_obj obj = {};
     streams_target slow(dev, dst), other(dev, dst);
@@ -400,7 +400,7 @@ TEST_P(verbs_streams, results_wait_for_their_completions_without_the_heap)
     obj.cq.out = &cq;
     ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
     auto cqe = [&](unsigned i) {
-        return (uint8_t*)cq.buf + (i + 1) * cq.cqe_size - 64;
+        return (uint8_t *)cq.buf + (i + 1) * cq.cqe_size - 64;
     };
     auto wait = [&](unsigned i) {
         return verbs_until([&] {
@@ -442,8 +442,7 @@ TEST_P(verbs_streams, not_for_all)
 }
 
 /* Firmware that stops at the first error, as some does */
-class verbs_streams_few : public verbs_streams {
-};
+class verbs_streams_few : public verbs_streams {};
 
 TEST_P(verbs_streams_few, limits_are_the_variables)
 {
@@ -454,8 +453,7 @@ TEST_P(verbs_streams_few, limits_are_the_variables)
     EXPECT_FALSE(can_create(3, 1));
 }
 
-class verbs_streams_none : public verbs_streams {
-};
+class verbs_streams_none : public verbs_streams {};
 
 TEST_P(verbs_streams_none, are_refused)
 {
@@ -494,9 +492,8 @@ TEST_P(verbs_streams_late, nop_completes_before_reads_that_it_does_not_wait_for)
 
         memset(src.addr, 0x77, 64);
         memset(dst.addr, 0x22, 64);
-        dci.leave([&] {
-            dci.read(1, a.qp->qp_num, src, dst.mr->rkey, dst.addr, 0);
-        });
+        dci.leave(
+            [&] { dci.read(1, a.qp->qp_num, src, dst.mr->rkey, dst.addr, 0); });
         raw.pi = 2; /* 16 of ctrl, 48 of the address, 16 and 16 */
         nop(raw, stream, fence);
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
@@ -564,8 +561,8 @@ TEST_P(verbs_streams_late, errors_of_a_queue_in_error_count_no_more)
     const unsigned reads = 16;
     strict_mem gone(dev.pd, ACCESS_ALL, 0);
     streams_target a(dev, dst);
-    streams_dci dci(dev, {.log_streams = 4, .log_errored = 0,
-                          .max_rd_atomic = reads});
+    streams_dci dci(
+        dev, {.log_streams = 4, .log_errored = 0, .max_rd_atomic = reads});
 
     dci.together([&] {
         for (unsigned i = 0; i < reads; i++) {
@@ -621,9 +618,9 @@ protected:
         EXPECT_LT(count, order.size() * 3 / 4) << order;
     }
 
-    strict_mem     m_other{dev.pd, ACCESS_ALL, 0}, m_far{dev.pd, ACCESS_ALL, 0};
+    strict_mem m_other{dev.pd, ACCESS_ALL, 0}, m_far{dev.pd, ACCESS_ALL, 0};
     streams_target m_target{dev, dst};
-    streams_dci    m_dci{dev, {}};
+    streams_dci m_dci{dev, {}};
 };
 
 TEST_P(verbs_streams_order, writes_change_places)
@@ -656,7 +653,7 @@ TEST_P(verbs_streams_order, each_is_executed_once)
             m_dci.expect(m_dci.next_id - i);
         }
     }
-    EXPECT_EQ(rounds * (each / 2), *(uint64_t*)m_far.addr);
+    EXPECT_EQ(rounds * (each / 2), *(uint64_t *)m_far.addr);
 }
 
 /* A read before a fence has its data before later requests are executed. */
@@ -686,10 +683,10 @@ TEST_P(verbs_streams_order, error_comes_in_its_turn)
                 write_to(m_dci, 1, is_first ? src : m_foreign);
                 write_to(m_dci, 2, src);
             });
-            m_dci.expect(m_dci.next_id - 3, is_first ? IBV_WC_LOC_PROT_ERR :
-                                                       IBV_WC_SUCCESS);
-            m_dci.expect(m_dci.next_id - 2, is_first ? IBV_WC_WR_FLUSH_ERR :
-                                                       IBV_WC_LOC_PROT_ERR);
+            m_dci.expect(m_dci.next_id - 3,
+                         is_first ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+            m_dci.expect(m_dci.next_id - 2,
+                         is_first ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_PROT_ERR);
             m_dci.expect(m_dci.next_id - 1);
             EXPECT_EQ(IBV_QPS_RTS, m_dci.state());
             EXPECT_EQ(0, m_dci.reset_stream(1));
@@ -776,15 +773,14 @@ INSTANTIATE_TEST_SUITE_P(none, verbs_streams_none, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"ib", {}},
-                          {"strict", {{"SOFTHCA_STRICT", "1"}}},
-                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                          {"few", {{"SOFTHCA_DCI_STREAMS", "3"},
-                                   {"SOFTHCA_DCI_ERRORED", "0"}}},
-                          {"none", {{"SOFTHCA_DCI_STREAMS", "0"}}},
-                          {"late", {{"SOFTHCA_DELAY", "2000"}}},
-                          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
-                          {"late_ooo", {{"SOFTHCA_DELAY", "200"},
-                                        {"SOFTHCA_ORDER", "ooo"}}}});
+    return hca_test_main(
+        argc, argv,
+        {{"ib", {}},
+         {"strict", {{"SOFTHCA_STRICT", "1"}}},
+         {"roce", {{"SOFTHCA_LINK", "roce"}}},
+         {"few", {{"SOFTHCA_DCI_STREAMS", "3"}, {"SOFTHCA_DCI_ERRORED", "0"}}},
+         {"none", {{"SOFTHCA_DCI_STREAMS", "0"}}},
+         {"late", {{"SOFTHCA_DELAY", "2000"}}},
+         {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
+         {"late_ooo", {{"SOFTHCA_DELAY", "200"}, {"SOFTHCA_ORDER", "ooo"}}}});
 }

@@ -34,7 +34,7 @@ protected:
     /* Sends the message from `src`. @return status of the completion */
     enum ibv_wc_status send(verbs_ep &ep, const tm_msg &msg,
                             enum ibv_wr_opcode opcode = IBV_WR_SEND,
-                            uint32_t imm = 0)
+                            uint32_t imm              = 0)
     {
         verbs_op op(opcode);
 
@@ -66,7 +66,7 @@ protected:
         tm.expect_recv(slot);
     }
 
-    tm_srq     tm{dev};
+    tm_srq tm{dev};
     verbs_pair pair{dev, {}, tm_ep(tm)};
 };
 
@@ -322,20 +322,14 @@ TEST_P(verbs_tm, takes_an_empty_message)
  * not; until then its sender retries. */
 class verbs_tm_window : public verbs_tm {
 protected:
-    verbs_tm_window()
-    {
-        EXPECT_EQ(IBV_WC_SUCCESS, bind(key));
-    }
+    verbs_tm_window() { EXPECT_EQ(IBV_WC_SUCCESS, bind(key)); }
 
-    ~verbs_tm_window()
-    {
-        EXPECT_EQ(0, ibv_dealloc_mw(mw));
-    }
+    ~verbs_tm_window() { EXPECT_EQ(0, ibv_dealloc_mw(mw)); }
 
     enum ibv_wc_status send_with_inv()
     {
-        return send(pair.a, tm_msg(IBV_TMH_EAGER, 5, 64),
-                    IBV_WR_SEND_WITH_INV, be32toh(key));
+        return send(pair.a, tm_msg(IBV_TMH_EAGER, 5, 64), IBV_WR_SEND_WITH_INV,
+                    be32toh(key));
     }
 
     /* A window that is still open cannot be bound again. */
@@ -343,18 +337,17 @@ protected:
     {
         verbs_op op(IBV_WR_BIND_MW);
 
-        op.wr.bind_mw = {mw, new_key, {dst.mr, (uintptr_t)dst.addr, 512,
-                                       IBV_ACCESS_REMOTE_WRITE}};
+        op.wr.bind_mw = {
+            mw,
+            new_key,
+            {dst.mr, (uintptr_t)dst.addr, 512, IBV_ACCESS_REMOTE_WRITE}};
         return run(pair.b, op);
     }
 
-    bool is_open()
-    {
-        return bind(ibv_inc_rkey(key)) == IBV_WC_MW_BIND_ERR;
-    }
+    bool is_open() { return bind(ibv_inc_rkey(key)) == IBV_WC_MW_BIND_ERR; }
 
     struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);
-    uint32_t      key = ibv_inc_rkey(mw->rkey);
+    uint32_t key      = ibv_inc_rkey(mw->rkey);
 };
 
 TEST_P(verbs_tm_window, stays_without_a_receive)
@@ -403,8 +396,8 @@ TEST_P(verbs_tm, takes_pieces_from_all_over)
     memcpy(src.addr + 1000, msg.bytes.data() + 10, 30);
     memcpy(src.addr + 2000, msg.bytes.data() + 40, 40);
     op.local((uintptr_t)src.addr, 10, src.mr->lkey)
-            .local((uintptr_t)src.addr + 1000, 30, src.mr->lkey)
-            .local((uintptr_t)src.addr + 2000, 40, src.mr->lkey);
+        .local((uintptr_t)src.addr + 1000, 30, src.mr->lkey)
+        .local((uintptr_t)src.addr + 2000, 40, src.mr->lkey);
     tm.add({.wr_id = 1, .tag = 5});
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
     expect_eager(1, 0, 5);
@@ -424,8 +417,8 @@ TEST_P(verbs_tm, is_made_of_what_there_can_be)
         EXPECT_EQ(0, ibv_destroy_srq(srq));
     }
     attr.send_cq = attr.recv_cq = pair.a.send_cq;
-    attr.srq     = tm.srq;
-    attr.cap     = {1, 0, 1, 0, 0};
+    attr.srq                    = tm.srq;
+    attr.cap                    = {1, 0, 1, 0, 0};
     for (enum ibv_qp_type type : {IBV_QPT_UC, IBV_QPT_UD}) {
         attr.qp_type = type;
         EXPECT_EQ(nullptr, ibv_create_qp(dev.pd, &attr));
@@ -433,8 +426,7 @@ TEST_P(verbs_tm, is_made_of_what_there_can_be)
 }
 
 /* Events without a counter on a NIC: logged when the queue is queried */
-class verbs_tm_counts : public verbs_tm {
-};
+class verbs_tm_counts : public verbs_tm {};
 
 TEST_P(verbs_tm_counts, are_logged_by_a_query)
 {
@@ -495,14 +487,11 @@ protected:
     }
 
     /* Posts the receive of the FIN. */
-    void recv_fin()
-    {
-        EXPECT_EQ(0, verbs_recv(rndv.a.qp, dst, 64));
-    }
+    void recv_fin() { EXPECT_EQ(0, verbs_recv(rndv.a.qp, dst, 64)); }
 
     void expect_fin()
     {
-        tm_rndv fin       = headers(IBV_TMH_FIN);
+        tm_rndv fin      = headers(IBV_TMH_FIN);
         struct ibv_wc wc = verbs_wait(rndv.a.recv_cq);
 
         EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
@@ -565,7 +554,7 @@ TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
 
     tm_srq::op late = {.wr_id = 2, .tag = 5, .sync = 0};
     EXPECT_TRUE(tm.run(IBV_WR_TAG_ADD, late).flags & IBV_WC_TM_SYNC_REQ)
-            << "it is counted";
+        << "it is counted";
 }
 
 /* The program has to fetch it: the request is in the buffer. */
@@ -663,8 +652,7 @@ TEST_P(verbs_tm_rndv, gives_up_on_the_fin_as_its_queue_pair_does)
     expect_consumed();
     expect_data();
     EXPECT_TRUE(verbs_until([&] { return other.b.state() == IBV_QPS_ERR; }));
-    EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
-              verbs_event(dev.ctx).event_type);
+    EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, verbs_event(dev.ctx).event_type);
     EXPECT_TRUE(tm.is_empty());
 }
 
@@ -692,7 +680,7 @@ TEST_P(verbs_tm_rndv, waits_for_an_entry)
 
 TEST_P(verbs_tm_rndv, ends_with_a_receive_queue_of_tags)
 {
-    tm_srq     own(dev);
+    tm_srq own(dev);
     verbs_pair both(dev, tm_ep(own), tm_rndv_ep(tm));
 
     own.recv(3);
@@ -722,7 +710,7 @@ TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
 TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
 {
     constexpr int SOME_RNR_TIMES = 100; /* ms; one is 10 us */
-    verbs_options patient = tm_rndv_ep(tm);
+    verbs_options patient        = tm_rndv_ep(tm);
 
     patient.rnr_retry = 7;
     verbs_pair first(dev, {}, patient);
@@ -791,11 +779,11 @@ void tm_on_alarm(int)
 
 TEST_P(verbs_tm_rndv, may_be_asked_for_in_a_signal_handler)
 {
-    constexpr int TURNS          = 50;
-    const struct itimerval soon  = {{0, 0}, {0, 300}};
-    struct sigaction action      = {}, saved;
-    tm_rndv msg                  = headers(IBV_TMH_RNDV);
-    verbs_op op                  = verbs_test::send(0, 64);
+    constexpr int TURNS         = 50;
+    const struct itimerval soon = {{0, 0}, {0, 300}};
+    struct sigaction action     = {}, saved;
+    tm_rndv msg                 = headers(IBV_TMH_RNDV);
+    verbs_op op                 = verbs_test::send(0, 64);
 
     memcpy(src.addr, &msg.headers, sizeof(msg.headers));
     tm_alarm_op       = &op;
@@ -826,13 +814,12 @@ INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_rndv, testing::Values(0));
 
 /* The answer to the first FIN is lost while there is a second request. */
-class verbs_tm_lost : public verbs_tm_rndv {
-};
+class verbs_tm_lost : public verbs_tm_rndv {};
 
 TEST_P(verbs_tm_lost, is_told_once_of_each)
 {
     constexpr int SOME_TRIES = 500; /* ms; one is 67 ms */
-    verbs_options slow = tm_rndv_ep(tm);
+    verbs_options slow       = tm_rndv_ep(tm);
 
     slow.timeout = 14;
     verbs_pair other(dev, {}, slow);
@@ -855,8 +842,7 @@ INSTANTIATE_TEST_SUITE_P(lost, verbs_tm_lost, testing::Values(0));
 
 /* --- DC ------------------------------------------------------------------- */
 
-class verbs_tm_dc : public verbs_test {
-};
+class verbs_tm_dc : public verbs_test {};
 
 /* The kernel's list is not for DC; one by DEVX may be. */
 TEST_P(verbs_tm_dc, is_refused)
@@ -875,8 +861,7 @@ INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dc, testing::Values(0));
 
 /* Short data is in the completion, and libmlx5 copies it to the buffer; for a
  * tagged buffer only with larger entries. */
-class verbs_tm_cqe : public verbs_test {
-};
+class verbs_tm_cqe : public verbs_test {};
 
 TEST_P(verbs_tm_cqe, may_hold_the_data)
 {
@@ -946,8 +931,8 @@ void peer_main(int fd)
         tm_msg msg(IBV_TMH_EAGER, i, i * 64);
 
         memcpy(mem.addr, msg.bytes.data(), msg.bytes.size());
-        EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, msg.bytes.size())
-                             .post(ep.qp));
+        EXPECT_EQ(
+            0, verbs_op(IBV_WR_SEND).local(mem, msg.bytes.size()).post(ep.qp));
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     }
 
@@ -956,17 +941,16 @@ void peer_main(int fd)
     memcpy(mem.addr + 8192, &rndv.headers, sizeof(rndv.headers));
     EXPECT_EQ(0, verbs_recv(ep.qp, mem, 64));
     EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
-                         .local((uintptr_t)mem.addr + 8192,
-                                sizeof(rndv.headers), mem.mr->lkey)
-                         .post(ep.qp));
+                     .local((uintptr_t)mem.addr + 8192, sizeof(rndv.headers),
+                            mem.mr->lkey)
+                     .post(ep.qp));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.recv_cq).status);
     EXPECT_EQ(IBV_TMH_FIN, mem.addr[0]);
     peer_meet(fd);
 }
 
-class verbs_tm_process : public testing::TestWithParam<int> {
-};
+class verbs_tm_process : public testing::TestWithParam<int> {};
 
 TEST_P(verbs_tm_process, sends_to_tagged_buffers)
 {
@@ -987,8 +971,8 @@ TEST_P(verbs_tm_process, sends_to_tagged_buffers)
     EXPECT_EQ(TM_MATCH, tm.wait().flags);
     EXPECT_EQ(8192u, tm.wait().byte_len);
     for (unsigned i = 8; i < NUM_PEER_MSGS; i++) { /* the others have ended */
-        EXPECT_TRUE(tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(),
-                             i * 64));
+        EXPECT_TRUE(
+            tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(), i * 64));
     }
     EXPECT_TRUE(tm.holds(0, std::vector<uint8_t>(8192, 0x44).data(), 8192));
     EXPECT_EQ(0, peer.wait());
@@ -1021,7 +1005,7 @@ public:
         munmap(addr, size);
     }
 
-    long_mem(const long_mem&) = delete;
+    long_mem(const long_mem &) = delete;
 
     static constexpr size_t size = LONG + sizeof(struct ibv_tmh);
     struct ibv_mr *mr;
@@ -1038,9 +1022,8 @@ void long_sender(int fd)
     memcpy(msg.mr->addr, head.bytes.data(), head.bytes.size());
     peer_connect(fd, ep, peer_exchange(fd, ep, mem));
     EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
-                         .local((uintptr_t)msg.mr->addr, msg.size,
-                                msg.mr->lkey)
-                         .post(ep.qp));
+                     .local((uintptr_t)msg.mr->addr, msg.size, msg.mr->lkey)
+                     .post(ep.qp));
     peer_wait_for_the_end(fd);
 }
 
@@ -1053,8 +1036,8 @@ void rndv_sender(int fd)
 
     memcpy(mem.addr, &rndv.headers, sizeof(rndv.headers));
     peer_connect(fd, ep, peer_exchange(fd, ep, mem));
-    EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers))
-                         .post(ep.qp));
+    EXPECT_EQ(
+        0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers)).post(ep.qp));
     peer_wait_for_the_end(fd);
 }
 
@@ -1101,8 +1084,8 @@ protected:
     }
 
     hca_device dev;
-    tm_srq     tm{dev};
-    long_mem   big{dev.pd};
+    tm_srq tm{dev};
+    long_mem big{dev.pd};
 };
 
 /* No further packet arrives, which the queue pair cannot know: the buffer is
@@ -1290,8 +1273,8 @@ void long_rndv_sender(int fd)
     memset(data.mr->addr, 0x11, LONG);
     memcpy(mem.addr, &rndv.headers, sizeof(rndv.headers));
     peer_connect(fd, ep, peer_exchange(fd, ep, mem));
-    EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers))
-                         .post(ep.qp));
+    EXPECT_EQ(
+        0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers)).post(ep.qp));
     peer_wait_for_the_end(fd);
 }
 
@@ -1301,28 +1284,35 @@ protected:
      * holds the list: it is stopped when the kernel has moved the bytes. */
     void stop_sender()
     {
-        stop_in_time(long_sender, [&] {
-            struct ibv_sge sge    = {(uintptr_t)big->mr->addr, long_mem::size,
-                                     big->mr->lkey};
-            struct ibv_recv_wr wr = {}, *bad;
+        stop_in_time(
+            long_sender,
+            [&] {
+                struct ibv_sge sge = {(uintptr_t)big->mr->addr, long_mem::size,
+                                      big->mr->lkey};
+                struct ibv_recv_wr wr = {}, *bad;
 
-            wr.sg_list = &sge;
-            wr.num_sge = 1;
-            EXPECT_EQ(0, ibv_post_srq_recv(tm->srq, &wr, &bad));
-            tm->sync(turn++);
-        }, [] { });
+                wr.sg_list = &sge;
+                wr.num_sge = 1;
+                EXPECT_EQ(0, ibv_post_srq_recv(tm->srq, &wr, &bad));
+                tm->sync(turn++);
+            },
+            [] {});
     }
 
     /* The data of a rendezvous that has matched */
     void stop_rndv_sender()
     {
-        stop_in_time(long_rndv_sender, [&] {
-            tm->add({.wr_id = 1, .tag = 5, .length = LONG, .other = big->mr});
-        }, [&] { EXPECT_EQ(TM_MATCH, tm->wait().flags); });
+        stop_in_time(
+            long_rndv_sender,
+            [&] {
+                tm->add(
+                    {.wr_id = 1, .tag = 5, .length = LONG, .other = big->mr});
+            },
+            [&] { EXPECT_EQ(TM_MATCH, tm->wait().flags); });
     }
 
     /* Repeats with another sender if it was stopped too late. */
-    template<typename Before, typename After>
+    template <typename Before, typename After>
     void stop_in_time(void (*main)(int fd), Before before, After after)
     {
         for (unsigned i = 0; i < 20; i++) {
@@ -1330,8 +1320,7 @@ protected:
             ep.reset(new verbs_ep(dev, tm_rndv_ep(*tm)));
             memset(big->mr->addr, 0, LONG);
             before();
-            peer_connect(peer->fd, *ep,
-                         peer_exchange(peer->fd, *ep, tm->mem));
+            peer_connect(peer->fd, *ep, peer_exchange(peer->fd, *ep, tm->mem));
             stop_within();
             after();
             if (tm->is_empty()) {
@@ -1343,23 +1332,20 @@ protected:
 
     void stop_within()
     {
-        volatile uint8_t *first = (uint8_t*)big->mr->addr;
+        volatile uint8_t *first = (uint8_t *)big->mr->addr;
 
         EXPECT_TRUE(verbs_until([&] { return *first != 0; }));
         EXPECT_EQ(0, kill(peer->pid, SIGSTOP));
         EXPECT_EQ(peer->pid, waitpid(peer->pid, NULL, WUNTRACED));
     }
 
-    void go_on()
-    {
-        EXPECT_EQ(0, kill(peer->pid, SIGCONT));
-    }
+    void go_on() { EXPECT_EQ(0, kill(peer->pid, SIGCONT)); }
 
     hca_device dev;
-    int        turn = 0;
-    std::unique_ptr<long_mem>     big{new long_mem(dev.pd)};
-    std::unique_ptr<tm_srq>       tm{new tm_srq(dev)};
-    std::unique_ptr<verbs_ep>     ep;
+    int turn = 0;
+    std::unique_ptr<long_mem> big{new long_mem(dev.pd)};
+    std::unique_ptr<tm_srq> tm{new tm_srq(dev)};
+    std::unique_ptr<verbs_ep> ep;
     std::unique_ptr<peer_process> peer;
 };
 
@@ -1377,8 +1363,9 @@ TEST_P(verbs_tm_stopped, keeps_nobody)
         tm_msg msg(IBV_TMH_EAGER, 5, 64);
 
         memcpy(tm->at(0), msg.bytes.data(), msg.bytes.size());
-        EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(tm->mem, msg.bytes.size())
-                             .post(other.a.qp));
+        EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
+                         .local(tm->mem, msg.bytes.size())
+                         .post(other.a.qp));
         EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, verbs_wait(other.a.send_cq).status);
     }
     EXPECT_NE(std::string::npos, log.take().find("which is stopped"));
@@ -1453,8 +1440,9 @@ TEST_P(verbs_tm_stopped_deaf, keeps_no_buffer_for_ever)
     tm_rndv rndv(IBV_TMH_RNDV, 7, data.addr, data.mr->rkey, 4096);
     tm->add({.wr_id = 1, .tag = 7, .length = 4096});
     memcpy(data.addr, &rndv.headers, sizeof(rndv.headers));
-    EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(data, sizeof(rndv.headers))
-                         .post(other.a.qp));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
+                     .local(data, sizeof(rndv.headers))
+                     .post(other.a.qp));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.send_cq).status);
     EXPECT_EQ(TM_MATCH, tm->wait().flags);
 
@@ -1475,13 +1463,15 @@ INSTANTIATE_TEST_SUITE_P(deaf, verbs_tm_stopped_deaf, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"plain", {}},
-        {"info", {{"SOFTHCA_LOG", "info"}}},
-        {"late", {{"SOFTHCA_DELAY", "20"}}},
-        {"slow", {{"SOFTHCA_DELAY", "100000"}}},
-        {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
-        {"deaf", {{"SOFTHCA_FAULT", "drop:op=read:count=0"}}},
-        {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
-    });
+    return hca_test_main(
+        argc, argv,
+        {
+            {"plain", {}},
+            {"info", {{"SOFTHCA_LOG", "info"}}},
+            {"late", {{"SOFTHCA_DELAY", "20"}}},
+            {"slow", {{"SOFTHCA_DELAY", "100000"}}},
+            {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
+            {"deaf", {{"SOFTHCA_FAULT", "drop:op=read:count=0"}}},
+            {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
+        });
 }

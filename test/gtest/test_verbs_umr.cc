@@ -51,7 +51,7 @@ protected:
     }
 
     umr_pair pair{dev};
-    umr_key  key{dev.pd};
+    umr_key key{dev.pd};
 };
 
 /* --- forms ---------------------------------------------------------------- */
@@ -129,15 +129,14 @@ TEST_P(verbs_umr, translations_in_memory)
     }
     const auto list = umr_list(ranges);
     memcpy(src.addr + 4096, list.data(), list.size() * 16);
-    ASSERT_EQ(IBV_WC_SUCCESS,
-              pair.raw(umr_wqe_by_reference(many.lkey(), entries * 2,
-                                            list.size(), src.addr + 4096,
-                                            src.mr->lkey)));
+    ASSERT_EQ(IBV_WC_SUCCESS, pair.raw(umr_wqe_by_reference(
+                                  many.lkey(), entries * 2, list.size(),
+                                  src.addr + 4096, src.mr->lkey)));
     memset(src.addr + 4096, 0, 4096); /* the key has its own copy */
     ASSERT_EQ(IBV_WC_SUCCESS, write_through(many.rkey(), 56));
     for (unsigned i = 0; i < entries * 8; i++) {
         EXPECT_EQ(((i >= 28 * 8) && (i % 8 < 2)) ? 0x11 : 0x22, dst.addr[i])
-                << i;
+            << i;
     }
 }
 
@@ -148,8 +147,8 @@ TEST_P(verbs_umr, thousands_of_translations)
     std::vector<uint8_t> memory(entries * 5), data(entries * 2);
     std::vector<struct ibv_sge> ranges;
     umr_key many(dev.pd, entries);
-    struct ibv_mr *mr = ibv_reg_mr(dev.pd, memory.data(), memory.size(),
-                                   ACCESS_ALL);
+    struct ibv_mr *mr   = ibv_reg_mr(dev.pd, memory.data(), memory.size(),
+                                     ACCESS_ALL);
     struct ibv_mr *from = ibv_reg_mr(dev.pd, data.data(), data.size(), 0);
 
     HCA_CHECK_CALL((mr != NULL) && (from != NULL));
@@ -158,18 +157,17 @@ TEST_P(verbs_umr, thousands_of_translations)
         data[2 * i + 1] = i >> 8;
         ranges.push_back({(uintptr_t)&memory[i * 5], 2, mr->lkey});
     }
-    const auto list     = umr_list(ranges);
-    struct ibv_mr *list_mr = ibv_reg_mr(dev.pd, (void*)list.data(),
+    const auto list        = umr_list(ranges);
+    struct ibv_mr *list_mr = ibv_reg_mr(dev.pd, (void *)list.data(),
                                         list.size() * 16, 0);
     HCA_CHECK_CALL(list_mr != NULL);
-    ASSERT_EQ(IBV_WC_SUCCESS,
-              pair.raw(umr_wqe_by_reference(many.lkey(), entries * 2,
-                                            list.size(), list.data(),
-                                            list_mr->lkey)));
-    EXPECT_EQ(IBV_WC_SUCCESS,
-              pair.run(verbs_op(IBV_WR_RDMA_WRITE)
-                       .local((uintptr_t)data.data(), data.size(), from->lkey)
-                       .remote(0, many.rkey())));
+    ASSERT_EQ(IBV_WC_SUCCESS, pair.raw(umr_wqe_by_reference(
+                                  many.lkey(), entries * 2, list.size(),
+                                  list.data(), list_mr->lkey)));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(verbs_op(IBV_WR_RDMA_WRITE)
+                                           .local((uintptr_t)data.data(),
+                                                  data.size(), from->lkey)
+                                           .remote(0, many.rkey())));
     for (unsigned i = 0; i < memory.size(); i++) {
         ASSERT_EQ((i % 5 < 2) ? data[i / 5 * 2 + i % 5] : 0, memory[i]) << i;
     }
@@ -180,8 +178,8 @@ TEST_P(verbs_umr, thousands_of_translations)
 
 TEST_P(verbs_umr, rows_in_memory)
 {
-    const auto rows = umr_rows(4, {{(uintptr_t)dst.addr + 8, 16, 48,
-                                    dst.mr->lkey}});
+    const auto rows =
+        umr_rows(4, {{(uintptr_t)dst.addr + 8, 16, 48, dst.mr->lkey}});
 
     memcpy(src.addr + 4096, rows.data(), rows.size() * 16);
     ASSERT_EQ(IBV_WC_SUCCESS,
@@ -193,8 +191,9 @@ TEST_P(verbs_umr, rows_in_memory)
 
 TEST_P(verbs_umr, space_begins_where_the_umr_says)
 {
-    raw_wqe wqe = umr_wqe(key.lkey(), 64, umr_rows(4, {{
-            (uintptr_t)dst.addr + 8, 16, 48, dst.mr->lkey}}));
+    raw_wqe wqe =
+        umr_wqe(key.lkey(), 64,
+                umr_rows(4, {{(uintptr_t)dst.addr + 8, 16, 48, dst.mr->lkey}}));
 
     wqe.flip(wqe.at_umr + 15, MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR);
     wqe.set64(wqe.at_mkey + 16, 0x7fff12345678);
@@ -202,8 +201,7 @@ TEST_P(verbs_umr, space_begins_where_the_umr_says)
     ASSERT_EQ(IBV_WC_SUCCESS, write_through(key.rkey(), 0x7fff12345678));
     expect_matrix(dst, 0x22);
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), 0));
-    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
-              write_through(key.rkey(), 0x7fff12345679));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), 0x7fff12345679));
 }
 
 /* Non-canonical start addresses: accesses outside the space are refused by the
@@ -212,8 +210,9 @@ TEST_P(verbs_umr, space_begins_where_the_umr_says)
 TEST_P(verbs_umr, space_begins_where_no_memory_is)
 {
     for (uint64_t start : {0x40dcfff000000000ul, ~0ul - 127, 1ul << 63}) {
-        raw_wqe wqe = umr_wqe(key.lkey(), 64, umr_rows(4, {{
-                (uintptr_t)dst.addr + 8, 16, 48, dst.mr->lkey}}));
+        raw_wqe wqe = umr_wqe(
+            key.lkey(), 64,
+            umr_rows(4, {{(uintptr_t)dst.addr + 8, 16, 48, dst.mr->lkey}}));
 
         memset(dst.addr, 0x22, strict_mem::size);
         wqe.flip(wqe.at_umr + 15, MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR);
@@ -243,7 +242,8 @@ TEST_P(verbs_umr, keys_lead_through_each_other_to_a_depth)
         keys.push_back(std::make_unique<umr_key>(dev.pd));
         ASSERT_EQ(IBV_WC_SUCCESS, pair.set(*keys.back(), layout));
         EXPECT_EQ((depth < 5) ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR,
-                  write_through(keys.back()->rkey())) << depth;
+                  write_through(keys.back()->rkey()))
+            << depth;
         layout = umr_layout::rows(4).block(NULL, keys.back()->lkey(), 512, 0);
     }
 }
@@ -298,8 +298,8 @@ TEST_P(verbs_umr, layout_and_its_use_in_one_doorbell)
     umr_layout layout = matrix(dst);
 
     pair.start(IBV_SEND_INLINE);
-    mlx5dv_wr_mr_interleaved(pair.dvx, key.mkey, UMR_ACCESS_ALL,
-                             layout.repeat, 1, layout.blocks.data());
+    mlx5dv_wr_mr_interleaved(pair.dvx, key.mkey, UMR_ACCESS_ALL, layout.repeat,
+                             1, layout.blocks.data());
     pair.qpx->wr_flags = IBV_SEND_SIGNALED;
     ibv_wr_rdma_write(pair.qpx, key.rkey(), 0);
     ibv_wr_set_sge(pair.qpx, src.mr->lkey, (uintptr_t)src.addr, 64);
@@ -384,10 +384,10 @@ TEST_P(verbs_umr, layout_changes_while_it_is_used)
 {
     constexpr unsigned blocks = 16, bytes = 4, stride = 12, far = 4096;
     umr_layout list, rows = umr_layout::rows(blocks).block(
-            dst.addr + far, dst.mr->lkey, bytes, stride - bytes);
+                         dst.addr + far, dst.mr->lkey, bytes, stride - bytes);
     std::atomic<bool> is_over{false};
     std::vector<uint8_t> none(strict_mem::size, 0x22), near = none,
-            there = none;
+                                                       there = none;
 
     for (unsigned i = 0; i < blocks; i++) {
         list.range(dst.addr + i * stride, bytes, dst.mr->lkey);
@@ -409,8 +409,9 @@ TEST_P(verbs_umr, layout_changes_while_it_is_used)
         std::vector<uint8_t> now  = dst.copy();
 
         EXPECT_TRUE((status == IBV_WC_SUCCESS) ?
-                    ((now == near) || (now == there)) : (now == none))
-                << status;
+                        ((now == near) || (now == there)) :
+                        (now == none))
+            << status;
         memset(dst.addr, 0x22, strict_mem::size);
     }
     changer.join();
@@ -422,9 +423,10 @@ TEST_P(verbs_umr, rights_are_those_of_the_layout_and_of_what_is_below)
 
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, all_of(dst), no_write));
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey()));
-    EXPECT_EQ(IBV_WC_SUCCESS,
-              pair.run(verbs_op(IBV_WR_RDMA_READ).local(src, 64)
-                       .remote(0, key.rkey())));
+    EXPECT_EQ(
+        IBV_WC_SUCCESS,
+        pair.run(
+            verbs_op(IBV_WR_RDMA_READ).local(src, 64).remote(0, key.rkey())));
     EXPECT_EQ(0x22, src.addr[63]);
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, all_of(read_only)));
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey()));
@@ -456,8 +458,8 @@ TEST_P(verbs_umr, receive_of_an_srq)
 {
     struct ibv_srq_init_attr attr = {};
 
-    attr.attr.max_wr  = 15;
-    attr.attr.max_sge = 1;
+    attr.attr.max_wr    = 15;
+    attr.attr.max_sge   = 1;
     struct ibv_srq *srq = ibv_create_srq(dev.pd, &attr);
     ASSERT_NE(nullptr, srq);
     {
@@ -478,8 +480,7 @@ TEST_P(verbs_umr, receive_of_an_srq)
 }
 
 /* libmlx5 creates its list on InfiniBand only. */
-class verbs_umr_ib : public verbs_umr {
-};
+class verbs_umr_ib : public verbs_umr {};
 
 TEST_P(verbs_umr_ib, tagged_buffer)
 {
@@ -496,8 +497,9 @@ TEST_P(verbs_umr_ib, tagged_buffer)
               matched.run(verbs_op(IBV_WR_SEND).local(src, msg.bytes.size())));
     EXPECT_EQ(64u, tm.expect_match(7, 5));
     for (unsigned i = 0; i < 64; i++) {
-        EXPECT_EQ(((const uint8_t*)msg.data())[i],
-                  dst.addr[8 + i / 16 * 64 + i % 16]) << i;
+        EXPECT_EQ(((const uint8_t *)msg.data())[i],
+                  dst.addr[8 + i / 16 * 64 + i % 16])
+            << i;
     }
     EXPECT_EQ(0x22, dst.addr[24]);
 }
@@ -515,21 +517,21 @@ TEST_P(verbs_umr, dc_on_both_sides)
     ASSERT_EQ(IBV_WC_SUCCESS, umr.set(from_key, matrix(from)));
     ASSERT_EQ(IBV_WC_SUCCESS, umr.set(to_key, matrix(to)));
     bench.post_recv(NULL, 64, to_key.lkey());
-    bench.post_good(bench.wqe(MLX5_OPCODE_SEND)
-                    .data(NULL, 64, from_key.lkey()));
+    bench.post_good(
+        bench.wqe(MLX5_OPCODE_SEND).data(NULL, 64, from_key.lkey()));
     ASSERT_TRUE(bench.wait(*bench.recv_cq, &cqe));
     expect_matrix(to, 0x22);
 
     memset(to.addr, 0x33, strict_mem::size);
     bench.post_good(bench.wqe(MLX5_OPCODE_RDMA_WRITE)
-                    .raddr(NULL, to_key.rkey())
-                    .data(NULL, 64, from_key.lkey()));
+                        .raddr(NULL, to_key.rkey())
+                        .data(NULL, 64, from_key.lkey()));
     expect_matrix(to, 0x33);
 
     memset(to.addr, 0x44, strict_mem::size);
     bench.post_good(bench.wqe(MLX5_OPCODE_RDMA_READ)
-                    .raddr(NULL, from_key.rkey())
-                    .data(NULL, 64, to_key.lkey()));
+                        .raddr(NULL, from_key.rkey())
+                        .data(NULL, 64, to_key.lkey()));
     expect_matrix(to, 0x44);
 }
 
@@ -554,10 +556,9 @@ void peer_main(int fd)
     HCA_CHECK_CALL(::read(fd, &rkey, sizeof(rkey)) == sizeof(rkey));
     ASSERT_EQ(IBV_WC_SUCCESS, umr.set(from_key, matrix(from, PEER_ROWS)));
     ASSERT_EQ(IBV_WC_SUCCESS, umr.set(to_key, matrix(to, PEER_ROWS)));
-    for (verbs_op op : {verbs_op(IBV_WR_RDMA_WRITE)
-                                .local(0, PEER_BYTES, from_key.lkey()),
-                        verbs_op(IBV_WR_RDMA_READ)
-                                .local(0, PEER_BYTES, to_key.lkey())}) {
+    for (verbs_op op :
+         {verbs_op(IBV_WR_RDMA_WRITE).local(0, PEER_BYTES, from_key.lkey()),
+          verbs_op(IBV_WR_RDMA_READ).local(0, PEER_BYTES, to_key.lkey())}) {
         ASSERT_EQ(0, op.remote(0, rkey).post(ep.qp));
         ASSERT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     }
@@ -565,8 +566,7 @@ void peer_main(int fd)
     peer_meet(fd);
 }
 
-class verbs_umr_peer : public testing::TestWithParam<int> {
-};
+class verbs_umr_peer : public testing::TestWithParam<int> {};
 
 TEST_P(verbs_umr_peer, rows_of_one_process_to_rows_of_another)
 {
@@ -592,14 +592,9 @@ TEST_P(verbs_umr_peer, rows_of_one_process_to_rows_of_another)
 /* Layouts whose blocks do not overlap, over one piece of memory */
 class umr_random {
 public:
-    explicit umr_random(unsigned seed) : m_random(seed)
-    {
-    }
+    explicit umr_random(unsigned seed) : m_random(seed) {}
 
-    uint32_t below(uint32_t limit)
-    {
-        return m_random() % limit;
-    }
+    uint32_t below(uint32_t limit) { return m_random() % limit; }
 
     umr_layout layout(const strict_mem &mem)
     {
@@ -629,9 +624,9 @@ private:
     {
         const unsigned entries = 1 + below(8);
         const bool is_shared   = below(2) == 0;
-        const uint32_t slot    = 1 + below(90), stride = slot * entries;
-        umr_layout layout      = umr_layout::rows(1 + below(16000 / stride));
-        size_t at              = below(64);
+        const uint32_t slot = 1 + below(90), stride = slot * entries;
+        umr_layout layout = umr_layout::rows(1 + below(16000 / stride));
+        size_t at         = below(64);
 
         for (unsigned i = 0; i < entries; i++) {
             uint32_t bytes = 1 + below(slot);
@@ -668,19 +663,19 @@ public:
     }
 
     uint32_t key() const { return m_key; }
-    const std::vector<uint8_t*> &bytes() const { return m_bytes; }
+    const std::vector<uint8_t *> &bytes() const { return m_bytes; }
 
 private:
     void nest(umr_pair &pair, umr_random &random)
     {
-        std::vector<uint8_t*> bytes;
+        std::vector<uint8_t *> bytes;
         umr_layout layout;
 
         for (size_t at = random.below(9); at < m_bytes.size();) {
             uint32_t length = 1 + random.below(300);
 
             length = std::min<size_t>(length, m_bytes.size() - at);
-            layout.range((void*)at, length, m_inner.lkey());
+            layout.range((void *)at, length, m_inner.lkey());
             bytes.insert(bytes.end(), m_bytes.begin() + at,
                          m_bytes.begin() + at + length);
             at += length + random.below(50);
@@ -693,10 +688,10 @@ private:
         m_key   = m_outer.lkey();
     }
 
-    const strict_mem      &m_mem;
-    umr_key               m_inner, m_outer;
-    uint32_t              m_key = 0;
-    std::vector<uint8_t*> m_bytes;
+    const strict_mem &m_mem;
+    umr_key m_inner, m_outer;
+    uint32_t m_key = 0;
+    std::vector<uint8_t *> m_bytes;
 };
 
 class verbs_umr_any : public verbs_umr {
@@ -713,20 +708,18 @@ protected:
             wr.sg_list = &sge;
             wr.num_sge = 1;
             ASSERT_EQ(0, ibv_post_recv(pair.peer, &wr, &bad));
-            ASSERT_EQ(IBV_WC_SUCCESS,
-                      pair.run(verbs_op(IBV_WR_SEND)
-                               .local(from, length, a.key())));
+            ASSERT_EQ(
+                IBV_WC_SUCCESS,
+                pair.run(verbs_op(IBV_WR_SEND).local(from, length, a.key())));
             ASSERT_EQ(length, verbs_wait(pair.peer_cq).byte_len);
         } else if (how == 1) {
-            ASSERT_EQ(IBV_WC_SUCCESS,
-                      pair.run(verbs_op(IBV_WR_RDMA_WRITE)
-                               .local(from, length, a.key())
-                               .remote(to, b.key())));
+            ASSERT_EQ(IBV_WC_SUCCESS, pair.run(verbs_op(IBV_WR_RDMA_WRITE)
+                                                   .local(from, length, a.key())
+                                                   .remote(to, b.key())));
         } else {
-            ASSERT_EQ(IBV_WC_SUCCESS,
-                      pair.run(verbs_op(IBV_WR_RDMA_READ)
-                               .local(to, length, b.key())
-                               .remote(from, a.key())));
+            ASSERT_EQ(IBV_WC_SUCCESS, pair.run(verbs_op(IBV_WR_RDMA_READ)
+                                                   .local(to, length, b.key())
+                                                   .remote(from, a.key())));
         }
     }
 
@@ -787,10 +780,11 @@ INSTANTIATE_TEST_SUITE_P(late, verbs_umr_ib, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {
-        {"ib", {}},
-        {"roce", {{"SOFTHCA_LINK", "roce"}}},
-        {"strict", {{"SOFTHCA_STRICT", "1"}}},
-        {"late", {{"SOFTHCA_DELAY", "20"}}},
-    });
+    return hca_test_main(argc, argv,
+                         {
+                             {"ib", {}},
+                             {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                             {"strict", {{"SOFTHCA_STRICT", "1"}}},
+                             {"late", {{"SOFTHCA_DELAY", "20"}}},
+                         });
 }

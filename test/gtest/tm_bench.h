@@ -17,11 +17,11 @@
 struct tm_wc {
     enum ibv_wc_opcode opcode;
     enum ibv_wc_status status;
-    uint64_t           wr_id;
-    unsigned           flags;
-    uint32_t           byte_len, imm;
-    uint64_t           tag;
-    uint32_t           priv;
+    uint64_t wr_id;
+    unsigned flags;
+    uint32_t byte_len, imm;
+    uint64_t tag;
+    uint32_t priv;
 };
 
 /* Flags of a tagged buffer's completion if all data came at once, and of its
@@ -31,10 +31,10 @@ constexpr unsigned TM_MATCH = IBV_WC_TM_MATCH, TM_DATA = IBV_WC_TM_DATA_VALID;
 /* --- the queue ------------------------------------------------------------ */
 
 struct tm_options {
-    uint32_t tags    = 15;
-    uint32_t max_ops = 32;
-    uint32_t max_wr  = 15;
-    unsigned cqe     = 127;
+    uint32_t tags     = 15;
+    uint32_t max_ops  = 32;
+    uint32_t max_wr   = 15;
+    unsigned cqe      = 127;
     uint32_t cqe_size = 64;
 };
 
@@ -55,17 +55,17 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
     }
 
-    tm_srq(const tm_srq&) = delete;
+    tm_srq(const tm_srq &) = delete;
 
     static struct ibv_cq_ex *create_cq(const hca_device &dev,
                                        const tm_options &options)
     {
-        struct ibv_cq_init_attr_ex attr     = {};
+        struct ibv_cq_init_attr_ex attr    = {};
         struct mlx5dv_cq_init_attr dv_attr = {};
 
-        attr.cqe          = options.cqe;
-        attr.wc_flags     = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM |
-                            IBV_WC_EX_WITH_TM_INFO;
+        attr.cqe      = options.cqe;
+        attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM |
+                        IBV_WC_EX_WITH_TM_INFO;
         dv_attr.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
         dv_attr.cqe_size  = options.cqe_size;
         return mlx5dv_create_cq(dev.ctx, &attr, &dv_attr);
@@ -79,11 +79,11 @@ public:
         attr.attr.max_wr  = options.max_wr;
         attr.attr.max_sge = 1;
         attr.comp_mask    = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-                            IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
-        attr.srq_type     = IBV_SRQT_TM;
-        attr.pd           = dev.pd;
-        attr.cq           = ibv_cq_ex_to_cq(cq);
-        attr.tm_cap       = {options.tags, options.max_ops};
+                         IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
+        attr.srq_type = IBV_SRQT_TM;
+        attr.pd       = dev.pd;
+        attr.cq       = ibv_cq_ex_to_cq(cq);
+        attr.tm_cap   = {options.tags, options.max_ops};
         return ibv_create_srq_ex(dev.ctx, &attr);
     }
 
@@ -91,11 +91,11 @@ public:
 
     struct op {
         uint64_t wr_id = 0, tag = 0, mask = ~0ull;
-        unsigned slot   = 0;
-        uint32_t length = SLOT;
-        int      sync   = -1;   /* number of unexpected messages that were
+        unsigned slot        = 0;
+        uint32_t length      = SLOT;
+        int sync             = -1; /* number of unexpected messages that were
                                  * seen */
-        uint32_t handle = 0;
+        uint32_t handle      = 0;
         struct ibv_mr *other = NULL; /* memory to use instead of the slot */
     };
 
@@ -110,17 +110,17 @@ public:
         struct ibv_ops_wr *bad;
         int ret;
 
-        wr.wr_id              = what.wr_id + 1000;
-        wr.opcode             = opcode;
-        wr.flags              = flags;
-        wr.tm.handle          = what.handle;
-        wr.tm.add.recv_wr_id  = what.wr_id;
-        wr.tm.add.sg_list     = &sge;
-        wr.tm.add.num_sge     = (what.length > 0);
-        wr.tm.add.tag         = what.tag;
-        wr.tm.add.mask        = what.mask;
+        wr.wr_id             = what.wr_id + 1000;
+        wr.opcode            = opcode;
+        wr.flags             = flags;
+        wr.tm.handle         = what.handle;
+        wr.tm.add.recv_wr_id = what.wr_id;
+        wr.tm.add.sg_list    = &sge;
+        wr.tm.add.num_sge    = (what.length > 0);
+        wr.tm.add.tag        = what.tag;
+        wr.tm.add.mask       = what.mask;
         if (what.sync >= 0) {
-            wr.flags            |= IBV_OPS_TM_SYNC;
+            wr.flags |= IBV_OPS_TM_SYNC;
             wr.tm.unexpected_cnt = what.sync;
         }
         ret         = ibv_post_srq_ops(srq, &wr, &bad);
@@ -149,7 +149,7 @@ public:
         op what;
 
         what.handle = handle;
-        tm_wc wc = run(IBV_WR_TAG_DEL, what);
+        tm_wc wc    = run(IBV_WR_TAG_DEL, what);
         EXPECT_EQ(IBV_WC_TM_DEL, wc.opcode);
         return wc.status;
     }
@@ -234,8 +234,7 @@ public:
     }
 
     /* Expects a message in the receive of this slot. */
-    tm_wc expect_recv(unsigned slot,
-                      enum ibv_wc_opcode opcode = IBV_WC_TM_RECV)
+    tm_wc expect_recv(unsigned slot, enum ibv_wc_opcode opcode = IBV_WC_TM_RECV)
     {
         tm_wc wc = wait();
 
@@ -246,19 +245,16 @@ public:
         return wc;
     }
 
-    uint8_t *at(unsigned slot) const
-    {
-        return mem.addr + slot * SLOT;
-    }
+    uint8_t *at(unsigned slot) const { return mem.addr + slot * SLOT; }
 
     bool holds(unsigned slot, const void *data, size_t length) const
     {
         return memcmp(at(slot), data, length) == 0;
     }
 
-    strict_mem       mem;
+    strict_mem mem;
     struct ibv_cq_ex *cq;
-    struct ibv_srq   *srq;
+    struct ibv_srq *srq;
 };
 
 /* --- DC ------------------------------------------------------------------- */
@@ -280,7 +276,7 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(cq));
     }
 
-    tm_dct(const tm_dct&) = delete;
+    tm_dct(const tm_dct &) = delete;
 
     struct ibv_cq *cq;
     struct ibv_qp *qp;
@@ -297,16 +293,15 @@ public:
 
         HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
         HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
-        attr.qp_type          = IBV_QPT_DRIVER;
-        attr.comp_mask        = IBV_QP_INIT_ATTR_PD |
-                                IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.send_ops_flags   = IBV_QP_EX_WITH_SEND;
-        attr.pd               = dev.pd;
-        attr.send_cq          = m_cq;
-        attr.recv_cq          = m_cq;
-        attr.cap.max_send_wr  = 16;
-        attr.cap.max_send_sge = 1;
-        dv_attr.comp_mask     = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        attr.qp_type   = IBV_QPT_DRIVER;
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.send_ops_flags          = IBV_QP_EX_WITH_SEND;
+        attr.pd                      = dev.pd;
+        attr.send_cq                 = m_cq;
+        attr.recv_cq                 = m_cq;
+        attr.cap.max_send_wr         = 16;
+        attr.cap.max_send_sge        = 1;
+        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
         dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
         HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
         qp_attr.rnr_retry = rnr_retry;
@@ -320,7 +315,7 @@ public:
         EXPECT_EQ(0, ibv_destroy_ah(m_ah));
     }
 
-    tm_dci(const tm_dci&) = delete;
+    tm_dci(const tm_dci &) = delete;
 
     /* Sends the first `length` bytes. @return status of the completion */
     enum ibv_wc_status send(uint32_t dctn, const strict_mem &mem,
@@ -343,10 +338,7 @@ public:
         EXPECT_EQ(0, ibv_wr_complete(ex));
     }
 
-    enum ibv_wc_status wait()
-    {
-        return verbs_wait(m_cq).status;
-    }
+    enum ibv_wc_status wait() { return verbs_wait(m_cq).status; }
 
 private:
     struct ibv_ah *m_ah;
@@ -359,8 +351,7 @@ private:
 /* A message: a header and bytes that differ from those of others */
 class tm_msg {
 public:
-    tm_msg(enum ibv_tmh_op op, uint64_t tag, uint32_t length,
-           uint32_t priv = 0)
+    tm_msg(enum ibv_tmh_op op, uint64_t tag, uint32_t length, uint32_t priv = 0)
     {
         struct ibv_tmh tmh = {};
 

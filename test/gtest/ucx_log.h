@@ -19,12 +19,9 @@ public:
         ucs_log_push_handler(note);
     }
 
-    ~ucx_log_reader()
-    {
-        ucs_log_pop_handler();
-    }
+    ~ucx_log_reader() { ucs_log_pop_handler(); }
 
-    ucx_log_reader(const ucx_log_reader&) = delete;
+    ucx_log_reader(const ucx_log_reader &) = delete;
 
     /* Returns the lines that were logged since the last call. */
     std::string take()
@@ -43,9 +40,10 @@ private:
         return text;
     }
 
-    static ucs_log_func_rc_t
-    note(const char*, unsigned, const char*, ucs_log_level_t level,
-         const ucs_log_component_config_t*, const char *message, va_list args)
+    static ucs_log_func_rc_t note(const char *, unsigned, const char *,
+                                  ucs_log_level_t level,
+                                  const ucs_log_component_config_t *,
+                                  const char *message, va_list args)
     {
         char line[1024];
 

@@ -27,12 +27,9 @@ public:
         HCA_CHECK_CALL((mkey = mlx5dv_create_mkey(&attr)) != NULL);
     }
 
-    ~umr_key()
-    {
-        EXPECT_EQ(0, mlx5dv_destroy_mkey(mkey));
-    }
+    ~umr_key() { EXPECT_EQ(0, mlx5dv_destroy_mkey(mkey)); }
 
-    umr_key(const umr_key&) = delete;
+    umr_key(const umr_key &) = delete;
 
     uint32_t lkey() const { return mkey->lkey; }
     uint32_t rkey() const { return mkey->rkey; }
@@ -44,9 +41,9 @@ public:
 
 /* Target of a key: rows of blocks, or ranges */
 struct umr_layout {
-    uint32_t                                  repeat = 0; /* 0: a list */
+    uint32_t repeat = 0; /* 0: a list */
     std::vector<struct mlx5dv_mr_interleaved> blocks;
-    std::vector<struct ibv_sge>               ranges;
+    std::vector<struct ibv_sge> ranges;
 
     umr_layout &block(const void *addr, uint32_t lkey, uint32_t bytes,
                       uint32_t skip)
@@ -70,17 +67,17 @@ struct umr_layout {
     }
 
     /* Returns the place of each byte, in order, by a plain loop. */
-    std::vector<uint8_t*> bytes() const
+    std::vector<uint8_t *> bytes() const
     {
-        std::vector<uint8_t*> all;
+        std::vector<uint8_t *> all;
 
         for (const auto &range : ranges) {
             add(&all, range.addr, range.length);
         }
         for (uint64_t row = 0; row < repeat; row++) {
             for (const auto &block : blocks) {
-                add(&all, block.addr +
-                          row * (block.bytes_count + block.bytes_skip),
+                add(&all,
+                    block.addr + row * (block.bytes_count + block.bytes_skip),
                     block.bytes_count);
             }
         }
@@ -88,10 +85,10 @@ struct umr_layout {
     }
 
 private:
-    static void add(std::vector<uint8_t*> *all, uint64_t addr, uint64_t length)
+    static void add(std::vector<uint8_t *> *all, uint64_t addr, uint64_t length)
     {
         for (uint64_t i = 0; i < length; i++) {
-            all->push_back((uint8_t*)addr + i);
+            all->push_back((uint8_t *)addr + i);
         }
     }
 };
@@ -108,8 +105,8 @@ umr_list(const std::vector<struct ibv_sge> &ranges)
     std::vector<umr_octoword> list;
 
     for (const auto &range : ranges) {
-        list.push_back({htobe32(range.length), htobe32(range.lkey),
-                        htobe64(range.addr)});
+        list.push_back(
+            {htobe32(range.length), htobe32(range.lkey), htobe64(range.addr)});
     }
     list.resize((list.size() + 3) / 4 * 4);
     return list;
@@ -143,22 +140,24 @@ inline raw_wqe umr_head(uint32_t key, uint64_t length, size_t octowords,
     raw_wqe wqe(MLX5_OPCODE_UMR);
 
     ctrl.klm_octowords = htobe16(octowords);
-    ctrl.mkey_mask     = htobe64(
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC);
-    mkey.access_flags  =
-            ((access & IBV_ACCESS_LOCAL_WRITE) ?
-             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE : 0) |
-            ((access & IBV_ACCESS_REMOTE_READ) ?
-             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ : 0) |
-            ((access & IBV_ACCESS_REMOTE_WRITE) ?
-             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE : 0);
-    mkey.qpn_mkey      = htobe32(0xffffff00 | (key & 0xff));
-    mkey.len           = htobe64(length);
+    ctrl.mkey_mask     = htobe64(MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
+                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
+                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
+                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
+                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
+                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
+                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC);
+    mkey.access_flags  = ((access & IBV_ACCESS_LOCAL_WRITE) ?
+                              MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE :
+                              0) |
+                        ((access & IBV_ACCESS_REMOTE_READ) ?
+                             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ :
+                             0) |
+                        ((access & IBV_ACCESS_REMOTE_WRITE) ?
+                             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE :
+                             0);
+    mkey.qpn_mkey = htobe32(0xffffff00 | (key & 0xff));
+    mkey.len      = htobe64(length);
     wqe.imm(key);
     wqe.at_umr  = 16;
     wqe.at_mkey = wqe.at_umr + sizeof(ctrl);
@@ -186,7 +185,7 @@ inline raw_wqe umr_wqe_by_reference(uint32_t key, uint64_t length,
                                     uint32_t lkey)
 {
     return umr_head(key, length, octowords, UMR_ACCESS_ALL)
-            .data(addr, octowords * 16, lkey);
+        .data(addr, octowords * 16, lkey);
 }
 
 /* --- the sender ----------------------------------------------------------- */
@@ -203,7 +202,8 @@ public:
      * @param rnr_retry  7: the first QP waits for a receive */
     explicit umr_pair(const hca_device &dev, struct ibv_srq *srq = NULL,
                       uint8_t rnr_retry = 0) :
-        m_dev(dev), m_rnr_retry(rnr_retry)
+        m_dev(dev),
+        m_rnr_retry(rnr_retry)
     {
         HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 255, NULL, NULL, 0)));
         HCA_CHECK_CALL((peer_cq = ibv_create_cq(dev.ctx, 255, NULL, NULL, 0)));
@@ -223,7 +223,7 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(peer_cq));
     }
 
-    umr_pair(const umr_pair&) = delete;
+    umr_pair(const umr_pair &) = delete;
 
     void start(unsigned flags)
     {
@@ -293,11 +293,11 @@ public:
         connect(peer, qp->qp_num);
     }
 
-    struct ibv_cq       *cq, *peer_cq;
-    struct ibv_qp       *qp, *peer;
-    struct ibv_qp_ex    *qpx;
+    struct ibv_cq *cq, *peer_cq;
+    struct ibv_qp *qp, *peer;
+    struct ibv_qp_ex *qpx;
     struct mlx5dv_qp_ex *dvx;
-    struct ibv_wc       last = {}; /* completion of the last call */
+    struct ibv_wc last = {}; /* completion of the last call */
 
 private:
     struct ibv_qp *create(struct ibv_cq *cq, struct ibv_srq *srq)
@@ -306,13 +306,12 @@ private:
         struct mlx5dv_qp_init_attr dv_attr = {};
         struct ibv_qp *qp;
 
-        attr.qp_type             = IBV_QPT_RC;
-        attr.send_cq             = cq;
-        attr.recv_cq             = cq;
-        attr.srq                 = srq;
-        attr.pd                  = m_dev.pd;
-        attr.comp_mask           = IBV_QP_INIT_ATTR_PD |
-                                   IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.qp_type   = IBV_QPT_RC;
+        attr.send_cq   = cq;
+        attr.recv_cq   = cq;
+        attr.srq       = srq;
+        attr.pd        = m_dev.pd;
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         attr.send_ops_flags      = ops;
         attr.cap.max_send_wr     = 16;
         attr.cap.max_send_sge    = 3;
@@ -321,9 +320,9 @@ private:
         attr.cap.max_inline_data = 828; /* 52 octowords of translations */
         dv_attr.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
         dv_attr.send_ops_flags   = MLX5DV_QP_EX_WITH_MR_INTERLEAVED |
-                                   MLX5DV_QP_EX_WITH_MR_LIST |
-                                   MLX5DV_QP_EX_WITH_MKEY_CONFIGURE |
-                                   MLX5DV_QP_EX_WITH_RAW_WQE;
+                                 MLX5DV_QP_EX_WITH_MR_LIST |
+                                 MLX5DV_QP_EX_WITH_MKEY_CONFIGURE |
+                                 MLX5DV_QP_EX_WITH_RAW_WQE;
         HCA_CHECK_CALL((qp = mlx5dv_create_qp(m_dev.ctx, &attr, &dv_attr)));
         return qp;
     }
@@ -340,7 +339,7 @@ private:
     }
 
     const hca_device &m_dev;
-    const uint8_t    m_rnr_retry;
+    const uint8_t m_rnr_retry;
 };
 
 #endif

@@ -23,11 +23,12 @@ constexpr int VERBS_DEADLINE_MS = 60000;
 inline uint64_t verbs_now_us()
 {
     return std::chrono::duration_cast<std::chrono::microseconds>(
-            std::chrono::steady_clock::now().time_since_epoch()).count();
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 /* Returns true if `done` becomes true before the deadline. */
-template<typename F> bool verbs_until(F done)
+template <typename F> bool verbs_until(F done)
 {
     const uint64_t end = verbs_now_us() + VERBS_DEADLINE_MS * 1000ull;
 
@@ -106,29 +107,31 @@ inline void verbs_expect_event(struct ibv_comp_channel *channel,
 /* --- queue pairs ---------------------------------------------------------- */
 
 struct verbs_options {
-    enum ibv_qp_type        type      = IBV_QPT_RC;
-    struct ibv_pd           *pd       = NULL; /* the device's */
-    struct ibv_cq           *send_cq  = NULL; /* a queue of its own */
-    struct ibv_srq          *srq      = NULL;
-    struct ibv_comp_channel *channel  = NULL; /* channel of the receives' CQ */
-    int                     send_cqe  = 63;
-    uint32_t                send_wr   = 32;
-    uint8_t                 retry_cnt = 1;
-    uint8_t                 rnr_retry = 0;
-    uint8_t                 timeout   = 1;    /* 8 us */
-    bool                    sig_all   = false;
+    enum ibv_qp_type type            = IBV_QPT_RC;
+    struct ibv_pd *pd                = NULL; /* the device's */
+    struct ibv_cq *send_cq           = NULL; /* a queue of its own */
+    struct ibv_srq *srq              = NULL;
+    struct ibv_comp_channel *channel = NULL; /* channel of the receives' CQ */
+    int send_cqe                     = 63;
+    uint32_t send_wr                 = 32;
+    uint8_t retry_cnt                = 1;
+    uint8_t rnr_retry                = 0;
+    uint8_t timeout                  = 1; /* 8 us */
+    bool sig_all                     = false;
 };
 
 class verbs_ep {
 public:
     explicit verbs_ep(const hca_device &dev,
                       const verbs_options &options = {}) :
-        m_dev(dev), m_options(options)
+        m_dev(dev),
+        m_options(options)
     {
         struct ibv_qp_init_attr attr = {};
 
-        m_own_cq = (options.send_cq != NULL) ? NULL :
-                   ibv_create_cq(dev.ctx, options.send_cqe, NULL, NULL, 0);
+        m_own_cq = (options.send_cq != NULL) ?
+                       NULL :
+                       ibv_create_cq(dev.ctx, options.send_cqe, NULL, NULL, 0);
         send_cq  = (m_own_cq != NULL) ? m_own_cq : options.send_cq;
         recv_cq  = ibv_create_cq(dev.ctx, 63, NULL, options.channel, 0);
         HCA_CHECK_CALL((send_cq != NULL) && (recv_cq != NULL));
@@ -155,7 +158,7 @@ public:
         }
     }
 
-    verbs_ep(const verbs_ep&) = delete;
+    verbs_ep(const verbs_ep &) = delete;
 
     void destroy_qp()
     {
@@ -175,18 +178,16 @@ public:
         return attr;
     }
 
-    void connect(const verbs_ep &peer)
-    {
-        connect(attr(peer.qp->qp_num));
-    }
+    void connect(const verbs_ep &peer) { connect(attr(peer.qp->qp_num)); }
 
     /* Moves the QP from RESET to RTS. */
     void connect(const struct ibv_qp_attr &attr)
     {
         const bool is_ud = (m_options.type == IBV_QPT_UD);
 
-        hca_modify(qp, attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                   (is_ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+        hca_modify(qp, attr, IBV_QPS_INIT,
+                   IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                       (is_ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
         hca_modify(qp, attr, IBV_QPS_RTR, is_ud ? 0 : rtr_mask);
         hca_modify(qp, attr, IBV_QPS_RTS,
                    is_ud ? (int)IBV_QP_SQ_PSN : rts_mask);
@@ -214,8 +215,8 @@ public:
 
 private:
     const hca_device &m_dev;
-    verbs_options    m_options;
-    struct ibv_cq    *m_own_cq;
+    verbs_options m_options;
+    struct ibv_cq *m_own_cq;
 };
 
 /* Two RC queue pairs, connected */
@@ -228,7 +229,8 @@ struct verbs_pair {
 
     verbs_pair(const hca_device &dev, const verbs_options &options_a,
                const verbs_options &options_b) :
-        a(dev, options_a), b(dev, options_b)
+        a(dev, options_a),
+        b(dev, options_b)
     {
         a.connect(b);
         b.connect(a);
@@ -280,10 +282,7 @@ public:
 
     /* Sets the list of segments; needed for a request that another's wr.next
      * leads to. */
-    void attach()
-    {
-        wr.sg_list = m_sge;
-    }
+    void attach() { wr.sg_list = m_sge; }
 
     int post(struct ibv_qp *qp)
     {
@@ -299,8 +298,8 @@ private:
     struct ibv_sge m_sge[3] = {};
 };
 
-inline int verbs_recv(struct ibv_qp *qp, const strict_mem &mem,
-                      uint32_t length, uint64_t wr_id = 0)
+inline int verbs_recv(struct ibv_qp *qp, const strict_mem &mem, uint32_t length,
+                      uint64_t wr_id = 0)
 {
     struct ibv_sge sge    = {(uintptr_t)mem.addr, length, mem.mr->lkey};
     struct ibv_recv_wr wr = {};
@@ -326,8 +325,9 @@ protected:
 
     verbs_op write(uint64_t wr_id = 0, uint32_t length = 64) const
     {
-        return verbs_op(IBV_WR_RDMA_WRITE, wr_id).local(src, length)
-                .remote(dst);
+        return verbs_op(IBV_WR_RDMA_WRITE, wr_id)
+            .local(src, length)
+            .remote(dst);
     }
 
     /* Posts the request on `ep` and returns the status of its completion. */
@@ -360,8 +360,9 @@ inline void verbs_read_to_cqe(const hca_device &dev, const strict_mem &to,
     setenv("MLX5_SCATTER_TO_CQE", "0", 1);
 
     ASSERT_EQ(0, verbs_op(IBV_WR_RDMA_READ, 1)
-                 .local((uintptr_t)to.addr, 8, to.mr->lkey ^ 0xdead00)
-                 .remote(from).post(pair.a.qp));
+                     .local((uintptr_t)to.addr, 8, to.mr->lkey ^ 0xdead00)
+                     .remote(from)
+                     .post(pair.a.qp));
     verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
     EXPECT_EQ(0, memcmp(to.addr, from.addr, 8));
 }

@@ -82,7 +82,7 @@ public:
         }
     }
 
-    peer_process(const peer_process&) = delete;
+    peer_process(const peer_process &) = delete;
 
     /* @return exit status */
     int wait()
@@ -94,7 +94,7 @@ public:
         return status;
     }
 
-    int   fd;
+    int fd;
     pid_t pid;
 
 private:

@@ -25,23 +25,17 @@ using wqe_bytes = std::vector<uint8_t>;
 /* Bits `mask` of the big-endian word of `size` bytes at `offset` */
 struct wqe_field {
     std::string name;
-    unsigned    offset;
-    unsigned    size;
-    uint64_t    mask;
-    uint64_t    value;
+    unsigned offset;
+    unsigned size;
+    uint64_t mask;
+    uint64_t value;
 };
 
 class wqe_fields {
 public:
-    explicit wqe_fields(const wqe_bytes &wqe) : m_wqe(wqe)
-    {
-        decode();
-    }
+    explicit wqe_fields(const wqe_bytes &wqe) : m_wqe(wqe) { decode(); }
 
-    std::vector<wqe_field> list() const
-    {
-        return m_list;
-    }
+    std::vector<wqe_field> list() const { return m_list; }
 
     const wqe_field *find(const std::string &name) const
     {
@@ -56,9 +50,9 @@ public:
 private:
     struct row {
         const char *name;
-        unsigned   offset;
-        unsigned   size;
-        uint64_t   mask;
+        unsigned offset;
+        unsigned size;
+        uint64_t mask;
     };
 
     uint64_t word(unsigned offset, unsigned size) const
@@ -102,13 +96,18 @@ private:
 
     void decode()
     {
-        add_rows("ctrl.", {{"opmod", 0, 1, 0}, {"wqe_index", 1, 2, 0},
-                           {"opcode", 3, 1, 0}, {"qpn", 4, 4, 0xffffff00},
-                           {"ds reserved", 7, 1, 0xc0}, {"ds", 7, 1, 0x3f},
+        add_rows("ctrl.", {{"opmod", 0, 1, 0},
+                           {"wqe_index", 1, 2, 0},
+                           {"opcode", 3, 1, 0},
+                           {"qpn", 4, 4, 0xffffff00},
+                           {"ds reserved", 7, 1, 0xc0},
+                           {"ds", 7, 1, 0x3f},
                            {"signature", 8, 1, 0},
                            {"dci_stream_channel_id", 9, 2, 0},
-                           {"fm", 11, 1, 0xe0}, {"reserved", 11, 1, 0x11},
-                           {"ce", 11, 1, 0x0c}, {"se", 11, 1, 0x02}});
+                           {"fm", 11, 1, 0xe0},
+                           {"reserved", 11, 1, 0x11},
+                           {"ce", 11, 1, 0x0c},
+                           {"se", 11, 1, 0x02}});
         if (has_imm(word(3, 1))) {
             add("ctrl.", {"imm", 12, 4, 0});
         }
@@ -136,11 +135,14 @@ private:
         }
         bool is_extended = word(m_at + 8, 4) >> 31;
 
-        add_rows("av.", {{"dc_key", 0, 8, 0}, {"extended", 8, 4, 1u << 31},
+        add_rows("av.", {{"dc_key", 0, 8, 0},
+                         {"extended", 8, 4, 1u << 31},
                          {"reserved", 8, 4, 0x7f000000},
                          {"dctn", 8, 4, 0x00ffffff},
-                         {"stat_rate", 12, 1, 0xf0}, {"sl", 12, 1, 0x0f},
-                         {"fl", 13, 1, 0x80}, {"src_path_bits", 13, 1, 0x7f},
+                         {"stat_rate", 12, 1, 0xf0},
+                         {"sl", 12, 1, 0x0f},
+                         {"fl", 13, 1, 0x80},
+                         {"src_path_bits", 13, 1, 0x7f},
                          {"rlid", 14, 2, 0}});
         m_at += 16;
         if (!is_extended) {
@@ -148,7 +150,8 @@ private:
         }
         add("av.", {"reserved0", 0, 4, 0});
         add_bytes("av.rmac", 4, 6);
-        add_rows("av.", {{"tclass", 10, 1, 0}, {"hop_limit", 11, 1, 0},
+        add_rows("av.", {{"tclass", 10, 1, 0},
+                         {"hop_limit", 11, 1, 0},
                          {"grh reserved", 12, 4, 1u << 31},
                          {"grh", 12, 4, 1u << 30},
                          {"sgid_index", 12, 4, 0x3ff00000},
@@ -161,7 +164,8 @@ private:
     {
         if (((opcode >= 0x08) && (opcode <= 0x09)) ||
             ((opcode >= 0x10) && (opcode <= 0x15))) {
-            add_rows("raddr.", {{"raddr", 0, 8, 0}, {"rkey", 8, 4, 0},
+            add_rows("raddr.", {{"raddr", 0, 8, 0},
+                                {"rkey", 8, 4, 0},
                                 {"reserved", 12, 4, 0}});
             m_at += 16;
         }
@@ -188,13 +192,14 @@ private:
         const unsigned n = is_32 ? 4 : 8;
 
         if (is_cs) {
-            add_rows("atomic.", {{"swap", 0, n, 0}, {"compare", n, n, 0},
+            add_rows("atomic.", {{"swap", 0, n, 0},
+                                 {"compare", n, n, 0},
                                  {"swap_mask", 2 * n, n, 0},
                                  {"compare_mask", 3 * n, n, 0}});
             m_at += 4 * n;
         } else {
-            add_rows("atomic.", {{"add", 0, n, 0},
-                                 {"field_boundary", n, n, 0}});
+            add_rows("atomic.",
+                     {{"add", 0, n, 0}, {"field_boundary", n, n, 0}});
             if (is_32) {
                 add("atomic.", {"reserved", 8, 8, 0});
             }
@@ -217,15 +222,16 @@ private:
             m_at += (4 + length + 15) / 16 * 16;
         } else {
             add_rows(prefix, {{"byte_count", 0, 4, 0x7fffffff},
-                              {"lkey", 4, 4, 0}, {"addr", 8, 8, 0}});
+                              {"lkey", 4, 4, 0},
+                              {"addr", 8, 8, 0}});
             m_at += 16;
         }
     }
 
-    const wqe_bytes        &m_wqe;
+    const wqe_bytes &m_wqe;
     std::vector<wqe_field> m_list;
-    unsigned               m_at  = 0;
-    unsigned               m_end = 0;
+    unsigned m_at  = 0;
+    unsigned m_end = 0;
 };
 
 inline std::vector<wqe_field> wqe_list(const wqe_bytes &wqe)

@@ -20,19 +20,19 @@ enum {
     STEP    = 2048, /* from the start of a piece to the next */
     PIECES  = 256,
     SEED    = 5,
-    SECONDS = 30,   /* limit for each request */
+    SECONDS = 30, /* limit for each request */
     TAG     = 0x1234
 };
 
 static struct {
     ucp_context_h context;
-    ucp_worker_h  worker;
-    ucp_ep_h      ep;
-    int           in;  /* from the peer */
-    int           out; /* to the peer */
-    char          memory[PIECES * STEP];
-    ucp_dt_iov_t  list[PIECES];
-    ucs_status_t  status; /* from the last callback */
+    ucp_worker_h worker;
+    ucp_ep_h ep;
+    int in;  /* from the peer */
+    int out; /* to the peer */
+    char memory[PIECES * STEP];
+    ucp_dt_iov_t list[PIECES];
+    ucs_status_t status; /* from the last callback */
 } t;
 
 static void need(const char *what, int is_right)
@@ -64,13 +64,13 @@ static void begin_worker(void)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_TAG
+        .features   = UCP_FEATURE_TAG,
     };
     ucp_worker_params_t worker_params = {0};
 
     need("context", ucp_init(&params, NULL, &t.context) == UCS_OK);
-    need("worker", ucp_worker_create(t.context, &worker_params, &t.worker) ==
-                           UCS_OK);
+    need("worker",
+         ucp_worker_create(t.context, &worker_params, &t.worker) == UCS_OK);
 }
 
 /* Creates an endpoint to the peer's worker, whose address comes through the
@@ -82,9 +82,9 @@ static void connect_peer(void)
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address    = (ucp_address_t*)address,
-        .err_mode   = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler.cb = failed
+        .address        = (ucp_address_t *)address,
+        .err_mode       = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler.cb = failed,
     };
     ucp_address_t *own;
     size_t length;
@@ -143,10 +143,9 @@ static void received(void *request, ucs_status_t status,
 static void *send_list(void)
 {
     ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |
-                        UCP_OP_ATTR_FIELD_CALLBACK,
+        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK,
         .datatype     = ucp_dt_make_iov(),
-        .cb.send      = sent
+        .cb.send      = sent,
     };
 
     check_fill(t.memory, sizeof(t.memory), SEED);
@@ -169,10 +168,9 @@ static ucp_tag_message_h probe(void)
 static void *recv_list(ucp_tag_message_h message)
 {
     ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |
-                        UCP_OP_ATTR_FIELD_CALLBACK,
+        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK,
         .datatype     = ucp_dt_make_iov(),
-        .cb.recv      = received
+        .cb.recv      = received,
     };
 
     memset(t.memory, 0, sizeof(t.memory));
@@ -230,8 +228,8 @@ static int recv_and_wait(pid_t peer)
     }
     kill(peer, SIGKILL);
     waitpid(peer, NULL, 0);
-    return errors + check_value("received",
-                                wait_for(recv_list(message)) == UCS_OK, 0);
+    return errors +
+           check_value("received", wait_for(recv_list(message)) == UCS_OK, 0);
 }
 
 int main(int argc, char **argv)
@@ -241,7 +239,7 @@ int main(int argc, char **argv)
     pid_t peer;
 
     need("pipe", (pipe(up) == 0) && (pipe(down) == 0));
-    peer  = fork();
+    peer = fork();
     alarm(3 * SECONDS); /* also for the peer, if this process fails */
     t.in  = (peer == 0) ? down[0] : up[0];
     t.out = (peer == 0) ? up[1] : down[1];

@@ -127,21 +127,21 @@ int main(void)
 
     failed += check_call("ucp_tag_send_nbx",
                          first.ucp_tag_send_nbx(NULL, NULL, COUNT, 0, &param));
-    failed += check_call(
-            "ucp_tag_send_sync_nbx",
-            first.ucp_tag_send_sync_nbx(NULL, NULL, COUNT, 0, &param));
     failed +=
-            check_call("ucp_tag_recv_nbx",
-                       first.ucp_tag_recv_nbx(NULL, NULL, COUNT, 0, 0, &param));
+        check_call("ucp_tag_send_sync_nbx",
+                   first.ucp_tag_send_sync_nbx(NULL, NULL, COUNT, 0, &param));
+    failed +=
+        check_call("ucp_tag_recv_nbx",
+                   first.ucp_tag_recv_nbx(NULL, NULL, COUNT, 0, 0, &param));
+    failed +=
+        check_call("ucp_tag_msg_recv_nbx",
+                   first.ucp_tag_msg_recv_nbx(NULL, NULL, COUNT, NULL, &param));
     failed += check_call(
-            "ucp_tag_msg_recv_nbx",
-            first.ucp_tag_msg_recv_nbx(NULL, NULL, COUNT, NULL, &param));
-    failed += check_call(
-            "ucp_am_send_nbx",
-            first.ucp_am_send_nbx(NULL, 0, NULL, 0, NULL, COUNT, &param));
-    failed += check_call(
-            "ucp_am_recv_data_nbx",
-            first.ucp_am_recv_data_nbx(NULL, NULL, NULL, COUNT, &param));
+        "ucp_am_send_nbx",
+        first.ucp_am_send_nbx(NULL, 0, NULL, 0, NULL, COUNT, &param));
+    failed +=
+        check_call("ucp_am_recv_data_nbx",
+                   first.ucp_am_recv_data_nbx(NULL, NULL, NULL, COUNT, &param));
     first.ucp_request_free((void *)&param);
     failed += check_call("ucp_request_free", &t);
     failed += check_value("looked for", t.num_looked, 1);

@@ -19,18 +19,18 @@
 #include <unistd.h>
 
 enum {
-    BLOCK  = 1024,           /* bytes of a piece */
-    STEP   = 2048,           /* from the start of a piece to the next */
-    PIECES = 256,            /* pieces of a long message */
+    BLOCK  = 1024, /* bytes of a piece */
+    STEP   = 2048, /* from the start of a piece to the next */
+    PIECES = 256,  /* pieces of a long message */
     LENGTH = PIECES * BLOCK,
     SPAN   = PIECES * STEP,
     SEED   = 5,
-    GAP    = 0xee,           /* a receiver's bytes between its pieces */
+    GAP    = 0xee, /* a receiver's bytes between its pieces */
     AM_ID  = 1,
     OLD_ID = 2,
     TAG    = 0x1234,
 
-    FAR_BLOCK  = 2048,       /* for pieces that are far apart */
+    FAR_BLOCK  = 2048, /* for pieces that are far apart */
     FAR_STEP   = 1 << 18,
     FAR_PIECES = 64
 };
@@ -38,29 +38,29 @@ enum {
 #define ALL_BITS UINT64_MAX
 
 typedef struct side {
-    char         memory[SPAN];
+    char memory[SPAN];
     ucp_dt_iov_t list[PIECES];
 } side_t;
 
 static struct {
     ucp_context_h context;
-    ucp_context_h other;       /* context of 'from' */
-    size_t        request_size;
-    ucp_worker_h  from;
-    ucp_worker_h  to;
-    ucp_ep_h      ep;
-    side_t        source;
-    side_t        dest;
-    int           num_called;  /* number of callbacks */
-    ucs_status_t  status;      /* status in the last one */
-    size_t        length;
-    void          *am_request; /* from ucp_am_recv_data_nbx() */
-    int           is_peer;     /* endpoints have error handling of peers */
+    ucp_context_h other; /* context of 'from' */
+    size_t request_size;
+    ucp_worker_h from;
+    ucp_worker_h to;
+    ucp_ep_h ep;
+    side_t source;
+    side_t dest;
+    int num_called;      /* number of callbacks */
+    ucs_status_t status; /* status in the last one */
+    size_t length;
+    void *am_request; /* from ucp_am_recv_data_nbx() */
+    int is_peer;      /* endpoints have error handling of peers */
     ucp_datatype_t early;
-    ucp_datatype_t late;       /* 0: not created */
-    int           is_gpu;      /* the node has a GPU; 'from' has no dcx */
-    int           is_threads;  /* workers are for several threads */
-    uint64_t      features;    /* of contexts */
+    ucp_datatype_t late; /* 0: not created */
+    int is_gpu;          /* the node has a GPU; 'from' has no dcx */
+    int is_threads;      /* workers are for several threads */
+    uint64_t features;   /* of contexts */
 } t;
 
 static void die(const char *what, ucs_status_t status)
@@ -177,7 +177,7 @@ static void sent(void *request, ucs_status_t status, void *arg)
 {
     (void)request;
     t.num_called += (arg == &t);
-    t.status      = status;
+    t.status = status;
 }
 
 static void received(void *request, ucs_status_t status,
@@ -185,8 +185,8 @@ static void received(void *request, ucs_status_t status,
 {
     (void)request;
     t.num_called += (arg == &t);
-    t.status      = status;
-    t.length      = info->length;
+    t.status = status;
+    t.length = info->length;
 }
 
 static void old_sent(void *request, ucs_status_t status)
@@ -207,8 +207,8 @@ static ucp_request_param_t list_param(void)
     return (ucp_request_param_t){
         .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |
                         UCP_OP_ATTR_FIELD_USER_DATA,
-        .datatype     = ucp_dt_make_iov(),
-        .user_data    = &t
+        .datatype  = ucp_dt_make_iov(),
+        .user_data = &t,
     };
 }
 
@@ -216,8 +216,8 @@ static void *send_list(int pieces)
 {
     ucp_request_param_t param = list_param();
 
-    return need_ptr("send", ucp_tag_send_nbx(t.ep, t.source.list, pieces, TAG,
-                                             &param));
+    return need_ptr("send",
+                    ucp_tag_send_nbx(t.ep, t.source.list, pieces, TAG, &param));
 }
 
 static void *recv_list(int pieces)
@@ -225,7 +225,7 @@ static void *recv_list(int pieces)
     ucp_request_param_t param = list_param();
 
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.recv       = received;
+    param.cb.recv = received;
     return need_ptr("receive", ucp_tag_recv_nbx(t.to, t.dest.list, pieces, TAG,
                                                 ALL_BITS, &param));
 }
@@ -233,11 +233,10 @@ static void *recv_list(int pieces)
 /* Replaces access(): the loader looks for devices that compute. */
 int access(const char *path, int mode)
 {
-    int (*real)(const char*, int) = (int (*)(const char*, int))
-            dlsym(RTLD_NEXT, "access");
+    int (*real)(const char *,
+                int) = (int (*)(const char *, int))dlsym(RTLD_NEXT, "access");
 
-    return (t.is_gpu && !strcmp(path, "/dev/nvidiactl")) ? 0 :
-                                                           real(path, mode);
+    return (t.is_gpu && !strcmp(path, "/dev/nvidiactl")) ? 0 : real(path, mode);
 }
 
 /* --- tags ------------------------------------------------------------------- */
@@ -298,8 +297,8 @@ static int tag_nb(void)
 /* Calls the older functions with request memory of the caller. */
 static int tag_nbr(void)
 {
-    char *send = (char*)calloc(2, t.request_size) + t.request_size;
-    char *recv = (char*)calloc(2, t.request_size) + t.request_size;
+    char *send = (char *)calloc(2, t.request_size) + t.request_size;
+    char *recv = (char *)calloc(2, t.request_size) + t.request_size;
     ucs_status_t status;
     int errors;
 
@@ -323,7 +322,7 @@ static int tag_nbr(void)
  * on. */
 static char *new_request(void)
 {
-    char *memory = (char*)malloc(2 * t.request_size);
+    char *memory = (char *)malloc(2 * t.request_size);
 
     if (memory == NULL) {
         die("memory", UCS_ERR_NO_MEMORY);
@@ -345,8 +344,8 @@ static char *send_request(void)
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST |
                           UCP_OP_ATTR_FLAG_NO_IMM_CMPL |
                           UCP_OP_ATTR_FIELD_CALLBACK;
-    param.request       = new_request();
-    param.cb.send       = sent;
+    param.request = new_request();
+    param.cb.send = sent;
     if (ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG, &param) !=
         param.request) {
         die("a send is not its request", UCS_ERR_INVALID_PARAM);
@@ -362,7 +361,7 @@ static char *recv_request(void)
     ucp_request_param_t param = list_param();
 
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST;
-    param.request       = new_request();
+    param.request = new_request();
     need_ptr("receive", ucp_tag_recv_nbx(t.to, t.dest.list, PIECES, TAG,
                                          ALL_BITS, &param));
     return param.request;
@@ -390,7 +389,7 @@ static int check_query(char *request)
     ucp_request_attr_t attr = {
         .field_mask = UCP_REQUEST_ATTR_FIELD_STATUS |
                       UCP_REQUEST_ATTR_FIELD_MEM_TYPE,
-        .mem_type   = UCS_MEMORY_TYPE_UNKNOWN
+        .mem_type = UCS_MEMORY_TYPE_UNKNOWN,
     };
 
     return check_value("query", ucp_request_query(request, &attr), UCS_OK) +
@@ -492,8 +491,8 @@ static int tag_probed_nb(void)
     void *send = send_list(PIECES);
     ucp_tag_recv_info_t info;
     ucp_tag_message_h message = probe(&info);
-    void *recv = ucp_tag_msg_recv_nb(t.to, t.dest.list, PIECES,
-                                     ucp_dt_make_iov(), message, old_received);
+    void *recv                = ucp_tag_msg_recv_nb(t.to, t.dest.list, PIECES,
+                                                    ucp_dt_make_iov(), message, old_received);
 
     return check_statuses("probed", wait_and_free(send), wait_and_free(recv)) +
            check_value("callbacks", t.num_called, 1);
@@ -592,11 +591,11 @@ static int freed(void)
 
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK |
                           UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    param.cb.send       = sent;
+    param.cb.send = sent;
     for (i = 0; i < 100; ++i) {
-        ucp_request_free(need_ptr("send",
-                                  ucp_tag_send_nbx(t.ep, t.source.list, PIECES,
-                                                   TAG, &param)));
+        ucp_request_free(
+            need_ptr("send", ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG,
+                                              &param)));
         errors += check_value("received", wait_and_free(recv_list(PIECES)),
                               UCS_OK);
         progress_a_while();
@@ -624,8 +623,8 @@ static void am_received(void *request, ucs_status_t status, size_t length,
 {
     (void)request;
     t.num_called += (arg == &t);
-    t.status      = status;
-    t.length      = length;
+    t.status = status;
+    t.length = length;
 }
 
 static ucs_status_t am_arrived(void *arg, const void *header,
@@ -642,9 +641,9 @@ static ucs_status_t am_arrived(void *arg, const void *header,
     }
 
     to_list.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
-    to_list.cb.recv_am    = am_received;
-    t.am_request = ucp_am_recv_data_nbx(t.to, data, t.dest.list, PIECES,
-                                        &to_list);
+    to_list.cb.recv_am = am_received;
+    t.am_request       = ucp_am_recv_data_nbx(t.to, data, t.dest.list, PIECES,
+                                              &to_list);
     return UCS_INPROGRESS;
 }
 
@@ -653,9 +652,9 @@ static int am_rendezvous(void)
     ucp_request_param_t param = list_param();
     void *send;
 
-    t.am_request        = NULL;
+    t.am_request = NULL;
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags         = UCP_AM_SEND_FLAG_RNDV;
+    param.flags = UCP_AM_SEND_FLAG_RNDV;
     send = need_ptr("am", ucp_am_send_nbx(t.ep, AM_ID, "head", 4, t.source.list,
                                           PIECES, &param));
     while (t.am_request == NULL) {
@@ -677,7 +676,7 @@ static ucs_status_t am_old_arrived(void *arg, void *data, size_t length,
     (void)flags;
     t.length = length;
     for (i = 0; i < PIECES; ++i) {
-        memcpy(t.dest.memory + i * STEP, (char*)data + i * BLOCK, BLOCK);
+        memcpy(t.dest.memory + i * STEP, (char *)data + i * BLOCK, BLOCK);
     }
 
     return UCS_OK;
@@ -700,7 +699,7 @@ static int am_nb(void)
 
 static char *far_list(ucp_dt_iov_t *list)
 {
-    char *memory = (char*)calloc(FAR_PIECES, FAR_STEP);
+    char *memory = (char *)calloc(FAR_PIECES, FAR_STEP);
     int i;
 
     if (memory == NULL) {
@@ -722,7 +721,7 @@ static int far_check(const ucp_dt_iov_t *source, const ucp_dt_iov_t *dest)
 
     for (i = 0; i < FAR_PIECES; ++i) {
         errors += memcmp(source[i].buffer, dest[i].buffer, FAR_BLOCK) ||
-                  ((char*)dest[i].buffer)[FAR_BLOCK];
+                  ((char *)dest[i].buffer)[FAR_BLOCK];
     }
 
     return check_value("pieces", errors, 0);
@@ -741,8 +740,8 @@ static int scattered(void)
     check_fill(from, FAR_PIECES * FAR_STEP, SEED);
     recv   = need_ptr("receive", ucp_tag_recv_nbx(t.to, dest, FAR_PIECES, TAG,
                                                   ALL_BITS, &param));
-    send   = need_ptr("send", ucp_tag_send_nbx(t.ep, source, FAR_PIECES, TAG,
-                                               &param));
+    send   = need_ptr("send",
+                      ucp_tag_send_nbx(t.ep, source, FAR_PIECES, TAG, &param));
     errors = check_value("sent", wait_and_free(send), UCS_OK) +
              check_value("received", wait_and_free(recv), UCS_OK) +
              far_check(source, dest);
@@ -758,7 +757,7 @@ static ucp_worker_h make_worker(ucp_context_h context)
     ucp_worker_params_t params = {
         .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
         .thread_mode = t.is_threads ? UCS_THREAD_MODE_MULTI :
-                                      UCS_THREAD_MODE_SINGLE
+                                      UCS_THREAD_MODE_SINGLE,
     };
     ucp_worker_h worker;
 
@@ -771,8 +770,8 @@ static ucp_ep_h make_ep(ucp_worker_h from, ucp_worker_h to)
     ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
-        .err_mode   = t.is_peer ? UCP_ERR_HANDLING_MODE_PEER :
-                                  UCP_ERR_HANDLING_MODE_NONE
+        .err_mode = t.is_peer ? UCP_ERR_HANDLING_MODE_PEER :
+                                UCP_ERR_HANDLING_MODE_NONE,
     };
     ucp_address_t *address;
     size_t length;
@@ -790,8 +789,8 @@ static void begin(void)
     ucp_am_handler_param_t am = {
         .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
                       UCP_AM_HANDLER_PARAM_FIELD_CB,
-        .id         = AM_ID,
-        .cb         = am_arrived
+        .id = AM_ID,
+        .cb = am_arrived,
     };
 
     t.from = make_worker(t.other);
@@ -799,8 +798,7 @@ static void begin(void)
     t.ep   = make_ep(t.from, t.to);
     need("handler", ucp_worker_set_am_recv_handler(t.to, &am));
     need("handler", ucp_worker_set_am_handler(t.to, OLD_ID, am_old_arrived,
-                                              NULL,
-                                              UCP_AM_FLAG_WHOLE_MSG));
+                                              NULL, UCP_AM_FLAG_WHOLE_MSG));
 }
 
 static void end(void)
@@ -860,20 +858,20 @@ static int closed_hard(void)
 
     fill();
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.send       = sent;
-    send = need_ptr("send", ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG,
-                                             &param));
-    message = probe(&info);
+    param.cb.send = sent;
+    send          = need_ptr("send",
+                             ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG, &param));
+    message       = probe(&info);
     wait_and_free(ucp_ep_close_nb(t.ep, UCP_EP_CLOSE_MODE_FORCE));
     errors += check_value("sent", wait_and_free(send), UCS_ERR_CANCELED) +
-             check_value("callback", t.status, UCS_ERR_CANCELED);
+              check_value("callback", t.status, UCS_ERR_CANCELED);
 
     param.op_attr_mask &= ~(uint64_t)UCP_OP_ATTR_FIELD_CALLBACK;
     recv = need_ptr("msg", ucp_tag_msg_recv_nbx(t.to, t.dest.list, PIECES,
                                                 message, &param));
     errors += wait_and_free(recv) == UCS_OK;
     errors += check_pieces("closed", 0);
-    t.ep    = make_ep(t.from, t.to);
+    t.ep = make_ep(t.from, t.to);
     return errors;
 }
 
@@ -886,12 +884,11 @@ static void close_behind(ucp_ep_h ep)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-        .flags        = UCP_EP_CLOSE_FLAG_FORCE
+        .flags        = UCP_EP_CLOSE_FLAG_FORCE,
     };
-    ucs_status_ptr_t (*close)(ucp_ep_h, const ucp_request_param_t*) =
-            (ucs_status_ptr_t (*)(ucp_ep_h, const ucp_request_param_t*))dlsym(
-                    dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD),
-                    "ucp_ep_close_nbx");
+    ucs_status_ptr_t (*close)(ucp_ep_h, const ucp_request_param_t *) =
+        (ucs_status_ptr_t(*)(ucp_ep_h, const ucp_request_param_t *))dlsym(
+            dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD), "ucp_ep_close_nbx");
 
     wait_and_free(close(ep, &param));
 }
@@ -920,8 +917,8 @@ static int endpoints(void)
 
     for (i = 0; i < 8; ++i) {
         fill();
-        t.to    = (i & 2) ? without : with;
-        ep      = make_ep(t.from, t.to);
+        t.to = (i & 2) ? without : with;
+        ep   = make_ep(t.from, t.to);
         errors += send_by(ep);
         close_behind(ep);
     }
@@ -939,7 +936,7 @@ static void *type_start_pack(void *context, const void *buffer, size_t count)
 {
     (void)context;
     (void)count;
-    return (void*)buffer;
+    return (void *)buffer;
 }
 
 static void *type_start_unpack(void *context, void *buffer, size_t count)
@@ -955,7 +952,7 @@ static size_t type_size(void *state)
 
 static char *type_byte(void *state, size_t offset)
 {
-    return (char*)state + offset / BLOCK * STEP + offset % BLOCK;
+    return (char *)state + offset / BLOCK * STEP + offset % BLOCK;
 }
 
 static size_t type_pack(void *state, size_t offset, void *dest, size_t max)
@@ -963,7 +960,7 @@ static size_t type_pack(void *state, size_t offset, void *dest, size_t max)
     size_t i;
 
     for (i = 0; (i < max) && (offset + i < LENGTH); ++i) {
-        ((char*)dest)[i] = *type_byte(state, offset + i);
+        ((char *)dest)[i] = *type_byte(state, offset + i);
     }
 
     return i;
@@ -975,7 +972,7 @@ static ucs_status_t type_unpack(void *state, size_t offset, const void *src,
     size_t i;
 
     for (i = 0; i < length; ++i) {
-        *type_byte(state, offset + i) = ((const char*)src)[i];
+        *type_byte(state, offset + i) = ((const char *)src)[i];
     }
 
     return UCS_OK;
@@ -993,7 +990,7 @@ static const ucp_generic_dt_ops_t type_ops = {
     .packed_size  = type_size,
     .pack         = type_pack,
     .unpack       = type_unpack,
-    .finish       = type_finish
+    .finish       = type_finish,
 };
 
 static ucp_datatype_t type_create(void)
@@ -1012,7 +1009,7 @@ static int type_use(ucp_datatype_t sent_type, ucp_datatype_t received_type)
     param.datatype = received_type;
     recv = ucp_tag_recv_nbx(t.to, t.dest.memory, 1, TAG, ALL_BITS, &param);
     param.datatype = sent_type;
-    send = ucp_tag_send_nbx(t.ep, t.source.memory, 1, TAG, &param);
+    send           = ucp_tag_send_nbx(t.ep, t.source.memory, 1, TAG, &param);
     return check_statuses("types", wait_and_free(send), wait_and_free(recv));
 }
 
@@ -1022,7 +1019,7 @@ static int types(void)
 {
     int errors = type_use(t.early, t.early);
 
-    t.late  = type_create();
+    t.late = type_create();
     errors += type_use(t.late, t.early) + type_use(t.early, t.late) +
               type_use(t.late, t.late);
     ucp_dt_destroy(t.early);
@@ -1053,7 +1050,7 @@ static ucp_context_h make_context(const ucp_config_t *config)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = t.features
+        .features   = t.features,
     };
     ucp_context_h context;
 
@@ -1112,13 +1109,13 @@ static const struct check checks[] = {
     {"closed", closed},
     {"to_self", to_self},
     {"am_rendezvous", am_rendezvous},
-    {"am_nb", am_nb}
+    {"am_nb", am_nb},
 };
 
 static const struct check request_checks[] = {
     {"request_expected", request_expected},
     {"request_unexpected", request_unexpected},
-    {"request_canceled", request_canceled}
+    {"request_canceled", request_canceled},
 };
 
 enum {
@@ -1134,15 +1131,15 @@ static const struct check ep_checks[]  = {{"endpoints", endpoints}};
 static const struct check far_checks[] = {{"scattered", scattered}};
 
 static const struct check config_checks[] = {{"config_kept", config_kept}};
-static const struct check types_checks[] = {{"types", types}};
+static const struct check types_checks[]  = {{"types", types}};
 
 /* for counting instructions: a thousand calls of each function */
 static const struct check quick_checks[] = {{"contiguous", contiguous}};
 
 static const struct {
-    const char         *name;
+    const char *name;
     const struct check *checks;
-    size_t             num;
+    size_t num;
 } lists[] = {
     {"", checks, NUM_CHECKS},
     {"peer", checks, NUM_CHECKS},
@@ -1157,7 +1154,7 @@ static const struct {
     {"threads", checks, NUM_CHECKS},
     {"requests", request_checks, 3},
     {"scattered", far_checks, 1},
-    {"endpoints", ep_checks, 1}
+    {"endpoints", ep_checks, 1},
 };
 
 static int run(const struct check *check)
@@ -1185,7 +1182,7 @@ static ucp_context_h make_context_without_dcx(void)
 static void begin_contexts(void)
 {
     ucp_context_attr_t attr = {
-        .field_mask = UCP_ATTR_FIELD_REQUEST_SIZE
+        .field_mask = UCP_ATTR_FIELD_REQUEST_SIZE,
     };
 
     t.context = make_context(NULL);
@@ -1202,8 +1199,8 @@ int main(int argc, char **argv)
     int errors       = 0;
     size_t i, j;
 
-    t.is_peer    = !strcmp(name, "peer") || !strcmp(name, "hard") ||
-                   !strcmp(name, "endpoints");
+    t.is_peer = !strcmp(name, "peer") || !strcmp(name, "hard") ||
+                !strcmp(name, "endpoints");
     t.is_gpu     = !strcmp(name, "gpu");
     t.is_threads = !strcmp(name, "threads") || !strcmp(name, "requests");
     t.features   = UCP_FEATURE_AM | (strcmp(name, "am") ? UCP_FEATURE_TAG : 0);

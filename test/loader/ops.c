@@ -112,8 +112,8 @@ static void called_meanwhile(void *request, ucs_status_t status, void *arg)
 
 static hook_op_t *begin(ucp_send_nbx_callback_t cb, uint32_t flags)
 {
-    ucp_request_param_t param = {.op_attr_mask =
-                                         UCP_OP_ATTR_FIELD_CALLBACK | flags,
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 flags,
                                  .request = user_request(),
                                  .cb.send = cb};
     hook_op_t *op             = hook_op_get();
@@ -145,10 +145,9 @@ static int check_over(const char *what, int num_called, int num_freed)
 
 static int later(void)
 {
-    int errors = check_value("issued",
-                             hook_op_issued(begin(called, 0), ucp_request()) ==
-                                     ucp_request(),
-                             1);
+    int errors = check_value(
+        "issued",
+        hook_op_issued(begin(called, 0), ucp_request()) == ucp_request(), 1);
 
     errors += check_value("known", hook_op_num, 1);
     complete();
@@ -171,7 +170,7 @@ static int within_caller(void)
 
     complete();
     errors = check_value(
-            "issued", hook_op_issued(op, ucp_request()) == user_request(), 1);
+        "issued", hook_op_issued(op, ucp_request()) == user_request(), 1);
     return errors + check_over("within, the caller's", 1, 1);
 }
 

@@ -11,8 +11,8 @@
 int main(int argc, char **argv)
 {
     static const struct check *const tables[] = {
-        mpi_p2p_checks, mpi_match_checks, mpi_types_checks, mpi_coll_checks,
-        mpi_rma_checks
+        mpi_p2p_checks,  mpi_match_checks, mpi_types_checks,
+        mpi_coll_checks, mpi_rma_checks,
     };
     int is_failed;
 

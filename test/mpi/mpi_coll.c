@@ -127,8 +127,7 @@ static int reduce(int count)
 
     for (int root = 0; root < ranks; root++) {
         MPI_Reduce(out, in, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
-        errors += (rank == root) &&
-                  check_sums("reduce", in, ranks - 1, count);
+        errors += (rank == root) && check_sums("reduce", in, ranks - 1, count);
     }
     MPI_Allreduce(out, in, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     errors += check_sums("allreduce", in, ranks - 1, count);
@@ -163,7 +162,10 @@ static void last_of(void *in, void *inout, int *len, MPI_Datatype *type)
 
 static int coll_reduce_ops(void)
 {
-    struct { double value; int at; } mine = {(rank * 7) % 5, rank}, max, min;
+    struct {
+        double value;
+        int at;
+    } mine     = {(rank * 7) % 5, rank}, max, min;
     int errors = 0, want = 0, got, at_max = 0, at_min = 0;
     MPI_Op op;
 
@@ -209,7 +211,7 @@ static int coll_scan(void)
 static int gather(int count)
 {
     int *out = values(rank, count), errors = 0;
-    int *in  = need(sizeof(int) * count * ranks);
+    int *in = need(sizeof(int) * count * ranks);
 
     for (int root = 0; root < ranks; root++) {
         memset(in, 0, sizeof(int) * count * ranks);
@@ -237,15 +239,15 @@ static int coll_gather(void)
 /* Rank r has count + r elements, with a gap before each part. */
 static int gatherv(int count)
 {
-    int *out   = values(rank, count + rank), errors = 0, room = 0;
-    int *lens  = need(ranks * sizeof(*lens));
-    int *at    = need(ranks * sizeof(*at));
+    int *out = values(rank, count + rank), errors = 0, room = 0;
+    int *lens = need(ranks * sizeof(*lens));
+    int *at   = need(ranks * sizeof(*at));
     int *in, *back = need((count + rank) * sizeof(int));
 
     for (int r = 0; r < ranks; r++) {
         lens[r] = count + r;
         at[r]   = room + 1;
-        room   += lens[r] + 1;
+        room += lens[r] + 1;
     }
     in = need(room * sizeof(*in));
     memset(in, 0xee, room * sizeof(*in));
@@ -255,8 +257,8 @@ static int gatherv(int count)
         errors += check_from("allgatherv", in + at[r], r, lens[r]);
         errors += check_value("hole", in[at[r] - 1], (int)0xeeeeeeee);
     }
-    MPI_Scatterv(in, lens, at, MPI_INT, back, count + rank, MPI_INT,
-                 ranks - 1, MPI_COMM_WORLD);
+    MPI_Scatterv(in, lens, at, MPI_INT, back, count + rank, MPI_INT, ranks - 1,
+                 MPI_COMM_WORLD);
     errors += check_from("scatterv", back, rank, count + rank);
     free(in);
     free(back);
@@ -275,7 +277,7 @@ static int coll_gatherv(void)
 static int alltoall(int count)
 {
     int *out = need(sizeof(int) * count * ranks), errors = 0;
-    int *in  = need(sizeof(int) * count * ranks);
+    int *in = need(sizeof(int) * count * ranks);
 
     for (int i = 0; i < count * ranks; i++) {
         out[i] = value(rank * ranks + i / count, i % count);
@@ -309,8 +311,8 @@ static int coll_alltoallv(void)
     }
     for (int r = 0; r < ranks; r++) {
         lens[0][r] = lens[1][r] = rank + r + 1;
-        at[0][r]   = at[1][r] = room;
-        room      += rank + r + 1;
+        at[0][r] = at[1][r] = room;
+        room += rank + r + 1;
     }
     out = need(room * sizeof(*out));
     in  = need(room * sizeof(*in));
@@ -338,7 +340,7 @@ static int coll_alltoallv(void)
 static int reduce_scatter(int count)
 {
     int *out = values(rank, count * ranks), errors = 0;
-    int *in  = need(sizeof(int) * count);
+    int *in = need(sizeof(int) * count);
 
     MPI_Reduce_scatter_block(out, in, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     for (int i = 0; (i < count) && !errors; i++) {
@@ -366,5 +368,5 @@ const struct check mpi_coll_checks[] = {
     {"coll_alltoall", coll_alltoall},
     {"coll_alltoallv", coll_alltoallv},
     {"coll_reduce_scatter", coll_reduce_scatter},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -18,12 +18,12 @@ typedef struct use {
 } use_t;
 
 static const use_t uses[] = {
-        {4, 4096, 8192, 32768, 2, 20},     /* too short, zero-copy */
-        {1, 131072, 131072, 262144, 1, 2}, /* a single block, zero-copy */
-        {16, 64, 128, 2048, 2, 200},       /* too short, small blocks */
-        {64, 512, 1024, 131072, 1, 3},     /* too short, blocks far apart */
-        {256, 512, 2048, 512, 1, 4},       /* blocks far apart, zero-copy */
-        {256, 512, 1024, 1 << 20, 1, 4},   /* zero-copy, blocks far apart */
+    {4, 4096, 8192, 32768, 2, 20},     /* too short, zero-copy */
+    {1, 131072, 131072, 262144, 1, 2}, /* a single block, zero-copy */
+    {16, 64, 128, 2048, 2, 200},       /* too short, small blocks */
+    {64, 512, 1024, 131072, 1, 3},     /* too short, blocks far apart */
+    {256, 512, 2048, 512, 1, 4},       /* blocks far apart, zero-copy */
+    {256, 512, 1024, 1 << 20, 1, 4},   /* zero-copy, blocks far apart */
 };
 
 enum { NUM_USES = sizeof(uses) / sizeof(uses[0]) };

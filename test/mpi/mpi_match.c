@@ -74,8 +74,8 @@ static int match_unexpected(void)
 
     check_fill(out, LARGE, rank);
     for (int i = 0; i < COUNT; i++) {
-        MPI_Isend(out, match_lens[i % MATCH_NUM_LENS], MPI_BYTE, next_rank(),
-                  i, MPI_COMM_WORLD, &req[i]);
+        MPI_Isend(out, match_lens[i % MATCH_NUM_LENS], MPI_BYTE, next_rank(), i,
+                  MPI_COMM_WORLD, &req[i]);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = COUNT - 1; i >= 0; i--) {
@@ -234,8 +234,7 @@ static int match_waits(void)
     }
     while (left > COUNT / 2) {
         MPI_Waitany(COUNT, recvs, &index, MPI_STATUS_IGNORE);
-        errors += check_value("waitany", in[index],
-                              prev_rank() * 1000 + index);
+        errors += check_value("waitany", in[index], prev_rank() * 1000 + index);
         left--;
     }
     while (left > 0) {
@@ -305,5 +304,5 @@ const struct check mpi_match_checks[] = {
     {"match_waits", match_waits},
     {"match_comm_dup", match_comm_dup},
     {"match_comm_split", match_comm_split},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -40,8 +40,7 @@ static void ring_blocking(size_t len)
 static void ring_sendrecv(size_t len)
 {
     MPI_Sendrecv(send_buf, len, MPI_BYTE, next_rank(), TAG, recv_buf, len,
-                 MPI_BYTE, prev_rank(), TAG, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+                 MPI_BYTE, prev_rank(), TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void ring_nonblocking(size_t len)
@@ -121,7 +120,7 @@ static int p2p_ssend_len(size_t len)
 static int p2p_ssend(void)
 {
     static const size_t lens[] = {0, 8, 1000, 100000, 4194304};
-    int errors = 0;
+    int errors                 = 0;
 
     alloc_buffers();
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
@@ -178,8 +177,8 @@ static int p2p_flood(void)
                   MPI_COMM_WORLD, &req[i]);
     }
     for (int i = 0; i < COUNT; i++) {
-        MPI_Irecv(in + i * LEN, LEN, MPI_BYTE, prev_rank(), TAG,
-                  MPI_COMM_WORLD, &req[COUNT + i]);
+        MPI_Irecv(in + i * LEN, LEN, MPI_BYTE, prev_rank(), TAG, MPI_COMM_WORLD,
+                  &req[COUNT + i]);
     }
     MPI_Waitall(2 * COUNT, req, MPI_STATUSES_IGNORE);
     errors += check_data("flood", in, COUNT * LEN, prev_rank());
@@ -194,9 +193,9 @@ static int p2p_flood(void)
 static int p2p_incast(void)
 {
     enum { COUNT = 2000, LEN = 600 };
-    int (*buf)[LEN / sizeof(int)] = need(COUNT * sizeof(*buf));
-    MPI_Request *req = need(COUNT * sizeof(*req));
-    int errors       = 0;
+    int(*buf)[LEN / sizeof(int)] = need(COUNT * sizeof(*buf));
+    MPI_Request *req             = need(COUNT * sizeof(*req));
+    int errors                   = 0;
 
     memset(buf, 0, COUNT * sizeof(*buf));
     for (int i = 0; (i < COUNT) && (rank != 0); i++) {
@@ -296,5 +295,5 @@ const struct check mpi_p2p_checks[] = {
     {"p2p_incast", p2p_incast},
     {"p2p_persistent", p2p_persistent},
     {"p2p_remapped", p2p_remapped},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -24,11 +24,11 @@ enum {
 };
 
 struct job {
-    int    rank;
-    char  *out; /* sent by rank 0 */
-    char  *in;  /* received by each rank */
-    long   messages;
-    long   wrong;
+    int rank;
+    char *out; /* sent by rank 0 */
+    char *in;  /* received by each rank */
+    long messages;
+    long wrong;
 };
 
 static int min_int(int a, int b)
@@ -122,7 +122,7 @@ static double latency(struct job *job, int size)
         double round;
 
         fill_slots(job, slots, size, i);
-        round    = latency_round(job, slots, size);
+        round = latency_round(job, slots, size);
         seconds += (i < WARM_UP) ? 0 : round;
         check_slots(job, slots, size, i);
     }
@@ -139,7 +139,7 @@ static double bandwidth(struct job *job, int size)
         double round;
 
         fill_slots(job, slots, size, i);
-        round    = bandwidth_round(job, slots, size);
+        round = bandwidth_round(job, slots, size);
         seconds += (i < WARM_UP) ? 0 : round;
         if (job->rank == 1) {
             check_slots(job, slots, size, i);
@@ -152,8 +152,8 @@ static void print_table(struct job *job)
 {
     if (job->rank == 0) {
         printf("# MPI ping-pong, 2 ranks, every payload checked\n"
-               "# %-12s %16s %22s\n", "Size (bytes)", "Latency (us)",
-               "Bandwidth (MB/s)");
+               "# %-12s %16s %22s\n",
+               "Size (bytes)", "Latency (us)", "Bandwidth (MB/s)");
     }
     for (int size = 1; size <= MAX_SIZE; size *= 2) {
         double us = latency(job, size);

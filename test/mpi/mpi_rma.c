@@ -8,7 +8,7 @@
 enum { WORDS = 1 << 17 }; /* words of a window: 1 MiB */
 
 struct win {
-    MPI_Win  win;
+    MPI_Win win;
     int64_t *mem;
 };
 
@@ -26,8 +26,8 @@ static void win_free(struct win *win)
 }
 
 /* Sizes of put and get in words, up to the whole window */
-static const int rma_words[] = {1, 2, 7, 8, 9, 31, 32, 100, 512, 1024, 1025,
-                                4096, 20000, 65536, WORDS};
+static const int rma_words[] = {1,   2,    7,    8,    9,     31,    32,   100,
+                                512, 1024, 1025, 4096, 20000, 65536, WORDS};
 
 #define RMA_NUM_WORDS (int)(sizeof(rma_words) / sizeof(rma_words[0]))
 
@@ -63,7 +63,7 @@ static int rma_fence(void)
 static int rma_created(void)
 {
     enum { LEN = 5000 };
-    char *mem  = need(LEN + 100), *out = need(LEN);
+    char *mem = need(LEN + 100), *out = need(LEN);
     int errors = 0;
     MPI_Win win;
 
@@ -190,8 +190,8 @@ static int rma_fetch_and_op(void)
         MPI_Fetch_and_op(&one, &got, MPI_INT64_T, 0, 0, MPI_SUM, win.win);
         MPI_Win_flush(0, win.win);
         errors += got <= last;
-        last    = got;
-        sum    += got;
+        last = got;
+        sum += got;
     }
     MPI_Win_unlock_all(win.win);
     MPI_Allreduce(&sum, &total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -239,8 +239,8 @@ static int rma_compare_and_swap(void)
 
 struct rma_op {
     const char *name;
-    MPI_Op      op;
-    int64_t     start, mine, want; /* the rank adds to 'mine' */
+    MPI_Op op;
+    int64_t start, mine, want; /* the rank adds to 'mine' */
 };
 
 /* Accumulates from all ranks to all ranks; each operation has its own start
@@ -353,5 +353,5 @@ const struct check mpi_rma_checks[] = {
     {"rma_accumulate", rma_accumulate},
     {"rma_get_accumulate", rma_get_accumulate},
     {"rma_strided", rma_strided},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -44,8 +44,8 @@ static int run_dies(void)
 int main(int argc, char **argv)
 {
     static const struct check *const tables[] = {
-            rules_shapes_checks, rules_p2p_checks, rules_memory_checks,
-            rules_coll_checks};
+        rules_shapes_checks, rules_p2p_checks, rules_memory_checks,
+        rules_coll_checks};
     const char *what = (argc < 2) ? "" : argv[1];
     int is_threads   = !strcmp(what, "-threads");
     int is_multiple  = !strcmp(what, "-multiple");

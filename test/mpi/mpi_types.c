@@ -15,9 +15,9 @@ struct layout {
 };
 
 struct particle {
-    char   kind;
+    char kind;
     double place[3];
-    int    id;
+    int id;
 };
 
 static void make_vector(int count, MPI_Datatype *type)
@@ -111,10 +111,10 @@ enum { NUM_LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 /* A layout with its memory: span bytes in all, size bytes of data */
 struct area {
     MPI_Datatype type;
-    char        *buf;
-    char        *packed;
-    MPI_Aint     span;
-    int          size;
+    char *buf;
+    char *packed;
+    MPI_Aint span;
+    int size;
 };
 
 static void area_create(struct area *area, const struct layout *layout,
@@ -126,7 +126,7 @@ static void area_create(struct area *area, const struct layout *layout,
     MPI_Type_commit(&area->type);
     MPI_Type_size(area->type, &area->size);
     MPI_Type_get_true_extent(area->type, &low, &area->span);
-    area->span  += low;
+    area->span += low;
     area->buf    = need(area->span);
     area->packed = need(area->size);
 }
@@ -206,7 +206,7 @@ static int types_one(const struct layout *layout, int count)
 static int types_layouts(void)
 {
     static const int counts[] = {1, 3, 40, 500, 20000};
-    int errors = 0;
+    int errors                = 0;
 
     for (int i = 0; i < NUM_LAYOUTS; i++) {
         for (unsigned j = 0; j < sizeof(counts) / sizeof(counts[0]); j++) {
@@ -220,8 +220,8 @@ static int types_layouts(void)
 static int types_transpose(void)
 {
     enum { N = 100 };
-    double (*out)[N] = need(sizeof(double[N][N]));
-    double (*in)[N]  = need(sizeof(double[N][N]));
+    double(*out)[N] = need(sizeof(double[N][N]));
+    double(*in)[N]  = need(sizeof(double[N][N]));
     MPI_Datatype column, columns;
     int errors = 0;
 
@@ -279,5 +279,5 @@ const struct check mpi_types_checks[] = {
     {"types_layouts", types_layouts},
     {"types_transpose", types_transpose},
     {"types_partial", types_partial},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -279,22 +279,22 @@ static void check_number(const char *name, int ours, int its)
 static void check_abi(void)
 {
     const int combiners[] = {
-            [MPI_LIB_NAMED]          = MPI_COMBINER_NAMED,
-            [MPI_LIB_DUP]            = MPI_COMBINER_DUP,
-            [MPI_LIB_CONTIGUOUS]     = MPI_COMBINER_CONTIGUOUS,
-            [MPI_LIB_VECTOR]         = MPI_COMBINER_VECTOR,
-            [MPI_LIB_HVECTOR]        = MPI_COMBINER_HVECTOR,
-            [MPI_LIB_INDEXED]        = MPI_COMBINER_INDEXED,
-            [MPI_LIB_HINDEXED]       = MPI_COMBINER_HINDEXED,
-            [MPI_LIB_INDEXED_BLOCK]  = MPI_COMBINER_INDEXED_BLOCK,
-            [MPI_LIB_STRUCT]         = MPI_COMBINER_STRUCT,
-            [MPI_LIB_SUBARRAY]       = MPI_COMBINER_SUBARRAY,
-            [MPI_LIB_DARRAY]         = MPI_COMBINER_DARRAY,
-            [MPI_LIB_F90_REAL]       = MPI_COMBINER_F90_REAL,
-            [MPI_LIB_F90_COMPLEX]    = MPI_COMBINER_F90_COMPLEX,
-            [MPI_LIB_F90_INTEGER]    = MPI_COMBINER_F90_INTEGER,
-            [MPI_LIB_RESIZED]        = MPI_COMBINER_RESIZED,
-            [MPI_LIB_HINDEXED_BLOCK] = MPI_COMBINER_HINDEXED_BLOCK,
+        [MPI_LIB_NAMED]          = MPI_COMBINER_NAMED,
+        [MPI_LIB_DUP]            = MPI_COMBINER_DUP,
+        [MPI_LIB_CONTIGUOUS]     = MPI_COMBINER_CONTIGUOUS,
+        [MPI_LIB_VECTOR]         = MPI_COMBINER_VECTOR,
+        [MPI_LIB_HVECTOR]        = MPI_COMBINER_HVECTOR,
+        [MPI_LIB_INDEXED]        = MPI_COMBINER_INDEXED,
+        [MPI_LIB_HINDEXED]       = MPI_COMBINER_HINDEXED,
+        [MPI_LIB_INDEXED_BLOCK]  = MPI_COMBINER_INDEXED_BLOCK,
+        [MPI_LIB_STRUCT]         = MPI_COMBINER_STRUCT,
+        [MPI_LIB_SUBARRAY]       = MPI_COMBINER_SUBARRAY,
+        [MPI_LIB_DARRAY]         = MPI_COMBINER_DARRAY,
+        [MPI_LIB_F90_REAL]       = MPI_COMBINER_F90_REAL,
+        [MPI_LIB_F90_COMPLEX]    = MPI_COMBINER_F90_COMPLEX,
+        [MPI_LIB_F90_INTEGER]    = MPI_COMBINER_F90_INTEGER,
+        [MPI_LIB_RESIZED]        = MPI_COMBINER_RESIZED,
+        [MPI_LIB_HINDEXED_BLOCK] = MPI_COMBINER_HINDEXED_BLOCK,
     };
     const mpi_abi_t *abi = &lib->abi;
 
@@ -358,10 +358,10 @@ static void check_all(unsigned seed, unsigned num)
 
 int main(int argc, char **argv)
 {
-    unsigned seed =
-            (argc > 1) ? strtoul(argv[1], NULL, 0) : (unsigned long)time(NULL);
-    unsigned num = (argc > 2) ? strtoul(argv[2], NULL, 0) : 600;
-    int is_multi = (argc > 3);
+    unsigned seed = (argc > 1) ? strtoul(argv[1], NULL, 0) :
+                                 (unsigned long)time(NULL);
+    unsigned num  = (argc > 2) ? strtoul(argv[2], NULL, 0) : 600;
+    int is_multi  = (argc > 3);
     int provided;
 
     check_lib(); /* before MPI_Init() */

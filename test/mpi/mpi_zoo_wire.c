@@ -73,8 +73,8 @@ static void visit(const zoo_animal_t *animal)
 /* Returns the seed of rank 0 on all ranks. */
 static unsigned choose_seed(int argc, char **argv)
 {
-    unsigned seed =
-            (argc > 1) ? strtoul(argv[1], NULL, 0) : (unsigned long)time(NULL);
+    unsigned seed = (argc > 1) ? strtoul(argv[1], NULL, 0) :
+                                 (unsigned long)time(NULL);
 
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
     return seed;

@@ -27,7 +27,7 @@ struct area {
     size_t size;   /* bytes of the message */
     uint32_t *map; /* offset in memory of each byte */
     unsigned char
-            *memory; /* gaps between the bytes, and MARGIN around them, are
+        *memory; /* gaps between the bytes, and MARGIN around them, are
                       * filled with GAP */
     size_t length;
     void *buffer; /* argument for MPI */

@@ -139,8 +139,8 @@ int area_check_gaps(const char *what, struct area *area)
 
 void area_place(struct area *area, void *memory)
 {
-    area->buffer =
-            (char *)memory + ((char *)area->buffer - (char *)area->memory);
+    area->buffer = (char *)memory +
+                   ((char *)area->buffer - (char *)area->memory);
     area->memory = memory;
 }
 

@@ -270,11 +270,11 @@ static int coll_nonblocking(void)
 }
 
 const struct check rules_coll_checks[] = {
-        {"coll_bcast", coll_bcast},
-        {"coll_gather", coll_gather},
-        {"coll_scatter", coll_scatter},
-        {"coll_alltoall", coll_alltoall},
-        {"coll_alltoallw", coll_alltoallw},
-        {"coll_neighbors", coll_neighbors},
-        {"coll_nonblocking", coll_nonblocking},
-        {NULL, NULL}};
+    {"coll_bcast", coll_bcast},
+    {"coll_gather", coll_gather},
+    {"coll_scatter", coll_scatter},
+    {"coll_alltoall", coll_alltoall},
+    {"coll_alltoallw", coll_alltoallw},
+    {"coll_neighbors", coll_neighbors},
+    {"coll_nonblocking", coll_nonblocking},
+    {NULL, NULL}};

@@ -14,7 +14,7 @@ static void *map_memory(void *address, size_t length)
 {
     void *memory = mmap(address, length, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS |
-                                ((address == NULL) ? 0 : MAP_FIXED_NOREPLACE),
+                            ((address == NULL) ? 0 : MAP_FIXED_NOREPLACE),
                         -1, 0);
 
     if (memory == MAP_FAILED) {
@@ -212,10 +212,10 @@ static int memory_rma(void)
 }
 
 const struct check rules_memory_checks[] = {
-        {"memory_mapped_again", memory_mapped_again},
-        {"memory_freed", memory_freed},
-        {"memory_grows", memory_grows},
-        {"memory_read_only", memory_read_only},
-        {"memory_holes", memory_holes},
-        {"memory_rma", memory_rma},
-        {NULL, NULL}};
+    {"memory_mapped_again", memory_mapped_again},
+    {"memory_freed", memory_freed},
+    {"memory_grows", memory_grows},
+    {"memory_read_only", memory_read_only},
+    {"memory_holes", memory_holes},
+    {"memory_rma", memory_rma},
+    {NULL, NULL}};

@@ -205,7 +205,7 @@ static void improbe_recv(struct area *area, MPI_Status *status)
 static int p2p_probe(void)
 {
     static void (*const ways[])(struct area * area, MPI_Status * status) = {
-            probe_recv, iprobe_recv, mprobe_recv, improbe_recv};
+        probe_recv, iprobe_recv, mprobe_recv, improbe_recv};
     struct pair pair;
     int errors = 0, elements;
 
@@ -272,7 +272,7 @@ static void mode_send(const struct area *area)
 static int p2p_modes(void)
 {
     static void (*const modes[])(const struct area *area) = {
-            mode_send, mode_ssend, mode_issend, mode_bsend, mode_rsend};
+        mode_send, mode_ssend, mode_issend, mode_bsend, mode_rsend};
     struct pair pair;
     int errors = 0;
 
@@ -563,8 +563,8 @@ static int p2p_same_buffer(void)
     }
     MPI_Waitall(2 * NUM, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < NUM; i++) {
-        errors +=
-                area_check("same buffer", &ins[i], &out, prev_rank(), out.size);
+        errors += area_check("same buffer", &ins[i], &out, prev_rank(),
+                             out.size);
         area_cleanup_clone(&ins[i]);
     }
     MPI_Type_free(&dup);

@@ -28,8 +28,8 @@ static int all_ways(const char *what, struct area *area, unsigned seed)
 static int shapes_lengths(void)
 {
     static const size_t lengths[] = {
-            8,     256,   4096,  7936,  8192,  8448,   16384,   65280,
-            65536, 65792, 98048, 98304, 98560, 131072, 1048576, 4194304};
+        8,     256,   4096,  7936,  8192,  8448,   16384,   65280,
+        65536, 65792, 98048, 98304, 98560, 131072, 1048576, 4194304};
     int errors = 0;
 
     for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {

@@ -27,8 +27,8 @@ static void *thread_run(void *arg)
 
         area_init_layout(&out, (thread->index + i) % NUM_LAYOUTS, 120000);
         area_clone(&out, &in);
-        thread->errors +=
-                exchange("thread", &out, &in, thread->index + i, thread->comm);
+        thread->errors += exchange("thread", &out, &in, thread->index + i,
+                                   thread->comm);
         thread->errors += exchange_late("thread", &out, &in, i, thread->comm);
         area_cleanup_clone(&in);
         area_cleanup(&out);
@@ -45,8 +45,8 @@ static void *thread_run_shared(void *arg)
     area_clone(thread->shared, &out);
     area_clone(thread->shared, &in);
     pthread_barrier_wait(thread->barrier);
-    thread->errors +=
-            exchange("shared type", &out, &in, thread->index, thread->comm);
+    thread->errors += exchange("shared type", &out, &in, thread->index,
+                               thread->comm);
     area_cleanup_clone(&in);
     area_cleanup_clone(&out);
     return NULL;
@@ -95,5 +95,5 @@ static int threads_exchange(void)
 }
 
 const struct check rules_threads_checks[] = {
-        {"threads_exchange", threads_exchange},
-        {NULL, NULL}};
+    {"threads_exchange", threads_exchange},
+    {NULL, NULL}};

@@ -92,9 +92,9 @@ static MPI_Datatype make_hvector(MPI_Datatype old)
 enum { FEW_ENTRIES = 6, MAX_LIST = 80 };
 
 typedef struct list {
-    int      num;
-    int      lengths[MAX_LIST];
-    int      places[MAX_LIST];
+    int num;
+    int lengths[MAX_LIST];
+    int places[MAX_LIST];
     MPI_Aint addresses[MAX_LIST];
 } list_t;
 
@@ -180,13 +180,14 @@ static MPI_Datatype make_hindexed_block(MPI_Datatype old)
 static MPI_Datatype make_struct(MPI_Datatype old)
 {
     static const MPI_Datatype others[] = {MPI_CHAR, MPI_DOUBLE, MPI_SHORT_INT};
-    list_t list = make_list(old);
+    list_t list                        = make_list(old);
     MPI_Datatype types[MAX_LIST], type;
 
     for (int i = 0; i < list.num; i++) {
         types[i] = (zoo_below(2) == 0) ? old : others[zoo_below(3)];
     }
-    MPI_Type_create_struct(list.num, list.lengths, list.addresses, types, &type);
+    MPI_Type_create_struct(list.num, list.lengths, list.addresses, types,
+                           &type);
     return type;
 }
 
@@ -246,10 +247,10 @@ static MPI_Datatype make_darray(MPI_Datatype old)
     }
     /* Open MPI does not make an empty one */
     return MPI_Type_create_darray(
-                   ranks, zoo_below(ranks), num, sizes, distribs, args, procs,
-                   zoo_below(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old, &type) ?
-                   MPI_DATATYPE_NULL :
-                   type;
+               ranks, zoo_below(ranks), num, sizes, distribs, args, procs,
+               zoo_below(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old, &type) ?
+               MPI_DATATYPE_NULL :
+               type;
 }
 
 static MPI_Datatype make_resized(MPI_Datatype old)
@@ -264,18 +265,18 @@ static const struct {
     const char *name;
     MPI_Datatype (*make)(MPI_Datatype old);
 } makers[] = {
-        {"dup", make_dup},
-        {"contiguous", make_contiguous},
-        {"vector", make_vector},
-        {"hvector", make_hvector},
-        {"indexed", make_indexed},
-        {"hindexed", make_hindexed},
-        {"indexed_block", make_indexed_block},
-        {"hindexed_block", make_hindexed_block},
-        {"struct", make_struct},
-        {"subarray", make_subarray},
-        {"darray", make_darray},
-        {"resized", make_resized},
+    {"dup", make_dup},
+    {"contiguous", make_contiguous},
+    {"vector", make_vector},
+    {"hvector", make_hvector},
+    {"indexed", make_indexed},
+    {"hindexed", make_hindexed},
+    {"indexed_block", make_indexed_block},
+    {"hindexed_block", make_hindexed_block},
+    {"struct", make_struct},
+    {"subarray", make_subarray},
+    {"darray", make_darray},
+    {"resized", make_resized},
 };
 
 enum { NUM_MAKERS = sizeof(makers) / sizeof(makers[0]) };

@@ -12,15 +12,27 @@ typedef uint64_t (*amo_apply_t)(uint64_t old, uint64_t value);
 static const uint64_t amo_start = 0xf0f0123456789abcull;
 static const uint64_t amo_value = 0x00ff8765fedcba98ull;
 
-static uint64_t apply_add(uint64_t old, uint64_t value) { return old + value; }
+static uint64_t apply_add(uint64_t old, uint64_t value)
+{
+    return old + value;
+}
 static uint64_t apply_inc(uint64_t old, uint64_t value)
 {
     (void)value;
     return old + 1;
 }
-static uint64_t apply_and(uint64_t old, uint64_t value) { return old & value; }
-static uint64_t apply_or(uint64_t old, uint64_t value)  { return old | value; }
-static uint64_t apply_xor(uint64_t old, uint64_t value) { return old ^ value; }
+static uint64_t apply_and(uint64_t old, uint64_t value)
+{
+    return old & value;
+}
+static uint64_t apply_or(uint64_t old, uint64_t value)
+{
+    return old | value;
+}
+static uint64_t apply_xor(uint64_t old, uint64_t value)
+{
+    return old ^ value;
+}
 static uint64_t apply_set(uint64_t old, uint64_t value)
 {
     (void)old;
@@ -171,7 +183,7 @@ static uint64_t cswap_miss64(void *addr, uint64_t value, int to)
  */
 static const struct amo {
     const char *name;
-    amo_run_t   run[2]; /* 32 and 64 bits, or NULL */
+    amo_run_t run[2]; /* 32 and 64 bits, or NULL */
     amo_apply_t apply;
 } amos[] = {
     {"add", {add32, add64}, apply_add},
@@ -206,7 +218,7 @@ static int amo_alone(const struct amo *amo, int wide, char *words)
     old = amo->run[wide](words + size, amo_value, next_pe());
     shmem_barrier_all();
     memcpy(&now, words + size, size);
-    want    = amo->apply(amo_start, amo_value) & mask;
+    want = amo->apply(amo_start, amo_value) & mask;
     errors += check_value(amo->name, now, want);
     errors += check_value(amo->name, old & mask, amo_start & mask);
     errors += memcmp(words, &guard, size) != 0;
@@ -266,7 +278,7 @@ static int atomic_tickets(void)
         long ticket = shmem_long_atomic_fetch_inc(&sums[0], 0);
 
         errors += ticket <= last;
-        last    = ticket;
+        last = ticket;
         shmem_long_atomic_add(&sums[1], ticket, 0);
         shmem_int_atomic_inc(small, 0);
     }
@@ -370,5 +382,5 @@ const struct check shmem_atomics_checks[] = {
     {"atomic_bits", atomic_bits},
     {"atomic_cswap_loop", atomic_cswap_loop},
     {"atomic_locks", atomic_locks},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -68,8 +68,10 @@ static int run_check(const struct check *check)
 int main(int argc, char **argv)
 {
     static const struct check *const tables[] = {
-        shmem_rma_checks, shmem_strided_checks, shmem_atomics_checks,
-        shmem_coll_checks
+        shmem_rma_checks,
+        shmem_strided_checks,
+        shmem_atomics_checks,
+        shmem_coll_checks,
     };
     int run = 0, failed = 0;
 
@@ -84,8 +86,7 @@ int main(int argc, char **argv)
     error_counts = need_symmetric(pes * sizeof(*error_counts));
     for (unsigned i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         for (const struct check *check = tables[i]; check->name; check++) {
-            if ((argc < 2) ||
-                !strncmp(check->name, argv[1], strlen(argv[1]))) {
+            if ((argc < 2) || !strncmp(check->name, argv[1], strlen(argv[1]))) {
                 failed += run_check(check);
                 run++;
             }
@@ -93,8 +94,7 @@ int main(int argc, char **argv)
     }
 
     if (pe == 0) {
-        printf("shmem_check: %d PEs, %d checks, %d failed\n", pes, run,
-               failed);
+        printf("shmem_check: %d PEs, %d checks, %d failed\n", pes, run, failed);
     }
     shmem_free(error_counts);
     shmem_finalize();

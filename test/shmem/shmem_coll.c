@@ -117,7 +117,7 @@ static int coll_collect(void)
         shmem_collect64(in, out, count + pe, 0, 0, pes, p_sync);
         for (int from = 0; from < pes; from++) {
             errors += check_from("collect", in + at, from, count + from);
-            at     += count + from;
+            at += count + from;
         }
         shmem_barrier_all();
     }
@@ -139,8 +139,8 @@ static int coll_alltoall(void)
         shmem_barrier_all();
         shmem_alltoall64(in, out, count, 0, 0, pes, p_sync);
         for (int from = 0; from < pes; from++) {
-            errors += check_from("alltoall", in + from * count,
-                                 from * pes + pe, count);
+            errors += check_from("alltoall", in + from * count, from * pes + pe,
+                                 count);
         }
         shmem_barrier_all();
     }
@@ -190,8 +190,14 @@ static long want_sum(int i)
     return sum;
 }
 
-static long want_max(int i) { return value(pes - 1, i); }
-static long want_min(int i) { return value(0, i); }
+static long want_max(int i)
+{
+    return value(pes - 1, i);
+}
+static long want_min(int i)
+{
+    return value(0, i);
+}
 
 static long want_xor(int i)
 {
@@ -263,12 +269,8 @@ static int coll_active_set(void)
 }
 
 const struct check shmem_coll_checks[] = {
-    {"coll_barrier", coll_barrier},
-    {"coll_broadcast", coll_broadcast},
-    {"coll_collect", coll_collect},
-    {"coll_alltoall", coll_alltoall},
-    {"coll_alltoalls", coll_alltoalls},
-    {"coll_reduce", coll_reduce},
-    {"coll_active_set", coll_active_set},
-    {NULL, NULL}
+    {"coll_barrier", coll_barrier},       {"coll_broadcast", coll_broadcast},
+    {"coll_collect", coll_collect},       {"coll_alltoall", coll_alltoall},
+    {"coll_alltoalls", coll_alltoalls},   {"coll_reduce", coll_reduce},
+    {"coll_active_set", coll_active_set}, {NULL, NULL},
 };

@@ -82,7 +82,7 @@ static int rma_unaligned(void)
 }
 
 /* Variables of the program are symmetric, too. */
-static int  static_word;
+static int static_word;
 static long static_array[1000];
 
 static int rma_static(void)
@@ -111,7 +111,7 @@ static int rma_static(void)
 static int rma_strided_put(void)
 {
     enum { N = 500 };
-    long *words  = need_symmetric(2 * N * sizeof(*words));
+    long *words   = need_symmetric(2 * N * sizeof(*words));
     short *shorts = need_symmetric(2 * N * sizeof(*shorts));
     long from[3 * N];
     short small[3 * N];
@@ -215,7 +215,9 @@ static int rma_fence(void)
 /* Every comparison of wait_until and test, satisfied by another PE */
 static int rma_wait_until(void)
 {
-    static const struct { int cmp, before, ref, after; } cases[] = {
+    static const struct {
+        int cmp, before, ref, after;
+    } cases[] = {
         {SHMEM_CMP_EQ, 0, 5, 5}, {SHMEM_CMP_NE, 3, 3, 4},
         {SHMEM_CMP_GT, 0, 7, 8}, {SHMEM_CMP_GE, 0, 7, 7},
         {SHMEM_CMP_LT, 9, 9, 8}, {SHMEM_CMP_LE, 9, 8, 8},
@@ -276,5 +278,5 @@ const struct check shmem_rma_checks[] = {
     {"rma_fence", rma_fence},
     {"rma_wait_until", rma_wait_until},
     {"rma_contexts", rma_contexts},
-    {NULL, NULL}
+    {NULL, NULL},
 };

@@ -15,11 +15,12 @@ typedef void (*ctx_strided_t)(shmem_ctx_t ctx, void *dest, const void *source,
                               int pe);
 
 static const struct kind {
-    const char    *name;
-    size_t        size;
-    strided_t     put, get;
+    const char *name;
+    size_t size;
+    strided_t put, get;
     ctx_strided_t ctx_put, ctx_get;
 } kinds[] = {
+/* clang-format off */
 #define KIND(_put, _get, _size) \
     {#_put, _size, (strided_t)shmem_##_put, (strided_t)shmem_##_get, \
      (ctx_strided_t)shmem_ctx_##_put, (ctx_strided_t)shmem_ctx_##_get}
@@ -40,6 +41,7 @@ static const struct kind {
     KIND_TYPE(uint64, uint64_t), KIND_TYPE(size, size_t),
     KIND_TYPE(ptrdiff, ptrdiff_t)
 };
+/* clang-format on */
 
 enum { NUM_SIZED = 5, NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -47,9 +49,9 @@ enum { NUM_SIZED = 5, NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 struct strided {
     const struct kind *kind;
     const shmem_ctx_t *ctx; /* NULL: call without a context */
-    ptrdiff_t         dst, sst;
-    size_t            nelems;
-    int               peer;
+    ptrdiff_t dst, sst;
+    size_t nelems;
+    int peer;
 };
 
 static uint8_t *there; /* symmetric */
@@ -91,8 +93,8 @@ static size_t extent(const struct strided *call)
 {
     size_t dst = labs(call->dst), sst = labs(call->sst);
 
-    return 64 + (call->nelems + 1) * ((dst > sst) ? dst : sst) *
-                        call->kind->size;
+    return 64 +
+           (call->nelems + 1) * ((dst > sst) ? dst : sst) * call->kind->size;
 }
 
 static int compare(const char *what, const struct strided *call, int from,
@@ -104,7 +106,7 @@ static int compare(const char *what, const struct strided *call, int from,
     for (size_t i = 0; i < call->nelems; i++) {
         for (size_t byte = 0; byte < call->kind->size; byte++) {
             expected[place(call, call->dst, i) + byte] =
-                    check_byte(from, place(call, call->sst, i) + byte);
+                check_byte(from, place(call, call->sst, i) + byte);
         }
     }
     if (memcmp(expected, found, len) == 0) {
@@ -180,21 +182,25 @@ static int both_peers(struct strided *call, once_t once)
 {
     int errors;
 
-    call->peer  = next_pe();
-    errors      = once(call);
-    call->peer  = pe;
+    call->peer = next_pe();
+    errors     = once(call);
+    call->peer = pe;
     return errors + once(call);
 }
 
 static int all_kinds(once_t once)
 {
     static const ptrdiff_t strides[][2] = {{1, 1}, {1, 3}, {2, 1}, {3, 2}};
-    shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
-    int errors      = 0;
+    shmem_ctx_t ctx                     = SHMEM_CTX_DEFAULT;
+    int errors                          = 0;
 
     for (int i = 0; i < NUM_KINDS * 8; i++) {
-        struct strided call = {&kinds[i / 8], (i & 4) ? &ctx : NULL,
-                               strides[i % 4][0], strides[i % 4][1], 37, 0};
+        struct strided call = {&kinds[i / 8],
+                               (i & 4) ? &ctx : NULL,
+                               strides[i % 4][0],
+                               strides[i % 4][1],
+                               37,
+                               0};
 
         errors += both_peers(&call, once);
     }
@@ -208,9 +214,9 @@ static int all_strides(once_t once)
     int errors = 0;
 
     for (int i = 0; i < NUM_SIZED * NUM * NUM; i++) {
-        struct strided call = {&kinds[i / (NUM * NUM)], NULL,
-                               strides[i / NUM % NUM], strides[i % NUM],
-                               i % 23, 0};
+        struct strided call = {
+            &kinds[i / (NUM * NUM)], NULL,   strides[i / NUM % NUM],
+            strides[i % NUM],        i % 23, 0};
 
         errors += both_peers(&call, once);
     }
@@ -220,16 +226,20 @@ static int all_strides(once_t once)
 /* More elements than any method transfers at once */
 static int many_elements(once_t once)
 {
-    static const struct { ptrdiff_t dst, sst; size_t nelems; } shapes[] = {
-        {1, 3, 60000}, {1, -2, 70000}, {2, -5, 30000}, {3, 1, 2000},
-        {1, 70, 1500}, {-2, -400, 600}, {1, 1, 131071}
+    static const struct {
+        ptrdiff_t dst, sst;
+        size_t nelems;
+    } shapes[] = {
+        {1, 3, 60000}, {1, -2, 70000},  {2, -5, 30000}, {3, 1, 2000},
+        {1, 70, 1500}, {-2, -400, 600}, {1, 1, 131071},
     };
     int errors = 0;
 
     for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (int kind = 1; kind < NUM_SIZED; kind++) {
-            struct strided call = {&kinds[kind], NULL, shapes[i].dst,
-                                   shapes[i].sst, shapes[i].nelems, 0};
+            struct strided call = {&kinds[kind],     NULL,
+                                   shapes[i].dst,    shapes[i].sst,
+                                   shapes[i].nelems, 0};
 
             call.nelems = call.nelems * 2 / kinds[kind].size;
             errors += both_peers(&call, once);
@@ -284,8 +294,8 @@ static int strided_contexts(void)
     }
     shmem_barrier_all();
     for (int c = 0; c < NUM; c++) {
-        errors += check_value("context",
-                              shmem_ctx_create(options[c], &ctx[c]), 0);
+        errors += check_value("context", shmem_ctx_create(options[c], &ctx[c]),
+                              0);
         shmem_ctx_long_iput(ctx[c], to + c, from + c, NUM, NUM, N, next_pe());
     }
     for (int c = 0; c < NUM; c++) {
@@ -342,10 +352,7 @@ static int strided_fence(void)
 }
 
 const struct check shmem_strided_checks[] = {
-    {"strided_kinds", strided_kinds},
-    {"strided_strides", strided_strides},
-    {"strided_many", strided_many},
-    {"strided_contexts", strided_contexts},
-    {"strided_fence", strided_fence},
-    {NULL, NULL}
+    {"strided_kinds", strided_kinds}, {"strided_strides", strided_strides},
+    {"strided_many", strided_many},   {"strided_contexts", strided_contexts},
+    {"strided_fence", strided_fence}, {NULL, NULL},
 };

@@ -16,7 +16,8 @@ static _Atomic uint64_t hca_fds[HCA_FD_WORDS];
 static _Atomic uint64_t *hca_fd_word(int fd)
 {
     return ((fd >= 0) && ((unsigned)fd / 64 < HCA_FD_WORDS)) ?
-           &hca_fds[fd / 64] : NULL;
+               &hca_fds[fd / 64] :
+               NULL;
 }
 
 int hca_fd_keep(int fd)
@@ -49,15 +50,14 @@ bool hca_fd_is_own(int fd)
 {
     _Atomic uint64_t *word = hca_fd_word(fd);
 
-    return (word != NULL) && ((atomic_load_explicit(word,
-                                                    memory_order_relaxed) >>
-                               (fd % 64)) & 1);
+    return (word != NULL) &&
+           ((atomic_load_explicit(word, memory_order_relaxed) >> (fd % 64)) &
+            1);
 }
 
 bool hca_fd_next(unsigned first, unsigned last, unsigned *fd)
 {
-    for (unsigned i = first / 64; (i < HCA_FD_WORDS) && (i <= last / 64);
-         i++) {
+    for (unsigned i = first / 64; (i < HCA_FD_WORDS) && (i <= last / 64); i++) {
         uint64_t word = atomic_load(&hca_fds[i]);
 
         if (i == first / 64) {

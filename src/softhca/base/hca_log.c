@@ -73,7 +73,8 @@ void hca_log_write(enum hca_log_level level, const char *fmt, ...)
     va_end(ap);
 
     head += (body < (int)sizeof(line) - head - 1) ?
-                    body : (int)sizeof(line) - head - 2;
+                body :
+                (int)sizeof(line) - head - 2;
     line[head] = '\n';
     /* write() is a cancellation point, but callers may hold locks */
     if (syscall(SYS_write, hca_log_fd, line, head + 1) < 0) {

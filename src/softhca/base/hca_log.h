@@ -29,7 +29,7 @@ extern enum hca_log_level hca_log_level;
 void hca_log_init(void);
 
 void hca_log_write(enum hca_log_level level, const char *fmt, ...)
-        __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 
 #define hca_log(_level, ...) \
     do { \

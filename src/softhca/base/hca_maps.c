@@ -34,12 +34,12 @@ static void hca_maps_parse(const char *line, struct hca_vma *vma)
     vma->line  = line;
     vma->start = hca_maps_hex(&line);
     line++; /* - */
-    vma->end       = hca_maps_hex(&line);
-    vma->prot      = ((line[1] == 'r') ? PROT_READ : 0) |
-                     ((line[2] == 'w') ? PROT_WRITE : 0) |
-                     ((line[3] == 'x') ? PROT_EXEC : 0);
+    vma->end  = hca_maps_hex(&line);
+    vma->prot = ((line[1] == 'r') ? PROT_READ : 0) |
+                ((line[2] == 'w') ? PROT_WRITE : 0) |
+                ((line[3] == 'x') ? PROT_EXEC : 0);
     vma->is_shared = line[4] == 's';
-    line          += sizeof(" rw-p ") - 1;
+    line += sizeof(" rw-p ") - 1;
     vma->offset = hca_maps_hex(&line);
 }
 
@@ -49,16 +49,16 @@ static int hca_maps_open(void)
                    O_RDONLY | O_CLOEXEC);
 }
 
-static void
-hca_maps_read(int fd, void (*fn)(const struct hca_vma *vma, void *arg),
-              void *arg)
+static void hca_maps_read(int fd,
+                          void (*fn)(const struct hca_vma *vma, void *arg),
+                          void *arg)
 {
     char buf[4096 + 512];
     size_t fill = 0;
     ssize_t got;
 
-    while ((got = syscall(SYS_read, fd, buf + fill,
-                          sizeof(buf) - 1 - fill)) > 0) {
+    while ((got = syscall(SYS_read, fd, buf + fill, sizeof(buf) - 1 - fill)) >
+           0) {
         char *line = buf, *end;
         struct hca_vma vma;
 
@@ -115,7 +115,7 @@ static int hca_maps_ask(int fd, struct hca_range *range)
         if (syscall(SYS_ioctl, fd, HCA_PROCMAP_QUERY, &vma) != 0) {
             return (errno == ENOENT) ? 0 : -ENOTTY;
         }
-        range->prot      &= vma.vma_flags;
+        range->prot &= vma.vma_flags;
         range->is_shared |= (vma.vma_flags & HCA_PROCMAP_VMA_SHARED) != 0;
     }
     range->is_whole = true;
@@ -125,7 +125,7 @@ static int hca_maps_ask(int fd, struct hca_range *range)
 /* A query of @range: all before @mapped has been found mapped. */
 struct hca_maps_query {
     struct hca_range *range;
-    uintptr_t         mapped;
+    uintptr_t mapped;
 };
 
 static void hca_maps_query_vma(const struct hca_vma *vma, void *arg)
@@ -136,7 +136,7 @@ static void hca_maps_query_vma(const struct hca_vma *vma, void *arg)
     if ((vma->end <= range->start) || (vma->start >= range->end)) {
         return;
     }
-    range->prot      &= vma->prot;
+    range->prot &= vma->prot;
     range->is_shared |= vma->is_shared;
     if ((vma->start <= query->mapped) && (vma->end > query->mapped)) {
         query->mapped = vma->end;

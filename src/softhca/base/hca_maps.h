@@ -12,23 +12,22 @@
 
 /* One line: START-END PERMS OFFSET DEV INODE NAME. */
 struct hca_vma {
-    uintptr_t   start, end;
-    int         prot; /* PROT_* */
-    bool        is_shared;
-    uint64_t    offset;
+    uintptr_t start, end;
+    int prot; /* PROT_* */
+    bool is_shared;
+    uint64_t offset;
     const char *line; /* the whole line, for its name */
 };
 
 /* Calls fn for each mapping, in the order of addresses. */
-void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg),
-                   void *arg);
+void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
 
 /* A range of whole pages, and what is mapped there. */
 struct hca_range {
     uintptr_t start, end;
-    bool      is_whole;  /* all of it is mapped */
-    bool      is_shared; /* some of it is */
-    int       prot;      /* PROT_* that all of it allows */
+    bool is_whole;  /* all of it is mapped */
+    bool is_shared; /* some of it is */
+    int prot;       /* PROT_* that all of it allows */
 };
 
 /* Fills in what is known of the range from start to end.

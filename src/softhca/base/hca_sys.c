@@ -19,8 +19,8 @@ static atomic_bool hca_sys_ready;
 static void hca_sys_resolve(void)
 {
 #define HCA_SYS_RESOLVE(_name) \
-    hca_sys_real._name = (__typeof__(hca_sys_real._name)) \
-            (uintptr_t)dlsym(RTLD_NEXT, #_name);
+    hca_sys_real._name = \
+        (__typeof__(hca_sys_real._name))(uintptr_t)dlsym(RTLD_NEXT, #_name);
     HCA_SYS(HCA_SYS_RESOLVE)
     atomic_store_explicit(&hca_sys_ready, true, memory_order_release);
 }
@@ -28,8 +28,8 @@ static void hca_sys_resolve(void)
 const struct hca_sys *hca_sys(void)
 {
     /* pairs with the release in hca_sys_resolve() */
-    if (__builtin_expect(!atomic_load_explicit(&hca_sys_ready,
-                                               memory_order_acquire), 0)) {
+    if (__builtin_expect(
+            !atomic_load_explicit(&hca_sys_ready, memory_order_acquire), 0)) {
         hca_sys_resolve();
     }
     return &hca_sys_real;

@@ -30,6 +30,7 @@
 #define HCA_SYS_2_35(_X)
 #endif
 
+/* clang-format off */
 #define HCA_SYS(_X) \
     _X(openat) _X(access) _X(faccessat) _X(stat) _X(lstat) _X(fstat) \
     _X(fstatat) _X(statx) _X(opendir) _X(scandir) _X(fopen) _X(readlink) \
@@ -38,6 +39,7 @@
     _X(recvmmsg) _X(sendmsg) _X(sigaction) _X(signal) _X(pthread_sigmask) \
     _X(sigsuspend) _X(ppoll) _X(pselect) _X(epoll_pwait) \
     HCA_SYS_2_35(_X) _X(_exit)
+/* clang-format on */
 
 #define HCA_SYS_MEMBER(_name) __typeof__(_name) *_name;
 

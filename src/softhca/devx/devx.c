@@ -20,9 +20,9 @@
 #define DEVX_MAX_OUT     (16u + 4096u)
 
 static const struct devx_cmd *const devx_cmds[] = {
-    devx_cap_cmds, devx_mkey_cmds, devx_cq_cmds, devx_rmp_cmds,
-    devx_xrq_cmds, devx_dct_cmds,  devx_qp_cmds, devx_qp_modify_cmds,
-    devx_qpn_cmds,
+    devx_cap_cmds, devx_mkey_cmds,      devx_cq_cmds,
+    devx_rmp_cmds, devx_xrq_cmds,       devx_dct_cmds,
+    devx_qp_cmds,  devx_qp_modify_cmds, devx_qpn_cmds,
 };
 
 static const struct devx_cmd *devx_find(uint16_t opcode)
@@ -55,9 +55,10 @@ static enum devx_status devx_check_sizes(struct devx_call *call)
             return status;
         }
     }
-    return (call->out_len >= call->cmd->out_size) ? DEVX_OK :
-           devx_refuse(call, DEVX_BAD_OUTP_LEN, 0, "size of the out mailbox",
-                       call->out_len);
+    return (call->out_len >= call->cmd->out_size) ?
+               DEVX_OK :
+               devx_refuse(call, DEVX_BAD_OUTP_LEN, 0,
+                           "size of the out mailbox", call->out_len);
 }
 
 static enum devx_status devx_run(struct devx_call *call)
@@ -144,7 +145,7 @@ static int devx_other(struct uverbs_req *req)
     if (ret == 0) {
         ret = devx_execute(req, &call, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
     }
-    free((void*)call.in);
+    free((void *)call.in);
     return ret;
 }
 
@@ -174,7 +175,7 @@ static int devx_create(struct uverbs_req *req)
     if ((ret != 0) && (call.obj != NULL)) {
         uverbs_obj_destroy(&call.obj->obj, NULL);
     }
-    free((void*)call.in);
+    free((void *)call.in);
     return ret;
 }
 
@@ -188,21 +189,21 @@ static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
 
     switch (obj->type) {
     case MLX5_IB_OBJECT_DEVX_OBJ:
-        return (((const struct devx_obj*)obj)->cmd->opcode == creator) &&
-               (((const struct devx_obj*)obj)->number == number);
+        return (((const struct devx_obj *)obj)->cmd->opcode == creator) &&
+               (((const struct devx_obj *)obj)->number == number);
     case UVERBS_OBJECT_CQ:
-        return (((const struct uverbs_cq*)obj)->cq->obj.num == number) &&
+        return (((const struct uverbs_cq *)obj)->cq->obj.num == number) &&
                (creator == DEVX_OP_CREATE_CQ);
     case UVERBS_OBJECT_QP:
-        qp = uverbs_qp_hw((const struct uverbs_qp*)obj);
+        qp = uverbs_qp_hw((const struct uverbs_qp *)obj);
         return (qp != NULL) && (atomic_load(&qp->obj.num) == number) &&
                (creator == ((qp->type == HCA_QP_DCT) ? DEVX_OP_CREATE_DCT :
                                                        DEVX_OP_CREATE_QP));
     case UVERBS_OBJECT_SRQ:
-        srq = ((const struct uverbs_srq*)obj)->srq;
+        srq = ((const struct uverbs_srq *)obj)->srq;
         return (srq->obj.num == number) &&
-               (creator == ((srq->tm != 0) ? DEVX_OP_CREATE_XRQ :
-                                             DEVX_OP_CREATE_RMP));
+               (creator ==
+                ((srq->tm != 0) ? DEVX_OP_CREATE_XRQ : DEVX_OP_CREATE_RMP));
     default:
         return false;
     }
@@ -213,20 +214,23 @@ static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
 static int devx_on_object(struct uverbs_req *req, enum devx_class class)
 {
     const struct uverbs_attr_spec *attrs = req->method->attrs;
-    struct devx_call call = {0};
+    struct devx_call call                = {0};
     int ret;
 
     ret = devx_call_init(req, &call, attrs[1].id, class);
     if ((ret == 0) && (call.cmd != NULL)) {
-        call.number = (call.in_len < call.cmd->in_size) ? 0 :
-                      devx_get(call.in, call.cmd->number);
+        call.number = (call.in_len < call.cmd->in_size) ?
+                          0 :
+                          devx_get(call.in, call.cmd->number);
         ret = devx_is_of(uverbs_get_obj(req, attrs[0].id), call.cmd->creator,
-                         call.number) ? 0 : -EINVAL;
+                         call.number) ?
+                  0 :
+                  -EINVAL;
     }
     if (ret == 0) {
         ret = devx_execute(req, &call, attrs[2].id);
     }
-    free((void*)call.in);
+    free((void *)call.in);
     return ret;
 }
 
@@ -267,7 +271,7 @@ static const struct uverbs_attr_spec devx_destroy_attrs[] = {
 static int devx_destroy(struct uverbs_req *req)
 {
     const struct devx_obj *obj =
-            uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE);
+        uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE);
 
     if ((obj->cmd->opcode == DEVX_OP_CREATE_CQ) &&
         hca_obj_is_stuck(HCA_KIND_CQ, obj->hw)) {
@@ -289,9 +293,10 @@ static int devx_query_uar(struct uverbs_req *req)
 {
     uint32_t uar = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX);
 
-    return !uverbs_uar_valid(req->ctx, uar) ? -EINVAL :
-           uverbs_put(req, MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, &uar,
-                      sizeof(uar));
+    return !uverbs_uar_valid(req->ctx, uar) ?
+               -EINVAL :
+               uverbs_put(req, MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, &uar,
+                          sizeof(uar));
 }
 
 static const struct uverbs_attr_spec devx_query_eqn_attrs[] = {
@@ -305,9 +310,10 @@ static int devx_query_eqn(struct uverbs_req *req)
 {
     uint32_t eqn = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC);
 
-    return (eqn >= UVERBS_NUM_VECTORS) ? -EINVAL :
-           uverbs_put(req, MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, &eqn,
-                      sizeof(eqn));
+    return (eqn >= UVERBS_NUM_VECTORS) ?
+               -EINVAL :
+               uverbs_put(req, MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, &eqn,
+                          sizeof(eqn));
 }
 
 const struct uverbs_method devx_methods[] = {

@@ -46,8 +46,8 @@ void devx_set(void *base, uint32_t bits, uint64_t value);
 /* A field that a command understands; bits without a row must be 0. */
 struct devx_field {
     const char *name; /* NULL: end of the table */
-    uint32_t    bits;
-    uint64_t    max;  /* the largest value */
+    uint32_t bits;
+    uint64_t max; /* the largest value */
 };
 
 #define DEVX_ANY    UINT64_MAX
@@ -68,38 +68,33 @@ enum devx_status {
 };
 
 /* The method of the kernel that may carry a command. */
-enum devx_class {
-    DEVX_GENERAL,
-    DEVX_CREATE,
-    DEVX_MODIFY,
-    DEVX_QUERY
-};
+enum devx_class { DEVX_GENERAL, DEVX_CREATE, DEVX_MODIFY, DEVX_QUERY };
 
 struct devx_obj;
 struct devx_call;
 
 struct devx_cmd {
-    uint16_t    opcode;
-    uint8_t     class; /* enum devx_class */
-    const char *name;  /* NULL: end of the table */
-    uint16_t    in_size, out_size; /* least sizes */
-    bool        has_list;          /* a list follows in_size */
+    uint16_t opcode;
+    uint8_t class;              /* enum devx_class */
+    const char *name;           /* NULL: end of the table */
+    uint16_t in_size, out_size; /* least sizes */
+    bool has_list;              /* a list follows in_size */
     /* modify, query: command that made the object, place of its number */
-    uint16_t    creator;
-    uint32_t    number;
+    uint16_t creator;
+    uint32_t number;
     enum devx_status (*run)(struct devx_call *call);
 };
 
 /* A command under execution. Both mailboxes are copies. */
 struct devx_call {
     const struct devx_cmd *cmd;
-    struct uverbs_ctx     *ctx;
-    const uint8_t         *in;
-    uint8_t               *out;
-    size_t                 in_len, out_len;
-    uint32_t               syndrome;
-    struct devx_obj       *obj;    /* create: the new object */
-    uint32_t               number; /* modify, query: of the device's object */
+    struct uverbs_ctx *ctx;
+    const uint8_t *in;
+    uint8_t *out;
+    size_t in_len, out_len;
+    uint32_t syndrome;
+    struct devx_obj *obj; /* create: the new object */
+    uint32_t number;      /* modify, query: of the device's object */
 };
 
 /* Header of the in mailbox: bits 31..16 of word 0 are the opcode, 15..0 the
@@ -113,14 +108,16 @@ struct devx_call {
 #define DEVX_OUT_NUMBER   DEVX_BITS(0x08, 23, 0) /* of the new object */
 
 /* Rows of every command's header, op_mod being 0. */
-#define DEVX_OP_CREATE_CQ   0x400
-#define DEVX_OP_CREATE_QP   0x500
-#define DEVX_OP_CREATE_DCT  0x710
-#define DEVX_OP_CREATE_XRQ  0x717
-#define DEVX_OP_CREATE_RMP  0x90c
+#define DEVX_OP_CREATE_CQ  0x400
+#define DEVX_OP_CREATE_QP  0x500
+#define DEVX_OP_CREATE_DCT 0x710
+#define DEVX_OP_CREATE_XRQ 0x717
+#define DEVX_OP_CREATE_RMP 0x90c
 
+/* clang-format off */
 #define DEVX_HEADER_FIELDS \
     {"opcode", DEVX_IN_OPCODE, DEVX_ANY}, {"uid", DEVX_IN_UID, DEVX_ANY}
+/* clang-format on */
 
 /* Checks @size bytes of the in mailbox from @base on against their table.
  * @return DEVX_OK, or DEVX_BAD_PARAM after a line that names the field. */
@@ -139,9 +136,8 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
 enum devx_status devx_held_up(struct devx_call *call);
 
 /* Rows of each file. */
-extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
-        devx_cq_cmds[], devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[],
-        devx_qpn_cmds[];
+extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[], devx_cq_cmds[],
+    devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[], devx_qpn_cmds[];
 
 /* A type of general objects (bit of the capability general_obj_types) */
 #define DEVX_GENERAL_RESERVED_QPN 0x2c
@@ -150,19 +146,19 @@ extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
 #define DEVX_MAX_USES 8
 
 struct devx_obj {
-    struct uverbs_obj      obj;
-    const struct devx_cmd *cmd;    /* its creator */
-    uint32_t               number; /* number of the device's object */
-    void                  *hw;     /* struct hca_* */
+    struct uverbs_obj obj;
+    const struct devx_cmd *cmd; /* its creator */
+    uint32_t number;            /* number of the device's object */
+    void *hw;                   /* struct hca_* */
     /* Destroys the device's object. */
-    void                 (*release)(struct devx_obj *obj);
-    struct uverbs_obj     *uses[DEVX_MAX_USES]; /* held while it lives */
+    void (*release)(struct devx_obj *obj);
+    struct uverbs_obj *uses[DEVX_MAX_USES]; /* held while it lives */
 };
 
 /* The type and the methods of each file that has some. */
 extern const struct uverbs_type devx_obj_type, devx_umem_type, devx_event_type;
 extern const struct uverbs_method devx_methods[], devx_umem_methods[],
-        devx_event_methods[];
+    devx_event_methods[];
 
 /* Makes call->obj; the caller fills in number, hw and release at the end, when
  * nothing can fail any more. @return DEVX_OK, DEVX_NO_RES. */
@@ -175,8 +171,7 @@ void devx_obj_undo(struct devx_call *call);
  * does. */
 void devx_obj_hold(struct devx_obj *obj, struct uverbs_obj *used);
 
-static inline void devx_obj_use(struct devx_call *call,
-                                struct uverbs_obj *used)
+static inline void devx_obj_use(struct devx_call *call, struct uverbs_obj *used)
 {
     devx_obj_hold(call->obj, used);
 }
@@ -204,11 +199,11 @@ bool devx_is_bond(const struct devx_call *call);
 
 /* Part of a umem that an object is made of. */
 struct devx_umem_use {
-    uint32_t  id;
-    uint64_t  offset;
-    size_t    size;
-    size_t    field; /* of the mailbox, for refusals */
-    hca_off_t off;   /* out: its offset in the arena */
+    uint32_t id;
+    uint64_t offset;
+    size_t size;
+    size_t field;  /* of the mailbox, for refusals */
+    hca_off_t off; /* out: its offset in the arena */
 };
 
 /* Finds the memory of a queue, in whole blocks of 64 bytes, and that of its

@@ -55,12 +55,13 @@ enum devx_where {
 };
 
 struct devx_cap {
-    uint8_t  page;
-    uint8_t  where; /* enum devx_where */
+    uint8_t page;
+    uint8_t where; /* enum devx_where */
     uint32_t bits;
     uint32_t value;
 };
 
+/* clang-format off */
 #define CAP(_page, _offset, _high, _low, _value) \
     {DEVX_PAGE_##_page, DEVX_ON_ALL, DEVX_BITS(_offset, _high, _low), _value}
 #define CAP_ON(_where, _page, _offset, _high, _low, _value) \
@@ -192,11 +193,12 @@ static const struct devx_cap devx_caps[] = {
     CAP(DEV_MEM, 0x10, 31, 0, UVERBS_MAX_DM_SIZE), /* memic_bar_size */
     CAP(DEV_MEM, 0x14, 31, 0, UVERBS_MAX_DM_SIZE), /* max_memic_size */
 };
+/* clang-format on */
 
 static const struct devx_field devx_query_cap_fields[] = {
     DEVX_HEADER_FIELDS,
     {"op_mod", DEVX_IN_OP_MOD, (DEVX_LAST_PAGE << 1) | 1},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 bool devx_is_bond(const struct devx_call *call)
@@ -226,9 +228,9 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
 }
 
 /* Set by variables */
-#define CAP_LOG_TAGS    DEVX_BITS(0xbc, 12, 8) /* log_tag_matching_list_sz */
+#define CAP_LOG_TAGS      DEVX_BITS(0xbc, 12, 8)  /* log_tag_matching_list_sz */
 #define CAP_LOG_RA_REQ_DC DEVX_BITS(0x24, 21, 16) /* log_max_ra_req_dc */
-#define CAP_INDIRECTION DEVX_BITS(0x20, 31, 24) /* max_indirection */
+#define CAP_INDIRECTION   DEVX_BITS(0x20, 31, 24) /* max_indirection */
 
 static void devx_put_limits(struct devx_call *call)
 {
@@ -265,7 +267,7 @@ static enum devx_status devx_query_cap(struct devx_call *call)
 
 static const struct devx_field devx_header_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 #define LAG_STATE DEVX_FIELD(prm_query_lag_out, state, PRM_LAG_STATE)
@@ -287,7 +289,7 @@ static enum devx_status devx_query_lag(struct devx_call *call)
 static const struct devx_field devx_query_vport_fields[] = {
     DEVX_HEADER_FIELDS,
     {"port_num", VPORT_IN_PORT, 1},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* hca_vport_context */

@@ -45,7 +45,7 @@ enum { CQC_ST_SOLICITED_ARMED = 0x6, CQC_ST_ARMED = 0x9, CQC_ST_FIRED = 0xa };
 
 static const struct devx_field devx_create_cq_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* The kernel sets the bits that select umems. A period begins with the event or
@@ -60,22 +60,22 @@ static const struct devx_field devx_cqc_fields[] = {
     {"cqc mini_cqe_res_format", CQC_MINI, CQC_MINI_CSUM},
     {"cqc dbr_umem_id", CQC_DBR_UMEM, DEVX_ANY},
     {"cqc cq_timestamp_format", DEVX_BITS(0x08, 1, 0), 1}, /* 2: real time */
-    {"cqc log_cq_size", CQC_LOG_SIZE, 22}, /* UVERBS_MAX_CQE */
+    {"cqc log_cq_size", CQC_LOG_SIZE, 22},                 /* UVERBS_MAX_CQE */
     {"cqc uar_page", CQC_UAR, DEVX_ANY},
     {"cqc cq_period", CQC_PERIOD, DEVX_ANY},
     {"cqc cq_max_count", CQC_MAX_COUNT, DEVX_ANY},
     {"cqc c_eqn", CQC_EQN, UVERBS_NUM_VECTORS - 1},
     {"cqc log_page_size", DEVX_BITS(0x18, 28, 24), DEVX_ANY},
     {"cqc dbr_addr", CQC_DBR_ADDR, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
-#define CQ_AT_TAIL(_bits) ((_bits) - DEVX_BITS(CQ_TAIL, 0, 0))
+#define CQ_AT_TAIL(_bits) ((_bits)-DEVX_BITS(CQ_TAIL, 0, 0))
 static const struct devx_field devx_cq_tail_fields[] = {
     {"cq_umem_offset", CQ_AT_TAIL(CQ_OFFSET), DEVX_ANY},
     {"cq_umem_id", CQ_AT_TAIL(CQ_UMEM), DEVX_ANY},
     {"cq_umem_valid", CQ_AT_TAIL(CQ_UMEM_VALID), 1},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_cq_check(struct devx_call *call)
@@ -186,20 +186,22 @@ static enum devx_status devx_create_cq(struct devx_call *call)
 static const struct devx_field devx_query_cq_fields[] = {
     DEVX_HEADER_FIELDS,
     {"cqn", QUERY_CQ_CQN, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static void devx_put_cqc(uint8_t *ctx, const struct hca_cq *hw)
 {
     devx_set(ctx, CQC_STATUS, hw->overrun ? CQC_STATUS_OVERFLOW : 0);
-    devx_set(ctx, CQC_CQE_SZ, hw->is_padded ? CQE_SZ_128_PAD :
-                              (hw->ring.log_stride == 7) ? CQE_SZ_128 :
-                                                           CQE_SZ_64);
+    devx_set(ctx, CQC_CQE_SZ,
+             hw->is_padded              ? CQE_SZ_128_PAD :
+             (hw->ring.log_stride == 7) ? CQE_SZ_128 :
+                                          CQE_SZ_64);
     devx_set(ctx, CQC_OI, hw->ignore_overrun);
     devx_set(ctx, CQC_COMP_EN, hw->minis != 0);
-    devx_set(ctx, CQC_ST, !hw->armed ? CQC_ST_FIRED :
-                          hw->armed_se ? CQC_ST_SOLICITED_ARMED :
-                                         CQC_ST_ARMED);
+    devx_set(ctx, CQC_ST,
+             !hw->armed   ? CQC_ST_FIRED :
+             hw->armed_se ? CQC_ST_SOLICITED_ARMED :
+                            CQC_ST_ARMED);
     devx_set(ctx, CQC_LOG_SIZE, hw->ring.log_cnt);
     devx_set(ctx, CQC_UAR, hw->uar);
     devx_set(ctx, CQC_PERIOD, hw->mod_period_us);

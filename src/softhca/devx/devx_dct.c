@@ -19,35 +19,35 @@
 #define DCT_DCTN     DEVX_BITS(0x08, 23, 0) /* drain, query */
 
 /* dctc */
-#define DCTC_STATE      DEVX_BITS(0x00, 27, 24)
-#define DCTC_OFFLOAD    DEVX_BITS(0x00, 7, 4) /* as for a queue pair */
-#define DCTC_DP_FORCE   DEVX_BITS(0x04, 24, 24) /* dp_ordering_force */
-#define DCTC_USER_INDEX DEVX_BITS(0x04, 23, 0)
-#define DCTC_CQN        DEVX_BITS(0x08, 23, 0)
+#define DCTC_STATE       DEVX_BITS(0x00, 27, 24)
+#define DCTC_OFFLOAD     DEVX_BITS(0x00, 7, 4)   /* as for a queue pair */
+#define DCTC_DP_FORCE    DEVX_BITS(0x04, 24, 24) /* dp_ordering_force */
+#define DCTC_USER_INDEX  DEVX_BITS(0x04, 23, 0)
+#define DCTC_CQN         DEVX_BITS(0x08, 23, 0)
 #define DCTC_ATOMIC_MODE DEVX_BITS(0x0c, 23, 20)
-#define DCTC_RRE        DEVX_BITS(0x0c, 19, 19)
-#define DCTC_RWE        DEVX_BITS(0x0c, 18, 18)
-#define DCTC_RAE        DEVX_BITS(0x0c, 17, 17)
-#define DCTC_DP_0       DEVX_BITS(0x0c, 12, 12) /* dp_ordering_0 */
-#define DCTC_DP_1       DEVX_BITS(0x0c, 11, 11) /* dp_ordering_1 */
-#define DCTC_CS_RES     DEVX_BITS(0x10, 23, 16)
-#define DCTC_MIN_RNR    DEVX_BITS(0x10, 12, 8)
-#define DCTC_SRQN       DEVX_BITS(0x14, 23, 0)
-#define DCTC_PD         DEVX_BITS(0x18, 23, 0)
-#define DCTC_TCLASS     DEVX_BITS(0x1c, 31, 24)
-#define DCTC_FLOW_LABEL DEVX_BITS(0x1c, 19, 0)
-#define DCTC_KEY        DEVX_QWORD(0x20)
-#define DCTC_MTU        DEVX_BITS(0x28, 26, 24)
-#define DCTC_PORT       DEVX_BITS(0x28, 23, 16)
-#define DCTC_PKEY_INDEX DEVX_BITS(0x28, 15, 0)
-#define DCTC_GID_INDEX  DEVX_BITS(0x2c, 23, 16)
-#define DCTC_HOP_LIMIT  DEVX_BITS(0x2c, 7, 0)
+#define DCTC_RRE         DEVX_BITS(0x0c, 19, 19)
+#define DCTC_RWE         DEVX_BITS(0x0c, 18, 18)
+#define DCTC_RAE         DEVX_BITS(0x0c, 17, 17)
+#define DCTC_DP_0        DEVX_BITS(0x0c, 12, 12) /* dp_ordering_0 */
+#define DCTC_DP_1        DEVX_BITS(0x0c, 11, 11) /* dp_ordering_1 */
+#define DCTC_CS_RES      DEVX_BITS(0x10, 23, 16)
+#define DCTC_MIN_RNR     DEVX_BITS(0x10, 12, 8)
+#define DCTC_SRQN        DEVX_BITS(0x14, 23, 0)
+#define DCTC_PD          DEVX_BITS(0x18, 23, 0)
+#define DCTC_TCLASS      DEVX_BITS(0x1c, 31, 24)
+#define DCTC_FLOW_LABEL  DEVX_BITS(0x1c, 19, 0)
+#define DCTC_KEY         DEVX_QWORD(0x20)
+#define DCTC_MTU         DEVX_BITS(0x28, 26, 24)
+#define DCTC_PORT        DEVX_BITS(0x28, 23, 16)
+#define DCTC_PKEY_INDEX  DEVX_BITS(0x28, 15, 0)
+#define DCTC_GID_INDEX   DEVX_BITS(0x2c, 23, 16)
+#define DCTC_HOP_LIMIT   DEVX_BITS(0x2c, 7, 0)
 
 enum { DCTC_STATE_ACTIVE = 0, DCTC_STATE_DRAINED = 2 };
 
 static const struct devx_field devx_dct_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* This device has no handshakes, counters and latency. */
@@ -81,7 +81,7 @@ static const struct devx_field devx_dctc_fields[] = {
     {"dctc eth_prio", DEVX_BITS(0x34, 10, 8), DEVX_ANY},
     {"dctc ecn", DEVX_BITS(0x34, 7, 6), DEVX_ANY},
     {"dctc dscp", DEVX_BITS(0x34, 5, 0), DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_dct_bad(struct devx_call *call,
@@ -151,22 +151,24 @@ static void devx_dct_spec(const struct devx_call *call,
         .cs_res   = (devx_get(ctx, DCTC_CS_RES) == 2) ? 64 : 0,
         .has_rndv = devx_get(ctx, DCTC_OFFLOAD),
         .dc_key   = devx_get(ctx, DCTC_KEY),
-        .attr     = {
-            .path = {
-                .grh        = hca_dev_is_roce(call->ctx->dev),
-                .sgid_index = devx_get(ctx, DCTC_GID_INDEX),
-                .hop_limit  = devx_get(ctx, DCTC_HOP_LIMIT),
-                .tclass     = devx_get(ctx, DCTC_TCLASS),
-                .flow_label = devx_get(ctx, DCTC_FLOW_LABEL),
+        .attr =
+            {
+                .path =
+                    {
+                        .grh        = hca_dev_is_roce(call->ctx->dev),
+                        .sgid_index = devx_get(ctx, DCTC_GID_INDEX),
+                        .hop_limit  = devx_get(ctx, DCTC_HOP_LIMIT),
+                        .tclass     = devx_get(ctx, DCTC_TCLASS),
+                        .flow_label = devx_get(ctx, DCTC_FLOW_LABEL),
+                    },
+                .access        = devx_dctc_access(ctx),
+                .pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX),
+                .mtu           = devx_get(ctx, DCTC_MTU),
+                .min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR),
+                .no_atomics    = devx_get(ctx, DCTC_ATOMIC_MODE) == 0,
+                .dp_ordering   = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0),
+                .dp_force      = devx_get(ctx, DCTC_DP_FORCE),
             },
-            .access        = devx_dctc_access(ctx),
-            .pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX),
-            .mtu           = devx_get(ctx, DCTC_MTU),
-            .min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR),
-            .no_atomics    = devx_get(ctx, DCTC_ATOMIC_MODE) == 0,
-            .dp_ordering   = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0),
-            .dp_force      = devx_get(ctx, DCTC_DP_FORCE),
-        },
     };
 }
 
@@ -220,12 +222,12 @@ static enum devx_status devx_create_dct(struct devx_call *call)
                             "dctc offload_type, without tag matching,");
     case -EINVAL:
         return (bad == IBV_QP_PATH_MTU) ?
-               devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_MTU, "dctc mtu") :
+                   devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_MTU, "dctc mtu") :
                (bad == IBV_QP_PKEY_INDEX) ?
-               devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_PKEY_INDEX,
-                            "dctc pkey_index") :
-               devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_DP_1,
-                            "dctc dp_ordering");
+                   devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_PKEY_INDEX,
+                                "dctc pkey_index") :
+                   devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_DP_1,
+                                "dctc dp_ordering");
     default:
         return DEVX_NO_RES;
     }
@@ -234,7 +236,7 @@ static enum devx_status devx_create_dct(struct devx_call *call)
 static const struct devx_field devx_dctn_fields[] = {
     DEVX_HEADER_FIELDS,
     {"dctn", DCT_DCTN, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_drain_dct(struct devx_call *call)
@@ -252,8 +254,7 @@ static enum devx_status devx_drain_dct(struct devx_call *call)
     case -ETIMEDOUT:
         return devx_held_up(call);
     default:
-        return devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "dct",
-                           call->number);
+        return devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "dct", call->number);
     }
 }
 
@@ -271,8 +272,9 @@ static enum devx_status devx_query_dct(struct devx_call *call)
     if (hca_qp_query(hw, &info) != 0) {
         return devx_held_up(call);
     }
-    devx_set(ctx, DCTC_STATE, (info.state == IBV_QPS_RTR) ?
-                              DCTC_STATE_ACTIVE : DCTC_STATE_DRAINED);
+    devx_set(ctx, DCTC_STATE,
+             (info.state == IBV_QPS_RTR) ? DCTC_STATE_ACTIVE :
+                                           DCTC_STATE_DRAINED);
     devx_set(ctx, DCTC_USER_INDEX, hw->uidx);
     devx_set(ctx, DCTC_CQN, hw->rcqn);
     devx_set(ctx, DCTC_RRE, (info.attr.access & IBV_ACCESS_REMOTE_READ) != 0);

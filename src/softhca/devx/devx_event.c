@@ -16,14 +16,14 @@
 static const struct uverbs_attr_spec devx_event_fd_attrs[] = {
     {MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE, UVERBS_NEW,
      UVERBS_MANDATORY, 0, 0, 0},
-    {MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS, UVERBS_IN,
-     UVERBS_MANDATORY, 4, 8, 0},
+    {MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS, UVERBS_IN, UVERBS_MANDATORY,
+     4, 8, 0},
 };
 
 static int devx_event_fd_alloc(struct uverbs_req *req)
 {
-    uint64_t flags = uverbs_get_const(
-            req, MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS);
+    uint64_t flags =
+        uverbs_get_const(req, MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS);
 
     if (flags & ~(uint64_t)MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA) {
         return -EINVAL;
@@ -36,8 +36,10 @@ static int devx_event_fd_alloc(struct uverbs_req *req)
 }
 
 const struct uverbs_type devx_event_type = {
-    MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, "devx event files",
-    .release = uverbs_event_release, .is_closed = true
+    MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD,
+    "devx event files",
+    .release   = uverbs_event_release,
+    .is_closed = true,
 };
 
 static const struct uverbs_attr_spec devx_subscribe_attrs[] = {
@@ -58,8 +60,8 @@ static const struct uverbs_attr_spec devx_subscribe_attrs[] = {
      HCA_EQE_BIT(HCA_EQE_WQ_CATAS) | HCA_EQE_BIT(0x07) | \
      HCA_EQE_BIT(HCA_EQE_WQ_INVAL) | HCA_EQE_BIT(HCA_EQE_WQ_ACCESS) | \
      HCA_EQE_BIT(HCA_EQE_SRQ_CATAS) | HCA_EQE_BIT(HCA_EQE_SRQ_LAST_WQE) | \
-     HCA_EQE_BIT(HCA_EQE_SRQ_LIMIT) | HCA_EQE_BIT(0x18) | \
-     HCA_EQE_BIT(0x1c) | HCA_EQE_BIT(0x1d))
+     HCA_EQE_BIT(HCA_EQE_SRQ_LIMIT) | HCA_EQE_BIT(0x18) | HCA_EQE_BIT(0x1c) | \
+     HCA_EQE_BIT(0x1d))
 #define DEVX_EVENTS_PORT HCA_EQE_BIT(0x09)
 
 static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)
@@ -71,7 +73,8 @@ static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)
     int ret;
 
     allowed = uverbs_has(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE) ?
-              DEVX_EVENTS_OBJ : DEVX_EVENTS_PORT;
+                  DEVX_EVENTS_OBJ :
+                  DEVX_EVENTS_PORT;
     ret     = uverbs_get(req, id, types, sizeof(types));
     if (ret != 0) {
         return ret;
@@ -91,9 +94,9 @@ static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)
 static int devx_subscribe(struct uverbs_req *req)
 {
     struct devx_obj *obj =
-            uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE);
+        uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE);
     struct uverbs_event *event =
-            uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE);
+        uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE);
     struct hca_subscription subscription = {
         .chan   = event->chan,
         .cookie = uverbs_get_const(req,

@@ -35,7 +35,7 @@ static uint64_t devx_mask(uint32_t bits)
 
 static uint64_t devx_load(const void *base, uint32_t bits)
 {
-    const char *at = (const char*)base + devx_offset(bits);
+    const char *at = (const char *)base + devx_offset(bits);
     __be32 word;
     __be64 qword;
 
@@ -49,7 +49,7 @@ static uint64_t devx_load(const void *base, uint32_t bits)
 
 static void devx_store(void *base, uint32_t bits, uint64_t value)
 {
-    char *at     = (char*)base + devx_offset(bits);
+    char *at     = (char *)base + devx_offset(bits);
     __be32 word  = htobe32(value);
     __be64 qword = htobe64(value);
 
@@ -69,8 +69,9 @@ void devx_set(void *base, uint32_t bits, uint64_t value)
 {
     uint64_t mask = devx_mask(bits);
 
-    devx_store(base, bits, (devx_load(base, bits) & ~mask) |
-                           ((value << devx_low(bits)) & mask));
+    devx_store(base, bits,
+               (devx_load(base, bits) & ~mask) |
+                   ((value << devx_low(bits)) & mask));
 }
 
 enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,

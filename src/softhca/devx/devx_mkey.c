@@ -18,52 +18,52 @@
 #define MKEY_CTX_SIZE sizeof(struct prm_mkc)
 #define MKEY_ACTUAL_AT \
     offsetof(struct prm_create_mkey_in, translations_octword_actual_size)
-#define MKEY_ACTUAL   DEVX_WORD(MKEY_ACTUAL_AT)
-#define MKEY_IN_SIZE  sizeof(struct prm_create_mkey_in) /* entries follow */
+#define MKEY_ACTUAL  DEVX_WORD(MKEY_ACTUAL_AT)
+#define MKEY_IN_SIZE sizeof(struct prm_create_mkey_in) /* entries follow */
 
 /* mkc; bits not used by the transport are defined here */
 #define MKC_RIGHTS(_mask) DEVX_FIELD(prm_mkc, rights, _mask)
-#define MKC_FREE        MKC_RIGHTS(1u << 30)
-#define MKC_MODE_4_2    MKC_RIGHTS(7u << 26)
-#define MKC_RELAXED_W   MKC_RIGHTS(1u << 18)
-#define MKC_SMALL_FENCE MKC_RIGHTS(1u << 16)
-#define MKC_UMR_EN      MKC_RIGHTS(1u << 15)
-#define MKC_ATOMIC      MKC_RIGHTS(PRM_MKC_ATOMIC)
-#define MKC_RW          MKC_RIGHTS(PRM_MKC_REMOTE_WRITE)
-#define MKC_RR          MKC_RIGHTS(PRM_MKC_REMOTE_READ)
-#define MKC_LW          MKC_RIGHTS(PRM_MKC_LOCAL_WRITE)
-#define MKC_LR          MKC_RIGHTS(PRM_MKC_LOCAL_READ)
-#define MKC_MODE        MKC_RIGHTS(PRM_MKC_ACCESS_MODE)
-#define MKC_QPN         DEVX_FIELD(prm_mkc, qpn_mkey_7_0, PRM_MKC_ANY_QP)
-#define MKC_VARIANT     DEVX_FIELD(prm_mkc, qpn_mkey_7_0, PRM_MKC_VARIANT)
-#define MKC_LENGTH64    DEVX_FIELD(prm_mkc, flags_pd, 1u << 31)
-#define MKC_EN_RINVAL   DEVX_FIELD(prm_mkc, flags_pd, 1u << 24)
-#define MKC_PD          DEVX_FIELD(prm_mkc, flags_pd, 0xffffffu)
-#define MKC_START       DEVX_FIELD64(prm_mkc, start_addr)
-#define MKC_LEN         DEVX_FIELD64(prm_mkc, len)
-#define MKC_OCTWORDS    DEVX_FIELD32(prm_mkc, translations_octword_size)
-#define MKC_RELAXED_R   DEVX_FIELD(prm_mkc, log_entity_size, 1u << 6)
-#define MKC_ENTITY      DEVX_FIELD(prm_mkc, log_entity_size, 0x1fu)
+#define MKC_FREE          MKC_RIGHTS(1u << 30)
+#define MKC_MODE_4_2      MKC_RIGHTS(7u << 26)
+#define MKC_RELAXED_W     MKC_RIGHTS(1u << 18)
+#define MKC_SMALL_FENCE   MKC_RIGHTS(1u << 16)
+#define MKC_UMR_EN        MKC_RIGHTS(1u << 15)
+#define MKC_ATOMIC        MKC_RIGHTS(PRM_MKC_ATOMIC)
+#define MKC_RW            MKC_RIGHTS(PRM_MKC_REMOTE_WRITE)
+#define MKC_RR            MKC_RIGHTS(PRM_MKC_REMOTE_READ)
+#define MKC_LW            MKC_RIGHTS(PRM_MKC_LOCAL_WRITE)
+#define MKC_LR            MKC_RIGHTS(PRM_MKC_LOCAL_READ)
+#define MKC_MODE          MKC_RIGHTS(PRM_MKC_ACCESS_MODE)
+#define MKC_QPN           DEVX_FIELD(prm_mkc, qpn_mkey_7_0, PRM_MKC_ANY_QP)
+#define MKC_VARIANT       DEVX_FIELD(prm_mkc, qpn_mkey_7_0, PRM_MKC_VARIANT)
+#define MKC_LENGTH64      DEVX_FIELD(prm_mkc, flags_pd, 1u << 31)
+#define MKC_EN_RINVAL     DEVX_FIELD(prm_mkc, flags_pd, 1u << 24)
+#define MKC_PD            DEVX_FIELD(prm_mkc, flags_pd, 0xffffffu)
+#define MKC_START         DEVX_FIELD64(prm_mkc, start_addr)
+#define MKC_LEN           DEVX_FIELD64(prm_mkc, len)
+#define MKC_OCTWORDS      DEVX_FIELD32(prm_mkc, translations_octword_size)
+#define MKC_RELAXED_R     DEVX_FIELD(prm_mkc, log_entity_size, 1u << 6)
+#define MKC_ENTITY        DEVX_FIELD(prm_mkc, log_entity_size, 0x1fu)
 
 /* Offset in the mailbox, for refusals */
 #define MKC_AT(_member) (MKEY_CTX + offsetof(struct prm_mkc, _member))
 
 /* klm */
-#define KLM_SIZE   sizeof(struct prm_klm)
-#define KLM_KEY    DEVX_FIELD32(prm_klm, mkey)
+#define KLM_SIZE sizeof(struct prm_klm)
+#define KLM_KEY  DEVX_FIELD32(prm_klm, mkey)
 
 enum { MKC_MODE_KLM = 2, MKC_MODE_KSM = 3 };
 
 static const struct devx_field devx_create_mkey_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* The rest of the mailbox between the mkc and the entries */
 static const struct devx_field devx_mkey_tail_fields[] = {
     {"translations_octword_actual_size",
      MKEY_ACTUAL - DEVX_BITS(MKEY_CTX + MKEY_CTX_SIZE, 0, 0), DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* No signatures, no encryption; relaxed order makes no difference to a device
@@ -90,15 +90,15 @@ static const struct devx_field devx_mkc_fields[] = {
     {"translations_octword_size", MKC_OCTWORDS, DEVX_ANY},
     {"relaxed_ordering_read", MKC_RELAXED_R, 1},
     {"log_entity_size", MKC_ENTITY, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* The requested mkey, in host order. */
 struct devx_mkey {
-    uint32_t          num, max; /* entries given, room for */
-    uint64_t          start, length;
-    uint8_t           shift; /* KSM */
-    bool              free, has_umr;
+    uint32_t num, max; /* entries given, room for */
+    uint64_t start, length;
+    uint8_t shift; /* KSM */
+    bool free, has_umr;
     struct uverbs_pd *pd;
 };
 
@@ -147,9 +147,8 @@ static enum devx_status devx_mkey_check_list(struct devx_call *call,
 static bool devx_mkey_has_no_atomic(uint32_t key)
 {
     struct hca_mkey *mkey = hca_mkey_hold(key);
-    bool has_none         = (mkey != NULL) &&
-                            (mkey->type != HCA_MKEY_NULL) &&
-                            !(mkey->access & IBV_ACCESS_REMOTE_ATOMIC);
+    bool has_none         = (mkey != NULL) && (mkey->type != HCA_MKEY_NULL) &&
+                    !(mkey->access & IBV_ACCESS_REMOTE_ATOMIC);
 
     if (mkey != NULL) {
         hca_mkey_release(mkey);
@@ -193,15 +192,15 @@ static enum devx_status devx_mkey_read(struct devx_call *call,
                            "mkc access_mode_1_0", mode);
     }
     *mkey = (struct devx_mkey){
-        .num    = devx_get(call->in, MKEY_ACTUAL),
-        .max    = devx_get(mkc, MKC_OCTWORDS),
-        .start  = devx_get(mkc, MKC_START),
-        .length = devx_get(mkc, MKC_LENGTH64) ? UINT64_MAX :
-                                                devx_get(mkc, MKC_LEN),
-        .shift  = devx_get(mkc, MKC_ENTITY),
-        .free   = devx_get(mkc, MKC_FREE),
+        .num     = devx_get(call->in, MKEY_ACTUAL),
+        .max     = devx_get(mkc, MKC_OCTWORDS),
+        .start   = devx_get(mkc, MKC_START),
+        .length  = devx_get(mkc, MKC_LENGTH64) ? UINT64_MAX :
+                                                 devx_get(mkc, MKC_LEN),
+        .shift   = devx_get(mkc, MKC_ENTITY),
+        .free    = devx_get(mkc, MKC_FREE),
         .has_umr = devx_get(mkc, MKC_UMR_EN),
-        .pd     = devx_find_pd(call, devx_get(mkc, MKC_PD)),
+        .pd      = devx_find_pd(call, devx_get(mkc, MKC_PD)),
     };
     if (mkey->pd == NULL) {
         return devx_refuse(call, DEVX_BAD_RES, MKC_AT(flags_pd), "mkc pd",
@@ -268,7 +267,7 @@ static enum devx_status devx_mkey_make(struct devx_call *call,
         .klm_shift     = mkey->shift,
         .num_klms      = mkey->num,
         .max_klms      = mkey->max,
-        .klms          = (const struct prm_klm*)(call->in + MKEY_IN_SIZE),
+        .klms          = (const struct prm_klm *)(call->in + MKEY_IN_SIZE),
     };
     struct hca_mkey *hw;
 

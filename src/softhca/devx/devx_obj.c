@@ -12,8 +12,8 @@
 
 enum devx_status devx_obj_new(struct devx_call *call)
 {
-    if (uverbs_obj_new(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
-                       sizeof(*call->obj), &call->obj) != 0) {
+    if (uverbs_obj_new(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ, sizeof(*call->obj),
+                       &call->obj) != 0) {
         return DEVX_NO_RES;
     }
     call->obj->cmd = call->cmd;
@@ -48,7 +48,7 @@ void devx_obj_hold(struct devx_obj *obj, struct uverbs_obj *used)
 static void devx_obj_release(struct uverbs_obj *obj,
                              struct uverbs_events *events)
 {
-    struct devx_obj *devx = (struct devx_obj*)obj;
+    struct devx_obj *devx = (struct devx_obj *)obj;
 
     (void)events;
     devx->release(devx);
@@ -56,36 +56,36 @@ static void devx_obj_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type devx_obj_type = {
-    MLX5_IB_OBJECT_DEVX_OBJ, "devx objects",
-    .release = devx_obj_release
+    MLX5_IB_OBJECT_DEVX_OBJ,
+    "devx objects",
+    .release = devx_obj_release,
 };
 
 static bool devx_is_cq(const struct uverbs_obj *obj, uint32_t number)
 {
-    return ((const struct uverbs_cq*)obj)->cq->obj.num == number;
+    return ((const struct uverbs_cq *)obj)->cq->obj.num == number;
 }
 
 static bool devx_is_devx_cq(const struct uverbs_obj *obj, uint32_t number)
 {
-    const struct devx_obj *devx = (const struct devx_obj*)obj;
+    const struct devx_obj *devx = (const struct devx_obj *)obj;
 
-    return (devx->cmd->opcode == DEVX_OP_CREATE_CQ) &&
-           (devx->number == number);
+    return (devx->cmd->opcode == DEVX_OP_CREATE_CQ) && (devx->number == number);
 }
 
 typedef bool (*devx_is_t)(const struct uverbs_obj *obj, uint32_t number);
 
 /* Finds an object that verbs have created, or else a command. */
-static struct uverbs_obj *
-devx_find(const struct devx_call *call, uint32_t number, uint16_t type,
-          devx_is_t is_of_verbs, devx_is_t is_of_devx)
+static struct uverbs_obj *devx_find(const struct devx_call *call,
+                                    uint32_t number, uint16_t type,
+                                    devx_is_t is_of_verbs, devx_is_t is_of_devx)
 {
     struct uverbs_obj *obj;
 
     obj = uverbs_obj_search(call->ctx, type, is_of_verbs, number);
     return (obj != NULL) ? obj :
-           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ, is_of_devx,
-                             number);
+                           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
+                                             is_of_devx, number);
 }
 
 struct uverbs_obj *devx_find_cq(const struct devx_call *call, uint32_t cqn)
@@ -95,12 +95,12 @@ struct uverbs_obj *devx_find_cq(const struct devx_call *call, uint32_t cqn)
 
 static bool devx_is_srq(const struct uverbs_obj *obj, uint32_t number)
 {
-    return ((const struct uverbs_srq*)obj)->srq->obj.num == number;
+    return ((const struct uverbs_srq *)obj)->srq->obj.num == number;
 }
 
 static bool devx_is_rmp_or_xrq(const struct uverbs_obj *obj, uint32_t number)
 {
-    const struct devx_obj *devx = (const struct devx_obj*)obj;
+    const struct devx_obj *devx = (const struct devx_obj *)obj;
 
     return ((devx->cmd->opcode == DEVX_OP_CREATE_RMP) ||
             (devx->cmd->opcode == DEVX_OP_CREATE_XRQ)) &&
@@ -118,6 +118,8 @@ struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)
     const struct hca_pd *hw = hca_obj_peek(HCA_KIND_PD, pdn);
     int err;
 
-    return ((hw == NULL) || (hw->name.file != call->ctx->file)) ? NULL :
-           uverbs_obj_find(call->ctx, UVERBS_OBJECT_PD, hw->name.handle, &err);
+    return ((hw == NULL) || (hw->name.file != call->ctx->file)) ?
+               NULL :
+               uverbs_obj_find(call->ctx, UVERBS_OBJECT_PD, hw->name.handle,
+                               &err);
 }

@@ -26,7 +26,7 @@ enum { RQ_TYPE_OWN = 0, RQ_TYPE_SRQ = 1, RQ_TYPE_NONE = 3 };
 
 static const struct devx_field devx_create_qp_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* 0: a free-running clock, 1: that of the device (MLX5_QPC_TIMESTAMP_FORMAT_*
@@ -48,7 +48,7 @@ static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc log_rq_stride", QPC_LOG_STRIDE, 5}, /* UVERBS_MAX_RQ_DESC */
     {"qpc no_sq", QPC_NO_SQ, 1},
     {"qpc log_sq_size", QPC_LOG_SQ_SIZE, 15}, /* UVERBS_MAX_WR */
-    {"qpc ts_format", QPC_TS_FORMAT, 1}, /* 2: real time */
+    {"qpc ts_format", QPC_TS_FORMAT, 1},      /* 2: real time */
     {"qpc rlky", DEVX_BITS(0x08, 4, 4), 1},
     {"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY},
     {"qpc uar_page", QPC_UAR, DEVX_ANY},
@@ -65,13 +65,13 @@ static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc cs_res", QPC_CS_RES, 2},
     {"qpc dbr_umem_valid", DEVX_BITS(0xd0, 28, 28), 1},
     {"qpc dbr_umem_id", QPC_DBR_UMEM, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static const struct devx_field devx_create_qp_tail_fields[] = {
     {"wq_umem_id", QP_WQ_UMEM - DEVX_BITS(0x100, 0, 0), DEVX_ANY},
     {"wq_umem_valid", QP_WQ_UMEM_VALID - DEVX_BITS(0x100, 0, 0), 1},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_qp_check(struct devx_call *call)
@@ -108,14 +108,17 @@ static enum devx_status devx_qp_type(struct devx_call *call,
                                      struct hca_qp_spec *spec)
 {
     static const uint8_t types[] = {
-        [QPC_ST_RC] = HCA_QP_RC, [QPC_ST_UC] = HCA_QP_UC,
-        [QPC_ST_UD] = HCA_QP_UD, [QPC_ST_DCI] = HCA_QP_DCI,
+        [QPC_ST_RC]  = HCA_QP_RC,
+        [QPC_ST_UC]  = HCA_QP_UC,
+        [QPC_ST_UD]  = HCA_QP_UD,
+        [QPC_ST_DCI] = HCA_QP_DCI,
     };
     unsigned st = devx_get(call->in + DEVX_QP_CTX, QPC_ST);
 
     spec->type = types[st];
-    return ((spec->type != HCA_QP_RC) || (st == QPC_ST_RC)) ? DEVX_OK :
-           devx_qp_bad(call, DEVX_BAD_PARAM, QPC_ST, "qpc st");
+    return ((spec->type != HCA_QP_RC) || (st == QPC_ST_RC)) ?
+               DEVX_OK :
+               devx_qp_bad(call, DEVX_BAD_PARAM, QPC_ST, "qpc st");
 }
 
 /* An initiator receives nothing, with any context. */
@@ -182,10 +185,11 @@ static enum devx_status devx_qp_memory(struct devx_call *call,
                                        struct hca_qp_spec *spec)
 {
     const uint8_t *ctx = call->in + DEVX_QP_CTX;
-    bool has_sq = !devx_get(ctx, QPC_NO_SQ);
-    size_t rq   = (spec->rq.log_stride == 0) ? 0 :
-                  (size_t)1 << (spec->rq.log_cnt + spec->rq.log_stride);
-    size_t sq   = has_sq ? 64ul << devx_get(ctx, QPC_LOG_SQ_SIZE) : 0;
+    bool has_sq        = !devx_get(ctx, QPC_NO_SQ);
+    size_t rq          = (spec->rq.log_stride == 0) ?
+                             0 :
+                             (size_t)1 << (spec->rq.log_cnt + spec->rq.log_stride);
+    size_t sq          = has_sq ? 64ul << devx_get(ctx, QPC_LOG_SQ_SIZE) : 0;
     struct devx_umem_use ring = {
         .id    = devx_get(call->in, QP_WQ_UMEM),
         .size  = rq + sq,
@@ -282,7 +286,7 @@ static enum devx_status devx_create_qp(struct devx_call *call)
 static const struct devx_field devx_query_qp_fields[] = {
     DEVX_HEADER_FIELDS,
     {"qpn", DEVX_QP_QPN, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static void devx_put_path(uint8_t *ctx, const struct hca_qp_attr *attr)
@@ -304,21 +308,23 @@ static void devx_put_path(uint8_t *ctx, const struct hca_qp_attr *attr)
     devx_set(ctx, ADS_SL, path->sl);
     devx_set(ctx, ADS_PORT, 1);
     devx_set(ctx, ADS_RMAC_HIGH, mac[0] << 8 | mac[1]);
-    devx_set(ctx, ADS_RMAC_LOW, (uint32_t)mac[2] << 24 | mac[3] << 16 |
-                                mac[4] << 8 | mac[5]);
+    devx_set(ctx, ADS_RMAC_LOW,
+             (uint32_t)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5]);
 }
 
 static unsigned devx_qpc_state(enum ibv_qp_state state)
 {
     return (state == IBV_QPS_SQD) ? QPC_STATE_SQD :
-           (state == IBV_QPS_SQE) ? QPC_STATE_SQER : state;
+           (state == IBV_QPS_SQE) ? QPC_STATE_SQER :
+                                    state;
 }
 
 static unsigned devx_qpc_st(const struct hca_qp *hw)
 {
     return (hw->type == HCA_QP_DCI) ? QPC_ST_DCI :
-           (hw->type == HCA_QP_UD) ? QPC_ST_UD :
-           (hw->type == HCA_QP_UC) ? QPC_ST_UC : QPC_ST_RC;
+           (hw->type == HCA_QP_UD)  ? QPC_ST_UD :
+           (hw->type == HCA_QP_UC)  ? QPC_ST_UC :
+                                      QPC_ST_RC;
 }
 
 static unsigned devx_log(unsigned value)
@@ -359,8 +365,10 @@ static void devx_put_qpc(uint8_t *ctx, const struct hca_qp *hw,
     devx_set(ctx, QPC_RCV_PSN, attr->rq_psn);
     devx_set(ctx, QPC_CQN_RCV, hw->rcqn);
     devx_set(ctx, QPC_Q_KEY, attr->qkey);
-    devx_set(ctx, QPC_RQ_TYPE, (hw->srqn != 0) ? RQ_TYPE_SRQ :
-                               (hw->rq.buf != 0) ? RQ_TYPE_OWN : RQ_TYPE_NONE);
+    devx_set(ctx, QPC_RQ_TYPE,
+             (hw->srqn != 0)   ? RQ_TYPE_SRQ :
+             (hw->rq.buf != 0) ? RQ_TYPE_OWN :
+                                 RQ_TYPE_NONE);
     devx_set(ctx, QPC_SRQN, hw->srqn);
     devx_set(ctx, QPC_HW_SQ, info->sq_ci);
     devx_put_path(ctx, attr);

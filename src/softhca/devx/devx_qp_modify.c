@@ -25,17 +25,16 @@ enum {
     OPTPAR_PM_STATE    = 1 << 10,
     OPTPAR_LAG_TX_AFF  = 1 << 15,
 
-    OPTPAR_ACCESS      = OPTPAR_RRE | OPTPAR_RAE | OPTPAR_RWE,
-    OPTPAR_ALL         = OPTPAR_ACCESS | OPTPAR_PKEY_INDEX | OPTPAR_Q_KEY |
-                         OPTPAR_RNR_TIMEOUT | OPTPAR_PM_STATE |
-                         OPTPAR_LAG_TX_AFF
+    OPTPAR_ACCESS = OPTPAR_RRE | OPTPAR_RAE | OPTPAR_RWE,
+    OPTPAR_ALL    = OPTPAR_ACCESS | OPTPAR_PKEY_INDEX | OPTPAR_Q_KEY |
+                 OPTPAR_RNR_TIMEOUT | OPTPAR_PM_STATE | OPTPAR_LAG_TX_AFF
 };
 
 struct devx_step {
     uint16_t opcode;
-    bool     any;       /* from every state */
-    uint8_t  from, to;  /* enum ibv_qp_state */
-    uint8_t  fields;    /* enum devx_step_fields: bits of its fields */
+    bool any;         /* from every state */
+    uint8_t from, to; /* enum ibv_qp_state */
+    uint8_t fields;   /* enum devx_step_fields: bits of its fields */
 };
 
 /* Steps that a field of the context belongs to */
@@ -47,19 +46,31 @@ enum devx_step_fields {
 };
 
 static const struct devx_step devx_steps[] = {
-    {.opcode = 0x502, .from = IBV_QPS_RESET, .to = IBV_QPS_INIT,
+    {.opcode = 0x502,
+     .from   = IBV_QPS_RESET,
+     .to     = IBV_QPS_INIT,
      .fields = STEP_INIT},
-    {.opcode = 0x503, .from = IBV_QPS_INIT, .to = IBV_QPS_RTR,
+    {.opcode = 0x503,
+     .from   = IBV_QPS_INIT,
+     .to     = IBV_QPS_RTR,
      .fields = STEP_RTR},
-    {.opcode = 0x504, .from = IBV_QPS_RTR, .to = IBV_QPS_RTS,
+    {.opcode = 0x504,
+     .from   = IBV_QPS_RTR,
+     .to     = IBV_QPS_RTS,
      .fields = STEP_RTS},
-    {.opcode = 0x505, .from = IBV_QPS_RTS, .to = IBV_QPS_RTS,
+    {.opcode = 0x505,
+     .from   = IBV_QPS_RTS,
+     .to     = IBV_QPS_RTS,
      .fields = STEP_STAY},
-    {.opcode = 0x506, .from = IBV_QPS_SQE, .to = IBV_QPS_RTS,
+    {.opcode = 0x506,
+     .from   = IBV_QPS_SQE,
+     .to     = IBV_QPS_RTS,
      .fields = STEP_STAY},
     {.opcode = 0x507, .any = true, .to = IBV_QPS_ERR},
     {.opcode = 0x50a, .any = true, .to = IBV_QPS_RESET},
-    {.opcode = 0x50e, .from = IBV_QPS_INIT, .to = IBV_QPS_INIT,
+    {.opcode = 0x50e,
+     .from   = IBV_QPS_INIT,
+     .to     = IBV_QPS_INIT,
      .fields = STEP_STAY},
 };
 
@@ -67,21 +78,21 @@ static const struct devx_field devx_modify_qp_fields[] = {
     DEVX_HEADER_FIELDS,
     {"qpn", DEVX_QP_QPN, DEVX_ANY},
     {"opt_param_mask", DEVX_QP_OPTPAR, OPTPAR_ALL},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* 2ERR_QP and 2RST_QP have no context. */
 static const struct devx_field devx_modify_short_fields[] = {
     DEVX_HEADER_FIELDS,
     {"qpn", DEVX_QP_QPN, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 #define STEP_ALL (STEP_INIT | STEP_RTR | STEP_RTS | STEP_STAY)
 
 static const struct {
     struct devx_field field;
-    uint8_t           steps;
+    uint8_t steps;
 } devx_modify_qpc_fields[] = {
     {{"qpc lag_tx_port_affinity", QPC_LAG_PORT, DEVX_LAG_PORTS},
      STEP_INIT | STEP_RTR},
@@ -126,8 +137,7 @@ static const struct {
     {{"ads udp_sport", QPC_ADS(0x20, 15, 0), DEVX_ANY}, STEP_RTR | STEP_STAY},
     {{"ads eth_prio", ADS_ETH_PRIO, DEVX_ANY}, STEP_RTR},
     {{"ads sl", ADS_SL, DEVX_ANY}, STEP_RTR},
-    {{"ads vhca_port_num", ADS_PORT, 1},
-     STEP_INIT | STEP_RTR | STEP_RTS},
+    {{"ads vhca_port_num", ADS_PORT, 1}, STEP_INIT | STEP_RTR | STEP_RTS},
     {{"ads rmac_47_32", ADS_RMAC_HIGH, DEVX_ANY}, STEP_RTR},
     {{"ads rmac_31_0", ADS_RMAC_LOW, DEVX_ANY}, STEP_RTR},
 };
@@ -162,13 +172,13 @@ static enum devx_status devx_step_check(struct devx_call *call,
         }
     }
     fields[num].name = NULL;
-    status = devx_check(call, 0, DEVX_QP_CTX, devx_modify_qp_fields);
+    status           = devx_check(call, 0, DEVX_QP_CTX, devx_modify_qp_fields);
     if (status == DEVX_OK) {
-        status = devx_check(call, DEVX_QP_CTX,
-                            call->cmd->in_size - DEVX_QP_CTX, fields);
+        status = devx_check(call, DEVX_QP_CTX, call->cmd->in_size - DEVX_QP_CTX,
+                            fields);
     }
     return (status != DEVX_OK) ? status :
-           devx_check_rest(call, call->cmd->in_size);
+                                 devx_check_rest(call, call->cmd->in_size);
 }
 
 /* Reads a path. On InfiniBand it has a LID, and a GID if the GRH bit is set; on
@@ -182,8 +192,7 @@ static void devx_qpc_path(const uint8_t *ctx, bool roce, struct hca_path *path)
         .dlid          = devx_get(ctx, ADS_RLID),
         .sl            = devx_get(ctx, roce ? ADS_ETH_PRIO : ADS_SL),
         .grh           = roce || devx_get(ctx, ADS_GRH),
-        .dmac          = {high >> 8, high, low >> 24, low >> 16, low >> 8,
-                          low},
+        .dmac          = {high >> 8, high, low >> 24, low >> 16, low >> 8, low},
         .sgid_index    = devx_get(ctx, ADS_GID_INDEX),
         .hop_limit     = devx_get(ctx, ADS_HOP_LIMIT),
         .tclass        = roce ? devx_get(ctx, ADS_DSCP) << 2 :
@@ -234,8 +243,8 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
 
     for (unsigned i = 0; i < 3; i++) {
         if (given & rights[i].optpar) {
-            access = devx_get(ctx, rights[i].bits) ?
-                     access | rights[i].access : access & ~rights[i].access;
+            access = devx_get(ctx, rights[i].bits) ? access | rights[i].access :
+                                                     access & ~rights[i].access;
         }
     }
     return access;
@@ -245,7 +254,8 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
 static uint32_t devx_optional(enum hca_qp_type type, uint32_t optpar)
 {
     return (((optpar & OPTPAR_ACCESS) && (type <= HCA_QP_UC)) ?
-            IBV_QP_ACCESS_FLAGS : 0) |
+                IBV_QP_ACCESS_FLAGS :
+                0) |
            ((optpar & OPTPAR_PKEY_INDEX) ? IBV_QP_PKEY_INDEX : 0) |
            ((optpar & OPTPAR_Q_KEY) ? IBV_QP_QKEY : 0) |
            ((optpar & OPTPAR_RNR_TIMEOUT) ? IBV_QP_MIN_RNR_TIMER : 0) |
@@ -260,10 +270,12 @@ static uint32_t devx_step_mask(const struct devx_step *step,
     uint32_t mask = IBV_QP_STATE | HCA_QP_FROM | devx_optional(type, optpar) |
                     hca_qp_step_needs(type, step->from, step->to);
 
-    return mask | ((step->fields == STEP_INIT) ? HCA_QP_ATOMIC_MODE :
-                   (step->fields != STEP_RTR) ? 0 :
-                   HCA_QP_LOG_MSG_MAX | HCA_QP_DP_ORDERING |
-                   ((type == HCA_QP_DCI) ? IBV_QP_AV : 0));
+    return mask | ((step->fields == STEP_INIT) ?
+                       HCA_QP_ATOMIC_MODE :
+                   (step->fields != STEP_RTR) ?
+                       0 :
+                       HCA_QP_LOG_MSG_MAX | HCA_QP_DP_ORDERING |
+                           ((type == HCA_QP_DCI) ? IBV_QP_AV : 0));
 }
 
 static enum devx_status devx_step_change(struct devx_call *call,
@@ -283,9 +295,9 @@ static enum devx_status devx_step_change(struct devx_call *call,
     change->cur  = step->from;
     change->port = devx_get(ctx, ADS_PORT);
     devx_qpc_attr(ctx, hca_dev_is_roce(call->ctx->dev), &change->attr);
-    change->attr.access = devx_qpc_access(ctx, (step->fields == STEP_INIT) ?
-                                               OPTPAR_ACCESS : optpar,
-                                          hw->attr.access);
+    change->attr.access = devx_qpc_access(
+        ctx, (step->fields == STEP_INIT) ? OPTPAR_ACCESS : optpar,
+        hw->attr.access);
     return DEVX_OK;
 }
 
@@ -294,7 +306,7 @@ static enum devx_status devx_step_refuse(struct devx_call *call,
                                          const struct hca_qp *hw, uint32_t bad)
 {
     static const struct {
-        uint32_t    bit, field;
+        uint32_t bit, field;
         const char *name;
     } fields[] = {
         {IBV_QP_PATH_MTU, QPC_MTU, "qpc mtu"},
@@ -304,16 +316,16 @@ static enum devx_status devx_step_refuse(struct devx_call *call,
         {IBV_QP_MAX_QP_RD_ATOMIC, QPC_LOG_SRA_MAX, "qpc log_sra_max"},
         {HCA_QP_DP_ORDERING, QPC_DP_1, "qpc dp_ordering"},
     };
-    uint32_t optpar = call->cmd->in_size < DEVX_QP_CTX ? 0 :
-                      devx_get(call->in, DEVX_QP_OPTPAR);
+    uint32_t optpar = call->cmd->in_size < DEVX_QP_CTX ?
+                          0 :
+                          devx_get(call->in, DEVX_QP_OPTPAR);
 
     for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (bad == fields[i].bit) {
-            return devx_refuse(call, DEVX_BAD_PARAM,
-                               DEVX_QP_CTX + (fields[i].field >> 16),
-                               fields[i].name,
-                               devx_get(call->in + DEVX_QP_CTX,
-                                        fields[i].field));
+            return devx_refuse(
+                call, DEVX_BAD_PARAM, DEVX_QP_CTX + (fields[i].field >> 16),
+                fields[i].name,
+                devx_get(call->in + DEVX_QP_CTX, fields[i].field));
         }
     }
     return devx_refuse(call, DEVX_BAD_QP_STATE, (optpar != 0) ? 0x10 : 0x08,
@@ -341,10 +353,12 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
         return status;
     }
     uverbs_map_resolve(call->ctx);
-    return (hca_qp_modify(hw, &change, &bad) == 0) ? DEVX_OK :
-           devx_step_refuse(call, hw, bad);
+    return (hca_qp_modify(hw, &change, &bad) == 0) ?
+               DEVX_OK :
+               devx_step_refuse(call, hw, bad);
 }
 
+/* clang-format off */
 #define MODIFY_QP(_opcode, _name, _size, _has_list) \
     {.opcode   = _opcode, \
      .class    = DEVX_MODIFY, \
@@ -355,6 +369,7 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
      .creator  = DEVX_OP_CREATE_QP, \
      .number   = DEVX_QP_QPN, \
      .run      = devx_modify_qp}
+/* clang-format on */
 
 const struct devx_cmd devx_qp_modify_cmds[] = {
     MODIFY_QP(0x502, "rst2init_qp", DEVX_QP_IN_SIZE, false),

@@ -23,7 +23,7 @@ static const struct devx_field devx_stream_fields[] = {
     {"qpn", DEVX_QP_QPN, DEVX_ANY},
     {"opt_param_mask_95_32", STREAM_OPTPAR_95_32, STREAM_OPTPAR_ID},
     {"dci_stream_channel_id", STREAM_ID, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 enum devx_status devx_qp_reset_stream(struct devx_call *call, struct hca_qp *hw)
@@ -43,11 +43,12 @@ enum devx_status devx_qp_reset_stream(struct devx_call *call, struct hca_qp *hw)
         return status;
     }
     if (devx_get(call->in, STREAM_OPTPAR_95_32) != STREAM_OPTPAR_ID) {
-        return devx_refuse(call, DEVX_BAD_PARAM, 0x10c,
-                           "opt_param_mask_95_32", 0);
+        return devx_refuse(call, DEVX_BAD_PARAM, 0x10c, "opt_param_mask_95_32",
+                           0);
     }
     stream = devx_get(call->in, STREAM_ID);
-    return (hca_stream_reset(hw, stream) == 0) ? DEVX_OK :
-           devx_refuse(call, DEVX_BAD_PARAM, 0x110,
-                       "dci_stream_channel_id, not in error,", stream);
+    return (hca_stream_reset(hw, stream) == 0) ?
+               DEVX_OK :
+               devx_refuse(call, DEVX_BAD_PARAM, 0x110,
+                           "dci_stream_channel_id, not in error,", stream);
 }

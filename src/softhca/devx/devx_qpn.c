@@ -14,7 +14,7 @@ static const struct devx_field devx_reserve_qpn_fields[] = {
     DEVX_HEADER_FIELDS,
     {"obj_type", GENERAL_TYPE, DEVX_ANY},
     {"log_obj_range", GENERAL_LOG_RANGE, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static void devx_qpns_release(struct devx_obj *obj)
@@ -50,8 +50,9 @@ static enum devx_status devx_create_general(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    return (range == HCA_QPNS_LOG_COUNT) ? devx_reserve_qpns(call) :
-           devx_refuse(call, DEVX_BAD_PARAM, 0x0c, "log_obj_range", range);
+    return (range == HCA_QPNS_LOG_COUNT) ?
+               devx_reserve_qpns(call) :
+               devx_refuse(call, DEVX_BAD_PARAM, 0x0c, "log_obj_range", range);
 }
 
 const struct devx_cmd devx_qpn_cmds[] = {

@@ -23,12 +23,12 @@ enum { RMPC_STATE_RST = 0, RMPC_STATE_RDY = 1 };
 
 static const struct devx_field devx_rmp_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static const struct devx_field devx_rmpc_fields[] = {
     {"rmpc state", RMPC_STATE, RMPC_STATE_RDY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_rmp_check(struct devx_call *call)
@@ -38,8 +38,7 @@ static enum devx_status devx_rmp_check(struct devx_call *call)
 
     status = devx_check(call, 0, RMP_CTX, devx_rmp_fields);
     if (status == DEVX_OK) {
-        status = devx_check(call, RMP_CTX, RMP_WQ - RMP_CTX,
-                            devx_rmpc_fields);
+        status = devx_check(call, RMP_CTX, RMP_WQ - RMP_CTX, devx_rmpc_fields);
     }
     if (status == DEVX_OK) {
         status = devx_wq_check(call, RMP_WQ);
@@ -80,8 +79,8 @@ static enum devx_status devx_create_rmp(struct devx_call *call)
     }
     pd = devx_find_pd(call, devx_get(wq, WQ_PD));
     return (pd != NULL) ? devx_rmp_make(call, pd) :
-           devx_refuse(call, DEVX_BAD_RES, RMP_WQ + 0x08, "wq pd",
-                       devx_get(wq, WQ_PD));
+                          devx_refuse(call, DEVX_BAD_RES, RMP_WQ + 0x08,
+                                      "wq pd", devx_get(wq, WQ_PD));
 }
 
 /* modify_rmp_in: besides the state, which is always RDY, the low-water mark,
@@ -96,7 +95,7 @@ static const struct devx_field devx_modify_rmp_fields[] = {
     {"rmp_state", MODIFY_RMP_STATE, RMPC_STATE_RDY},
     {"rmpn", MODIFY_RMP_RMPN, DEVX_ANY},
     {"bitmask", MODIFY_RMP_MASK, MODIFY_RMP_LWM},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_modify_rmp(struct devx_call *call)
@@ -113,8 +112,9 @@ static enum devx_status devx_modify_rmp(struct devx_call *call)
                            RMPC_STATE_RST);
     }
     return (!(devx_get(call->in, MODIFY_RMP_MASK) & MODIFY_RMP_LWM) ||
-            (hca_srq_modify(call->number, lwm) == 0)) ? DEVX_OK :
-           devx_held_up(call);
+            (hca_srq_modify(call->number, lwm) == 0)) ?
+               DEVX_OK :
+               devx_held_up(call);
 }
 
 const struct devx_cmd devx_rmp_cmds[] = {

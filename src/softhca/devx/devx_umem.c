@@ -14,14 +14,14 @@
 #include <errno.h>
 #include <string.h>
 
-#define UMEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-                     IBV_ACCESS_REMOTE_READ)
+#define UMEM_ACCESS \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct devx_umem {
     struct uverbs_obj obj;
-    struct hca_umem   umem;
-    uint64_t          addr, length;
-    uint64_t          pinned; /* pages */
+    struct hca_umem umem;
+    uint64_t addr, length;
+    uint64_t pinned; /* pages */
 };
 
 static const struct uverbs_attr_spec devx_umem_reg_attrs[] = {
@@ -44,10 +44,9 @@ static uint32_t devx_umem_id(const struct devx_umem *umem)
 static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
                            uint64_t length)
 {
-    uint64_t access = uverbs_get_const(req,
-                                       MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
-    uint64_t pages = uverbs_get_const(req,
-                                      MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP);
+    uint64_t access = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
+    uint64_t pages  = uverbs_get_const(req,
+                                       MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP);
 
     if ((access & ~(uint64_t)UMEM_ACCESS) ||
         (uverbs_check_access(access) != 0) || (length == 0) ||
@@ -55,11 +54,13 @@ static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
         return -EINVAL;
     }
     return (uverbs_has(req, MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP) &&
-            ((pages & ~4095ull) == 0)) ? -EINVAL : 0;
+            ((pages & ~4095ull) == 0)) ?
+               -EINVAL :
+               0;
 }
 
-static int devx_umem_new(struct uverbs_req *req, uint64_t addr,
-                         uint64_t length, struct devx_umem **umemp)
+static int devx_umem_new(struct uverbs_req *req, uint64_t addr, uint64_t length,
+                         struct devx_umem **umemp)
 {
     bool writes = (uverbs_get_const(req, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS) &
                    IBV_ACCESS_LOCAL_WRITE) != 0;
@@ -121,13 +122,14 @@ static void devx_umem_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     (void)events;
-    uverbs_unpin(((struct devx_umem*)obj)->pinned);
-    hca_umem_unshare(&((struct devx_umem*)obj)->umem);
+    uverbs_unpin(((struct devx_umem *)obj)->pinned);
+    hca_umem_unshare(&((struct devx_umem *)obj)->umem);
 }
 
 const struct uverbs_type devx_umem_type = {
-    MLX5_IB_OBJECT_DEVX_UMEM, "umems",
-    .release = devx_umem_release
+    MLX5_IB_OBJECT_DEVX_UMEM,
+    "umems",
+    .release = devx_umem_release,
 };
 
 static enum devx_status devx_find_umem(struct devx_call *call,
@@ -137,8 +139,8 @@ static enum devx_status devx_find_umem(struct devx_call *call,
     struct devx_umem *umem;
     int err;
 
-    umem = uverbs_obj_find(call->ctx, MLX5_IB_OBJECT_DEVX_UMEM,
-                           use->id - 1ull, &err);
+    umem = uverbs_obj_find(call->ctx, MLX5_IB_OBJECT_DEVX_UMEM, use->id - 1ull,
+                           &err);
     if (umem == NULL) {
         return devx_refuse(call, DEVX_BAD_RES, use->field, "umem id", use->id);
     }

@@ -36,14 +36,14 @@ static const struct devx_field devx_wq_fields[] = {
     {"dbr_addr", WQ_DBR_ADDR, DEVX_ANY},
     {"log_wq_stride", WQ_LOG_STRIDE, 9}, /* UVERBS_MAX_RQ_DESC */
     {"log_wq_pg_sz", DEVX_BITS(0x20, 12, 8), DEVX_ANY},
-    {"log_wq_sz", WQ_LOG_SIZE, 15},      /* UVERBS_MAX_WR */
+    {"log_wq_sz", WQ_LOG_SIZE, 15}, /* UVERBS_MAX_WR */
     {"dbr_umem_valid", DEVX_BITS(0x24, 31, 31), 1},
     {"wq_umem_valid", DEVX_BITS(0x24, 30, 30), 1},
     {"log_wqe_num_of_strides", WQ_NUM_STRIDES, DEVX_ANY},
     {"log_wqe_stride_size", WQ_STRIDE_SIZE, DEVX_ANY},
     {"dbr_umem_id", WQ_DBR_UMEM, DEVX_ANY},
     {"wq_umem_id", WQ_UMEM, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static bool devx_wq_has_strides(const uint8_t *wq)
@@ -70,18 +70,19 @@ static enum devx_status devx_wq_check_strides(struct devx_call *call,
     uint64_t size     = devx_get(wq, WQ_STRIDE_SIZE);
 
     if (!devx_wq_has_strides(wq)) {
-        return ((number | size) == 0) ? DEVX_OK :
-               devx_refuse(call, DEVX_BAD_PARAM, base + 0x24,
-                           "strides, of a wq without,", number | size);
+        return ((number | size) == 0) ?
+                   DEVX_OK :
+                   devx_refuse(call, DEVX_BAD_PARAM, base + 0x24,
+                               "strides, of a wq without,", number | size);
     }
     if (hca_lacks(HCA_LACK_STRIDES)) {
         return devx_refuse(call, DEVX_BAD_PARAM, base,
-                           "wq_type, without strides,",
-                           devx_get(wq, WQ_TYPE));
+                           "wq_type, without strides,", devx_get(wq, WQ_TYPE));
     }
-    return (devx_wq_log_strides(wq) >= WQ_NUM_STRIDES_MIN) ? DEVX_OK :
-           devx_refuse(call, DEVX_BAD_PARAM, base + 0x24,
-                       "wq log_wqe_num_of_strides", number);
+    return (devx_wq_log_strides(wq) >= WQ_NUM_STRIDES_MIN) ?
+               DEVX_OK :
+               devx_refuse(call, DEVX_BAD_PARAM, base + 0x24,
+                           "wq log_wqe_num_of_strides", number);
 }
 
 enum devx_status devx_wq_check(struct devx_call *call, size_t base)
@@ -103,11 +104,11 @@ enum devx_status devx_wq_check(struct devx_call *call, size_t base)
 enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
                               struct hca_srq_spec *spec)
 {
-    const uint8_t *wq = call->in + base;
+    const uint8_t *wq         = call->in + base;
     struct devx_umem_use ring = {
         .id    = devx_get(wq, WQ_UMEM),
         .size  = (size_t)1 << (devx_get(wq, WQ_LOG_SIZE) +
-                               devx_get(wq, WQ_LOG_STRIDE)),
+                              devx_get(wq, WQ_LOG_STRIDE)),
         .field = base + 0x2c,
     };
     struct devx_umem_use dbr = {
@@ -143,8 +144,9 @@ void devx_wq_put(uint8_t *wq, const struct hca_srq *hw)
 {
     bool has_strides = (hw->strides.number != 0);
 
-    devx_set(wq, WQ_TYPE, (has_strides ? WQ_TYPE_LIST_STRIDES : WQ_TYPE_LIST) |
-                          (hw->is_cyclic ? WQ_TYPE_CYCLIC : 0));
+    devx_set(wq, WQ_TYPE,
+             (has_strides ? WQ_TYPE_LIST_STRIDES : WQ_TYPE_LIST) |
+                 (hw->is_cyclic ? WQ_TYPE_CYCLIC : 0));
     devx_set(wq, WQ_PD, hw->pdn);
     devx_set(wq, WQ_LWM, hw->limit);
     devx_set(wq, WQ_LOG_STRIDE, hw->ring.log_stride);

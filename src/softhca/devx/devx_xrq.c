@@ -28,15 +28,15 @@
 #define XRQ_IN_SIZE (XRQ_WQ + DEVX_WQ_SIZE)
 
 /* query_xrq_in, arm_xrq_in, set_xrq_dc_params_entry_in */
-#define XRQ_XRQN    DEVX_BITS(0x08, 23, 0)
+#define XRQ_XRQN DEVX_BITS(0x08, 23, 0)
 
 /* xrqc */
-#define XRQC_STATE       DEVX_BITS(0x00, 31, 28)
-#define XRQC_TOPOLOGY    DEVX_BITS(0x00, 11, 8)
-#define XRQC_OFFLOAD     DEVX_BITS(0x00, 3, 0)
-#define XRQC_USER_INDEX  DEVX_BITS(0x04, 23, 0)
-#define XRQC_CQN         DEVX_BITS(0x08, 23, 0)
-#define XRQC_DC          DEVX_BITS(0x0c, 0, 0)
+#define XRQC_STATE      DEVX_BITS(0x00, 31, 28)
+#define XRQC_TOPOLOGY   DEVX_BITS(0x00, 11, 8)
+#define XRQC_OFFLOAD    DEVX_BITS(0x00, 3, 0)
+#define XRQC_USER_INDEX DEVX_BITS(0x04, 23, 0)
+#define XRQC_CQN        DEVX_BITS(0x08, 23, 0)
+#define XRQC_DC         DEVX_BITS(0x0c, 0, 0)
 /* tag_matching_topology_context of xrqc */
 #define XRQC_LOG_LIST    DEVX_BITS(0x20, 31, 28)
 #define XRQC_APPEND_NEXT DEVX_BITS(0x20, 15, 0)
@@ -49,7 +49,7 @@ enum { XRQC_OFFLOAD_RNDV = 1 };
 
 static const struct devx_field devx_xrq_fields[] = {
     DEVX_HEADER_FIELDS,
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static const struct devx_field devx_xrqc_fields[] = {
@@ -59,7 +59,7 @@ static const struct devx_field devx_xrqc_fields[] = {
     {"xrqc cqn", XRQC_CQN, DEVX_ANY},
     {"xrqc dc", XRQC_DC, 1},
     {"xrqc log_matching_list_sz", XRQC_LOG_LIST, HCA_TM_LOG_MAX},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static enum devx_status devx_xrq_check(struct devx_call *call)
@@ -90,14 +90,15 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
         return devx_refuse(call, DEVX_BAD_PARAM, XRQ_CTX + 0x0c,
                            "xrqc dc, without rendezvous by DC,", 1);
     }
-    return ((1u << log_list) <= uverbs_max_tags() + 1) ? DEVX_OK :
-           devx_refuse(call, DEVX_BAD_PARAM, XRQ_CTX + 0x20,
-                       "xrqc log_matching_list_sz", log_list);
+    return ((1u << log_list) <= uverbs_max_tags() + 1) ?
+               DEVX_OK :
+               devx_refuse(call, DEVX_BAD_PARAM, XRQ_CTX + 0x20,
+                           "xrqc log_matching_list_sz", log_list);
 }
 
 /* The objects of an XRQ, found by their numbers. */
 struct devx_xrq {
-    struct uverbs_pd  *pd;
+    struct uverbs_pd *pd;
     struct uverbs_obj *cq;
 };
 
@@ -115,7 +116,7 @@ static enum devx_status devx_xrq_make(struct devx_call *call,
         .has_rndv    = devx_get(ctx, XRQC_OFFLOAD) == XRQC_OFFLOAD_RNDV,
         .has_dc_rndv = devx_get(ctx, XRQC_DC),
     };
-    enum devx_status status  = devx_wq_fill(call, XRQ_WQ, &spec);
+    enum devx_status status = devx_wq_fill(call, XRQ_WQ, &spec);
 
     if (status != DEVX_OK) {
         return status;
@@ -153,15 +154,15 @@ static enum devx_status devx_create_xrq(struct devx_call *call)
 static const struct devx_field devx_query_xrq_fields[] = {
     DEVX_HEADER_FIELDS,
     {"xrqn", XRQ_XRQN, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 static void devx_put_xrqc(uint8_t *ctx, const struct hca_srq *hw)
 {
     const struct hca_tm *tm = hca_srq_tm(hw);
 
-    devx_set(ctx, XRQC_STATE, hw->in_error ? XRQC_STATE_ERROR :
-                                             XRQC_STATE_GOOD);
+    devx_set(ctx, XRQC_STATE,
+             hw->in_error ? XRQC_STATE_ERROR : XRQC_STATE_GOOD);
     devx_set(ctx, XRQC_TOPOLOGY, XRQC_TOPOLOGY_TAG_MATCHING);
     devx_set(ctx, XRQC_OFFLOAD, hw->has_rndv ? XRQC_OFFLOAD_RNDV : 0);
     devx_set(ctx, XRQC_USER_INDEX, hw->uidx);
@@ -201,7 +202,7 @@ static const struct devx_field devx_arm_xrq_fields[] = {
     DEVX_HEADER_FIELDS,
     {"xrqn", XRQ_XRQN, DEVX_ANY},
     {"lwm", ARM_XRQ_LWM, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* One event, as that of an SRQ's limit */
@@ -214,7 +215,9 @@ static enum devx_status devx_arm_xrq(struct devx_call *call)
         return status;
     }
     return (hca_srq_modify(call->number, devx_get(call->in, ARM_XRQ_LWM)) ==
-            0) ? DEVX_OK : devx_held_up(call);
+            0) ?
+               DEVX_OK :
+               devx_held_up(call);
 }
 
 /* --- SET_XRQ_DC_PARAMS_ENTRY --------------------------------------------- */
@@ -236,7 +239,7 @@ static const struct devx_field devx_dc_params_fields[] = {
     {"reverse_sl", DEVX_BITS(0x14, 11, 8), DEVX_ANY},
     {"sl", DC_PARAMS_SL, DEVX_ANY},
     {"dc_access_key", DC_PARAMS_KEY, DEVX_ANY},
-    {NULL, 0, 0}
+    {NULL, 0, 0},
 };
 
 /* Parameters of the reads from initiators of DC. The key must be that of their
@@ -267,9 +270,10 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
     if (ret == -ETIMEDOUT) {
         return devx_held_up(call);
     }
-    return (ret == 0) ? DEVX_OK :
-           devx_refuse(call, DEVX_BAD_RES_STATE, 0x08,
-                       "xrqn, of an xrq without dc,", call->number);
+    return (ret == 0) ?
+               DEVX_OK :
+               devx_refuse(call, DEVX_BAD_RES_STATE, 0x08,
+                           "xrqn, of an xrq without dc,", call->number);
 }
 
 const struct devx_cmd devx_xrq_cmds[] = {

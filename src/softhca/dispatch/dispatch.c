@@ -31,16 +31,15 @@
 /* Descriptors from 0; pages of it are touched as they are used. */
 #define DISPATCH_MAX_FDS 65536
 
-static _Atomic(struct uverbs_ctx*) dispatch_files[DISPATCH_MAX_FDS];
+static _Atomic(struct uverbs_ctx *) dispatch_files[DISPATCH_MAX_FDS];
 static pthread_mutex_t dispatch_files_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Users before the objects they use: the order of releasing a context. */
 static const struct uverbs_type *const dispatch_types[] = {
-    &devx_obj_type, &devx_umem_type,
-    &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
-    &uverbs_mw_type, &uverbs_mr_type,   &uverbs_dm_type,   &uverbs_xrcd_type,
-    &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &devx_event_type,
-    &uverbs_uar_type,
+    &devx_obj_type,     &devx_umem_type,   &uverbs_qp_type,  &uverbs_srq_type,
+    &uverbs_cq_type,    &uverbs_ah_type,   &uverbs_mw_type,  &uverbs_mr_type,
+    &uverbs_dm_type,    &uverbs_xrcd_type, &uverbs_pd_type,  &uverbs_event_type,
+    &uverbs_async_type, &devx_event_type,  &uverbs_uar_type,
 };
 
 bool dispatch_is_open(int fd)
@@ -186,9 +185,10 @@ static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
     if ((file->fabric == hca_fabric->id) && (n < hca_config.num_devs)) {
         return true;
     }
-    hca_warn("descriptor %d: a device of another fabric or node; the process that "
-             "opened it has another SOFTHCA_FABRIC, SOFTHCA_DIR or SOFTHCA_NODE",
-             fd);
+    hca_warn(
+        "descriptor %d: a device of another fabric or node; the process that "
+        "opened it has another SOFTHCA_FABRIC, SOFTHCA_DIR or SOFTHCA_NODE",
+        fd);
     return false;
 }
 
@@ -255,7 +255,7 @@ bool dispatch_has_file(int fd, const struct stat *st)
 {
     struct uverbs_ctx *ctx = dispatch_ctx_get(fd);
     bool is_same           = (ctx != NULL) && (ctx->st_dev == st->st_dev) &&
-                             (ctx->st_ino == st->st_ino);
+                   (ctx->st_ino == st->st_ino);
 
     if (ctx != NULL) {
         dispatch_ctx_put(ctx);

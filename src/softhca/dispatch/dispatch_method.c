@@ -40,17 +40,15 @@ static const struct uverbs_method *dispatch_find(uint16_t object, uint16_t id,
     return NULL;
 }
 
-static const struct uverbs_method *dispatch_method(uint16_t object,
-                                                   uint16_t id)
+static const struct uverbs_method *dispatch_method(uint16_t object, uint16_t id)
 {
-    return dispatch_find(object, id, sizeof(dispatch_methods) /
-                                     sizeof(dispatch_methods[0]));
+    return dispatch_find(
+        object, id, sizeof(dispatch_methods) / sizeof(dispatch_methods[0]));
 }
 
 static bool dispatch_has_ring(const struct uverbs_method *method)
 {
-    return dispatch_find(method->object, method->id, DISPATCH_RINGLESS) ==
-           NULL;
+    return dispatch_find(method->object, method->id, DISPATCH_RINGLESS) == NULL;
 }
 
 /* Takes the driver's answer as written, as the kernel does. */
@@ -98,8 +96,8 @@ static int dispatch_handle(struct uverbs_req *req,
     ret = dispatch_call(req, hdr);
     hca_debug("uverbs: %s%s%s: %s", req->method->name,
               (req->method->handler == uverbs_write) ? " " : "",
-              (req->method->handler == uverbs_write) ?
-                      uverbs_write_name(req) : "",
+              (req->method->handler == uverbs_write) ? uverbs_write_name(req) :
+                                                       "",
               (ret == 0) ? "ok" : strerror(-ret));
     uverbs_obj_end(ctx);
     pthread_mutex_unlock(&ctx->lock);

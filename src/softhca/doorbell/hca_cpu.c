@@ -48,7 +48,7 @@ static uint32_t xcr0_low(void)
 static uint32_t layout_scan(uint32_t mask)
 {
     uint32_t size, offset, flags, edx, next = XSAVE_FIRST, end = XSAVE_FIRST;
-    int      i;
+    int i;
 
     for (i = AVX; i <= ZMM_16; ++i) {
         if (!(mask & BIT(i))) {
@@ -62,7 +62,7 @@ static uint32_t layout_scan(uint32_t mask)
         hca_cpu_standard.offset[i] = offset;
         hca_cpu_compact.offset[i]  = next;
         next += size;
-        end   = (offset + size > end) ? offset + size : end;
+        end = (offset + size > end) ? offset + size : end;
     }
 
     return (next > end) ? next : end;
@@ -172,7 +172,7 @@ static uint64_t value_swap(uint64_t value, unsigned size)
 void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
                    struct hca_cpu_vec vec, void *out)
 {
-    uint8_t  bytes[HCA_INSN_MAX_STORE];
+    uint8_t bytes[HCA_INSN_MAX_STORE];
     uint64_t value = 0;
 
     switch (src->kind) {

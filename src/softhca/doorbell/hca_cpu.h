@@ -42,7 +42,7 @@ extern struct hca_cpu_save hca_cpu_save;
 
 /* Vector registers as saved in memory. */
 struct hca_cpu_vec {
-    const uint8_t               *image;  /* 512 bytes of FXSAVE first */
+    const uint8_t *image;                /* 512 bytes of FXSAVE first */
     const struct hca_cpu_layout *layout; /* NULL: nothing beyond FXSAVE */
 };
 

@@ -16,11 +16,11 @@ enum { SIZE_OPERAND = 0, SIZE_VECTOR = 0xff };
 /* An instruction whose modrm.reg names the vector register stored. */
 struct vec_op {
     uint8_t map, opcode;
-    uint8_t pps;    /* bit per PP_* */
-    uint8_t encs;   /* ENC_* */
+    uint8_t pps;  /* bit per PP_* */
+    uint8_t encs; /* ENC_* */
     uint8_t size;
     uint8_t lane;
-    bool    imm;    /* an immediate selects the lane of that size */
+    bool imm; /* an immediate selects the lane of that size */
 };
 
 #define BIT(_n) (1u << (_n))
@@ -134,7 +134,7 @@ static int decode_gpr_0f(struct insn_cursor *c, const struct insn_prefix *pfx,
                          uint8_t opcode, struct hca_insn *out)
 {
     unsigned size = operand_size(pfx);
-    int      ret;
+    int ret;
 
     if ((pfx->enc != ENC_LEGACY) || (pfx->pp >= PP_F3)) {
         return -ENOENT;
@@ -173,8 +173,8 @@ static int decode_vec(struct insn_cursor *c, const struct insn_prefix *pfx,
                       uint8_t opcode, struct hca_insn *out)
 {
     const struct vec_op *op = vec_op_find(pfx, opcode);
-    unsigned             size;
-    int                  reg;
+    unsigned size;
+    int reg;
 
     if (op == NULL) {
         return -EINVAL;
@@ -192,19 +192,19 @@ static int decode_vec(struct insn_cursor *c, const struct insn_prefix *pfx,
     out->src.lane = op->lane;
     out->src.reg  = reg | (pfx->reg_hi ? 16 : 0);
     if (op->imm) {
-        out->src.lane = op->size * (hca_insn_u8(c) &
-                                    (pfx->veclen / op->size - 1));
+        out->src.lane = op->size *
+                        (hca_insn_u8(c) & (pfx->veclen / op->size - 1));
     }
     return 0;
 }
 
 int hca_insn_decode(const uint8_t *code, size_t len, struct hca_insn *out)
 {
-    struct insn_cursor c    = {.p = code, .left = len};
-    struct insn_prefix pfx  = {.enc = ENC_LEGACY, .veclen = 16};
-    struct hca_insn    insn = {.base = HCA_INSN_NO_REG};
-    uint8_t            opcode;
-    int                ret;
+    struct insn_cursor c   = {.p = code, .left = len};
+    struct insn_prefix pfx = {.enc = ENC_LEGACY, .veclen = 16};
+    struct hca_insn insn   = {.base = HCA_INSN_NO_REG};
+    uint8_t opcode;
+    int ret;
 
     if (c.left > HCA_INSN_MAX_LEN) {
         c.left = HCA_INSN_MAX_LEN;
@@ -213,7 +213,8 @@ int hca_insn_decode(const uint8_t *code, size_t len, struct hca_insn *out)
     ret = hca_insn_prefix_decode(&c, &pfx, &opcode);
     if ((ret == 0) && (pfx.map == MAP_ONE_BYTE)) {
         ret = (pfx.enc == ENC_LEGACY) ?
-              decode_one_byte(&c, &pfx, opcode, &insn) : -EINVAL;
+                  decode_one_byte(&c, &pfx, opcode, &insn) :
+                  -EINVAL;
     } else if (ret == 0) {
         ret = decode_gpr_0f(&c, &pfx, opcode, &insn);
         ret = (ret == -ENOENT) ? decode_vec(&c, &pfx, opcode, &insn) : ret;

@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HCA_INSN_MAX_LEN   15   /* SDM: longest legal instruction */
-#define HCA_INSN_MAX_STORE 64   /* bytes of one store: a ZMM register */
+#define HCA_INSN_MAX_LEN   15 /* SDM: longest legal instruction */
+#define HCA_INSN_MAX_STORE 64 /* bytes of one store: a ZMM register */
 #define HCA_INSN_NO_REG    0xff
-#define HCA_INSN_RIP       16   /* value of base: relative to the next RIP */
+#define HCA_INSN_RIP       16 /* value of base: relative to the next RIP */
 
 /* Source of the stored value. */
 enum hca_insn_kind {
@@ -31,9 +31,9 @@ enum hca_insn_kind {
 
 /* Eight bytes, so that a trampoline can carry it as one stack word. */
 struct hca_insn_src {
-    uint8_t kind;      /* enum hca_insn_kind */
-    uint8_t reg;       /* 0..15, vector 0..31, in the order of encoding */
-    uint8_t size;      /* bytes stored (of one element of a string) */
+    uint8_t kind; /* enum hca_insn_kind */
+    uint8_t reg;  /* 0..15, vector 0..31, in the order of encoding */
+    uint8_t size; /* bytes stored (of one element of a string) */
     uint8_t lane;
     int32_t imm;
 };
@@ -41,12 +41,12 @@ static_assert(sizeof(struct hca_insn_src) == 8, "one stack word");
 
 struct hca_insn {
     struct hca_insn_src src;
-    uint8_t             len;
-    uint8_t             base;  /* register, HCA_INSN_RIP or HCA_INSN_NO_REG */
-    uint8_t             index; /* register or HCA_INSN_NO_REG */
-    uint8_t             scale; /* log2: 0..3 */
-    int32_t             disp;
-    bool                rep;   /* string instruction with F3: rcx elements */
+    uint8_t len;
+    uint8_t base;  /* register, HCA_INSN_RIP or HCA_INSN_NO_REG */
+    uint8_t index; /* register or HCA_INSN_NO_REG */
+    uint8_t scale; /* log2: 0..3 */
+    int32_t disp;
+    bool rep; /* string instruction with F3: rcx elements */
 };
 
 /**

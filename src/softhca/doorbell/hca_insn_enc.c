@@ -131,14 +131,15 @@ static int prefix_vector(struct insn_cursor *c, struct insn_prefix *pfx,
     }
 
     vvvv = (first == 0xc5) ? prefix_vex2(c, pfx) :
-           (first == 0xc4) ? prefix_vex3(c, pfx) : prefix_evex(c, pfx);
+           (first == 0xc4) ? prefix_vex3(c, pfx) :
+                             prefix_evex(c, pfx);
     return (vvvv == 0x78) ? 0 : c->over ? -ENODATA : -EINVAL;
 }
 
 int hca_insn_prefix_decode(struct insn_cursor *c, struct insn_prefix *pfx,
                            uint8_t *opcode)
 {
-    int     ret = prefix_legacy(c, pfx);
+    int ret = prefix_legacy(c, pfx);
     uint8_t byte;
 
     if (ret < 0) {

@@ -25,20 +25,20 @@ enum { MAP_ONE_BYTE, MAP_0F, MAP_0F38, MAP_0F3A };
 
 struct insn_cursor {
     const uint8_t *p;
-    size_t         left;
-    unsigned       used;
-    bool           over;
+    size_t left;
+    unsigned used;
+    bool over;
 };
 
 /* The prefixes, in one form for all encodings. */
 struct insn_prefix {
-    uint8_t enc;    /* one of ENC_* */
+    uint8_t enc; /* one of ENC_* */
     uint8_t map;
     uint8_t pp;
-    uint8_t rex;    /* REX_* bits, positive logic */
-    bool    has_rex;
-    bool    opsize; /* 66 seen */
-    bool    reg_hi; /* EVEX: bit 4 of the register number */
+    uint8_t rex; /* REX_* bits, positive logic */
+    bool has_rex;
+    bool opsize;    /* 66 seen */
+    bool reg_hi;    /* EVEX: bit 4 of the register number */
     uint8_t veclen; /* bytes */
 };
 

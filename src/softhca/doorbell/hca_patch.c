@@ -35,11 +35,11 @@
 #define OPCODE_HLT      0xf4
 
 struct site {
-    _Atomic(uintptr_t)    addr; /* written last; 0: module unloaded */
+    _Atomic(uintptr_t) addr;    /* written last; 0: module unloaded */
     struct hca_patch_code code; /* entry 0: refused */
-    uint8_t               own;  /* bytes that change: the store's, if < 5 */
-    uint8_t               old;  /* the first of them */
-    atomic_bool           done;
+    uint8_t own;                /* bytes that change: the store's, if < 5 */
+    uint8_t old;                /* the first of them */
+    atomic_bool done;
 };
 
 static struct site patch_sites[PATCH_MAX_SITES];
@@ -79,8 +79,8 @@ void hca_patch_init(bool on, const void *enter, const void *push)
 
 static struct site *site_find(uintptr_t rip)
 {
-    unsigned i, count = atomic_load_explicit(&patch_count,
-                                             memory_order_acquire);
+    unsigned i,
+        count = atomic_load_explicit(&patch_count, memory_order_acquire);
 
     for (i = 0; i < count; ++i) {
         if (atomic_load_explicit(&patch_sites[i].addr, memory_order_acquire) ==
@@ -103,7 +103,7 @@ uintptr_t hca_patch_find(uintptr_t rip)
     }
 
     if (atomic_load(&site->done) &&
-        (memcmp((const void*)rip, site->code.jump, site->own) != 0)) {
+        (memcmp((const void *)rip, site->code.jump, site->own) != 0)) {
         atomic_store(&site->addr, 0);
         return 0;
     }
@@ -142,8 +142,8 @@ static bool site_overlaps(uintptr_t rip)
 static bool module_usable(const char *path)
 {
     static const char *const others[] = {"libc.so", "libc-", "ld-", "linux-"};
-    const char *name = strrchr(path, '/');
-    unsigned    i;
+    const char *name                  = strrchr(path, '/');
+    unsigned i;
 
     name = (name == NULL) ? path : name + 1;
     for (i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
@@ -156,7 +156,7 @@ static bool module_usable(const char *path)
 
 static void byte_store(uintptr_t addr, uint8_t byte)
 {
-    __atomic_store_n((uint8_t*)addr, byte, __ATOMIC_RELEASE);
+    __atomic_store_n((uint8_t *)addr, byte, __ATOMIC_RELEASE);
 }
 
 /* Writes by the protocol at the head of this file. The text is r-x before and
@@ -164,7 +164,7 @@ static void byte_store(uintptr_t addr, uint8_t byte)
 static int text_write(const struct site *site)
 {
     uintptr_t rip = atomic_load(&site->addr);
-    int       i, ret;
+    int i, ret;
 
     ret = hca_patch_code_protect(rip, site->own,
                                  PROT_READ | PROT_WRITE | PROT_EXEC);
@@ -192,11 +192,11 @@ static int text_write(const struct site *site)
 static int site_prepare(struct site *site, const struct hca_insn *insn,
                         const uint8_t *code)
 {
-    const uintptr_t        rip   = atomic_load(&site->addr);
+    const uintptr_t rip          = atomic_load(&site->addr);
     struct hca_patch_store store = {.rip = rip, .insn = insn};
-    const bool             fits  = (insn->len >= HCA_PATCH_JUMP);
-    const size_t           need  = fits ? insn->len : HCA_PATCH_JUMP;
-    struct hca_text        text;
+    const bool fits              = (insn->len >= HCA_PATCH_JUMP);
+    const size_t need            = fits ? insn->len : HCA_PATCH_JUMP;
+    struct hca_text text;
 
     site->own = fits ? HCA_PATCH_JUMP : insn->len;
     site->old = code[0];
@@ -205,24 +205,23 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
         return -ENOTSUP;
     }
 
-    memcpy(store.bytes, (const void*)rip, need);
+    memcpy(store.bytes, (const void *)rip, need);
     if (memcmp(store.bytes, code, insn->len) != 0) {
         return -ENOTSUP; /* another rewriter of code is at work */
     }
-    return hca_patch_code_create(&store,
-                                 hca_patch_code_pushes(insn) ? patch_push :
-                                                               patch_enter,
-                                 &site->code);
+    return hca_patch_code_create(
+        &store, hca_patch_code_pushes(insn) ? patch_push : patch_enter,
+        &site->code);
 }
 
 /* A debugger steps by source line, and finds no line in a trampoline. */
 static bool patch_debugged(void)
 {
     static const char name[] = "TracerPid:\t";
-    char              text[4096];
-    const char       *tracer;
-    ssize_t           n;
-    int               fd;
+    char text[4096];
+    const char *tracer;
+    ssize_t n;
+    int fd;
 
     fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY);
     if (fd < 0) {
@@ -239,7 +238,7 @@ static bool patch_debugged(void)
 /* Publishes a site, also a refused one, so that it is not tried again. */
 static struct site *site_publish(const struct site *site)
 {
-    unsigned     n   = atomic_load(&patch_count);
+    unsigned n       = atomic_load(&patch_count);
     struct site *new = &patch_sites[n];
 
     memcpy(new, site, sizeof(*site));
@@ -253,7 +252,7 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
                        const uint8_t *code)
 {
     struct site draft = {.addr = rip}, *site;
-    int         ret;
+    int ret;
 
     if ((site_find(rip) != NULL) ||
         (atomic_load(&patch_count) == PATCH_MAX_SITES)) {
@@ -269,7 +268,7 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
     ret  = site_prepare(&draft, insn, code);
     site = site_publish(&draft);
     if (ret < 0) {
-        hca_debug("patch: store at %p goes on trapping: %s", (void*)rip,
+        hca_debug("patch: store at %p goes on trapping: %s", (void *)rip,
                   strerror(-ret));
         return;
     }
@@ -282,8 +281,8 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
     }
 
     atomic_store(&site->done, true);
-    hca_debug("patch: store at %p jumps to %p", (void*)rip,
-              (void*)site->code.entry);
+    hca_debug("patch: store at %p jumps to %p", (void *)rip,
+              (void *)site->code.entry);
 }
 
 /* A child forked while another thread rewrites inherits the set flag: it only

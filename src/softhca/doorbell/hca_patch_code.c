@@ -33,15 +33,15 @@
 /* Possible targets of a jump, given the bytes of the successor. */
 struct window {
     uintptr_t low;
-    size_t    size;
-    intptr_t  twin; /* distance to where a breakpoint would bend it, or 0 */
+    size_t size;
+    intptr_t twin; /* distance to where a breakpoint would bend it, or 0 */
 };
 
 /* A trampoline under construction. */
 struct code {
     uintptr_t page;
-    uint8_t   bytes[256];
-    unsigned  used;
+    uint8_t bytes[256];
+    unsigned used;
 };
 
 static uintptr_t page_up(uintptr_t addr)
@@ -54,7 +54,8 @@ int hca_patch_code_protect(uintptr_t addr, size_t len, int prot)
     uintptr_t low = addr & ~(CODE_PAGE - 1);
 
     return syscall(SYS_mprotect, low, page_up(addr + len) - low, prot) ?
-           -errno : 0;
+               -errno :
+               0;
 }
 
 static void page_unmap(uintptr_t page)
@@ -141,7 +142,7 @@ bool hca_patch_code_pushes(const struct hca_insn *insn)
  * it is on the stack, above the flags. */
 static void code_store(struct code *c, const struct hca_insn_src *src)
 {
-    const bool    is_high   = (src->reg >= 8);
+    const bool is_high      = (src->reg >= 8);
     const uint8_t modrm     = (src->reg & 7) << 3;
     const uint8_t gpr[]     = {is_high ? 0x4c : 0x48, 0x89, modrm};
     const uint8_t movups[]  = {is_high ? 0x44 : 0x40, 0x0f, 0x11, modrm};
@@ -167,7 +168,7 @@ static void code_push(struct code *c, const struct hca_patch_store *store)
     code_store(c, &store->insn->src);
     code_restore(c);
     code_jump(c, store->rip + store->insn->len);
-    c->bytes[jbe - 1] = c->used - jbe;      /* 2: */
+    c->bytes[jbe - 1] = c->used - jbe; /* 2: */
 }
 
 /* Builds code that prepares the stack for hca_trap_enter, calls it, and either
@@ -177,7 +178,7 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
                            const void *enter)
 {
     uintptr_t next = store->rip + store->insn->len;
-    unsigned  jnz, native;
+    unsigned jnz, native;
 
     code_add(c, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp), %rsp */
     code_constant(c, "\xff\x35", 0);        /* push next */
@@ -189,11 +190,11 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
     if (hca_patch_code_pushes(store->insn)) {
         code_push(c, store);
     }
-    code_add(c, "\x84\xc0\x75\x00", 4);     /* test %al, %al; jnz 1f */
+    code_add(c, "\x84\xc0\x75\x00", 4); /* test %al, %al; jnz 1f */
     jnz = c->used;
     code_restore(c);
     code_jump(c, next);
-    c->bytes[jnz - 1] = c->used - jnz;      /* 1: */
+    c->bytes[jnz - 1] = c->used - jnz; /* 1: */
     code_restore(c);
     native = c->used;
     code_add(c, store->bytes, store->insn->len);
@@ -212,7 +213,7 @@ static struct window window_of(const struct hca_patch_store *store)
 {
     const unsigned len  = store->insn->len;
     const uint32_t int3 = OPCODE_INT3;
-    uint32_t       high, bent;
+    uint32_t high, bent;
 
     if (len == CODE_MIN_LEN) {
         bent = (uint32_t)store->bytes[4] << 24;
@@ -238,8 +239,8 @@ static bool twin_build(uintptr_t addr, uintptr_t page)
         return false;
     }
 
-    memcpy((void*)addr, "\xff\x25\x00\x00\x00\x00", 6);
-    memcpy((void*)(addr + 6), &page, sizeof(page));
+    memcpy((void *)addr, "\xff\x25\x00\x00\x00\x00", 6);
+    memcpy((void *)(addr + 6), &page, sizeof(page));
     if (page_seal(addr) < 0) {
         page_unmap(addr);
         return false;
@@ -251,7 +252,7 @@ static bool twin_build(uintptr_t addr, uintptr_t page)
  * @return 0 if there is none. */
 static uintptr_t window_map(struct window w)
 {
-    size_t    step = page_up(w.size / CODE_TRIES);
+    size_t step    = page_up(w.size / CODE_TRIES);
     uintptr_t addr = page_up(w.low);
 
     for (; addr < w.low + w.size; addr += step) {
@@ -272,8 +273,7 @@ static uintptr_t window_map(struct window w)
 static bool is_long(uint8_t byte)
 {
     return (byte == 0x0f) || ((byte & 0xf0) == 0x40) || (byte == 0xc4) ||
-           (byte == 0xc5) || (byte == 0x66) || (byte == 0xf2) ||
-           (byte == 0xf3);
+           (byte == 0xc5) || (byte == 0x66) || (byte == 0xf2) || (byte == 0xf3);
 }
 
 /* The successor's bytes in the jump must be of one instruction, of the store's
@@ -296,8 +296,7 @@ static bool successor_usable(const uint8_t *bytes, unsigned len)
 static bool insn_usable(const struct hca_insn *insn)
 {
     return (insn->len >= CODE_MIN_LEN) && (insn->base < HCA_INSN_RIP) &&
-           (insn->base != REG_RSP) &&
-           (insn->src.kind != HCA_INSN_MOVS) &&
+           (insn->base != REG_RSP) && (insn->src.kind != HCA_INSN_MOVS) &&
            (insn->src.kind != HCA_INSN_STOS);
 }
 
@@ -305,9 +304,9 @@ int hca_patch_code_create(const struct hca_patch_store *store,
                           const void *enter, struct hca_patch_code *out)
 {
     struct code c = {.used = 0};
-    unsigned    native;
-    int32_t     rel;
-    int         ret;
+    unsigned native;
+    int32_t rel;
+    int ret;
 
     if (!insn_usable(store->insn) ||
         !successor_usable(store->bytes, store->insn->len)) {
@@ -320,7 +319,7 @@ int hca_patch_code_create(const struct hca_patch_store *store,
     }
 
     native = code_build(&c, store, enter);
-    memcpy((void*)c.page, c.bytes, c.used);
+    memcpy((void *)c.page, c.bytes, c.used);
     ret = page_seal(c.page);
     if (ret < 0) {
         page_unmap(c.page);

@@ -16,15 +16,15 @@
 
 /* A store to be replaced. */
 struct hca_patch_store {
-    uintptr_t              rip;
+    uintptr_t rip;
     const struct hca_insn *insn;
-    uint8_t                bytes[HCA_INSN_MAX_LEN]; /* of it and beyond */
+    uint8_t bytes[HCA_INSN_MAX_LEN]; /* of it and beyond */
 };
 
 struct hca_patch_code {
     uintptr_t entry;
-    uintptr_t native;               /* address of its original store */
-    uint8_t   jump[HCA_PATCH_JUMP]; /* from the store to entry */
+    uintptr_t native;             /* address of its original store */
+    uint8_t jump[HCA_PATCH_JUMP]; /* from the store to entry */
 };
 
 /**

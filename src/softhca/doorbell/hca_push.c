@@ -44,8 +44,8 @@ HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
 
 /* The first store of a row is less than a block and completes nothing, so the
  * length of the row is not needed yet. A later one may exceed the row. */
-HCA_GENERAL_REGS void *
-hca_push_part(struct hca_push *push, uintptr_t offset, unsigned size)
+HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
+                                     unsigned size)
 {
     unsigned half  = hca_push_half(offset);
     unsigned pos   = offset % HCA_PUSH_HALF_SIZE;
@@ -70,7 +70,7 @@ hca_push_part(struct hca_push *push, uintptr_t offset, unsigned size)
     }
 
     push->words[half] = all;
-    return (uint8_t*)push->data[half] + pos;
+    return (uint8_t *)push->data[half] + pos;
 }
 
 bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
@@ -84,8 +84,8 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
         return false;
     }
 
-    memcpy((uint8_t*)push->data[half] + pos, value, size);
-    row                = push_row(push->data[half][0]);
+    memcpy((uint8_t *)push->data[half] + pos, value, size);
+    row = push_row(push->data[half][0]);
     push->words[half] |= words & row;
     return (row != 0) && ((push->words[half] | 1) == row);
 }
@@ -94,8 +94,8 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
 HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size)
 {
     struct hca_trap_region *end, *r;
-    struct hca_push        *push;
-    uintptr_t               offset;
+    struct hca_push *push;
+    uintptr_t offset;
 
     end = atomic_load_explicit(&hca_trap_regions_end, memory_order_acquire);
     for (r = hca_trap_regions; r < end; ++r) {

@@ -15,16 +15,16 @@
 #include <unistd.h>
 
 struct search {
-    uintptr_t        addr;
+    uintptr_t addr;
     struct hca_text *out;
 };
 
 static int search_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const struct search *s = arg;
-    const ElfW(Phdr)    *ph;
-    uintptr_t            offset;
-    int                  i;
+    const ElfW(Phdr) * ph;
+    uintptr_t offset;
+    int i;
 
     (void)size;
     for (i = 0; i < info->dlpi_phnum; ++i) {
@@ -52,8 +52,8 @@ bool hca_text_find(uintptr_t addr, struct hca_text *out)
 size_t hca_text_original(uintptr_t addr, void *bytes, size_t len)
 {
     struct hca_text text;
-    ssize_t         n;
-    int             fd;
+    ssize_t n;
+    int fd;
 
     if (!hca_text_find(addr, &text)) {
         return 0;

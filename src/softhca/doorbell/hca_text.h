@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 struct hca_text {
-    const char *path;   /* of the module's file */
-    off_t       offset; /* of the address in it */
-    size_t      left;   /* bytes of text from the address on */
+    const char *path; /* of the module's file */
+    off_t offset;     /* of the address in it */
+    size_t left;      /* bytes of text from the address on */
 };
 
 /**

@@ -22,10 +22,10 @@
 #include <string.h>
 #include <ucontext.h>
 
-#define TRAP_PAGE        4096
-#define OPCODE_INT3      0xcc
-#define RFLAGS_DF        0x400
-#define RED_ZONE         128
+#define TRAP_PAGE   4096
+#define OPCODE_INT3 0xcc
+#define RFLAGS_DF   0x400
+#define RED_ZONE    128
 
 /* The kernel's names for the registers, in the order of encoding. */
 static const int trap_gregs[16] = {
@@ -37,12 +37,12 @@ static bool (*_Atomic trap_bus_fn)(const void *addr);
 
 /* One faulting store. */
 struct trap_store {
-    ucontext_t         *uc;
-    uintptr_t           rip;
-    uint64_t            gpr[16];
-    uintptr_t           addr;
-    struct hca_insn     insn;
-    uint8_t             code[HCA_INSN_MAX_LEN];
+    ucontext_t *uc;
+    uintptr_t rip;
+    uint64_t gpr[16];
+    uintptr_t addr;
+    struct hca_insn insn;
+    uint8_t code[HCA_INSN_MAX_LEN];
     struct hca_trap_hit hit;
 };
 
@@ -52,10 +52,10 @@ struct trap_store {
 static int trap_decode(struct trap_store *s)
 {
     size_t here = TRAP_PAGE - s->rip % TRAP_PAGE;
-    int    ret;
+    int ret;
 
     here = (here < sizeof(s->code)) ? here : sizeof(s->code);
-    if (hca_trap_guard_memcpy(s->code, (const void*)s->rip, here)) {
+    if (hca_trap_guard_memcpy(s->code, (const void *)s->rip, here)) {
         return -EFAULT;
     }
 
@@ -65,7 +65,7 @@ static int trap_decode(struct trap_store *s)
 
     ret = hca_insn_decode(s->code, here, &s->insn);
     if ((ret != -ENODATA) ||
-        hca_trap_guard_memcpy(s->code + here, (const char*)s->rip + here,
+        hca_trap_guard_memcpy(s->code + here, (const char *)s->rip + here,
                               sizeof(s->code) - here)) {
         return ret;
     }
@@ -94,11 +94,11 @@ static size_t trap_string_count(const struct trap_store *s)
 static bool trap_string(struct trap_store *s)
 {
     static const struct hca_cpu_vec none;
-    greg_t        *gregs = s->uc->uc_mcontext.gregs;
-    unsigned       size  = s->insn.src.size;
-    size_t         count = trap_string_count(s), done, bytes = count * size;
-    uint8_t        value[HCA_INSN_MAX_STORE];
-    unsigned       i, piece;
+    greg_t *gregs = s->uc->uc_mcontext.gregs;
+    unsigned size = s->insn.src.size;
+    size_t count = trap_string_count(s), done, bytes = count * size;
+    uint8_t value[HCA_INSN_MAX_STORE];
+    unsigned i, piece;
 
     if ((gregs[REG_EFL] & RFLAGS_DF) || (count == 0)) {
         return false;
@@ -111,7 +111,7 @@ static bool trap_string(struct trap_store *s)
     for (done = 0; done < bytes; done += piece) {
         piece = (bytes - done < sizeof(value)) ? bytes - done : sizeof(value);
         if ((s->insn.src.kind == HCA_INSN_MOVS) &&
-            hca_trap_guard_memcpy(value, (const char*)s->gpr[6] + done,
+            hca_trap_guard_memcpy(value, (const char *)s->gpr[6] + done,
                                   piece)) {
             memset(value, 0, sizeof(value));
         }
@@ -143,8 +143,8 @@ static bool trap_on_altstack(const ucontext_t *uc)
  * is free below its red zone, as the signal frame lies on the other one. */
 static void trap_bounce(const struct trap_store *s)
 {
-    greg_t   *gregs = s->uc->uc_mcontext.gregs;
-    uint64_t *slot  = (uint64_t*)(gregs[REG_RSP] - RED_ZONE);
+    greg_t *gregs  = s->uc->uc_mcontext.gregs;
+    uint64_t *slot = (uint64_t *)(gregs[REG_RSP] - RED_ZONE);
 
     *--slot = s->rip + s->insn.len;
     *--slot = gregs[REG_RAX];
@@ -157,9 +157,9 @@ static void trap_bounce(const struct trap_store *s)
 
 static void trap_direct(const struct trap_store *s)
 {
-    mcontext_t        *mc  = &s->uc->uc_mcontext;
+    mcontext_t *mc         = &s->uc->uc_mcontext;
     struct hca_cpu_vec vec = hca_cpu_vec_signal(mc->fpregs);
-    uint8_t            value[HCA_INSN_MAX_STORE];
+    uint8_t value[HCA_INSN_MAX_STORE];
 
     memset(value, 0, sizeof(value));
     if (!hca_valgrind_active()) {
@@ -220,12 +220,13 @@ static bool trap_execute(struct trap_store *s)
 static void trap_explain(const struct trap_store *s)
 {
     hca_error("trap: instruction %02x %02x %02x %02x %02x %02x at %p stores to "
-              "a doorbell but is not understood%s", s->code[0], s->code[1],
-              s->code[2], s->code[3], s->code[4], s->code[5], (void*)s->rip,
+              "a doorbell but is not understood%s",
+              s->code[0], s->code[1], s->code[2], s->code[3], s->code[4],
+              s->code[5], (void *)s->rip,
               hca_valgrind_active() ? "; give valgrind the options "
-                                   "--px-default=allregs-at-mem-access and "
-                                   "--px-file-backed=allregs-at-mem-access" :
-                                   "");
+                                      "--px-default=allregs-at-mem-access and "
+                                      "--px-file-backed=allregs-at-mem-access" :
+                                      "");
 }
 
 /* Finds the address of a store. Under valgrind only rip and rsp are up to date
@@ -234,7 +235,7 @@ static void trap_explain(const struct trap_store *s)
 static bool trap_locate(struct trap_store *s, uintptr_t fault)
 {
     s->addr = hca_valgrind_active() ? fault :
-                                   hca_insn_ea(&s->insn, s->gpr, s->rip);
+                                      hca_insn_ea(&s->insn, s->gpr, s->rip);
     return (fault - s->addr < s->insn.src.size) &&
            (s->addr - s->hit.start < s->hit.len);
 }
@@ -243,9 +244,9 @@ static bool trap_locate(struct trap_store *s, uintptr_t fault)
  * sites are searched: if none has it, its bytes were the program's. */
 static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
 {
-    uintptr_t         fault = (uintptr_t)info->si_addr, to;
+    uintptr_t fault = (uintptr_t)info->si_addr, to;
     struct trap_store s;
-    int               i, decoded;
+    int i, decoded;
 
     if (!hca_trap_table_find(fault, &s.hit)) {
         return false;
@@ -295,7 +296,8 @@ static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
 static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t site = hca_trap_sig_is_fault(info) ?
-                     hca_patch_origin(uc->uc_mcontext.gregs[REG_RIP]) : 0;
+                         hca_patch_origin(uc->uc_mcontext.gregs[REG_RIP]) :
+                         0;
 
     if (site != 0) {
         uc->uc_mcontext.gregs[REG_RIP] = site;
@@ -373,14 +375,15 @@ static int trap_add(const struct hca_trap_hit *new)
 
 int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg)
 {
-    return trap_add(&(struct hca_trap_hit){(uintptr_t)page, len, fn, arg, NULL});
+    return trap_add(
+        &(struct hca_trap_hit){(uintptr_t)page, len, fn, arg, NULL});
 }
 
 int hca_trap_add_push(void *page, hca_trap_fn fn, void *arg,
                       struct hca_push *push)
 {
-    return trap_add(&(struct hca_trap_hit){(uintptr_t)page, TRAP_PAGE, fn, arg,
-                                           push});
+    return trap_add(
+        &(struct hca_trap_hit){(uintptr_t)page, TRAP_PAGE, fn, arg, push});
 }
 
 int hca_trap_del(void *page)

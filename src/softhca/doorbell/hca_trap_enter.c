@@ -18,12 +18,12 @@
 
 /* The frame that the assembly builds on the stack, from the lowest address. */
 struct enter_frame {
-    uint64_t            gpr[16]; /* in the order of encoding */
-    uint64_t            ret;
+    uint64_t gpr[16]; /* in the order of encoding */
+    uint64_t ret;
     struct hca_insn_src src;
-    uint64_t            rflags;
-    uint64_t            rax;
-    uint64_t            next;
+    uint64_t rflags;
+    uint64_t rax;
+    uint64_t next;
 };
 static_assert(sizeof(struct enter_frame) == 21 * 8, "built by assembly");
 
@@ -313,8 +313,8 @@ hca_trap_enter_run(const struct enter_frame *frame, uintptr_t addr,
 uint64_t hca_trap_enter_run(const struct enter_frame *frame, uintptr_t addr,
                             const void *image)
 {
-    int                 saved_errno = errno;
-    uint8_t             value[HCA_INSN_MAX_STORE];
+    int saved_errno = errno;
+    uint8_t value[HCA_INSN_MAX_STORE];
     struct hca_trap_hit hit;
 
     if (!hca_trap_table_find(addr, &hit)) {

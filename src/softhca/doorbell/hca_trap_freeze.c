@@ -14,12 +14,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static pthread_mutex_t   freeze_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t freeze_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uintptr_t freeze_start, freeze_end;
-static _Atomic unsigned  freeze_count; /* odd: frozen now */
+static _Atomic unsigned freeze_count; /* odd: frozen now */
 
 static __thread unsigned freeze_seen; /* count of the last retry */
-static __thread bool     freeze_own;  /* this thread froze it */
+static __thread bool freeze_own;      /* this thread froze it */
 
 /* Mask of the thread that froze, in the kernel's form; valid while frozen. */
 static uint64_t freeze_mask;
@@ -27,7 +27,7 @@ static uint64_t freeze_mask;
 bool hca_trap_frozen(const siginfo_t *info)
 {
     uintptr_t fault = (uintptr_t)info->si_addr;
-    unsigned  count = atomic_load(&freeze_count);
+    unsigned count  = atomic_load(&freeze_count);
 
     if (freeze_own || (fault < atomic_load(&freeze_start)) ||
         (fault >= atomic_load(&freeze_end))) {

@@ -20,13 +20,10 @@
 
 static_assert(offsetof(struct hca_cpu_save, mask) == 0, "for assembly");
 
-extern const char hca_trap_guard_begin[]
-        __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_begin[] __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_end[] __attribute__((visibility("hidden")));
-extern const char hca_trap_guard_fault[]
-        __attribute__((visibility("hidden")));
-extern const char hca_trap_guard_again[]
-        __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_fault[] __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_again[] __attribute__((visibility("hidden")));
 
 /* Copies up to 64 bytes by two or four moves that may overlap, up to 4 KiB by a
  * loop of 64 bytes and the last 64 again, more by the microcode of rep movsb,
@@ -143,17 +140,16 @@ __asm__(".text\n"
         ".size hca_trap_guard_memcpy, .-hca_trap_guard_memcpy\n");
 
 extern const char hca_trap_guard_swap_begin[]
-        __attribute__((visibility("hidden")));
+    __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_swap_end[]
-        __attribute__((visibility("hidden")));
+    __attribute__((visibility("hidden")));
 
 /* One instruction of each may fault; executing it again is harmless. */
 #define GUARD_SWAP(_name, _suffix, _old, _new) \
     ".p2align 4\n" \
     ".globl " _name "\n" \
     ".hidden " _name "\n" \
-    ".type " _name ", @function\n" \
-    _name ":\n" \
+    ".type " _name ", @function\n" _name ":\n" \
     ".cfi_startproc\n" \
     "    mov" _suffix " (%rsi), %" _old "\n" \
     "    lock cmpxchg" _suffix " %" _new ", (%rdi)\n" \
@@ -169,10 +165,10 @@ extern const char hca_trap_guard_swap_end[]
 __asm__(".text\n"
         ".globl hca_trap_guard_swap_begin, hca_trap_guard_swap_end\n"
         ".hidden hca_trap_guard_swap_begin, hca_trap_guard_swap_end\n"
-        "hca_trap_guard_swap_begin:\n"
-        GUARD_SWAP("hca_trap_guard_swap4", "l", "eax", "edx")
-        GUARD_SWAP("hca_trap_guard_swap8", "q", "rax", "rdx")
-        "hca_trap_guard_swap_end:\n");
+        "hca_trap_guard_swap_begin:\n" GUARD_SWAP("hca_trap_guard_swap4", "l",
+                                                  "eax", "edx")
+            GUARD_SWAP("hca_trap_guard_swap8", "q", "rax",
+                       "rdx") "hca_trap_guard_swap_end:\n");
 
 static bool guard_copies(uintptr_t rip)
 {
@@ -189,7 +185,8 @@ static bool guard_swaps(uintptr_t rip)
 uintptr_t hca_trap_guard_give_up(uintptr_t rip)
 {
     return (guard_copies(rip) || guard_swaps(rip)) ?
-           (uintptr_t)hca_trap_guard_fault : 0;
+               (uintptr_t)hca_trap_guard_fault :
+               0;
 }
 
 uintptr_t hca_trap_guard_restart(uintptr_t rip)

@@ -27,12 +27,12 @@ static void (*_Atomic at_end)(void); /* hca_trap_at_end() */
 static int action_install(const struct hca_trap_virt *v,
                           const struct sigaction *act)
 {
-    const int        follow = SA_ONSTACK | SA_RESTART;
-    struct sigaction own    = {
+    const int follow     = SA_ONSTACK | SA_RESTART;
+    struct sigaction own = {
         .sa_sigaction = atomic_load(&installed),
         .sa_flags     = SA_SIGINFO | SA_NODEFER |
-                        (hca_trap_is_handler(act) ? act->sa_flags & follow :
-                                                  follow),
+                    (hca_trap_is_handler(act) ? act->sa_flags & follow :
+                                                follow),
     };
 
     return hca_sys()->sigaction(v->sig, &own, NULL) ? -errno : 0;
@@ -42,7 +42,7 @@ static int action_install(const struct hca_trap_virt *v,
 static void marker_handler(int marker, siginfo_t *info, void *context)
 {
     struct hca_trap_virt *v;
-    int                   saved_errno = errno;
+    int saved_errno = errno;
 
     for (v = hca_trap_virts; v < HCA_TRAP_VIRT_END; ++v) {
         if (v->marker == marker) {
@@ -74,7 +74,7 @@ static int marker_install(int marker)
 static int virt_install(struct hca_trap_virt *v, hca_trap_sig_fn handler)
 {
     struct sigaction old;
-    int              ret;
+    int ret;
 
     if (hca_sys()->sigaction(v->sig, NULL, &old) != 0) {
         return -errno;
@@ -94,8 +94,8 @@ static int virt_install(struct hca_trap_virt *v, hca_trap_sig_fn handler)
 int hca_trap_sig_install(hca_trap_sig_fn handler)
 {
     struct hca_trap_virt *v;
-    sigset_t              mask;
-    int                   ret;
+    sigset_t mask;
+    int ret;
 
     for (v = hca_trap_virts; v < HCA_TRAP_VIRT_END; ++v) {
         ret = virt_install(v, handler);
@@ -145,10 +145,10 @@ static void signal_self(int sig, siginfo_t *info)
 static void chain_default(int sig, siginfo_t *info)
 {
     struct sigaction act = {.sa_handler = SIG_DFL};
-    sigset_t         mask;
+    sigset_t mask;
 
     if (atomic_load(&at_end) != NULL) {
-        atomic_load(&at_end)();
+        atomic_load (&at_end)();
     }
     hca_sys()->sigaction(sig, &act, NULL);
     if (!hca_trap_sig_is_fault(info)) {
@@ -161,10 +161,10 @@ static void chain_default(int sig, siginfo_t *info)
 
 void hca_trap_sig_chain(int sig, siginfo_t *info, ucontext_t *uc)
 {
-    struct hca_trap_virt *v       = hca_trap_virt_find(sig);
-    int                   fault   = hca_trap_sig_is_fault(info);
-    int                   blocked = sigismember(&uc->uc_sigmask, v->marker);
-    struct sigaction      act;
+    struct hca_trap_virt *v = hca_trap_virt_find(sig);
+    int fault               = hca_trap_sig_is_fault(info);
+    int blocked             = sigismember(&uc->uc_sigmask, v->marker);
+    struct sigaction act;
 
     if (blocked && !fault) {
         signal_self(v->marker, info); /* pending, as the marker is blocked */
@@ -188,7 +188,7 @@ static int virt_sigaction(struct hca_trap_virt *v, const struct sigaction *act,
                           struct sigaction *oldact)
 {
     struct sigaction own;
-    int              ret;
+    int ret;
 
     if (act == NULL) {
         if (oldact != NULL) {
@@ -211,7 +211,7 @@ int hca_trap_sigaction(int sig, const struct sigaction *act,
                        struct sigaction *oldact)
 {
     struct hca_trap_virt *v = hca_trap_virt_find(sig);
-    struct sigaction      own;
+    struct sigaction own;
 
     if ((v != NULL) && (atomic_load(&installed) != NULL)) {
         return virt_sigaction(v, act, oldact);
@@ -264,7 +264,7 @@ hca_trap_sighandler hca_trap_sysv_signal(int sig, hca_trap_sighandler handler)
 int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset)
 {
     sigset_t own;
-    int      ret;
+    int ret;
 
     if (set != NULL) {
         own = *set; /* oldset may be the same memory */

@@ -12,12 +12,13 @@
 
 #define TABLE_SIZE 1024
 
-__attribute__((visibility("hidden")))
-struct hca_trap_region hca_trap_regions[TABLE_SIZE];
+__attribute__((
+    visibility("hidden"))) struct hca_trap_region hca_trap_regions[TABLE_SIZE];
 
 /* End of the slots ever used. Read by assembly. */
-__attribute__((visibility("hidden")))
-_Atomic(struct hca_trap_region*) hca_trap_regions_end = hca_trap_regions;
+__attribute__((visibility(
+    "hidden"))) _Atomic(struct hca_trap_region *) hca_trap_regions_end =
+    hca_trap_regions;
 
 static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
 {
@@ -38,7 +39,7 @@ static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
 bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit)
 {
     struct hca_trap_region *end, *r;
-    struct hca_trap_hit     copy;
+    struct hca_trap_hit copy;
 
     end = atomic_load_explicit(&hca_trap_regions_end, memory_order_acquire);
     for (r = hca_trap_regions; r < end; ++r) {
@@ -75,7 +76,7 @@ static bool region_claim(struct hca_trap_region *r)
 bool hca_trap_table_overlaps(uintptr_t start, size_t len)
 {
     struct hca_trap_region *r, *end = atomic_load(&hca_trap_regions_end);
-    struct hca_trap_hit     hit;
+    struct hca_trap_hit hit;
 
     for (r = hca_trap_regions; r < end; ++r) {
         if (region_read(r, &hit) && (hit.len > 0) &&
@@ -90,8 +91,8 @@ static void region_extend(struct hca_trap_region *end)
 {
     struct hca_trap_region *old = atomic_load(&hca_trap_regions_end);
 
-    while ((old < end) && !atomic_compare_exchange_weak(&hca_trap_regions_end,
-                                                        &old, end)) {
+    while ((old < end) &&
+           !atomic_compare_exchange_weak(&hca_trap_regions_end, &old, end)) {
     }
 }
 
@@ -119,12 +120,12 @@ int hca_trap_table_add(struct hca_trap_hit new)
 int hca_trap_table_del(uintptr_t start)
 {
     static const struct hca_trap_hit none;
-    struct hca_trap_region          *r, *end;
+    struct hca_trap_region *r, *end;
 
     end = atomic_load(&hca_trap_regions_end);
     for (r = hca_trap_regions; r < end; ++r) {
-        if ((atomic_load(&r->start) == start) &&
-            (atomic_load(&r->len) != 0) && region_claim(r)) {
+        if ((atomic_load(&r->start) == start) && (atomic_load(&r->len) != 0) &&
+            region_claim(r)) {
             region_write(r, none);
             return 0;
         }

@@ -16,27 +16,27 @@
 /* One trapped range. A cache line each; assembly reads start and len. */
 struct hca_trap_region {
     _Alignas(64) _Atomic(uintptr_t) start;
-    atomic_size_t                   len;  /* 0: free */
-    atomic_uint                     seq;  /* odd while it changes */
-    _Atomic(hca_trap_fn)            fn;
-    _Atomic(void*)                  arg;
-    _Atomic(struct hca_push*)       push;
+    atomic_size_t len; /* 0: free */
+    atomic_uint seq;   /* odd while it changes */
+    _Atomic(hca_trap_fn) fn;
+    _Atomic(void *) arg;
+    _Atomic(struct hca_push *) push;
 };
 static_assert(offsetof(struct hca_trap_region, len) == 8, "for assembly");
 static_assert(sizeof(struct hca_trap_region) == 64, "for assembly");
 
 /* The result of a lookup: a copy, as the range may go at any time. */
 struct hca_trap_hit {
-    uintptr_t   start;
-    size_t      len;
+    uintptr_t start;
+    size_t len;
     hca_trap_fn fn;
-    void       *arg;
+    void *arg;
     struct hca_push *push;
 };
 
 /* The slots, and the end of those ever used: assembly searches in between. */
 extern struct hca_trap_region hca_trap_regions[];
-extern _Atomic(struct hca_trap_region*) hca_trap_regions_end;
+extern _Atomic(struct hca_trap_region *) hca_trap_regions_end;
 
 /**
  * Find the range that holds an address. Lock-free, from any context.

@@ -34,8 +34,8 @@ unsigned hca_trap_virt_get(struct hca_trap_virt *v, struct sigaction *act)
         current = atomic_load_explicit(&v->current, memory_order_acquire);
         *act    = v->slots[current % HCA_TRAP_VIRT_SLOTS];
         atomic_thread_fence(memory_order_acquire);
-    } while (current != atomic_load_explicit(&v->current,
-                                             memory_order_relaxed));
+    } while (current !=
+             atomic_load_explicit(&v->current, memory_order_relaxed));
     return current;
 }
 
@@ -62,7 +62,7 @@ void hca_trap_virt_put(struct hca_trap_virt *v, const struct sigaction *act,
 void hca_trap_virt_take(struct hca_trap_virt *v, struct sigaction *act)
 {
     struct sigaction reset;
-    unsigned         current;
+    unsigned current;
 
     do {
         current = hca_trap_virt_get(v, act);

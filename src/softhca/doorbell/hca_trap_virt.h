@@ -18,10 +18,10 @@
 #define HCA_TRAP_VIRT_SLOTS 64
 
 struct hca_trap_virt {
-    int              sig;
-    int              marker; /* stands for sig in kernel masks */
-    atomic_uint      next;
-    atomic_uint      current;
+    int sig;
+    int marker; /* stands for sig in kernel masks */
+    atomic_uint next;
+    atomic_uint current;
     struct sigaction slots[HCA_TRAP_VIRT_SLOTS];
 };
 

@@ -19,13 +19,13 @@ __thread struct hca_bf_wqe hca_bf_running;
 
 struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
 {
-    uint64_t head = be64toh(__atomic_load_n(&push->data[half][0],
-                                            __ATOMIC_RELAXED));
+    uint64_t head =
+        be64toh(__atomic_load_n(&push->data[half][0], __ATOMIC_RELAXED));
 
     return (struct hca_bf_wqe){
         .qpn  = (uint32_t)head >> 8,
         .idx  = ((uint32_t)(head >> 32) & PRM_CTRL_IDX) >> 8,
-        .size = (head & PRM_CTRL_DS) * 16
+        .size = (head & PRM_CTRL_DS) * 16,
     };
 }
 
@@ -56,7 +56,7 @@ static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
         return wqe->size;
     }
     while ((pos < wqe->size) &&
-           (memcmp(ring + pos, (const uint8_t*)data + pos, 16) == 0)) {
+           (memcmp(ring + pos, (const uint8_t *)data + pos, 16) == 0)) {
         pos += 16;
     }
     return pos;

@@ -22,15 +22,15 @@ struct hca_bf_wqe {
 /* The pushed WQE that this thread executes, size in whole blocks; qpn 0: none.
  * In the static TLS block, as hca_todo is. */
 extern __thread struct hca_bf_wqe hca_bf_running
-        __attribute__((tls_model("initial-exec")));
+    __attribute__((tls_model("initial-exec")));
 
 /* Reads it as it is now: a second writer, which a register must not have, may
  * change it at any time. */
 struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half);
 
 /* Notes a store of eight bytes to the beginning of a half, as a doorbell. */
-static inline void
-hca_bf_ring(struct hca_push *push, unsigned half, uint64_t head)
+static inline void hca_bf_ring(struct hca_push *push, unsigned half,
+                               uint64_t head)
 {
     push->words[half]   = 0;
     push->data[half][0] = head;
@@ -49,7 +49,8 @@ void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
 static inline unsigned hca_bf_pushed(uint32_t qpn, uint16_t idx)
 {
     return ((hca_bf_running.qpn == qpn) && (hca_bf_running.idx == idx)) ?
-           hca_bf_running.size : 0;
+               hca_bf_running.size :
+               0;
 }
 
 /* Returns true if a row of stores to the register of a half stopped before its

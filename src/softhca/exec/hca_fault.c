@@ -24,15 +24,15 @@ enum hca_fault_kind {
 };
 
 struct hca_fault_rule {
-    enum hca_fault_kind  kind;
-    int                  op; /* enum hca_msg_op, -1 any */
-    unsigned long        nth, count;
+    enum hca_fault_kind kind;
+    int op; /* enum hca_msg_op, -1 any */
+    unsigned long nth, count;
     _Atomic unsigned long seen;
 };
 
 static const struct {
-    const char        *name;
-    enum hca_ack_code  code;
+    const char *name;
+    enum hca_ack_code code;
 } hca_fault_kinds[HCA_NUM_FAULTS] = {
     [HCA_FAULT_DROP]       = {"drop", HCA_ACK_NONE},
     [HCA_FAULT_DROP_ACK]   = {"drop_ack", HCA_ACK_NONE},
@@ -44,9 +44,9 @@ static const struct {
 };
 
 static const char *const hca_fault_ops[] = {
-    [HCA_MSG_SEND] = "send",
-    [HCA_MSG_WRITE] = "write",
-    [HCA_MSG_READ] = "read",
+    [HCA_MSG_SEND]   = "send",
+    [HCA_MSG_WRITE]  = "write",
+    [HCA_MSG_READ]   = "read",
     [HCA_MSG_ATOMIC] = "atomic",
 };
 
@@ -95,7 +95,7 @@ static bool hca_fault_parse_key(struct hca_fault_rule *rule, char *item)
 static bool hca_fault_parse_rule(struct hca_fault_rule *rule, char *text)
 {
     char *save, *item = strtok_r(text, ":", &save);
-    unsigned kind     = 0;
+    unsigned kind = 0;
 
     while ((item != NULL) && (kind < HCA_NUM_FAULTS) &&
            strcmp(item, hca_fault_kinds[kind].name)) {
@@ -133,7 +133,8 @@ void hca_fault_init(void)
             hca_error("SOFTHCA_FAULT=%s: use up to %u rules "
                       "what[:op=send|write|read|atomic][:nth=N][:count=N], "
                       "what: drop, drop_ack, rnr, nak_inval, nak_access, "
-                      "nak_op, port_down", value, HCA_FAULT_RULES);
+                      "nak_op, port_down",
+                      value, HCA_FAULT_RULES);
             hca_fault_num_rules = 0;
             break;
         }
@@ -159,8 +160,8 @@ static bool hca_fault_hits(struct hca_fault_rule *rule,
         return false;
     }
     n = atomic_fetch_add(&rule->seen, 1) + 1;
-    if ((rule->kind == HCA_FAULT_PORT_DOWN) &&
-        (n == rule->nth + rule->count) && (rule->count != 0)) {
+    if ((rule->kind == HCA_FAULT_PORT_DOWN) && (n == rule->nth + rule->count) &&
+        (rule->count != 0)) {
         hca_port_up_all();
     }
     return (n >= rule->nth) && !hca_fault_is_past(rule, n);

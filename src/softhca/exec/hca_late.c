@@ -103,7 +103,7 @@ void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe)
 static bool hca_late_age(struct hca_qp *qp)
 {
     uint16_t idx = qp->req.ci, end = idx + qp->req.fetched;
-    bool is_any  = false;
+    bool is_any = false;
 
     while (idx != end) {
         struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);

@@ -24,7 +24,7 @@ void hca_order_init(void)
 
     for (unsigned i = HCA_ORDER_OOO; value && (i <= HCA_ORDER_RELAXED); i++) {
         size_t length = strlen(names[i]);
-        char *end     = (char*)value + length;
+        char *end     = (char *)value + length;
 
         if (strncmp(value, names[i], length)) {
             continue;
@@ -39,7 +39,8 @@ void hca_order_init(void)
     }
     if (value != NULL) {
         hca_error("SOFTHCA_ORDER=%s: use ooo or relaxed, or one of them with "
-                  "a seed: ooo:7", value);
+                  "a seed: ooo:7",
+                  value);
     }
 }
 
@@ -48,9 +49,9 @@ static uint64_t hca_order_hash(uint32_t number)
 {
     uint64_t z = ((uint64_t)hca_order_seed << 32) + number;
 
-    z  = (z + 1) * 0x9e3779b97f4a7c15ull;
-    z  = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z  = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    z = (z + 1) * 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z;
 }
 
@@ -80,7 +81,8 @@ static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
 static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
 {
     return (qp->attr.dp_force || (qp->attr.dp_ordering > own)) ?
-           qp->attr.dp_ordering : own;
+               qp->attr.dp_ordering :
+               own;
 }
 
 /* Returns the order given up by the sender and by its peer, which places: the
@@ -92,8 +94,8 @@ static unsigned hca_order_lost(const struct hca_qp *qp,
 {
     bool is_dc                  = (qp->type == HCA_QP_DCI);
     const struct hca_path *path = is_dc ? &wqe->path : &qp->attr.path;
-    const struct hca_qp *peer   = hca_obj_peek(HCA_KIND_QP, is_dc ? wqe->dqpn :
-                                                            qp->attr.dest_qpn);
+    const struct hca_qp *peer =
+        hca_obj_peek(HCA_KIND_QP, is_dc ? wqe->dqpn : qp->attr.dest_qpn);
     unsigned sent   = hca_order_dp(qp, (HCA_ORDER_OOO_SLS >> path->sl) & 1);
     unsigned placed = (peer != NULL) ? hca_order_dp(peer, HCA_DP_OOO_RW) :
                                        HCA_DP_OOO_RW;
@@ -109,16 +111,15 @@ static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
     bool is_message;
 
     hca_wqe_peek(wqe, qp, idx, posted);
-    if ((wqe->blocks == 0) ||
-        (hca_wqe_read(wqe, qp, idx, posted) != HCA_OK) ||
+    if ((wqe->blocks == 0) || (hca_wqe_read(wqe, qp, idx, posted) != HCA_OK) ||
         (wqe->op->flags & HCA_OP_LOCAL)) {
         return false;
     }
     is_message = (wqe->opcode == MLX5_OPCODE_RDMA_WRITE_IMM) ||
                  !(wqe->op->flags & HCA_OP_RADDR);
     if (hca_order == HCA_ORDER_OOO) {
-        return hca_order_lost(qp, wqe) >= (is_message ? HCA_DP_OOO_ALL :
-                                                        HCA_DP_OOO_RW);
+        return hca_order_lost(qp, wqe) >=
+               (is_message ? HCA_DP_OOO_ALL : HCA_DP_OOO_RW);
     }
     return !is_message && (wqe->opcode != MLX5_OPCODE_RDMA_READ) &&
            hca_order_is_relaxed(wqe);
@@ -137,8 +138,7 @@ static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t idx,
 {
     struct hca_wqe wqe;
 
-    return hca_order_read(qp, idx, posted, &wqe) &&
-           (wqe.fm != HCA_FM_STRONG) &&
+    return hca_order_read(qp, idx, posted, &wqe) && (wqe.fm != HCA_FM_STRONG) &&
            !((first->op->flags & HCA_OP_DATA_IN) && hca_wqe_is_fenced(&wqe)) &&
            ((qp->type != HCA_QP_DCI) || (wqe.dqpn == first->dqpn));
 }

@@ -27,11 +27,7 @@
 
 #include "softhca/wqe/hca_wqe.h"
 
-enum hca_order {
-    HCA_ORDER_IBTA,
-    HCA_ORDER_OOO,
-    HCA_ORDER_RELAXED
-};
+enum hca_order { HCA_ORDER_IBTA, HCA_ORDER_OOO, HCA_ORDER_RELAXED };
 
 /* HCA_ORDER_IBTA: no other function of this file is called. */
 extern enum hca_order hca_order;

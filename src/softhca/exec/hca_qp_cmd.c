@@ -37,7 +37,8 @@ static int hca_qp_check_tm(const struct hca_qp_spec *spec)
     return (spec->has_rndv &&
             (!has_tm || (spec->sq.buf != 0) ||
              ((spec->type == HCA_QP_DCT) && !hca_has_dc_rndv()))) ?
-           -EOPNOTSUPP : 0;
+               -EOPNOTSUPP :
+               0;
 }
 
 int hca_qp_check(const struct hca_qp_spec *spec)

@@ -20,22 +20,22 @@ static inline uint32_t hca_max_rd_atomic_dc(void)
 
 /* A queue pair to create; the numbers are of objects that exist. */
 struct hca_qp_spec {
-    unsigned           dev;
-    enum hca_qp_type   type;
-    uint32_t           pdn, scqn, rcqn, srqn, xrcdn; /* 0: none */
-    uint32_t           uar;
-    uint32_t           uidx;
-    struct hca_ring    sq, rq;
-    hca_off_t          dbrec;
-    uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
-    bool               wq_sig;
-    bool               has_rndv;
-    bool               has_streams;
-    uint8_t            log_streams, log_errored;
-    uint64_t           dc_key; /* DCT */
-    struct hca_qp_attr attr;   /* DCT: all; others: log_msg_max */
-    uint32_t           async_chan;
-    uint64_t           user_handle; /* reported in async events */
+    unsigned dev;
+    enum hca_qp_type type;
+    uint32_t pdn, scqn, rcqn, srqn, xrcdn; /* 0: none */
+    uint32_t uar;
+    uint32_t uidx;
+    struct hca_ring sq, rq;
+    hca_off_t dbrec;
+    uint8_t cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
+    bool wq_sig;
+    bool has_rndv;
+    bool has_streams;
+    uint8_t log_streams, log_errored;
+    uint64_t dc_key;         /* DCT */
+    struct hca_qp_attr attr; /* DCT: all; others: log_msg_max */
+    uint32_t async_chan;
+    uint64_t user_handle; /* reported in async events */
 };
 
 /* Attributes without a bit in enum ibv_qp_attr_mask of verbs */
@@ -45,22 +45,22 @@ enum {
     HCA_QP_DP_ORDERING = 1 << 29,
     HCA_QP_FROM        = 1 << 30, /* as IBV_QP_CUR_STATE, in every step */
     HCA_QP_OWN_ATTRS   = HCA_QP_LOG_MSG_MAX | HCA_QP_ATOMIC_MODE |
-                         HCA_QP_DP_ORDERING | HCA_QP_FROM
+                       HCA_QP_DP_ORDERING | HCA_QP_FROM
 };
 
 /* A change of the attributes in @mask, and of the state if IBV_QP_STATE is. */
 struct hca_qp_change {
-    uint32_t           mask;
-    enum ibv_qp_state  next; /* IBV_QP_STATE */
-    enum ibv_qp_state  cur;  /* IBV_QP_CUR_STATE, HCA_QP_FROM */
-    uint8_t            port; /* IBV_QP_PORT */
+    uint32_t mask;
+    enum ibv_qp_state next; /* IBV_QP_STATE */
+    enum ibv_qp_state cur;  /* IBV_QP_CUR_STATE, HCA_QP_FROM */
+    uint8_t port;           /* IBV_QP_PORT */
     struct hca_qp_attr attr;
 };
 
 /* Result of a query of a QP: its PSNs are those of the next messages. */
 struct hca_qp_info {
-    enum ibv_qp_state  state;
-    uint16_t           sq_ci; /* next basic block to execute */
+    enum ibv_qp_state state;
+    uint16_t sq_ci; /* next basic block to execute */
     struct hca_qp_attr attr;
 };
 

@@ -40,8 +40,8 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->resp, 0, sizeof(qp->resp));
-    qp->attr         = (struct hca_qp_attr){
-        .log_msg_max = qp->attr.log_msg_max
+    qp->attr = (struct hca_qp_attr){
+        .log_msg_max = qp->attr.log_msg_max,
     };
     qp->req.sq       = sq;
     qp->req.attached = attached;
@@ -116,9 +116,11 @@ void hca_qp_unlock_both(struct hca_qp *qp, bool runs)
 }
 
 /* Each attribute: its bit, its offset, and its allowed values. */
+/* clang-format off */
 #define ATTR(_bit, _field, _min, _max) \
     {_bit, offsetof(struct hca_qp_attr, _field), \
      sizeof(((struct hca_qp_attr*)NULL)->_field), _min, _max}
+/* clang-format on */
 
 static const struct {
     uint32_t bit;
@@ -153,7 +155,7 @@ static bool hca_qp_attr_fits(unsigned i, const struct hca_qp_attr *attr)
     uint16_t size  = hca_qp_attrs[i].size;
     uint32_t value = 0;
 
-    memcpy(&value, (const char*)attr + hca_qp_attrs[i].offset,
+    memcpy(&value, (const char *)attr + hca_qp_attrs[i].offset,
            (size < sizeof(value)) ? size : sizeof(value));
     return (value >= hca_qp_attrs[i].min) && (value <= hca_qp_attrs[i].max);
 }
@@ -186,15 +188,16 @@ uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
     }
     return ((mask & IBV_QP_PKEY_INDEX) &&
             (attr->pkey_index >= hca_dev_num_pkeys(dev))) ?
-           IBV_QP_PKEY_INDEX :
+               IBV_QP_PKEY_INDEX :
            ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && (type == HCA_QP_DCI) &&
             (attr->max_rd_atomic > hca_max_rd_atomic_dc())) ?
-           IBV_QP_MAX_QP_RD_ATOMIC :
+               IBV_QP_MAX_QP_RD_ATOMIC :
            ((mask & HCA_QP_DP_ORDERING) &&
             !hca_qp_dp_fits(type, attr->dp_ordering)) ?
-           HCA_QP_DP_ORDERING :
+               HCA_QP_DP_ORDERING :
            ((mask & IBV_QP_AV) && !hca_qp_path_fits(type, dev, &attr->path)) ?
-           IBV_QP_AV : 0;
+               IBV_QP_AV :
+               0;
 }
 
 static void hca_qp_set(struct hca_qp *qp, uint32_t mask,
@@ -202,8 +205,8 @@ static void hca_qp_set(struct hca_qp *qp, uint32_t mask,
 {
     for (unsigned i = 0; i < NUM_ATTRS; i++) {
         if (mask & hca_qp_attrs[i].bit) {
-            memcpy((char*)&qp->attr + hca_qp_attrs[i].offset,
-                   (const char*)attr + hca_qp_attrs[i].offset,
+            memcpy((char *)&qp->attr + hca_qp_attrs[i].offset,
+                   (const char *)attr + hca_qp_attrs[i].offset,
                    hca_qp_attrs[i].size);
         }
     }
@@ -236,9 +239,9 @@ int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
     int ret;
 
     *bad_p = ((change->mask & IBV_QP_PORT) && (change->port != 1)) ?
-             IBV_QP_PORT :
-             hca_qp_attr_bad(qp->type, qp->obj.dev, change->mask,
-                             &change->attr);
+                 IBV_QP_PORT :
+                 hca_qp_attr_bad(qp->type, qp->obj.dev, change->mask,
+                                 &change->attr);
     if (*bad_p != 0) {
         return -EINVAL;
     }

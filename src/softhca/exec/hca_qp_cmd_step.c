@@ -28,7 +28,7 @@
      IBV_QP_PATH_MIG_STATE)
 
 struct hca_qp_step {
-    uint8_t  type, cur, next;
+    uint8_t type, cur, next;
     uint32_t required, optional; /* besides IBV_QP_STATE */
 };
 
@@ -55,8 +55,7 @@ static const struct hca_qp_step hca_qp_steps[] = {
      IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
     {HCA_QP_UD, IBV_QPS_INIT, IBV_QPS_INIT, 0,
      IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
-    {HCA_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0,
-     IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {HCA_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
     {HCA_QP_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
      IBV_QP_CUR_STATE | IBV_QP_QKEY},
     {HCA_QP_UD, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
@@ -74,14 +73,13 @@ static const struct hca_qp_step hca_qp_steps[] = {
     {HCA_QP_XRC_RECV, IBV_QPS_INIT, IBV_QPS_INIT, 0, HCA_STEP_CONN_INIT},
     {HCA_QP_XRC_RECV, IBV_QPS_INIT, IBV_QPS_RTR, HCA_STEP_RC_RTR,
      HCA_STEP_CONN_RTR_OPT},
-    {HCA_QP_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS,
-     IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
+    {HCA_QP_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
      HCA_STEP_CONN_RTS_OPT | IBV_QP_MIN_RNR_TIMER},
     {HCA_QP_XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS, 0,
      HCA_STEP_CONN_RTS_OPT | IBV_QP_MIN_RNR_TIMER},
 
-    {HCA_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT, 0},
+    {HCA_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+     0},
     {HCA_QP_DCI, IBV_QPS_INIT, IBV_QPS_INIT, 0,
      IBV_QP_PKEY_INDEX | IBV_QP_PORT},
     {HCA_QP_DCI, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_PATH_MTU,
@@ -91,9 +89,9 @@ static const struct hca_qp_step hca_qp_steps[] = {
     {HCA_QP_DCI, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_MIN_RNR_TIMER},
 };
 
-static const struct hca_qp_step *
-hca_qp_step(enum hca_qp_type type, enum ibv_qp_state cur,
-            enum ibv_qp_state next)
+static const struct hca_qp_step *hca_qp_step(enum hca_qp_type type,
+                                             enum ibv_qp_state cur,
+                                             enum ibv_qp_state next)
 {
     const struct hca_qp_step *row;
 

@@ -23,13 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HCA_UD_MTU 4096u /* the port's, for any path (kernel mlx5) */
+#define HCA_UD_MTU   4096u      /* the port's, for any path (kernel mlx5) */
 #define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
 
 /* The message of an opcode */
 static const struct {
     uint8_t op; /* enum hca_msg_op */
-    bool    has_imm, has_inval;
+    bool has_imm, has_inval;
 } hca_request_msgs[256] = {
     [MLX5_OPCODE_SEND]             = {HCA_MSG_SEND, false, false},
     [MLX5_OPCODE_SEND_IMM]         = {HCA_MSG_SEND, true, false},
@@ -50,8 +50,7 @@ static bool hca_request_fits_cqe(const struct hca_request *rq)
     return (rq->qp->cs_req != 0) && (rq->wqe.length > 0) &&
            (rq->wqe.opcode == MLX5_OPCODE_RDMA_READ) &&
            hca_wqe_is_signaled(&rq->wqe) &&
-           (rq->wqe.length <= hca_cq_inline_room(rq->qp->scqn,
-                                                 rq->qp->cs_req));
+           (rq->wqe.length <= hca_cq_inline_room(rq->qp->scqn, rq->qp->cs_req));
 }
 
 /* --- waiting ------------------------------------------------------------ */
@@ -161,24 +160,24 @@ static void hca_request_build(struct hca_request *rq)
 {
     struct hca_msg *msg = &rq->msg;
 
-    msg->op        = hca_request_msgs[rq->wqe.opcode].op;
-    msg->has_imm   = hca_request_msgs[rq->wqe.opcode].has_imm;
-    msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
-    msg->solicited = rq->wqe.solicited;
-    msg->is_fin    = false;
-    msg->mtu       = rq->qp->attr.mtu;
-    msg->reads     = hca_request_reads(rq->qp);
-    msg->executed  = rq->tries->executed;
+    msg->op            = hca_request_msgs[rq->wqe.opcode].op;
+    msg->has_imm       = hca_request_msgs[rq->wqe.opcode].has_imm;
+    msg->has_inval     = hca_request_msgs[rq->wqe.opcode].has_inval;
+    msg->solicited     = rq->wqe.solicited;
+    msg->is_fin        = false;
+    msg->mtu           = rq->qp->attr.mtu;
+    msg->reads         = hca_request_reads(rq->qp);
+    msg->executed      = rq->tries->executed;
     msg->atomic_before = rq->tries->atomic; /* or `arrived` */
-    msg->src_dev   = rq->qp->obj.dev;
-    msg->src_qpn   = rq->wqe.qpn;
-    msg->psn       = rq->qp->req.psn;
-    msg->imm       = rq->wqe.imm;
-    msg->raddr     = rq->wqe.raddr;
-    msg->rkey      = rq->wqe.rkey;
-    msg->atomic    = &rq->wqe.atomic;
-    msg->data      = &rq->local;
-    msg->posted    = hca_request_posted(rq);
+    msg->src_dev       = rq->qp->obj.dev;
+    msg->src_qpn       = rq->wqe.qpn;
+    msg->psn           = rq->qp->req.psn;
+    msg->imm           = rq->wqe.imm;
+    msg->raddr         = rq->wqe.raddr;
+    msg->rkey          = rq->wqe.rkey;
+    msg->atomic        = &rq->wqe.atomic;
+    msg->data          = &rq->local;
+    msg->posted        = hca_request_posted(rq);
     hca_request_address(rq);
 }
 
@@ -198,9 +197,9 @@ static enum hca_check hca_request_put_atomic(struct hca_request *rq)
     uint32_t value4 = htobe32(rq->ack.atomic);
 
     return (rq->wqe.atomic.size == 4) ?
-           hca_wqe_mem_put(&rq->wqe, &rq->local, &value4, sizeof(value4)) :
-           hca_wqe_mem_put(&rq->wqe, &rq->local, &rq->ack.atomic,
-                           sizeof(rq->ack.atomic));
+               hca_wqe_mem_put(&rq->wqe, &rq->local, &value4, sizeof(value4)) :
+               hca_wqe_mem_put(&rq->wqe, &rq->local, &rq->ack.atomic,
+                               sizeof(rq->ack.atomic));
 }
 
 static enum hca_check hca_request_acked(struct hca_request *rq)
@@ -215,8 +214,7 @@ static enum hca_check hca_request_acked(struct hca_request *rq)
             hca_request_count_result(rq);
         }
     }
-    return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) :
-                                            HCA_OK;
+    return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) : HCA_OK;
 }
 
 static enum hca_check hca_request_nak_inval(struct hca_request *rq)
@@ -300,7 +298,8 @@ static enum hca_check hca_request_map(struct hca_request *rq)
     if (rq->to_cqe) {
         hca_sgl_add(&rq->local,
                     (rq->qp->req.sq->streams != NULL) ?
-                    hca_stream_inlined(rq->qp, rq->wqe.idx) : rq->data,
+                        hca_stream_inlined(rq->qp, rq->wqe.idx) :
+                        rq->data,
                     rq->wqe.length);
         return HCA_OK;
     }
@@ -366,7 +365,7 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     rq->to_cqe    = false;
     rq->result    = NULL;
     rq->ack.check = HCA_OK;
-    check = hca_wqe_read(&rq->wqe, qp, idx, posted);
+    check         = hca_wqe_read(&rq->wqe, qp, idx, posted);
     if (check != HCA_OK) {
         return check;
     }

@@ -12,17 +12,17 @@
 
 /* One WQE under execution. */
 struct hca_request {
-    struct hca_qp  *qp;
+    struct hca_qp *qp;
     struct hca_tries *tries; /* of this WQE, kept by the caller */
-    struct hca_wqe  wqe;
-    struct hca_sgl  local;   /* its local memory */
-    bool            to_cqe;  /* the data read go into the CQE */
-    uint8_t         data[64];
+    struct hca_wqe wqe;
+    struct hca_sgl local; /* its local memory */
+    bool to_cqe;          /* the data read go into the CQE */
+    uint8_t data[64];
     struct hca_result *result; /* holds the data read, the caller's if it is
                                   executed; NULL: nothing is held */
-    struct hca_msg  msg;
-    struct hca_ack  ack;     /* check: the responder's, or HCA_OK */
-    uint64_t        wait_ns; /* with HCA_WAIT: before the next try */
+    struct hca_msg msg;
+    struct hca_ack ack; /* check: the responder's, or HCA_OK */
+    uint64_t wait_ns;   /* with HCA_WAIT: before the next try */
 };
 
 /* Reads the WQE at basic block @idx and executes it; @posted blocks are rung

@@ -30,8 +30,7 @@ static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
     struct hca_qp *qp = rq->qp;
 
     hca_completer_send_error(qp, &rq->wqe, check,
-                             (rq->ack.check != HCA_OK) ? rq->ack.check :
-                                                         check);
+                             (rq->ack.check != HCA_OK) ? rq->ack.check : check);
     qp->req.ci += (rq->wqe.blocks == 0) ? posted : rq->wqe.blocks;
     hca_qp_fail_requester(qp);
 }
@@ -45,8 +44,8 @@ static void hca_requester_done(struct hca_request *rq)
         return;
     }
     qp->req.reads = 0;
-    if (hca_completer_send(qp, &rq->wqe,
-                           rq->to_cqe ? rq->data : NULL) != HCA_OK) {
+    if (hca_completer_send(qp, &rq->wqe, rq->to_cqe ? rq->data : NULL) !=
+        HCA_OK) {
         hca_qp_fail_fatal(qp);
     }
 }
@@ -220,7 +219,7 @@ void hca_requester_flush_failed(uint32_t qpn)
 
 void hca_requester_timer(struct hca_timer *timer)
 {
-    struct hca_sq *sq = (struct hca_sq*)timer;
+    struct hca_sq *sq = (struct hca_sq *)timer;
 
     hca_mutex_lock(&sq->qp->sq_lock);
     if ((sq->qp->req.sq == sq) && sq->qp->req.attached) {

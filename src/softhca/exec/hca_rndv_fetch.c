@@ -27,10 +27,10 @@
 
 /* The sender's attributes; those of a connected QP are read each time */
 struct hca_rndv_sender {
-    struct hca_qp  *qp;   /* sq_lock is held, or it is private */
+    struct hca_qp *qp;    /* sq_lock is held, or it is private */
     struct hca_path path; /* DC */
-    uint32_t        dest_qpn;
-    uint8_t         mtu, timeout, retry_cnt, rnr_retry;
+    uint32_t dest_qpn;
+    uint8_t mtu, timeout, retry_cnt, rnr_retry;
 };
 
 static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
@@ -44,7 +44,7 @@ static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
  * @return false if a stopped process holds the SRQ. */
 static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 {
-    struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
+    struct hca_srq *srq       = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
     struct hca_tm_job *job    = &rndv->job;
     struct hca_recv *recv     = &rndv->recv;
     const struct hca_qp qp    = {.obj = {.num = job->qpn, .dev = job->dev}};
@@ -104,8 +104,8 @@ static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
                                    struct hca_msg *msg, struct hca_sgl *sgl)
 {
     (void)sender;
-    msg->op     = HCA_MSG_SEND;
-    msg->is_fin = true;
+    msg->op                      = HCA_MSG_SEND;
+    msg->is_fin                  = true;
     rndv->job.request.tmh.opcode = IBV_TMH_FIN;
     hca_sgl_init(sgl, hca_owner(hca_self));
     hca_sgl_add(sgl, &rndv->job.request,
@@ -114,8 +114,8 @@ static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
 }
 
 static enum hca_check (*const hca_rndv_msgs[])(
-        struct hca_rndv *rndv, const struct hca_rndv_sender *sender,
-        struct hca_msg *msg, struct hca_sgl *sgl) = {
+    struct hca_rndv *rndv, const struct hca_rndv_sender *sender,
+    struct hca_msg *msg, struct hca_sgl *sgl) = {
     [HCA_RNDV_READ] = hca_rndv_read,
     [HCA_RNDV_FIN]  = hca_rndv_fin,
 };
@@ -338,7 +338,7 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
 
 static void hca_rndv_timer(struct hca_timer *timer)
 {
-    hca_rndv_continue((struct hca_rndv*)timer);
+    hca_rndv_continue((struct hca_rndv *)timer);
 }
 
 void hca_rndv_fetch(void)
@@ -386,9 +386,9 @@ static bool hca_rndv_begin_anew(struct hca_srq *srq, uint16_t index)
 }
 
 struct hca_rndv_heir {
-    unsigned        proc;
+    unsigned proc;
     struct timespec deadline;
-    bool            is_done;
+    bool is_done;
 };
 
 /* A process that leaves in order leaves its own fetches to others. */
@@ -429,8 +429,8 @@ bool hca_rndv_fetch_inherit(unsigned proc)
     clock_gettime(CLOCK_MONOTONIC, &heir.deadline);
     heir.deadline.tv_sec++;
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
-        if ((i != proc) && (atomic_load(&hca_fabric->procs[i].state) !=
-                            HCA_PROC_FREE)) {
+        if ((i != proc) &&
+            (atomic_load(&hca_fabric->procs[i].state) != HCA_PROC_FREE)) {
             hca_obj_foreach(HCA_KIND_SRQ, i, hca_rndv_take_all, &heir);
         }
     }

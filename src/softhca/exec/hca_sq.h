@@ -12,12 +12,12 @@
 
 /* Kept under the QP's sq_lock. */
 struct hca_sq {
-    struct hca_timer    timer; /* RNR, retry; first: the timer is the queue */
-    struct hca_qp      *qp;
-    uint32_t            qpn;
+    struct hca_timer timer; /* RNR, retry; first: the timer is the queue */
+    struct hca_qp *qp;
+    uint32_t qpn;
     struct hca_streams *streams; /* fetched and not completed, or NULL */
-    struct hca_posted   posted;  /* acknowledged and not in memory */
-    struct hca_sq      *next;
+    struct hca_posted posted;    /* acknowledged and not in memory */
+    struct hca_sq *next;
 };
 
 /* Start and stop listening to the UAR of a published QP that sends (all but

@@ -15,15 +15,16 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
     size_t waiting = sizeof(struct hca_stream) << qp->log_streams;
     size_t errored = sizeof(uint16_t) << qp->log_errored;
     struct hca_streams *streams;
-    size_t inlined = (qp->cs_req == 0) ? 0 :
-                     sizeof(*streams->inlined) << qp->sq.log_cnt;
+    size_t inlined = (qp->cs_req == 0) ?
+                         0 :
+                         sizeof(*streams->inlined) << qp->sq.log_cnt;
 
     streams = calloc(1, sizeof(*streams) + waiting + wqes + errored + inlined);
     if (streams != NULL) {
-        streams->waiting = (void*)(streams + 1);
-        streams->wqes    = (void*)((char*)streams->waiting + waiting);
-        streams->errored = (void*)((char*)streams->wqes + wqes);
-        streams->inlined = (void*)((char*)streams->errored + errored);
+        streams->waiting = (void *)(streams + 1);
+        streams->wqes    = (void *)((char *)streams->waiting + waiting);
+        streams->errored = (void *)((char *)streams->wqes + wqes);
+        streams->inlined = (void *)((char *)streams->errored + errored);
     }
     return streams;
 }
@@ -34,8 +35,8 @@ static void hca_stream_remove(struct hca_qp *qp)
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
 
     free(entry->result);
-    entry->result    = NULL;
-    qp->req.ci      += entry->blocks;
+    entry->result = NULL;
+    qp->req.ci += entry->blocks;
     qp->req.fetched -= entry->blocks;
 }
 
@@ -77,9 +78,8 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
         hca_completer_send_error(qp, &wqe, entry->check, entry->vendor);
     } else if (entry->signaled &&
                (hca_completer_send(qp, &wqe,
-                                   entry->to_cqe ?
-                                   hca_stream_inlined(qp, idx) : NULL) !=
-                HCA_OK) &&
+                                   entry->to_cqe ? hca_stream_inlined(qp, idx) :
+                                                   NULL) != HCA_OK) &&
                (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_qp_fail_fatal(qp);
     }
@@ -177,8 +177,8 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
     /* if a WQE's format is wrong, its stream cannot be trusted either */
     if ((check >= HCA_CHECK_LKEY) &&
         (hca_stream_errored(streams, entry->stream) == NULL)) {
-        hca_info("qp 0x%x: stream 0x%x: in error",
-                 atomic_load(&qp->obj.num), entry->stream);
+        hca_info("qp 0x%x: stream 0x%x: in error", atomic_load(&qp->obj.num),
+                 entry->stream);
         streams->errored[streams->num_errored++] = entry->stream;
     }
     if ((check < HCA_CHECK_LKEY) ||
@@ -188,8 +188,7 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
     }
 }
 
-void hca_stream_executed(struct hca_qp *qp, uint16_t idx,
-                         enum hca_check check)
+void hca_stream_executed(struct hca_qp *qp, uint16_t idx, enum hca_check check)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 

@@ -24,43 +24,43 @@
 /* Late result of a READ or an atomic; without data if they go into the CQE */
 struct hca_result {
     struct hca_wqe wqe;
-    bool           is_old; /* for hca_late.c: from before the last tick */
-    uint8_t        data[];
+    bool is_old; /* for hca_late.c: from before the last tick */
+    uint8_t data[];
 };
 
 /* A WQE that is fetched and has not completed. */
 struct hca_stream_wqe {
-    uint16_t           stream;
-    uint16_t           blocks;
-    uint8_t            opcode;
-    bool               done;
-    bool               signaled;
-    bool               fenced;
-    bool               reported; /* before its turn */
-    uint8_t            check, vendor; /* why it fails, or HCA_OK */
-    bool               to_cqe;
-    uint32_t           length;
+    uint16_t stream;
+    uint16_t blocks;
+    uint8_t opcode;
+    bool done;
+    bool signaled;
+    bool fenced;
+    bool reported;         /* before its turn */
+    uint8_t check, vendor; /* why it fails, or HCA_OK */
+    bool to_cqe;
+    uint32_t length;
     struct hca_result *result; /* or NULL */
 };
 
 /* A stream that waits. */
 struct hca_stream {
-    uint16_t         id;
-    uint16_t         idx; /* basic block of its current WQE */
-    uint16_t         passing_idx; /* basic block of the WQE that passes it */
-    bool             held;        /* it waits to be passed */
-    bool             passing;
+    uint16_t id;
+    uint16_t idx;         /* basic block of its current WQE */
+    uint16_t passing_idx; /* basic block of the WQE that passes it */
+    bool held;            /* it waits to be passed */
+    bool passing;
     struct hca_tries tries;
-    uint64_t         due;
+    uint64_t due;
 };
 
 /* The fetched WQEs of one queue: req.fetched basic blocks from req.ci on. */
 struct hca_streams {
-    unsigned               num_waiting, num_errored;
-    struct hca_stream     *waiting; /* 2^log_streams */
-    uint16_t              *errored; /* 2^log_errored */
-    struct hca_stream_wqe *wqes;    /* at the basic block each begins at */
-    uint8_t              (*inlined)[64]; /* data of each for its CQE, if the
+    unsigned num_waiting, num_errored;
+    struct hca_stream *waiting;  /* 2^log_streams */
+    uint16_t *errored;           /* 2^log_errored */
+    struct hca_stream_wqe *wqes; /* at the basic block each begins at */
+    uint8_t (*inlined)[64];      /* data of each for its CQE, if the
                                             QP has cs_req */
 };
 
@@ -70,8 +70,8 @@ static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)
 }
 
 /* Returns the WQE that begins at basic block @idx. */
-static inline struct hca_stream_wqe *
-hca_stream_wqe(const struct hca_qp *qp, uint16_t idx)
+static inline struct hca_stream_wqe *hca_stream_wqe(const struct hca_qp *qp,
+                                                    uint16_t idx)
 {
     return &hca_stream_of(qp)->wqes[idx & ((1u << qp->sq.log_cnt) - 1)];
 }
@@ -111,8 +111,7 @@ void hca_stream_finish(struct hca_stream_wqe *entry, enum hca_check check,
 void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check);
 
 /* Ends the WQE at @idx, which was late, with @check. */
-void hca_stream_executed(struct hca_qp *qp, uint16_t idx,
-                         enum hca_check check);
+void hca_stream_executed(struct hca_qp *qp, uint16_t idx, enum hca_check check);
 
 /* Reports completions, up to the first WQE that is not done. */
 void hca_stream_retire(struct hca_qp *qp);

@@ -42,16 +42,17 @@ static struct hca_stream *hca_stream_waiting(const struct hca_streams *streams,
  * ignored. */
 static uint16_t hca_stream_posted(const struct hca_qp *qp, uint16_t idx)
 {
-    return qp->has_streams ? hca_stream_wqe(qp, idx)->blocks :
-           hca_qp_sq_posted(qp) - (uint16_t)(idx - qp->req.ci);
+    return qp->has_streams ?
+               hca_stream_wqe(qp, idx)->blocks :
+               hca_qp_sq_posted(qp) - (uint16_t)(idx - qp->req.ci);
 }
 
 /* @return HCA_OK if it is executed, HCA_WAIT, or its error. */
 static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
-    enum hca_check check =
-            hca_request_execute(rq, idx, hca_stream_posted(rq->qp, idx));
+    enum hca_check check         = hca_request_execute(rq, idx,
+                                                       hca_stream_posted(rq->qp, idx));
 
     if (check != HCA_OK) {
         return check;
@@ -187,8 +188,7 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
     while (i < streams->num_waiting) {
         struct hca_stream *stream = &streams->waiting[i];
 
-        if ((stream->due <= hca_time_ns()) &&
-            !hca_stream_resume(qp, stream)) {
+        if ((stream->due <= hca_time_ns()) && !hca_stream_resume(qp, stream)) {
             *stream = streams->waiting[--streams->num_waiting];
             continue;
         }
@@ -202,9 +202,9 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
 static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
                             uint16_t idx)
 {
-    stream->passing     = hca_order_passes(
-            qp, stream->idx, hca_stream_wqe(qp, stream->idx)->blocks, idx,
-            hca_stream_wqe(qp, idx)->blocks);
+    stream->passing     = hca_order_passes(qp, stream->idx,
+                                           hca_stream_wqe(qp, stream->idx)->blocks,
+                                           idx, hca_stream_wqe(qp, idx)->blocks);
     stream->passing_idx = idx;
     stream->due         = 0;
     hca_stream_resume_due(qp);

@@ -19,7 +19,7 @@
 /* Records nested doorbells: CQs to arm, if there is room, and that send queues
  * must run. In the static TLS block, as hca_todo is. */
 static __thread struct {
-    bool     again; /* a doorbell rang inside */
+    bool again; /* a doorbell rang inside */
     unsigned num_cqs;
     uint32_t cqs[HCA_THREAD_CQS];
 } hca_thread_nested __attribute__((tls_model("initial-exec")));

@@ -20,10 +20,10 @@ enum { HCA_TM_SEG = 2, HCA_TM_DATA = 1 };
 /* The segments in host order. */
 struct hca_tm_op {
     const struct hca_wqe *wqe;
-    uint8_t               opcode; /* PRM_TM_OPCODE_* */
-    uint8_t               flags;
-    uint16_t              index, sw_cnt;
-    struct hca_tm_entry   entry;  /* to append */
+    uint8_t opcode; /* PRM_TM_OPCODE_* */
+    uint8_t flags;
+    uint16_t index, sw_cnt;
+    struct hca_tm_entry entry; /* to append */
 };
 
 /* PRM_CQE_TM_* of each operation */
@@ -127,8 +127,7 @@ static enum hca_check hca_tm_op_complete(const struct hca_tm_op *op,
     if (!(op->flags & PRM_TM_CQE_REQ)) {
         return HCA_OK;
     }
-    return hca_completer_tm_op(srq, hca_tm_op_cqes[op->opcode], index,
-                               &result);
+    return hca_completer_tm_op(srq, hca_tm_op_cqes[op->opcode], index, &result);
 }
 
 static enum hca_check hca_tm_op_check(const struct hca_tm_op *op,
@@ -148,8 +147,9 @@ static enum hca_check hca_tm_op_check(const struct hca_tm_op *op,
     return ((op->opcode == PRM_TM_OPCODE_APPEND) &&
             hca_lacks(HCA_LACK_TM_INDIRECT) &&
             hca_mkey_is_indirect(be32toh(op->entry.data.lkey))) ?
-           hca_tm_op_bad(op, HCA_CHECK_TM_KEY,
-                         be32toh(op->entry.data.lkey)) : HCA_OK;
+               hca_tm_op_bad(op, HCA_CHECK_TM_KEY,
+                             be32toh(op->entry.data.lkey)) :
+               HCA_OK;
 }
 
 /* An entry that a message has taken cannot be removed; this is no error. */
@@ -207,8 +207,9 @@ enum hca_check hca_tm_op_execute(const struct hca_qp *qp,
     srq = hca_obj_lock(HCA_KIND_SRQ, qp->srqn);
     if (srq == NULL) {
         check = hca_srq_held_up(qp->srqn);
-        return (check != HCA_OK) ? check :
-               hca_tm_op_bad(&op, HCA_CHECK_TM_SRQ, qp->srqn);
+        return (check != HCA_OK) ?
+                   check :
+                   hca_tm_op_bad(&op, HCA_CHECK_TM_SRQ, qp->srqn);
     }
     check = hca_tm_op_run(&op, srq);
     hca_obj_unlock(srq);

@@ -29,10 +29,10 @@
 #define HCA_UAR_CQ_DB 0x20u
 
 struct hca_uar {
-    uint32_t        id;
-    void           *page;
-    bool            is_wc;   /* write-combining: pushes arrive whole */
-    bool            is_told; /* a torn push was logged */
+    uint32_t id;
+    void *page;
+    bool is_wc;   /* write-combining: pushes arrive whole */
+    bool is_told; /* a torn push was logged */
     struct hca_uar *next;
     struct hca_push push;
 };
@@ -86,7 +86,8 @@ static void hca_uar_unknown(const struct hca_uar *uar, const char *what,
                             uint32_t number)
 {
     hca_warn("uar 0x%x: doorbell register: %s is 0x%x, expected that of a "
-             "queue of this page", uar->id, what, number);
+             "queue of this page",
+             uar->id, what, number);
 }
 
 /* A CQ is rung only through the page that cqc.uar_page names. */
@@ -261,7 +262,7 @@ static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
 
 /* Ticks of this thread; in the static TLS block, as hca_todo is. */
 static __thread uint64_t hca_uar_ticks
-        __attribute__((tls_model("initial-exec")));
+    __attribute__((tls_model("initial-exec")));
 
 /* hca_trap_fn */
 static void hca_uar_store(void *arg, uintptr_t offset, const void *value,

@@ -18,8 +18,8 @@
 
 struct hca_service {
     const char *name;
-    uint8_t     peer;  /* enum hca_qp_type that takes the message */
-    bool        acked;
+    uint8_t peer; /* enum hca_qp_type that takes the message */
+    bool acked;
 };
 
 static const struct hca_service hca_services[] = {
@@ -39,8 +39,8 @@ static const char *const hca_msg_names[] = {
 
 /* IBTA 9.7.5.2.8, table 46, in units of 10 us. */
 static const uint32_t hca_rnr_time[32] = {
-    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
-    48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
@@ -63,7 +63,8 @@ static bool hca_wire_pkey_fits(const struct hca_qp *qp,
     uint16_t pkey = qp->pkey, other = target->pkey;
 
     if (__builtin_expect((pkey == other) && (pkey & HCA_PKEY_FULL) &&
-                         (pkey != HCA_PKEY_FULL), 1)) {
+                             (pkey != HCA_PKEY_FULL),
+                         1)) {
         return true;
     }
     if ((((pkey ^ other) & ~HCA_PKEY_FULL) == 0) &&
@@ -101,16 +102,16 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 {
     struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
 
-    if ((target != NULL) && ((target->obj.proc == hca_self) ||
-                             hca_proc_alive(target->obj.proc))) {
+    if ((target != NULL) &&
+        ((target->obj.proc == hca_self) || hca_proc_alive(target->obj.proc))) {
         target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
     } else {
         target = NULL;
     }
     if (target == NULL) {
         hca_debug("qp 0x%x: qp 0x%x does not exist, its process is dead, or it "
-                  "is held by one that is stopped", msg->src_qpn,
-                  msg->dest_qpn);
+                  "is held by one that is stopped",
+                  msg->src_qpn, msg->dest_qpn);
     }
     return target;
 }
@@ -149,8 +150,7 @@ hca_wire_count_long(struct hca_qp *qp, struct hca_qp *target,
 /* Counts a message that has arrived; for one that fits any MTU, in a few
  * instructions. */
 static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
-                           const struct hca_msg *msg,
-                           const struct hca_ack *ack)
+                           const struct hca_msg *msg, const struct hca_ack *ack)
 {
     if ((msg->op < HCA_MSG_READ) && (msg->data->length <= 256)) {
         hca_traffic_move(&qp->asked, &target->answered, 1,

@@ -21,9 +21,9 @@
 
 /* Run of pages, free or handed out; neighbours in address order. */
 struct hca_run {
-    char           *addr;
-    size_t          pages;
-    bool            is_free;
+    char *addr;
+    size_t pages;
+    bool is_free;
     struct hca_run *prev, *next; /* NULL at the end of an extent */
 };
 
@@ -42,7 +42,7 @@ static char *hca_arena_base(void)
 
 static unsigned hca_chunk_of(const void *ptr)
 {
-    return ((const char*)ptr - hca_arena_base()) / HCA_CHUNK_SIZE;
+    return ((const char *)ptr - hca_arena_base()) / HCA_CHUNK_SIZE;
 }
 
 /* Takes n neighbouring chunks. @return the first, or HCA_MAX_CHUNKS. */
@@ -68,8 +68,9 @@ static void hca_chunks_give(unsigned first, unsigned n)
 {
     /* a hole in the memfd: frees the memory, reads as zeros */
     for (unsigned i = first; i < first + n; i++) {
-        madvise((hca_aliases[i] != NULL) ? hca_aliases[i] :
-                hca_arena_base() + i * HCA_CHUNK_SIZE,
+        madvise((hca_aliases[i] != NULL) ?
+                    hca_aliases[i] :
+                    hca_arena_base() + i * HCA_CHUNK_SIZE,
                 HCA_CHUNK_SIZE, MADV_REMOVE);
     }
     hca_mutex_lock(&hca_fabric->lock);
@@ -80,7 +81,7 @@ static void hca_chunks_give(unsigned first, unsigned n)
 
 static struct hca_run *hca_extent_create(size_t pages)
 {
-    unsigned n = (pages + HCA_CHUNK_PAGES - 1) / HCA_CHUNK_PAGES;
+    unsigned n          = (pages + HCA_CHUNK_PAGES - 1) / HCA_CHUNK_PAGES;
     struct hca_run *run = calloc(1, sizeof(*run));
     unsigned first;
 
@@ -119,8 +120,8 @@ static struct hca_run *hca_run_find(const void *ptr)
         i--; /* an extent of several chunks is entered under its first */
     }
     for (struct hca_run *run = hca_extents[i]; run; run = run->next) {
-        if (((const char*)ptr >= run->addr) &&
-            ((const char*)ptr < run->addr + run->pages * HCA_PAGE)) {
+        if (((const char *)ptr >= run->addr) &&
+            ((const char *)ptr < run->addr + run->pages * HCA_PAGE)) {
             return run;
         }
     }
@@ -161,7 +162,7 @@ static void hca_run_join(struct hca_run *run)
         return;
     }
     run->pages += next->pages;
-    run->next   = next->next;
+    run->next = next->next;
     if (run->next != NULL) {
         run->next->prev = run;
     }
@@ -211,8 +212,8 @@ void *hca_arena_alloc(size_t size)
 
     pthread_mutex_lock(&hca_arena_mutex);
     run = hca_run_get(size);
-    if ((run != NULL) && (madvise(run->addr, run->pages * HCA_PAGE,
-                                  MADV_POPULATE_WRITE) < 0) &&
+    if ((run != NULL) &&
+        (madvise(run->addr, run->pages * HCA_PAGE, MADV_POPULATE_WRITE) < 0) &&
         (errno != EINVAL)) {
         hca_error("arena: no memory for %zu bytes of queues", size);
         errno = ENOMEM;
@@ -324,7 +325,7 @@ void hca_arena_abandon(void)
 
 void hca_arena_keep(const void *ptr, size_t size)
 {
-    unsigned last = hca_chunk_of((const char*)ptr + size - 1);
+    unsigned last = hca_chunk_of((const char *)ptr + size - 1);
 
     hca_mutex_lock(&hca_fabric->lock);
     for (unsigned i = hca_chunk_of(ptr); i <= last; i++) {

@@ -63,17 +63,16 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
 
 static const struct hca_model {
     const char *name;
-    bool        is_roce;
-    unsigned    lacks;
-    uint8_t     log_streams;
+    bool is_roce;
+    unsigned lacks;
+    uint8_t log_streams;
 } hca_models[] = {
     /* "older generations" than streams of initiators (UCX, pull 8445) */
     {"cx5", false, HCA_MODEL_ALL, 0},
     {"cx6", false, HCA_MODEL_ALL, HCA_MAX_LOG_STREAMS},
     /* Ethernet alone (its product brief); with REAL_TIME_CLOCK_ENABLE it has no
      * other timestamps (issue 8267 of UCX) */
-    {"cx6dx", true, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK),
-     HCA_MAX_LOG_STREAMS},
+    {"cx6dx", true, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK), HCA_MAX_LOG_STREAMS},
     {"cx7", false, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK), HCA_MAX_LOG_STREAMS},
     /* umr_modify_atomic_disabled of virtual functions (Linux c8d75a980fab); no
      * atomics, as where the host's PCI_ATOMIC_MODE is off */
@@ -201,12 +200,13 @@ static int hca_caps_list(const char *name, const char *usage,
 /* Variables, in this order, as a later one refines an earlier one. */
 static const struct {
     const char *name, *usage;
-    bool      (*take)(struct hca_caps *caps, char *item);
+    bool (*take)(struct hca_caps *caps, char *item);
 } hca_caps_vars[] = {
     {"SOFTHCA_MODEL", "cx5, cx6, cx6dx, cx7, vf or roce", hca_caps_model},
     {"SOFTHCA_LACKS", HCA_CAPS_FEATURES, hca_caps_lack},
     {"SOFTHCA_HAS", HCA_CAPS_FEATURES, hca_caps_have},
-    {"SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, max_cqe=2^N-1, "
+    {"SOFTHCA_LIMITS",
+     "max_qp=N, max_qp_wr=2^N, max_cqe=2^N-1, "
      "max_srq_wr=2^N-1, max_num_tags=2^N-1, max_rd_atomic_dc=2^N, "
      "max_indirection=N, max_inline_klm=N, or several of these with commas",
      hca_caps_limit},
@@ -218,12 +218,13 @@ int hca_caps_init(void)
     struct hca_caps caps = {
         .lacks       = HCA_MODEL_DEFAULT,
         .log_streams = HCA_MAX_LOG_STREAMS,
-        .log_errored = HCA_MAX_LOG_ERRORED
+        .log_errored = HCA_MAX_LOG_ERRORED,
     };
     int ret = 0;
 
-    for (unsigned i = 0; (ret == 0) && (i < sizeof(hca_caps_vars) /
-                                            sizeof(*hca_caps_vars)); i++) {
+    for (unsigned i = 0;
+         (ret == 0) && (i < sizeof(hca_caps_vars) / sizeof(*hca_caps_vars));
+         i++) {
         ret = hca_caps_list(hca_caps_vars[i].name, hca_caps_vars[i].usage,
                             hca_caps_vars[i].take, &caps);
     }

@@ -53,10 +53,10 @@ enum hca_limit {
 struct hca_caps {
     unsigned lacks;                  /* bits 1 << enum hca_lack */
     uint32_t limits[HCA_NUM_LIMITS]; /* 0: the device's own */
-    uint8_t  log_streams;            /* of a DCI */
-    uint8_t  log_errored;            /* streams that may be in error */
-    bool     is_roce;                /* the model has Ethernet ports */
-    bool     memlock;                /* regions count against RLIMIT_MEMLOCK */
+    uint8_t log_streams;             /* of a DCI */
+    uint8_t log_errored;             /* streams that may be in error */
+    bool is_roce;                    /* the model has Ethernet ports */
+    bool memlock;                    /* regions count against RLIMIT_MEMLOCK */
 };
 
 extern struct hca_caps hca_caps;

@@ -27,7 +27,7 @@
 
 struct hca_chan_peer {
     uint32_t num;
-    int      fd;
+    int fd;
 };
 
 static struct hca_chan_peer hca_chan_peers[HCA_CHAN_CACHE];
@@ -54,8 +54,7 @@ int64_t hca_chan_create(unsigned dev, bool is_async, int *fd)
         return -errno;
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", pipe_fds[0]);
-    ret = syscall(SYS_openat, AT_FDCWD, path,
-                  O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ret = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (ret < 0) {
         ret = -errno;
         goto err_close;
@@ -173,8 +172,8 @@ unsigned hca_chan_purge(uint32_t num, size_t record_size,
         }
         if (match(record, arg)) {
             purged++;
-        } else if (syscall(SYS_write, chan->write_fd, record,
-                           record_size) < 0) {
+        } else if (syscall(SYS_write, chan->write_fd, record, record_size) <
+                   0) {
             hca_warn("channel 0x%x: an event is lost", num);
         }
     }

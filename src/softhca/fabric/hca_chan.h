@@ -11,8 +11,8 @@
 /* A pipe of the owner. Any process that has an event writes to it. */
 struct hca_chan {
     struct hca_obj obj;
-    int            write_fd; /* the owner's */
-    bool           is_async; /* of the device's events, not of completions */
+    int write_fd;  /* the owner's */
+    bool is_async; /* of the device's events, not of completions */
 };
 
 /* Writes one event record into a channel, wholly or not at all. The owner reads

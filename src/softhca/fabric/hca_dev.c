@@ -36,13 +36,13 @@ struct hca_config hca_config = {
     .link     = HCA_LINK_IB,
     .down     = HCA_DEVS_PER_NODE,
     .other    = HCA_DEVS_PER_NODE,
-    .pkeys    = {HCA_PKEY_DEFAULT}
+    .pkeys    = {HCA_PKEY_DEFAULT},
 };
 
 static const char *const hca_link_names[] = {
     [HCA_LINK_NONE] = "no",
     [HCA_LINK_IB]   = "ib",
-    [HCA_LINK_ROCE] = "roce"
+    [HCA_LINK_ROCE] = "roce",
 };
 
 /* Decimal digits only: strtoul() would accept "-1", " 1" and "1x". */
@@ -58,8 +58,8 @@ static int hca_config_uint(const char *name, unsigned min, unsigned max,
 
     number = strtoul(str, NULL, 10);
     if ((str[0] == '\0') || (strlen(str) > 9) ||
-        (strspn(str, "0123456789") != strlen(str)) ||
-        (number < min) || (number > max)) {
+        (strspn(str, "0123456789") != strlen(str)) || (number < min) ||
+        (number > max)) {
         hca_error("%s=%s: use a number from %u to %u", name, str, min, max);
         return -EINVAL;
     }
@@ -113,7 +113,8 @@ static int hca_config_pkeys(const char *name, uint16_t *pkeys)
             ((*end != ',') && (*end != '\0')) ||
             (count == HCA_PKEY_TABLE_LEN)) {
             hca_error("%s=%s: use up to %u P_Keys such as 0xffff,0x8001, from "
-                      "0x0 to 0xffff", name, str, HCA_PKEY_TABLE_LEN);
+                      "0x0 to 0xffff",
+                      name, str, HCA_PKEY_TABLE_LEN);
             return -EINVAL;
         }
         pkeys[count++] = pkey;
@@ -121,8 +122,8 @@ static int hca_config_pkeys(const char *name, uint16_t *pkeys)
     return 0;
 }
 
-static bool hca_config_has_name(const struct hca_config *config,
-                                unsigned count, const char *name)
+static bool hca_config_has_name(const struct hca_config *config, unsigned count,
+                                const char *name)
 {
     for (unsigned n = 0; n < count; n++) {
         if (!strcmp(config->names[n], name)) {
@@ -137,14 +138,14 @@ static bool hca_config_has_name(const struct hca_config *config,
 static int hca_config_names(const char *name, struct hca_config *config)
 {
     const char *str = getenv(name), *p = str;
-    unsigned n      = 0;
+    unsigned n = 0;
     size_t length;
 
     while (p != NULL) {
         length = strcspn(p, ",");
         if ((length == 0) || (length >= HCA_DEV_NAME_LEN) ||
-            (strspn(p, HCA_DEV_NAME_CHARS) < length) ||
-            !strncmp(p, "mlx", 3) || (n == HCA_DEVS_PER_NODE)) {
+            (strspn(p, HCA_DEV_NAME_CHARS) < length) || !strncmp(p, "mlx", 3) ||
+            (n == HCA_DEVS_PER_NODE)) {
             break;
         }
         snprintf(config->names[n], HCA_DEV_NAME_LEN, "%.*s", (int)length, p);
@@ -157,8 +158,8 @@ static int hca_config_names(const char *name, struct hca_config *config)
     if (p != NULL) {
         hca_error("%s=%s: use up to %u names such as ibp1s0,rocep2s0f1, each "
                   "once, of up to %u letters, digits, - and _, none beginning "
-                  "with mlx", name, str, HCA_DEVS_PER_NODE,
-                  HCA_DEV_NAME_LEN - 1);
+                  "with mlx",
+                  name, str, HCA_DEVS_PER_NODE, HCA_DEV_NAME_LEN - 1);
         return -EINVAL;
     }
     return 0;
@@ -189,8 +190,8 @@ static int hca_config_check(const struct hca_config *config)
 /* Numeric variables */
 static const struct {
     const char *name;
-    unsigned    min, max;
-    size_t      offset; /* of its unsigned in struct hca_config */
+    unsigned min, max;
+    size_t offset; /* of its unsigned in struct hca_config */
 } hca_config_uints[] = {
     {"SOFTHCA_DEVICES", 1, HCA_DEVS_PER_NODE,
      offsetof(struct hca_config, num_devs)},
@@ -220,11 +221,10 @@ int hca_config_init(void)
     for (size_t i = 0; (ret == 0) && (i < sizeof(hca_config_uints) /
                                               sizeof(hca_config_uints[0]));
          i++) {
-        ret = hca_config_uint(hca_config_uints[i].name,
-                              hca_config_uints[i].min,
-                              hca_config_uints[i].max,
-                              (unsigned*)((char*)&config +
-                                          hca_config_uints[i].offset));
+        ret = hca_config_uint(
+            hca_config_uints[i].name, hca_config_uints[i].min,
+            hca_config_uints[i].max,
+            (unsigned *)((char *)&config + hca_config_uints[i].offset));
     }
     if (ret == 0) {
         ret = hca_config_link("SOFTHCA_LINK", &config.link);
@@ -268,13 +268,14 @@ int hca_dev_register(void)
     for (unsigned n = 0; n < hca_config.num_devs; n++) {
         unsigned dev  = hca_dev_local(n);
         uint8_t other = HCA_LINK_NONE;
-        uint8_t own   = hca_config.link |
-                        (hca_config.lmc << HCA_LINK_LMC_SHIFT) |
-                        (((n == hca_config.down) || hca_lacks(HCA_LACK_SM)) ?
-                         HCA_LINK_DOWN : 0);
+        uint8_t own = hca_config.link | (hca_config.lmc << HCA_LINK_LMC_SHIFT) |
+                      (((n == hca_config.down) || hca_lacks(HCA_LACK_SM)) ?
+                           HCA_LINK_DOWN :
+                           0);
 
         if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &other,
-                                            own) && (other != own)) {
+                                            own) &&
+            (other != own)) {
             hca_dev_log_other(n, other);
             return -EINVAL;
         }
@@ -289,7 +290,7 @@ uint16_t hca_dev_lid(unsigned dev)
         return 0;
     }
     return (hca_dev_lmc(dev) == 0) ? dev + 1 :
-           HCA_LID_FIRST + dev * HCA_LID_SPAN;
+                                     HCA_LID_FIRST + dev * HCA_LID_SPAN;
 }
 
 uint64_t hca_dev_guid(unsigned dev)
@@ -344,7 +345,11 @@ static void hca_dev_gid_eui64(unsigned dev, uint8_t gid[16])
 /* 198.18.node.n+1 mapped into IPv6: the range for tests (RFC 2544). */
 static void hca_dev_gid_ipv4(unsigned dev, uint8_t gid[16])
 {
-    const uint8_t tail[6] = {0xff, 0xff, 198, 18, dev / HCA_DEVS_PER_NODE,
+    const uint8_t tail[6] = {0xff,
+                             0xff,
+                             198,
+                             18,
+                             dev / HCA_DEVS_PER_NODE,
                              dev % HCA_DEVS_PER_NODE + 1};
 
     memset(gid, 0, 16);
@@ -380,7 +385,8 @@ static unsigned hca_dev_gid_number(const uint8_t gid[16])
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
     return memcmp(gid, mapped, sizeof(mapped)) ?
-           gid[15] : gid[14] * HCA_DEVS_PER_NODE + gid[15] - 1u;
+               gid[15] :
+               gid[14] * HCA_DEVS_PER_NODE + gid[15] - 1u;
 }
 
 int hca_dev_by_gid(const uint8_t gid[16])
@@ -388,8 +394,7 @@ int hca_dev_by_gid(const uint8_t gid[16])
     unsigned dev = hca_dev_gid_number(gid);
     uint8_t own[16];
 
-    if ((dev >= HCA_MAX_DEVS) ||
-        (hca_fabric->dev_link[dev] == HCA_LINK_NONE)) {
+    if ((dev >= HCA_MAX_DEVS) || (hca_fabric->dev_link[dev] == HCA_LINK_NONE)) {
         return -1;
     }
     for (unsigned i = 0; i < HCA_GID_TABLE_LEN; i++) {
@@ -425,8 +430,7 @@ bool hca_dev_take_memory(unsigned dev, uint32_t size, uint32_t total)
 void hca_dev_give_memory(unsigned dev, uint32_t size)
 {
     atomic_fetch_sub(
-            &hca_fabric->procs[hca_self].memory[dev % HCA_DEVS_PER_NODE],
-            size);
+        &hca_fabric->procs[hca_self].memory[dev % HCA_DEVS_PER_NODE], size);
 }
 
 unsigned hca_dev_num_pkeys(unsigned dev)

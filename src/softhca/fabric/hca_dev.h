@@ -16,13 +16,13 @@
 #include "hca_caps.h"
 #include "hca_segment.h"
 
-#define HCA_PKEY_TABLE_LEN 128u /* InfiniBand; RoCE has one entry */
-#define HCA_PKEY_FULL     0x8000u /* a full member of its partition */
-#define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
+#define HCA_PKEY_TABLE_LEN 128u    /* InfiniBand; RoCE has one entry */
+#define HCA_PKEY_FULL      0x8000u /* a full member of its partition */
+#define HCA_GID_TABLE_LEN  4u /* entries in use; RoCE: v1, v2 of two GIDs */
 
 #define HCA_DEV_NAME_LEN 32u /* with its end */
 
-#define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
+#define HCA_GID_NETDEV "lo" /* of RoCE GIDs: it has to exist */
 
 /* CapabilityMask of PortInfo (IBTA 14.2.5.6); an Ethernet port reports only a
  * connection manager (mlx5_query_port_roce()) */
@@ -50,17 +50,17 @@ enum hca_gid_type {
 };
 
 struct hca_config {
-    unsigned      num_devs;
-    unsigned      node;
+    unsigned num_devs;
+    unsigned node;
     enum hca_link link;
-    unsigned      lmc; /* 2^lmc LIDs for each port (IBTA 7.11.1) */
-    bool          lag; /* RoCE: the port is a bond of two */
-    unsigned      log_streams; /* of a DCI, at most; 0: it has none */
-    unsigned      log_errored;
-    unsigned      down;  /* n of the device with its port down */
-    unsigned      other; /* n of the device that is not mlx5 */
-    uint16_t      pkeys[HCA_PKEY_TABLE_LEN]; /* of each port */
-    char          names[HCA_DEVS_PER_NODE][HCA_DEV_NAME_LEN]; /* or "" */
+    unsigned lmc;         /* 2^lmc LIDs for each port (IBTA 7.11.1) */
+    bool lag;             /* RoCE: the port is a bond of two */
+    unsigned log_streams; /* of a DCI, at most; 0: it has none */
+    unsigned log_errored;
+    unsigned down;                      /* n of the device with its port down */
+    unsigned other;                     /* n of the device that is not mlx5 */
+    uint16_t pkeys[HCA_PKEY_TABLE_LEN]; /* of each port */
+    char names[HCA_DEVS_PER_NODE][HCA_DEV_NAME_LEN]; /* or "" */
 };
 
 extern struct hca_config hca_config;

@@ -116,8 +116,7 @@ static void hca_fabric_format(void)
     hca_fabric->id     = now.tv_sec * 1000000000ull + now.tv_nsec;
     hca_fabric->source = hca_source_sum;
     hca_fabric->tables = hca_page_up(sizeof(struct hca_fabric));
-    hca_fabric->arena  = hca_fabric->tables +
-                         hca_page_up(hca_obj_tables_size());
+    hca_fabric->arena = hca_fabric->tables + hca_page_up(hca_obj_tables_size());
     hca_obj_tables_init();
     hca_fabric->magic = HCA_FABRIC_MAGIC;
 }
@@ -166,7 +165,7 @@ static int hca_fabric_join(void)
 
 static int hca_fabric_open(const char *name)
 {
-    int fd = hca_rundir_find(name), ret;
+    int fd      = hca_rundir_find(name), ret;
     bool is_new = (fd == -ENOENT);
 
     if (is_new) {
@@ -268,8 +267,7 @@ static void hca_fabric_forked(void)
     hca_port_forked();
 }
 
-int hca_fabric_attach(const struct hca_kind_ops *kinds,
-                      hca_fabric_fill_t fill)
+int hca_fabric_attach(const struct hca_kind_ops *kinds, hca_fabric_fill_t fill)
 {
     static bool has_handler;
     int cancels;

@@ -30,8 +30,7 @@ struct hca_kind_ops;
  * @param kinds  of objects, HCA_NUM_KINDS: the same in all processes
  * @param fill   called before any other call returns; NULL: nothing to add
  * @return 0 or -errno, logged with advice. */
-int hca_fabric_attach(const struct hca_kind_ops *kinds,
-                      hca_fabric_fill_t fill);
+int hca_fabric_attach(const struct hca_kind_ops *kinds, hca_fabric_fill_t fill);
 
 /* Leaves: takes back all that this process still holds, removes its directory.
  * Called at exit; a forked child's call does nothing. The caller ensures that

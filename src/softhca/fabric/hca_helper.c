@@ -29,7 +29,7 @@ static int hca_helper_epoll = -1;
  * would have the locks that the helper holds, here or in a library that
  * intercepts its calls (UCX's memory hooks), and no helper to release them. */
 static pthread_mutex_t hca_helper_work =
-        PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static atomic_bool hca_helper_ends;
 
 /* Tags in epoll data; others are slot << 32 | gen, of a peer. */
@@ -54,8 +54,7 @@ static void *hca_helper_main(void *started)
         } else if (event.data.u64 == HCA_HELPER_ASKS) {
             hca_proc_watch_asked();
         } else {
-            hca_proc_watch_died(event.data.u64 >> 32,
-                                (uint32_t)event.data.u64);
+            hca_proc_watch_died(event.data.u64 >> 32, (uint32_t)event.data.u64);
         }
         pthread_mutex_unlock(&hca_helper_work);
     }
@@ -101,7 +100,8 @@ static int hca_helper_add(int fd, uint64_t tag)
         return fd;
     }
     return (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, fd, &event) < 0) ?
-           -errno : 0;
+               -errno :
+               0;
 }
 
 static void hca_helper_close(void)
@@ -165,7 +165,7 @@ void hca_helper_stop(void)
     bool is_locked;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec   += HCA_HELPER_STOP_S;
+    until.tv_sec += HCA_HELPER_STOP_S;
     is_locked       = pthread_mutex_timedlock(&hca_helper_work, &until) == 0;
     hca_helper_ends = true;
     if (is_locked) {

@@ -17,7 +17,7 @@
 /* A position in a list of pieces. */
 struct hca_mem_cursor {
     const struct iovec *iov;
-    size_t              offset;
+    size_t offset;
 };
 
 static size_t hca_mem_left(const struct hca_mem_cursor *cursor)
@@ -53,10 +53,9 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
         size_t n = hca_mem_left(&dst);
 
         n = (n < hca_mem_left(&src)) ? n : hca_mem_left(&src);
-        if ((n > 0) &&
-            (hca_trap_guard_memcpy((char*)dst.iov->iov_base + dst.offset,
-                                   (char*)src.iov->iov_base + src.offset,
-                                   n) != 0)) {
+        if ((n > 0) && (hca_trap_guard_memcpy(
+                            (char *)dst.iov->iov_base + dst.offset,
+                            (char *)src.iov->iov_base + src.offset, n) != 0)) {
             return -EFAULT;
         }
         total -= n;
@@ -76,9 +75,10 @@ static int hca_mem_denied(pid_t pid, int error)
     static atomic_flag said = ATOMIC_FLAG_INIT;
 
     if (!atomic_flag_test_and_set(&said)) {
-        hca_error("process %d: no access to its memory: %s; ask the "
-                  "administrator for kernel.yama.ptrace_scope=1; "
-                  HCA_MEM_CONTAINER, (int)pid, strerror(error));
+        hca_error(
+            "process %d: no access to its memory: %s; ask the "
+            "administrator for kernel.yama.ptrace_scope=1; " HCA_MEM_CONTAINER,
+            (int)pid, strerror(error));
     }
     return -EPERM;
 }
@@ -104,8 +104,9 @@ int hca_mem_probe_self(void)
         hca_error("process_vm_readv: %s: the system has no process_vm_readv",
                   strerror(error));
     } else if (error != 0) {
-        hca_error("process_vm_readv: %s: seccomp forbids it; "
-                  HCA_MEM_CONTAINER, strerror(error));
+        hca_error(
+            "process_vm_readv: %s: seccomp forbids it; " HCA_MEM_CONTAINER,
+            strerror(error));
     }
     return (error != 0) ? -EPERM : 0;
 }
@@ -134,11 +135,11 @@ static int hca_mem_status(pid_t pid, ssize_t moved, size_t total)
 /* A copy between two processes, which process_vm_readv() or _writev() makes. */
 struct hca_mem_move {
     __typeof__(process_vm_readv) *fn;
-    struct hca_owner              owner;
-    const struct iovec           *local;
-    unsigned                      nlocal;
-    const struct iovec           *remote;
-    unsigned                      nremote;
+    struct hca_owner owner;
+    const struct iovec *local;
+    unsigned nlocal;
+    const struct iovec *remote;
+    unsigned nremote;
 };
 
 static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
@@ -199,16 +200,14 @@ hca_mem_run(const struct hca_mem_move *move)
 }
 
 int hca_mem_write(struct hca_owner owner, const struct iovec *local,
-                  unsigned nlocal, const struct iovec *remote,
-                  unsigned nremote)
+                  unsigned nlocal, const struct iovec *remote, unsigned nremote)
 {
     return hca_mem_run(&(struct hca_mem_move){process_vm_writev, owner, local,
                                               nlocal, remote, nremote});
 }
 
 int hca_mem_read(struct hca_owner owner, const struct iovec *local,
-                 unsigned nlocal, const struct iovec *remote,
-                 unsigned nremote)
+                 unsigned nlocal, const struct iovec *remote, unsigned nremote)
 {
     return hca_mem_run(&(struct hca_mem_move){process_vm_readv, owner, local,
                                               nlocal, remote, nremote});
@@ -223,7 +222,7 @@ int hca_mem_copy_rows(const struct hca_mem_rows *rows)
                              0)) {
             return -EFAULT;
         }
-        to   += rows->to_stride;
+        to += rows->to_stride;
         from += rows->from_stride;
     }
     return 0;

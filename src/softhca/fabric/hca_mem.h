@@ -14,7 +14,7 @@
  * when the copy is made: then no process of that pid exists any more. */
 struct hca_owner {
     unsigned proc;
-    pid_t    pid;
+    pid_t pid;
 };
 
 /* Returns the owner for a slot: this process', or that of an object whose lock
@@ -39,12 +39,11 @@ int hca_mem_write(struct hca_owner owner, const struct iovec *local,
                   unsigned nlocal, const struct iovec *remote,
                   unsigned nremote);
 int hca_mem_read(struct hca_owner owner, const struct iovec *local,
-                 unsigned nlocal, const struct iovec *remote,
-                 unsigned nremote);
+                 unsigned nlocal, const struct iovec *remote, unsigned nremote);
 
 /* Pieces of one length, each at a stride from the one before it. */
 struct hca_mem_rows {
-    char   *to, *from;
+    char *to, *from;
     size_t to_stride, from_stride;
     size_t length, count;
 };

@@ -15,28 +15,28 @@ const struct hca_kind_ops *hca_obj_kinds;
 #define HCA_MAP_WORDS ((1u << 20) / 64)
 
 struct hca_table {
-    hca_off_t        slots;
-    uint32_t         slot_size; /* each starts on a cache line of its own */
-    uint32_t         mask;      /* bits of a number that are its slot */
-    uint32_t         next; /* next slot to search */
+    hca_off_t slots;
+    uint32_t slot_size; /* each starts on a cache line of its own */
+    uint32_t mask;      /* bits of a number that are its slot */
+    uint32_t next;      /* next slot to search */
     _Atomic uint64_t used[HCA_MAP_WORDS];
 };
 
 static struct hca_table *hca_table(enum hca_kind kind)
 {
-    return (struct hca_table*)hca_ptr(hca_fabric->tables) + kind;
+    return (struct hca_table *)hca_ptr(hca_fabric->tables) + kind;
 }
 
 static inline void *hca_slot(const struct hca_table *table, uint32_t index)
 {
-    return (char*)hca_fabric + table->slots + (size_t)index * table->slot_size;
+    return (char *)hca_fabric + table->slots + (size_t)index * table->slot_size;
 }
 
 uint32_t hca_obj_index(enum hca_kind kind, const void *obj)
 {
     const struct hca_table *table = hca_table(kind);
 
-    return ((const char*)obj - (char*)hca_slot(table, 0)) / table->slot_size;
+    return ((const char *)obj - (char *)hca_slot(table, 0)) / table->slot_size;
 }
 
 static uint32_t hca_num_slots(enum hca_kind kind)
@@ -71,7 +71,7 @@ void hca_obj_tables_init(void)
         table->slots     = off;
         table->slot_size = hca_slot_size(kind);
         table->mask      = hca_num_slots(kind) - 1;
-        off             += hca_slot_size(kind) * hca_num_slots(kind);
+        off += hca_slot_size(kind) * hca_num_slots(kind);
     }
 }
 
@@ -93,7 +93,7 @@ static uint32_t hca_slot_take(enum hca_kind kind)
         if (taken != ~0ull) {
             index = word * 64 + __builtin_ctzll(~taken);
             /* before the slot counts as used, for hca_obj_foreach() */
-            ((struct hca_obj*)hca_slot(table, index))->proc = hca_self;
+            ((struct hca_obj *)hca_slot(table, index))->proc = hca_self;
             atomic_fetch_or(&table->used[word], 1ull << (index % 64));
             table->next = (index + 1) % hca_num_slots(kind);
             break;
@@ -120,8 +120,8 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
             ops->init(obj);
         }
     }
-    memset((char*)obj + ops->keep, 0, ops->size - ops->keep);
-    obj->gen = (obj->gen % ((1u << ops->gen_bits) - 1)) + 1;
+    memset((char *)obj + ops->keep, 0, ops->size - ops->keep);
+    obj->gen         = (obj->gen % ((1u << ops->gen_bits) - 1)) + 1;
     obj->dev         = dev;
     obj->async_chan  = 0;
     obj->user_handle = 0;
@@ -132,8 +132,9 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
 
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj)
 {
-    return ((uint32_t)((const struct hca_obj*)obj)->gen
-            << hca_obj_kinds[kind].index_bits) | hca_obj_index(kind, obj);
+    return ((uint32_t)((const struct hca_obj *)obj)->gen
+            << hca_obj_kinds[kind].index_bits) |
+           hca_obj_index(kind, obj);
 }
 
 uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
@@ -169,9 +170,10 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
     struct hca_obj *obj           = hca_slot(table, num & table->mask);
 
     /* pairs with the store in hca_obj_publish() */
-    return ((num != 0) && (atomic_load_explicit(&obj->num,
-                                                memory_order_acquire) == num)) ?
-           obj : NULL;
+    return ((num != 0) &&
+            (atomic_load_explicit(&obj->num, memory_order_acquire) == num)) ?
+               obj :
+               NULL;
 }
 
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,
@@ -183,8 +185,8 @@ void hca_obj_foreach(enum hca_kind kind, unsigned proc,
         uint64_t used = atomic_load(&table->used[word]);
 
         for (; used != 0; used &= used - 1) {
-            struct hca_obj *obj =
-                    hca_slot(table, word * 64 + __builtin_ctzll(used));
+            struct hca_obj *obj = hca_slot(table,
+                                           word * 64 + __builtin_ctzll(used));
 
             if ((obj->proc == proc) || (proc == HCA_ANY_PROC)) {
                 fn(obj, arg);

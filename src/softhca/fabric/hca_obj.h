@@ -38,15 +38,15 @@ struct hca_subscription {
 };
 
 struct hca_obj {
-    pthread_mutex_t  lock;
+    pthread_mutex_t lock;
     _Atomic(uint32_t) num; /* 0: free */
-    uint16_t         gen;
-    uint16_t         proc; /* slot of the owner */
-    uint16_t         dev;  /* hca_dev.h */
-    pid_t            stopped; /* holder last found stopped, 0 none */
-    uint32_t         async_chan; /* for its async events, 0 none */
-    uint64_t         user_handle; /* reported in its events */
-    uint32_t         events;      /* async events reported for it */
+    uint16_t gen;
+    uint16_t proc;        /* slot of the owner */
+    uint16_t dev;         /* hca_dev.h */
+    pid_t stopped;        /* holder last found stopped, 0 none */
+    uint32_t async_chan;  /* for its async events, 0 none */
+    uint64_t user_handle; /* reported in its events */
+    uint32_t events;      /* async events reported for it */
     struct hca_subscription devx;
 };
 
@@ -61,18 +61,18 @@ struct hca_name {
  * slot, the others count its lives. */
 struct hca_kind_ops {
     const char *name;
-    size_t      size;
-    size_t      keep; /* bytes at the front that survive a slot's life */
-    unsigned    index_bits;
-    unsigned    gen_bits;
-    unsigned    patience_ms; /* before checking if a holder is stopped */
-    size_t      name_at;     /* of its struct hca_name, 0: it has none */
-    void      (*init)(void *obj);    /* once for a slot: locks */
-    void      (*repair)(void *obj);  /* completes what the lock's last holder,
+    size_t size;
+    size_t keep; /* bytes at the front that survive a slot's life */
+    unsigned index_bits;
+    unsigned gen_bits;
+    unsigned patience_ms;       /* before checking if a holder is stopped */
+    size_t name_at;             /* of its struct hca_name, 0: it has none */
+    void (*init)(void *obj);    /* once for a slot: locks */
+    void (*repair)(void *obj);  /* completes what the lock's last holder,
                                         which died, began; with the lock held */
-    void      (*retire)(void *obj);  /* before it goes; with its lock held */
-    void      (*give_up)(void *obj); /* another process destroys it */
-    void      (*leave)(void *obj);   /* its process goes, with all objects */
+    void (*retire)(void *obj);  /* before it goes; with its lock held */
+    void (*give_up)(void *obj); /* another process destroys it */
+    void (*leave)(void *obj);   /* its process goes, with all objects */
 };
 
 /* The table of all kinds, HCA_NUM_KINDS: hca_fabric_attach() sets it. */

@@ -28,8 +28,7 @@ static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
 static inline void *hca_obj_locked(enum hca_kind kind, struct hca_obj *obj,
                                    uint32_t num, bool is_broken)
 {
-    if (__builtin_expect(is_broken, 0) &&
-        (atomic_load(&obj->num) != 0)) {
+    if (__builtin_expect(is_broken, 0) && (atomic_load(&obj->num) != 0)) {
         hca_obj_repair(kind, obj);
     }
     if (atomic_load_explicit(&obj->num, memory_order_relaxed) != num) {
@@ -67,7 +66,7 @@ void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
 static void hca_deadline(struct timespec *deadline, unsigned ms)
 {
     clock_gettime(CLOCK_MONOTONIC, deadline);
-    deadline->tv_sec  += ms / 1000;
+    deadline->tv_sec += ms / 1000;
     deadline->tv_nsec += ms % 1000 * 1000000l;
     if (deadline->tv_nsec >= 1000000000) {
         deadline->tv_nsec -= 1000000000;
@@ -100,7 +99,8 @@ static bool hca_obj_wait_live(enum hca_kind kind, struct hca_obj *obj,
 {
     pid_t holder = lock->__data.__owner;
     unsigned ms  = ((holder != 0) && (holder == obj->stopped)) ?
-                   0 : hca_obj_kinds[kind].patience_ms;
+                       0 :
+                       hca_obj_kinds[kind].patience_ms;
     struct timespec deadline;
 
     do {
@@ -173,7 +173,7 @@ bool hca_obj_lock_other(enum hca_kind kind, void *obj, pthread_mutex_t *lock)
 
 void hca_obj_unlock(void *obj)
 {
-    hca_mutex_unlock(&((struct hca_obj*)obj)->lock);
+    hca_mutex_unlock(&((struct hca_obj *)obj)->lock);
 }
 
 /* --- the end of an object ------------------------------------------------- */
@@ -183,8 +183,9 @@ void hca_obj_abandon(enum hca_kind kind, void *ptr)
     struct hca_obj *obj = ptr;
 
     hca_warn("%s 0x%x: given up: process %d, which is stopped, is in the "
-             "middle of a message", hca_obj_kinds[kind].name,
-             atomic_load(&obj->num), obj->lock.__data.__owner);
+             "middle of a message",
+             hca_obj_kinds[kind].name, atomic_load(&obj->num),
+             obj->lock.__data.__owner);
     atomic_store(&obj->num, 0);
 }
 
@@ -202,9 +203,9 @@ bool hca_obj_free(enum hca_kind kind, void *ptr)
 }
 
 struct hca_obj_reaper {
-    enum hca_kind   kind;
+    enum hca_kind kind;
     struct timespec deadline; /* CLOCK_MONOTONIC, for all objects */
-    bool            is_done;
+    bool is_done;
 };
 
 static void hca_obj_reap_one(void *ptr, void *arg)

@@ -9,14 +9,14 @@
 #include <errno.h>
 
 struct hca_obj_search {
-    enum hca_kind          kind;
+    enum hca_kind kind;
     const struct hca_name *name;
-    struct hca_obj        *found;
+    struct hca_obj *found;
 };
 
 static struct hca_name *hca_obj_name(enum hca_kind kind, const void *obj)
 {
-    return (struct hca_name*)((char*)obj + hca_obj_kinds[kind].name_at);
+    return (struct hca_name *)((char *)obj + hca_obj_kinds[kind].name_at);
 }
 
 static bool hca_obj_is_named(enum hca_kind kind, const struct hca_obj *obj,
@@ -44,7 +44,8 @@ void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name)
 
     hca_obj_foreach(kind, HCA_ANY_PROC, hca_obj_match, &search);
     return ((search.found != NULL) && hca_proc_alive(search.found->proc)) ?
-           search.found : NULL;
+               search.found :
+               NULL;
 }
 
 int hca_obj_give_up(enum hca_kind kind, void *ptr, const struct hca_name *name)

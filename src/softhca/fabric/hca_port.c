@@ -21,7 +21,7 @@
 static pthread_mutex_t hca_port_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 struct hca_port_change {
-    unsigned                         dev;
+    unsigned dev;
     struct ib_uverbs_async_event_desc desc;
 };
 
@@ -43,7 +43,7 @@ static void hca_port_tell_all(unsigned dev, bool is_down)
         .dev  = dev,
         .desc = {.element    = HCA_PORT_NUM,
                  .event_type = is_down ? IBV_EVENT_PORT_ERR :
-                                         IBV_EVENT_PORT_ACTIVE}
+                                         IBV_EVENT_PORT_ACTIVE},
     };
 
     hca_info("mlx5_%u of node %u: port %u is %s", dev % HCA_DEVS_PER_NODE,

@@ -76,8 +76,10 @@ int hca_proc_start_time(pid_t pid, uint64_t *start)
     /* the name, in parentheses, may hold anything: fields count from ')' */
     p = strrchr(stat, ')');
     if ((p == NULL) ||
-        (sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
-                   "%*d %*d %*d %*d %*d %llu", &ticks) != 1)) {
+        (sscanf(p,
+                ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                "%*d %*d %*d %*d %*d %llu",
+                &ticks) != 1)) {
         return -EPROTO;
     }
     *start = ticks;
@@ -90,7 +92,9 @@ int hca_proc_start_time(pid_t pid, uint64_t *start)
 static bool hca_proc_is_frozen(pid_t tid)
 {
     static const char *const places[] = {
-        "__refrigerator", "get_signal", "do_freezer_trap"
+        "__refrigerator",
+        "get_signal",
+        "do_freezer_trap",
     };
     char wchan[64];
 
@@ -109,7 +113,8 @@ bool hca_proc_is_stopped(pid_t tid)
 {
     char stat[512];
     const char *p = (hca_proc_read(tid, "stat", stat, sizeof(stat)) == 0) ?
-                    strrchr(stat, ')') : NULL;
+                        strrchr(stat, ')') :
+                        NULL;
 
     /* as hca_proc_start_time(): the state is the next field */
     return (p != NULL) && (!strncmp(p, ") T", 3) || !strncmp(p, ") t", 3) ||
@@ -137,8 +142,7 @@ int hca_proc_open_fd(unsigned slot, int fd)
     int own, ret;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, fd);
-    own = syscall(SYS_openat, AT_FDCWD, path,
-                  O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    own = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (own < 0) {
         return -errno;
     }

@@ -22,8 +22,8 @@
 /* Knowledge of a slot; written under hca_peers_mutex. */
 struct hca_peer {
     _Atomic uint32_t gen; /* life of the slot that is watched; 0 none */
-    uint32_t         warned; /* life that could not be watched */
-    int              pidfd;
+    uint32_t warned;      /* life that could not be watched */
+    int pidfd;
 };
 
 static struct hca_peer hca_peers[HCA_MAX_PROCS];
@@ -75,8 +75,8 @@ void hca_proc_watch_asked(void)
 {
     uint32_t slot;
 
-    if ((syscall(SYS_read, hca_asks[0], &slot, sizeof(slot)) ==
-         sizeof(slot)) && (slot < HCA_MAX_PROCS)) {
+    if ((syscall(SYS_read, hca_asks[0], &slot, sizeof(slot)) == sizeof(slot)) &&
+        (slot < HCA_MAX_PROCS)) {
         hca_proc_alive(slot);
     }
 }
@@ -120,8 +120,7 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc    = &hca_fabric->procs[slot];
     struct hca_peer *peer    = &hca_peers[slot];
-    struct epoll_event event = {.events   = hca_valgrind_active() ? 0 :
-                                                                    EPOLLIN,
+    struct epoll_event event = {.events   = hca_valgrind_active() ? 0 : EPOLLIN,
                                 .data.u64 = ((uint64_t)slot << 32) | gen};
     int pidfd, ret;
 
@@ -192,8 +191,8 @@ bool hca_proc_alive(unsigned slot)
         return false;
     }
     gen = proc->gen;
-    return (atomic_load_explicit(&hca_peers[slot].gen,
-                                 memory_order_relaxed) == gen) ||
+    return (atomic_load_explicit(&hca_peers[slot].gen, memory_order_relaxed) ==
+            gen) ||
            hca_proc_ask(slot, gen);
 }
 
@@ -223,7 +222,8 @@ void hca_proc_have_watched(unsigned slot)
     ret = hca_proc_write_ask(slot);
     if ((ret != 0) && (ret != -ESRCH)) {
         hca_warn("process %d: cannot be asked to notice the end of this one: "
-                 "%s", proc->pid, strerror(-ret));
+                 "%s",
+                 proc->pid, strerror(-ret));
     }
     atomic_store(&hca_asked[slot], gen);
 }

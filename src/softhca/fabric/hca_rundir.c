@@ -32,9 +32,10 @@ static int hca_rundir_fail(const char *what, const char *path)
     int ret = -errno;
 
     hca_error("cannot %s %s: %s; %s", what, path, strerror(-ret),
-              (ret == -EMFILE) ? "raise ulimit -n" :
-              "set SOFTHCA_DIR to a folder of yours with room, on this "
-              "machine");
+              (ret == -EMFILE) ?
+                  "raise ulimit -n" :
+                  "set SOFTHCA_DIR to a folder of yours with room, on this "
+                  "machine");
     return ret;
 }
 
@@ -47,10 +48,10 @@ static int hca_rundir_name(void)
         hca_error("SOFTHCA_DIR=%s: use an absolute path", dir);
         return -EINVAL;
     }
-    len = (dir != NULL) ?
-          snprintf(hca_rundir_folder, sizeof(hca_rundir_folder), "%s", dir) :
-          snprintf(hca_rundir_folder, sizeof(hca_rundir_folder),
-                   "/dev/shm/softhca-%u", geteuid());
+    len = (dir != NULL) ? snprintf(hca_rundir_folder, sizeof(hca_rundir_folder),
+                                   "%s", dir) :
+                          snprintf(hca_rundir_folder, sizeof(hca_rundir_folder),
+                                   "/dev/shm/softhca-%u", geteuid());
     if (len >= (int)sizeof(hca_rundir_folder)) {
         hca_error("SOFTHCA_DIR: longer than %zu characters",
                   sizeof(hca_rundir_folder) - 1);
@@ -74,7 +75,8 @@ static int hca_rundir_check(int fd)
     }
     if (st.st_mode & 077) {
         hca_error("%s: others may enter it, its mode is %03o; chmod 700 it, or "
-                  "set SOFTHCA_DIR", hca_rundir_folder, st.st_mode & 0777);
+                  "set SOFTHCA_DIR",
+                  hca_rundir_folder, st.st_mode & 0777);
         return -EPERM;
     }
     return 0;
@@ -168,7 +170,7 @@ int hca_rundir_lock_existing(void)
     }
     hca_rundir_fd = hca_sys()->openat(AT_FDCWD, hca_rundir_folder,
                                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-                                      O_CLOEXEC);
+                                          O_CLOEXEC);
     if (hca_rundir_fd < 0) {
         return (errno == ENOENT) ? -ENOENT :
                                    hca_rundir_fail("open", hca_rundir_folder);
@@ -229,7 +231,7 @@ static int hca_rundir_find_one(const char *name, void *fabric)
     struct stat st;
     int fd;
 
-    snprintf(path, sizeof(path), "%s/fabric.%s", name, (const char*)fabric);
+    snprintf(path, sizeof(path), "%s/fabric.%s", name, (const char *)fabric);
     fd = hca_sys()->openat(hca_rundir_fd, path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return 0;
@@ -243,7 +245,7 @@ static int hca_rundir_find_one(const char *name, void *fabric)
 
 int hca_rundir_find(const char *fabric)
 {
-    int fd = hca_rundir_foreach(hca_rundir_find_one, (void*)fabric);
+    int fd = hca_rundir_foreach(hca_rundir_find_one, (void *)fabric);
 
     return (fd > 0) ? fd : -ENOENT;
 }
@@ -252,14 +254,13 @@ int hca_rundir_publish(const char *fabric, int fd)
 {
     char link[PATH_MAX], target[64];
 
-    snprintf(hca_rundir_own, sizeof(hca_rundir_own), "%s/%d",
-             hca_rundir_folder, getpid());
+    snprintf(hca_rundir_own, sizeof(hca_rundir_own), "%s/%d", hca_rundir_folder,
+             getpid());
     if ((mkdir(hca_rundir_own, 0700) < 0) && (errno != EEXIST)) {
         return hca_rundir_fail("make", hca_rundir_own);
     }
-    hca_rundir_own_fd = hca_fd_keep(
-            hca_sys()->openat(AT_FDCWD, hca_rundir_own,
-                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    hca_rundir_own_fd = hca_fd_keep(hca_sys()->openat(
+        AT_FDCWD, hca_rundir_own, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if ((hca_rundir_own_fd < 0) ||
         (flock(hca_rundir_own_fd, LOCK_EX | LOCK_NB) < 0)) {
         return hca_rundir_fail("lock", hca_rundir_own);

@@ -42,7 +42,8 @@ static bool hca_segment_is_mapped(const struct stat *st)
  * (hca_patch.h). */
 int hca_segment_map(int fd)
 {
-    void *hint = (void*)(((uintptr_t)&hca_fabric - HCA_SEGMENT_AWAY) & ~4095ul);
+    void *hint = (void *)(((uintptr_t)&hca_fabric - HCA_SEGMENT_AWAY) &
+                          ~4095ul);
     struct stat st;
     bool again;
     void *map;
@@ -53,7 +54,7 @@ int hca_segment_map(int fd)
     }
     again = hca_segment_is_mapped(&st);
     map   = mmap(again ? hca_fabric : hint, st.st_size, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_NORESERVE | (again ? MAP_FIXED : 0), fd, 0);
+               MAP_SHARED | MAP_NORESERVE | (again ? MAP_FIXED : 0), fd, 0);
     if (map == MAP_FAILED) {
         ret = -errno;
         hca_error("fabric: no %zu GiB of address space: %s; raise ulimit -v",
@@ -95,7 +96,8 @@ int hca_segment_create(const char *name, size_t size)
 
     if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) && (limit.rlim_cur < size)) {
         hca_error("fabric: ulimit -f is below %zu GiB; raise it (the memory "
-                  "is taken only where it is used)", size >> 30);
+                  "is taken only where it is used)",
+                  size >> 30);
         return -EFBIG;
     }
 

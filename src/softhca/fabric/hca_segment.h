@@ -24,15 +24,15 @@
 
 typedef uint64_t hca_off_t;
 
-#define HCA_MAX_PROCS   1024u
-#define HCA_MAX_DEVS    256u /* hca_dev.h */
+#define HCA_MAX_PROCS     1024u
+#define HCA_MAX_DEVS      256u /* hca_dev.h */
 #define HCA_DEVS_PER_NODE 16u
-#define HCA_MAX_COUNTS  16u /* hca_count.h */
-#define HCA_MAX_TRAFFIC 4u  /* hca_traffic.h */
-#define HCA_CHUNK_SIZE  (1ul << 20)
-#define HCA_CHUNK_KEPT  UINT16_MAX /* hca_arena_keep() */
-#define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
-#define HCA_ATOMIC_LOCKS 64u
+#define HCA_MAX_COUNTS    16u /* hca_count.h */
+#define HCA_MAX_TRAFFIC   4u  /* hca_traffic.h */
+#define HCA_CHUNK_SIZE    (1ul << 20)
+#define HCA_CHUNK_KEPT    UINT16_MAX /* hca_arena_keep() */
+#define HCA_MAX_CHUNKS    4096u      /* 4 GiB of address space, sparse */
+#define HCA_ATOMIC_LOCKS  64u
 
 enum hca_proc_state {
     HCA_PROC_FREE,
@@ -43,15 +43,15 @@ enum hca_proc_state {
 /* One attached process. */
 struct hca_proc {
     _Atomic(uint32_t) state;
-    uint32_t         gen; /* counts the processes that had this slot */
-    pid_t            pid;
-    uint64_t         start_time; /* /proc/PID/stat: detects a reused pid */
-    int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
-    _Atomic(uint32_t) holds; /* mkeys in use by it this moment */
-    _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
-    _Atomic(uint32_t) given_up; /* its objects that others have destroyed */
+    uint32_t gen; /* counts the processes that had this slot */
+    pid_t pid;
+    uint64_t start_time;         /* /proc/PID/stat: detects a reused pid */
+    int asks_fd;                 /* hca_proc_have_watched(); 0: none yet */
+    _Atomic(uint32_t) holds;     /* mkeys in use by it this moment */
+    _Atomic(uint32_t) freezes;   /* odd: some of its pages are read-only now */
+    _Atomic(uint32_t) given_up;  /* its objects that others have destroyed */
     _Atomic(uint32_t) walk_turn; /* lowest bit: index in hca_walks.of */
-    uint32_t         node; /* of its devices */
+    uint32_t node;               /* of its devices */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */
 } __attribute__((aligned(64)));
 
@@ -64,25 +64,25 @@ struct hca_walks {
 /* Head of the segment. lock guards procs, chunks and object numbers; reap_lock,
  * taken before it, lets one process at a time take back what another left. */
 struct hca_fabric {
-    uint64_t         magic; /* written last: the segment is ready */
-    uint32_t         source; /* sum of its maker's source */
-    pthread_mutex_t  lock;
-    pthread_mutex_t  reap_lock;
-    struct hca_proc  procs[HCA_MAX_PROCS];
-    uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free, or
+    uint64_t magic;  /* written last: the segment is ready */
+    uint32_t source; /* sum of its maker's source */
+    pthread_mutex_t lock;
+    pthread_mutex_t reap_lock;
+    struct hca_proc procs[HCA_MAX_PROCS];
+    uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* proc + 1, 0 free, or
                                                      HCA_CHUNK_KEPT */
-    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
+    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* enum hca_link */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams with one */
     _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages with one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
                                                                  gone */
-    uint64_t         id;       /* unique on this machine */
+    uint64_t id;                 /* unique on this machine */
     _Atomic(uint64_t) num_files; /* of devices, ever opened */
-    hca_off_t        tables;
-    hca_off_t        arena;
-    pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
+    hca_off_t tables;
+    hca_off_t arena;
+    pthread_mutex_t atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
     struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: a row for each process */
 };
 
@@ -91,12 +91,12 @@ extern unsigned hca_self;             /* this process' slot; 0: it has none */
 
 static inline void *hca_ptr(hca_off_t off)
 {
-    return (off == 0) ? NULL : (char*)hca_fabric + off;
+    return (off == 0) ? NULL : (char *)hca_fabric + off;
 }
 
 static inline hca_off_t hca_off(const void *ptr)
 {
-    return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
+    return (ptr == NULL) ? 0 : (const char *)ptr - (const char *)hca_fabric;
 }
 
 /* Creates the memory of a new fabric. @return descriptor or -errno. */

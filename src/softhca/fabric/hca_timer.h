@@ -10,8 +10,8 @@
 
 /* A timer of the helper. Embedded in process-local memory. */
 struct hca_timer {
-    uint64_t          due; /* CLOCK_MONOTONIC ns, 0 not armed */
-    void            (*fn)(struct hca_timer *timer); /* in the helper */
+    uint64_t due;                        /* CLOCK_MONOTONIC ns, 0 not armed */
+    void (*fn)(struct hca_timer *timer); /* in the helper */
     struct hca_timer *next;
 };
 

@@ -36,11 +36,11 @@
 #define UMEM_ROOMS      1024
 
 struct hca_span {
-    uintptr_t        start, end;
-    char            *base;       /* address of `start` in the arena */
-    unsigned         num_shared; /* pages that have users */
+    uintptr_t start, end;
+    char *base;          /* address of `start` in the arena */
+    unsigned num_shared; /* pages that have users */
     struct hca_span *next;
-    uint32_t         users[];    /* umems, of each page */
+    uint32_t users[]; /* umems, of each page */
 };
 
 static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -143,8 +143,8 @@ static int hca_umem_check(char *pages, size_t size, bool writes)
 /* Puts a private copy in place of a run of shared pages. */
 static int hca_umem_make_private(char *pages, size_t size)
 {
-    void *copy = (void*)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0ul);
+    void *copy = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0ul);
     int ret;
 
     if (copy == MAP_FAILED) {
@@ -174,8 +174,8 @@ static int hca_umem_make_private(char *pages, size_t size)
  * only pages count that are still the arena's, at the right place. */
 struct hca_umem_part {
     const struct hca_span *span;
-    uintptr_t              start, end;
-    size_t                 size; /* bytes that are still there */
+    uintptr_t start, end;
+    size_t size; /* bytes that are still there */
 };
 
 /* Cuts the part to its overlap with @vma. @return true if that has pages of the
@@ -205,15 +205,15 @@ static void hca_umem_count_vma(const struct hca_vma *vma, void *arg)
 
 static void hca_umem_unshare_vma(const struct hca_vma *vma, void *arg)
 {
-    struct hca_umem_part part = *(const struct hca_umem_part*)arg;
+    struct hca_umem_part part = *(const struct hca_umem_part *)arg;
     int ret;
 
     if (!hca_umem_cut(vma, &part)) {
         return;
     }
-    ret = hca_umem_make_private((char*)part.start, part.end - part.start);
+    ret = hca_umem_make_private((char *)part.start, part.end - part.start);
     if (ret != 0) {
-        hca_error("umem: cannot give pages at %p back: %s", (void*)part.start,
+        hca_error("umem: cannot give pages at %p back: %s", (void *)part.start,
                   strerror(-ret));
     }
 }
@@ -235,8 +235,7 @@ static uintptr_t hca_span_run(struct hca_span *span, uintptr_t page,
 {
     bool is_shared = (*hca_span_users(span, page) != 0);
 
-    while ((page < end) &&
-           ((*hca_span_users(span, page) != 0) == is_shared)) {
+    while ((page < end) && ((*hca_span_users(span, page) != 0) == is_shared)) {
         page += UMEM_PAGE;
     }
     return page;
@@ -271,8 +270,8 @@ static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
 
     start = (start > room) ? (start - room) & ~(room - 1) : 0;
     end   = (end + 2 * room - 1) & ~(room - 1);
-    span  = calloc(1, sizeof(*span) + (end - start) / UMEM_PAGE *
-                      sizeof(span->users[0]));
+    span  = calloc(1, sizeof(*span) +
+                          (end - start) / UMEM_PAGE * sizeof(span->users[0]));
     if (span == NULL) {
         return NULL;
     }
@@ -281,10 +280,10 @@ static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
         free(span);
         return NULL;
     }
-    span->start     = start;
-    span->end       = end;
-    span->next      = hca_spans;
-    hca_spans       = span;
+    span->start = start;
+    span->end   = end;
+    span->next  = hca_spans;
+    hca_spans   = span;
     hca_num_spans++;
     return span;
 }
@@ -307,7 +306,7 @@ static int hca_umem_find_span(struct hca_umem *umem)
 {
     uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size;
     struct hca_umem_part part = {.start = start, .end = end};
-    size_t shared = 0;
+    size_t shared             = 0;
 
     for (struct hca_span *span = hca_spans; span; span = span->next) {
         size_t size = hca_span_shared(span, start, end);
@@ -333,8 +332,7 @@ static int hca_umem_find_span(struct hca_umem *umem)
 }
 
 /* Removes a user from each page. Pages without users become private. */
-static void hca_umem_drop(struct hca_span *span, uintptr_t start,
-                          uintptr_t end)
+static void hca_umem_drop(struct hca_span *span, uintptr_t start, uintptr_t end)
 {
     for (uintptr_t page = start, next; page < end; page = next) {
         next = page + UMEM_PAGE;
@@ -361,9 +359,9 @@ static int hca_umem_take_run(struct hca_span *span, uintptr_t start,
     int ret;
 
     if (*hca_span_users(span, start) == 0) {
-        ret = hca_umem_check((char*)start, end - start, writes);
+        ret = hca_umem_check((char *)start, end - start, writes);
         if (ret == 0) {
-            ret = hca_umem_exchange((char*)start, end - start,
+            ret = hca_umem_exchange((char *)start, end - start,
                                     hca_span_mem(span, start));
         }
         if (ret != 0) {
@@ -380,7 +378,7 @@ static int hca_umem_take_run(struct hca_span *span, uintptr_t start,
 static int hca_umem_take(struct hca_umem *umem, bool writes)
 {
     uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size, next;
-    int ret         = hca_umem_find_span(umem);
+    int ret = hca_umem_find_span(umem);
 
     for (uintptr_t page = start; (ret == 0) && (page < end); page = next) {
         next = hca_span_run(umem->span, page, end);
@@ -395,7 +393,7 @@ static int hca_umem_take(struct hca_umem *umem, bool writes)
 int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
                    bool writes)
 {
-    char *ptr = (char*)(uintptr_t)addr;
+    char *ptr = (char *)(uintptr_t)addr;
     int ret;
 
     *umem = (struct hca_umem){.mem = ptr};
@@ -408,12 +406,13 @@ int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
     if (length > HCA_MAX_CHUNKS * HCA_CHUNK_SIZE) {
         return -ENOMEM;
     }
-    umem->pages = (char*)(addr & ~(UMEM_PAGE - 1));
+    umem->pages = (char *)(addr & ~(UMEM_PAGE - 1));
     umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
-                  ~(UMEM_PAGE - 1);
+                 ~(UMEM_PAGE - 1);
     ret = (umem->pages == NULL) ? -EFAULT /* page 0 is never mapped */ :
           hca_umem_is_stack(umem, (uintptr_t)__builtin_frame_address(0)) ?
-          -EINVAL : 0;
+                                  -EINVAL :
+                                  0;
     if (ret == 0) {
         pthread_mutex_lock(&hca_umem_mutex);
         ret = hca_umem_take(umem, writes);
@@ -429,7 +428,7 @@ int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
 
 void hca_umem_unshare(struct hca_umem *umem)
 {
-    uintptr_t start             = (uintptr_t)umem->pages;
+    uintptr_t start = (uintptr_t)umem->pages;
     const struct hca_span *span;
 
     if (start == 0) {
@@ -462,8 +461,7 @@ void hca_umem_abandon(void)
     pthread_mutex_lock(&hca_umem_mutex);
     for (struct hca_span *span = hca_spans; span; span = span->next) {
         hca_maps_walk(hca_umem_unshare_vma,
-                      &(struct hca_umem_part){span, span->start, span->end,
-                                              0});
+                      &(struct hca_umem_part){span, span->start, span->end, 0});
     }
     hca_spans     = NULL; /* their umems still point to them */
     hca_num_spans = 0;

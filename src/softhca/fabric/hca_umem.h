@@ -20,10 +20,10 @@
 struct hca_span;
 
 struct hca_umem {
-    char            *pages; /* of the program; NULL: already in arena */
-    size_t           size;
-    char            *mem;   /* its address in the arena */
-    struct hca_span *span;  /* the room that has the pages */
+    char *pages; /* of the program; NULL: already in arena */
+    size_t size;
+    char *mem;             /* its address in the arena */
+    struct hca_span *span; /* the room that has the pages */
 };
 
 /* @param writes  the device writes there

@@ -40,7 +40,7 @@ enum {
 
 struct sweep {
     struct pollfd fds[SWEEP_MAX];
-    unsigned      num;
+    unsigned num;
 };
 
 static int sweep_pidfd(pid_t pid)
@@ -57,8 +57,8 @@ static bool sweep_has_ended(int pidfd)
 
 static void sweep_detach(void)
 {
-    static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN,
-                                  SIGTTOU};
+    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT,
+                                  SIGTSTP, SIGTTIN, SIGTTOU};
     int null = hca_sys()->openat(AT_FDCWD, "/dev/null", O_RDWR);
 
     for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {

@@ -14,7 +14,8 @@ int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type)
     uint32_t uncounted = 0; /* events of DEVX are not acknowledged */
 
     return ((obj->devx.chan == 0) || !(obj->devx.mask & HCA_EQE_BIT(type))) ?
-           0 : hca_chan_write(obj->devx.chan, &obj->devx.cookie,
+               0 :
+               hca_chan_write(obj->devx.chan, &obj->devx.cookie,
                               sizeof(obj->devx.cookie), &uncounted);
 }
 
@@ -55,7 +56,7 @@ static bool hca_async_match(const void *record, void *arg)
 {
     const struct ib_uverbs_async_event_desc *desc = record;
 
-    return desc->element == *(uint64_t*)arg;
+    return desc->element == *(uint64_t *)arg;
 }
 
 /* Removes unread events of @obj from a channel (0: none). @return how many. */

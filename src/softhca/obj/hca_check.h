@@ -169,9 +169,9 @@ enum hca_ack_code {
 struct hca_check_desc {
     const char *what;     /* the field */
     const char *expected; /* correct values */
-    uint8_t     syndrome; /* MLX5_CQE_SYNDROME_*, of the completion here */
-    uint8_t     ack;      /* enum hca_ack_code, to the peer */
-    int         event;    /* enum ibv_event_type, -1 none */
+    uint8_t syndrome;     /* MLX5_CQE_SYNDROME_*, of the completion here */
+    uint8_t ack;          /* enum hca_ack_code, to the peer */
+    int event;            /* enum ibv_event_type, -1 none */
 };
 
 /* Returns the row of a check; HCA_OK's if there is none. */
@@ -182,8 +182,7 @@ enum hca_check hca_check_wqe(enum hca_check check, uint32_t qpn, uint16_t idx,
                              uint64_t got);
 
 /* Logs a line about a message or a receive queue. @return check. */
-enum hca_check hca_check_recv(enum hca_check check, uint32_t qpn,
-                              uint64_t got);
+enum hca_check hca_check_recv(enum hca_check check, uint32_t qpn, uint64_t got);
 
 /* SOFTHCA_STRICT=1: fields that hardware ignores must be zero, too. Off by
  * default: UCX's own mlx5 transports leave old contents of the ring there. */

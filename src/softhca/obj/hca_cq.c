@@ -42,7 +42,8 @@ static __attribute__((noinline)) void hca_cq_held_up(uint32_t cqn)
 
     if ((cq != NULL) && hca_cq_to_error(cq)) {
         hca_warn("cq 0x%x: in error: it takes no completions while that "
-                 "process is stopped", cqn);
+                 "process is stopped",
+                 cqn);
         hca_cq_fail(cq);
     }
 }
@@ -61,7 +62,7 @@ static bool hca_cq_match_comp(const void *record, void *arg)
 {
     const struct ib_uverbs_comp_event_desc *desc = record;
 
-    return desc->cq_handle == *(uint64_t*)arg;
+    return desc->cq_handle == *(uint64_t *)arg;
 }
 
 static uint32_t hca_cq_purge_comp(uint32_t chan, const struct hca_cq *cq)

@@ -12,17 +12,17 @@
 #include <endian.h>
 
 struct hca_cq_spec {
-    unsigned        dev;
-    struct hca_ring ring;          /* stride 64 or 128 */
-    hca_off_t       dbrec;
-    uint32_t        uar;
-    uint32_t        chan, async_chan; /* for its events, 0 none */
-    uint64_t        user_handle;      /* reported in its events */
-    uint16_t        mod_count, mod_period_us; /* moderation; 0 off */
-    bool            ignore_overrun;
-    bool            timestamp;     /* CQEs carry the time */
-    bool            is_padded;     /* all 128 bytes of an entry are written */
-    bool            is_compressed; /* by mini CQEs of any format */
+    unsigned dev;
+    struct hca_ring ring; /* stride 64 or 128 */
+    hca_off_t dbrec;
+    uint32_t uar;
+    uint32_t chan, async_chan;         /* for its events, 0 none */
+    uint64_t user_handle;              /* reported in its events */
+    uint16_t mod_count, mod_period_us; /* moderation; 0 off */
+    bool ignore_overrun;
+    bool timestamp;     /* CQEs carry the time */
+    bool is_padded;     /* all 128 bytes of an entry are written */
+    bool is_compressed; /* by mini CQEs of any format */
 };
 
 /* Numbers of a queue's events that the program has read */
@@ -85,12 +85,11 @@ static inline uint32_t hca_cq_index(uint32_t pi)
  * record. */
 static inline uint32_t hca_cq_consumer(const struct hca_cq *cq)
 {
-    const uint32_t *dbrec = (const uint32_t*)hca_ptr(cq->dbrec);
+    const uint32_t *dbrec = (const uint32_t *)hca_ptr(cq->dbrec);
 
     /* pairs with the program's barrier between reading a CQE and giving it
      * back */
-    return hca_cq_index(be32toh(__atomic_load_n(&dbrec[0],
-                                                __ATOMIC_ACQUIRE)));
+    return hca_cq_index(be32toh(__atomic_load_n(&dbrec[0], __ATOMIC_ACQUIRE)));
 }
 
 /* Returns the device's clock, the time stamp of completions: nanoseconds. */

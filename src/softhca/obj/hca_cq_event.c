@@ -47,8 +47,8 @@ static void hca_cq_fire(struct hca_cq *cq)
 
 static void hca_cq_timer_fn(struct hca_timer *timer)
 {
-    struct hca_cq_timer *entry = (struct hca_cq_timer*)timer;
-    struct hca_cq *cq = hca_cq_lock(atomic_load(&entry->cqn));
+    struct hca_cq_timer *entry = (struct hca_cq_timer *)timer;
+    struct hca_cq *cq          = hca_cq_lock(atomic_load(&entry->cqn));
 
     atomic_store(&entry->cqn, 0);
     if (cq != NULL) {
@@ -69,7 +69,7 @@ static bool hca_cq_hold_back(struct hca_cq *cq)
     }
     for (unsigned i = 0; i < HCA_CQ_TIMERS; i++) {
         struct hca_cq_timer *entry = &hca_cq_timers[i];
-        uint32_t none = 0;
+        uint32_t none              = 0;
 
         if (atomic_compare_exchange_strong(&entry->cqn, &none, cq->obj.num)) {
             entry->timer.fn = hca_cq_timer_fn;
@@ -167,7 +167,7 @@ static bool hca_cq_may_be_asked(const struct hca_cq *cq, uint32_t word)
 
 static void hca_cq_arm_if_moved(void *obj, void *arg)
 {
-    struct hca_cq *cq = hca_cq_lock(((struct hca_cq*)obj)->obj.num);
+    struct hca_cq *cq = hca_cq_lock(((struct hca_cq *)obj)->obj.num);
     uint32_t word;
 
     (void)arg;

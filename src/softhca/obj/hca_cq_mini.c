@@ -36,9 +36,10 @@ static bool hca_minis_follows(const struct hca_minis *minis,
     const struct hca_cqe *first = &minis->first;
 
     return hca_cqe_is_send(cqe) ?
-           (((cqe->sop_qpn ^ first->sop_qpn) & HCA_QPN_MASK) == 0) :
-           ((cqe->sop_qpn == first->sop_qpn) &&
-            (cqe->wqe_counter == (uint16_t)(first->wqe_counter + minis->num)));
+               (((cqe->sop_qpn ^ first->sop_qpn) & HCA_QPN_MASK) == 0) :
+               ((cqe->sop_qpn == first->sop_qpn) &&
+                (cqe->wqe_counter ==
+                 (uint16_t)(first->wqe_counter + minis->num)));
 }
 
 bool hca_minis_take(const struct hca_minis *minis, const struct hca_cqe *cqe)

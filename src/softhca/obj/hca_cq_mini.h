@@ -19,9 +19,9 @@
 #define HCA_MINIS_MAX 64u /* capability cqe_compression_max_num */
 
 struct hca_minis {
-    struct hca_cqe      first; /* fields of the title */
-    unsigned            num;   /* completions held */
-    uint32_t            pi;    /* index of the title */
+    struct hca_cqe first; /* fields of the title */
+    unsigned num;         /* completions held */
+    uint32_t pi;          /* index of the title */
     struct prm_mini_cqe minis[HCA_MINIS_MAX];
 };
 

@@ -57,8 +57,9 @@ static int hca_cq_overrun(struct hca_cq *cq)
 {
     if (hca_cq_to_error(cq)) {
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
-                 "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
-                 hca_cq_consumer(cq), cq->pi);
+                 "producer 0x%x",
+                 cq->obj.num, 1u << cq->ring.log_cnt, hca_cq_consumer(cq),
+                 cq->pi);
         hca_cq_fail(cq);
     }
     return -EOVERFLOW;
@@ -89,12 +90,10 @@ static void hca_cq_close_locked(struct hca_cq *cq)
 static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
-    bool is_plain           = (cq->obj.proc == hca_self) &&
-                              hca_mini_is_plain(cqe);
+    bool is_plain = (cq->obj.proc == hca_self) && hca_mini_is_plain(cqe);
 
-    if ((minis->num > 0) &&
-        (!is_plain || !hca_minis_take(minis, cqe) ||
-         (minis->num == (1u << cq->ring.log_cnt)))) {
+    if ((minis->num > 0) && (!is_plain || !hca_minis_take(minis, cqe) ||
+                             (minis->num == (1u << cq->ring.log_cnt)))) {
         hca_cq_close_locked(cq);
     }
     if (!is_plain || cq->overrun ||
@@ -171,7 +170,7 @@ unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
 {
     static const struct hca_cqe mark = {.opcode = MLX5_CQE_RESIZE_CQ};
-    struct hca_cq *cq = hca_cq_lock(cqn);
+    struct hca_cq *cq                = hca_cq_lock(cqn);
     uint32_t pending;
 
     if (cq == NULL) {

@@ -15,7 +15,8 @@
 static_assert(sizeof(struct mlx5_cqe64) == 64, "64-byte entry");
 static_assert(sizeof(struct mlx5_err_cqe) == 64, "64-byte entry");
 static_assert(offsetof(struct mlx5_err_cqe, srqn) ==
-              offsetof(struct mlx5_cqe64, srqn_uidx), "both carry uidx");
+                  offsetof(struct mlx5_cqe64, srqn_uidx),
+              "both carry uidx");
 
 static void hca_cqe_fill_app(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
 {
@@ -78,7 +79,7 @@ static uint8_t *hca_cqe_at(const struct hca_cq *cq, uint32_t index)
 {
     uint32_t slot = index & ((1u << cq->ring.log_cnt) - 1);
 
-    return (uint8_t*)hca_ptr(cq->ring.buf) +
+    return (uint8_t *)hca_ptr(cq->ring.buf) +
            ((size_t)slot << cq->ring.log_stride);
 }
 
@@ -108,10 +109,10 @@ void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
     uint8_t *entry  = hca_cqe_at(cq, pi);
     uint8_t *target = entry + (1u << cq->ring.log_stride) - 64;
     union {
-        struct mlx5_cqe64   good;
+        struct mlx5_cqe64 good;
         struct mlx5_err_cqe error;
-        uint32_t            words[16];
-    } image = {};
+        uint32_t words[16];
+    } image        = {};
     uint8_t op_own = (cqe->opcode << 4) | format |
                      ((pi >> cq->ring.log_cnt) & 1);
 
@@ -132,7 +133,7 @@ void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
     }
     image.good.op_own = op_own | (cqe->solicited ? HCA_CQE_SE : 0);
     memcpy(target, image.words, 60);
-    __atomic_store_n((uint32_t*)(target + 60), image.words[15],
+    __atomic_store_n((uint32_t *)(target + 60), image.words[15],
                      __ATOMIC_RELEASE);
     if (hca_pcie_is_on()) {
         hca_cqe_count(cq, cqe->opcode, hca_cqe_length(cq, cqe));

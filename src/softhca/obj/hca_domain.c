@@ -62,9 +62,9 @@ void hca_dm_count_regions(struct hca_dm *dm, int n)
 }
 
 struct hca_xrcd_search {
-    const struct hca_xrcd      *own;  /* not this one */
+    const struct hca_xrcd *own; /* not this one */
     const struct hca_xrcd_spec *spec;
-    uint32_t                    xrcdn; /* the lowest found, 0 none */
+    uint32_t xrcdn; /* the lowest found, 0 none */
 };
 
 static void hca_xrcd_match(void *obj, void *arg)

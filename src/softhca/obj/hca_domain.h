@@ -19,10 +19,10 @@ void hca_pd_share(struct hca_pd *pd);
 void hca_pd_count_ahs(struct hca_pd *pd, int n);
 
 struct hca_dm_spec {
-    unsigned        dev;
+    unsigned dev;
     struct hca_name name;
-    void           *mem; /* of the arena */
-    uint64_t        length;
+    void *mem; /* of the arena */
+    uint64_t length;
 };
 
 /* @return 0, -ENOMEM. */

@@ -17,11 +17,11 @@
  * list is read. */
 struct hca_layout {
     const struct hca_klm *klms;
-    uint32_t              num;
-    uint8_t               shift;
-    uint32_t              repeat, row_bytes; /* 0: a list */
-    uint32_t              row, entry;
-    uint64_t              skip; /* bytes of the entry already passed */
+    uint32_t num;
+    uint8_t shift;
+    uint32_t repeat, row_bytes; /* 0: a list */
+    uint32_t row, entry;
+    uint64_t skip; /* bytes of the entry already passed */
 };
 
 struct hca_layout_part {

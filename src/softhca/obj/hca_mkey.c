@@ -45,8 +45,7 @@ const struct hca_mkey *hca_mkey_find(uint32_t key)
 bool hca_mkey_is_indirect(uint32_t key)
 {
     struct hca_mkey *mkey = hca_mkey_hold(key);
-    bool is_indirect      = (mkey != NULL) &&
-                            (mkey->type == HCA_MKEY_INDIRECT);
+    bool is_indirect      = (mkey != NULL) && (mkey->type == HCA_MKEY_INDIRECT);
 
     if (mkey != NULL) {
         hca_mkey_release(mkey);
@@ -83,9 +82,8 @@ enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                                           HCA_KEY_BOUNDS;
 }
 
-static enum hca_key_fault
-hca_mkey_may_invalidate(const struct hca_mkey *mkey,
-                        const struct hca_key_use *use)
+static enum hca_key_fault hca_mkey_may_invalidate(const struct hca_mkey *mkey,
+                                                  const struct hca_key_use *use)
 {
     if ((mkey->obj.dev != use->dev) || (mkey->variant != (use->key & 0xff))) {
         return HCA_KEY_UNKNOWN;

@@ -94,24 +94,24 @@ enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
 uint32_t hca_key(const struct hca_mkey *mkey);
 
 struct hca_mkey_spec {
-    unsigned        dev;
-    uint8_t         type;          /* enum hca_mkey_type */
-    bool            has_variant;   /* the program chose it; else the key is one
+    unsigned dev;
+    uint8_t type;     /* enum hca_mkey_type */
+    bool has_variant; /* the program chose it; else the key is one
                                     * that libmlx5 does not take for "no key" */
-    uint8_t         variant;
-    bool            is_free;       /* no translation yet */
-    bool            implicit_odp;
-    bool            has_umr;
-    bool            local_inv_ok, remote_inv_ok;
-    bool            no_local_read;
-    uint32_t        access;        /* enum ibv_access_flags */
-    uint32_t        pdn, qpn;
-    uint64_t        iova, va, length;
-    struct hca_name name;          /* MR */
-    uint8_t         klm_shift;     /* INDIRECT: log2 of the bytes of an entry;
+    uint8_t variant;
+    bool is_free; /* no translation yet */
+    bool implicit_odp;
+    bool has_umr;
+    bool local_inv_ok, remote_inv_ok;
+    bool no_local_read;
+    uint32_t access; /* enum ibv_access_flags */
+    uint32_t pdn, qpn;
+    uint64_t iova, va, length;
+    struct hca_name name;        /* MR */
+    uint8_t klm_shift;           /* INDIRECT: log2 of the bytes of an entry;
                                     * 0: entries have lengths */
-    uint32_t        num_klms, max_klms; /* entries, and room for a UMR */
-    const struct prm_klm *klms;    /* the entries */
+    uint32_t num_klms, max_klms; /* entries, and room for a UMR */
+    const struct prm_klm *klms;  /* the entries */
 };
 
 /* @return 0, -ENOMEM. */

@@ -61,8 +61,9 @@ static bool hca_mkey_alloc_klms(struct hca_mkey *mkey,
                                 const struct hca_mkey_spec *spec)
 {
     uint32_t num = spec->has_umr ? spec->max_klms : spec->num_klms;
-    void *klms   = (num <= HCA_MKEY_FEW) ? mkey->few :
-                   hca_arena_alloc(num * sizeof(struct hca_klm));
+    void *klms   = (num <= HCA_MKEY_FEW) ?
+                       mkey->few :
+                       hca_arena_alloc(num * sizeof(struct hca_klm));
 
     mkey->klms = hca_off(klms);
     return klms != NULL;
@@ -82,7 +83,7 @@ static void hca_mkey_set_klms(struct hca_mkey *mkey,
         klm[i].length = be32toh(spec->klms[i].byte_count);
         klm[i].key    = be32toh(spec->klms[i].mkey);
         klm[i].addr   = be64toh(spec->klms[i].address);
-        start        += klm[i].length;
+        start += klm[i].length;
     }
 }
 
@@ -147,7 +148,8 @@ static bool hca_mkey_drain(struct hca_mkey *mkey)
     while (atomic_load(&mkey->in_use) != 0) {
         if (!hca_mkeys_held(tries % 1000 == 999)) {
             hca_info("mkey 0x%x: given back while a process that died was "
-                     "using it", hca_key(mkey));
+                     "using it",
+                     hca_key(mkey));
             atomic_store(&mkey->in_use, 0);
             break;
         }

@@ -32,8 +32,7 @@ uint32_t hca_dm_index(const struct hca_dm *dm)
 
 bool hca_dm_keep(const struct hca_dm *dm)
 {
-    if (!atomic_load(&dm->is_shared) ||
-        hca_obj_is_given_up(HCA_KIND_DM, dm)) {
+    if (!atomic_load(&dm->is_shared) || hca_obj_is_given_up(HCA_KIND_DM, dm)) {
         return false;
     }
     hca_arena_keep(hca_ptr(dm->mem), dm->length);

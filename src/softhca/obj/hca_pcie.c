@@ -14,18 +14,18 @@
 #define HCA_LINE 64u
 
 static const char *const hca_pcie_names[HCA_NUM_PCIE] = {
-        [HCA_PCIE_MMIO]       = "mmio_write",
-        [HCA_PCIE_WQE]        = "wqe_read",
-        [HCA_PCIE_WQE_WAIT]   = "wqe_wait",
-        [HCA_PCIE_LIST]       = "list_read",
-        [HCA_PCIE_GATHER]     = "gather_read",
-        [HCA_PCIE_RESULT]     = "result_write",
-        [HCA_PCIE_RECV_WQE]   = "recv_wqe_read",
-        [HCA_PCIE_RECV_DBREC] = "recv_dbrec_read",
-        [HCA_PCIE_REMOTE]     = "remote_read",
-        [HCA_PCIE_PAYLOAD]    = "payload_write",
-        [HCA_PCIE_SEND_CQE]   = "send_cqe_write",
-        [HCA_PCIE_RECV_CQE]   = "recv_cqe_write",
+    [HCA_PCIE_MMIO]       = "mmio_write",
+    [HCA_PCIE_WQE]        = "wqe_read",
+    [HCA_PCIE_WQE_WAIT]   = "wqe_wait",
+    [HCA_PCIE_LIST]       = "list_read",
+    [HCA_PCIE_GATHER]     = "gather_read",
+    [HCA_PCIE_RESULT]     = "result_write",
+    [HCA_PCIE_RECV_WQE]   = "recv_wqe_read",
+    [HCA_PCIE_RECV_DBREC] = "recv_dbrec_read",
+    [HCA_PCIE_REMOTE]     = "remote_read",
+    [HCA_PCIE_PAYLOAD]    = "payload_write",
+    [HCA_PCIE_SEND_CQE]   = "send_cqe_write",
+    [HCA_PCIE_RECV_CQE]   = "recv_cqe_write",
 };
 
 bool hca_pcie_on;
@@ -129,12 +129,11 @@ static void hca_pcie_print(const char *kind, uint32_t num,
         const struct hca_pcie_count *count = &pcie->counts[i];
 
         if (count->bytes > 0) {
-            hca_log_write(HCA_LOG_INFO,
-                          "pcie: %s 0x%x: %s: %llu, %llu bytes, %llu lines",
-                          kind, num, hca_pcie_names[i],
-                          (unsigned long long)count->times,
-                          (unsigned long long)count->bytes,
-                          (unsigned long long)count->lines);
+            hca_log_write(
+                HCA_LOG_INFO, "pcie: %s 0x%x: %s: %llu, %llu bytes, %llu lines",
+                kind, num, hca_pcie_names[i], (unsigned long long)count->times,
+                (unsigned long long)count->bytes,
+                (unsigned long long)count->lines);
         }
     }
 }

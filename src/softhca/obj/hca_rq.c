@@ -33,7 +33,7 @@ static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
                            size_t length)
 {
     const struct mlx5_wqe_data_seg *seg = wqe;
-    unsigned max = length / sizeof(*seg);
+    unsigned max                        = length / sizeof(*seg);
 
     recv->taken       = true;
     recv->in_ring     = false;
@@ -43,7 +43,7 @@ static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
     recv->length      = 0;
     for (unsigned i = 0; (i < max) && (i < HCA_RECV_SEGS); i++, seg++) {
         struct mlx5_wqe_data_seg copy = *seg;
-        uint32_t bytes = be32toh(copy.byte_count) & 0x7fffffff;
+        uint32_t bytes                = be32toh(copy.byte_count) & 0x7fffffff;
 
         if (be32toh(copy.lkey) == HCA_INVALID_LKEY) {
             break;
@@ -52,15 +52,16 @@ static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
         recv->segs[i].addr   = be64toh(copy.addr);
         recv->segs[i].lkey   = be32toh(copy.lkey);
         recv->segs[i].length = bytes;
-        recv->length        += bytes;
+        recv->length += bytes;
         recv->count++;
     }
 }
 
 unsigned hca_rq_posted(const struct hca_qp *qp)
 {
-    return (qp->rq.buf == 0) ? 0 :
-           (uint16_t)(hca_rq_counter(qp->dbrec) - qp->resp.ci);
+    return (qp->rq.buf == 0) ?
+               0 :
+               (uint16_t)(hca_rq_counter(qp->dbrec) - qp->resp.ci);
 }
 
 enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
@@ -85,9 +86,8 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
     recv->pdn   = qp->pdn;
     recv->cqn   = qp->rcqn;
     recv->uidx  = qp->uidx;
-    wqe         = (const uint8_t*)hca_ptr(qp->rq.buf) +
-                  ((recv->index & ((1u << qp->rq.log_cnt) - 1)) *
-                   stride);
+    wqe         = (const uint8_t *)hca_ptr(qp->rq.buf) +
+          ((recv->index & ((1u << qp->rq.log_cnt) - 1)) * stride);
     hca_recv_parse(recv, wqe + sig_size, stride - sig_size);
     recv->in_ring = true;
     return HCA_OK;
@@ -197,8 +197,7 @@ HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
     bool own_cq = is_xrc || (srq->tm != 0);
 
     if (is_xrc && (!srq->is_xrc || (srq->xrcdn != qp->xrcdn))) {
-        return hca_check_recv(HCA_CHECK_XRC_DOMAIN, qp->obj.num,
-                              srq->obj.num);
+        return hca_check_recv(HCA_CHECK_XRC_DOMAIN, qp->obj.num, srq->obj.num);
     }
     if (srq->in_error) {
         return hca_check_recv(HCA_CHECK_SRQ, qp->obj.num, srq->obj.num);
@@ -213,7 +212,7 @@ HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv)
 {
-    enum hca_check check = hca_srq_prepare(qp, srq, recv);
+    enum hca_check check  = hca_srq_prepare(qp, srq, recv);
     struct hca_srq_wqe at = {};
 
     if (check == HCA_OK) {
@@ -235,9 +234,10 @@ static enum hca_check hca_srq_missing(const struct hca_qp *qp, uint32_t srqn)
     enum hca_check check = hca_srq_held_up(srqn);
 
     return (check != HCA_OK) ? check :
-           hca_check_recv((qp->type == HCA_QP_XRC_RECV) ?
-                          HCA_CHECK_XRC_DOMAIN : HCA_CHECK_SRQ,
-                          qp->obj.num, srqn);
+                               hca_check_recv((qp->type == HCA_QP_XRC_RECV) ?
+                                                  HCA_CHECK_XRC_DOMAIN :
+                                                  HCA_CHECK_SRQ,
+                                              qp->obj.num, srqn);
 }
 
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
@@ -267,9 +267,9 @@ static void hca_recv_cut(struct hca_recv *recv, uint64_t offset,
     }
     recv->count -= i;
     memmove(recv->segs, recv->segs + i, recv->count * sizeof(recv->segs[0]));
-    recv->segs[0].addr   += offset;
+    recv->segs[0].addr += offset;
     recv->segs[0].length -= offset;
-    recv->length          = length;
+    recv->length = length;
 }
 
 /* Finds the WQE with the next stride. A WQE without strides left, whose process
@@ -303,15 +303,14 @@ static void hca_srq_count_strides(struct hca_srq *srq,
 /* A packet without data takes a stride, too. */
 static uint64_t hca_srq_num_strides(const struct hca_srq *srq, uint64_t length)
 {
-    return (length == 0) ? 1 :
-           ((length - 1) >> srq->strides.log_size) + 1;
+    return (length == 0) ? 1 : ((length - 1) >> srq->strides.log_size) + 1;
 }
 
 enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
                                     uint64_t length, struct hca_recv *recv)
 {
-    uint32_t number = srq->strides.number;
-    uint64_t need   = hca_srq_num_strides(srq, length);
+    uint32_t number       = srq->strides.number;
+    uint64_t need         = hca_srq_num_strides(srq, length);
     struct hca_srq_wqe at = {};
     enum hca_check check;
     uint32_t left;
@@ -373,7 +372,7 @@ enum hca_check hca_recv_map(const struct hca_qp *qp,
         use.addr   = recv->segs[i].addr;
         use.length = (recv->segs[i].length < length) ? recv->segs[i].length :
                                                        length;
-        fault = hca_sgl_add_key(sgl, &use);
+        fault      = hca_sgl_add_key(sgl, &use);
         if (fault != HCA_KEY_OK) {
             return hca_check_recv(HCA_CHECK_RECV_LKEY + fault - 1, qp->obj.num,
                                   (fault == HCA_KEY_BOUNDS) ? use.addr :

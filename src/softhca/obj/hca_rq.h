@@ -18,20 +18,20 @@
 
 /* A receive WQE, copied out of its ring. */
 struct hca_recv {
-    bool     taken;
-    bool     in_ring;  /* still counted as posted in the QP's own queue */
-    uint16_t index;    /* as its CQE names it */
+    bool taken;
+    bool in_ring;           /* still counted as posted in the QP's own queue */
+    uint16_t index;         /* as its CQE names it */
     struct hca_owner owner; /* of the memory that it names */
     uint32_t pdn;
-    uint32_t cqn;      /* CQ of its completion */
-    uint32_t uidx;     /* user index in its completion */
-    uint8_t  tm_op;    /* PRM_CQE_TM_* of that, 0: no tag matching */
-    uint16_t tm_index; /* of the tagged buffer that it is */
-    uint32_t tm_bytes; /* received into that */
+    uint32_t cqn;              /* CQ of its completion */
+    uint32_t uidx;             /* user index in its completion */
+    uint8_t tm_op;             /* PRM_CQE_TM_* of that, 0: no tag matching */
+    uint16_t tm_index;         /* of the tagged buffer that it is */
+    uint32_t tm_bytes;         /* received into that */
     const struct ibv_tmh *tmh; /* goes with that, or NULL */
-    uint32_t stride;      /* index of its first stride */
-    uint32_t num_strides; /* 0: no strides */
-    uint32_t mp_flags;    /* PRM_CQE_MP_* of its strides */
+    uint32_t stride;           /* index of its first stride */
+    uint32_t num_strides;      /* 0: no strides */
+    uint32_t mp_flags;         /* PRM_CQE_MP_* of its strides */
     unsigned count;
     uint64_t length;
     struct {

@@ -37,7 +37,7 @@ static enum hca_key_fault hca_sgl_add_via(struct hca_sgl *sgl,
                                           const struct hca_mkey *mkey)
 {
     hca_sgl_set_via(sgl, use);
-    if (!hca_sgl_add(sgl, (void*)use->addr, use->length)) {
+    if (!hca_sgl_add(sgl, (void *)use->addr, use->length)) {
         return HCA_KEY_PIECES;
     }
     sgl->via[sgl->count - 1] = mkey;
@@ -50,8 +50,8 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
 {
     uint64_t va = mkey->va + (use->addr - mkey->iova);
 
-    return hca_sgl_add(sgl, (void*)va, use->length) ? HCA_KEY_OK :
-                                                      HCA_KEY_PIECES;
+    return hca_sgl_add(sgl, (void *)va, use->length) ? HCA_KEY_OK :
+                                                       HCA_KEY_PIECES;
 }
 
 /* A window grants the access of its region: the region's mkey is looked up anew
@@ -60,7 +60,7 @@ static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
                                              const struct hca_mkey *window,
                                              const struct hca_key_use *use)
 {
-    struct hca_mkey *mkey  = hca_mkey_hold(window->base_key);
+    struct hca_mkey *mkey   = hca_mkey_hold(window->base_key);
     struct hca_key_use base = *use;
     enum hca_key_fault fault;
 
@@ -70,7 +70,8 @@ static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
     }
     base.addr   = window->base_addr + (use->addr - window->iova);
     base.access = (use->access & ~(IBV_ACCESS_REMOTE_READ)) ?
-                  IBV_ACCESS_LOCAL_WRITE : 0;
+                      IBV_ACCESS_LOCAL_WRITE :
+                      0;
     fault       = hca_mkey_check(mkey, &base);
     if (fault != HCA_KEY_OK) {
         goto err_release;
@@ -103,7 +104,8 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                                           const struct hca_key_use *use)
 {
     const unsigned few = (use->length < HCA_SGL_FEW * 1024u) ?
-                         HCA_SGL_FEW_SHORT : HCA_SGL_FEW;
+                             HCA_SGL_FEW_SHORT :
+                             HCA_SGL_FEW;
     enum hca_key_fault fault;
     struct hca_key_use null = *use;
     const struct hca_mkey *key;
@@ -211,7 +213,8 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
         return fault;
     }
     if (__builtin_expect((mkey->type != HCA_MKEY_MR) ||
-                         (mkey->obj.proc != sgl->owner.proc), 0)) {
+                             (mkey->obj.proc != sgl->owner.proc),
+                         0)) {
         return hca_sgl_add_rare(sgl, mkey, use);
     }
     return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, use) :
@@ -233,7 +236,7 @@ void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
     unsigned i = 0;
 
     while ((i < sgl->count) && (length >= sgl->iov[i].iov_len)) {
-        length      -= sgl->iov[i].iov_len;
+        length -= sgl->iov[i].iov_len;
         sgl->length -= sgl->iov[i++].iov_len;
     }
     sgl->count -= i;
@@ -242,22 +245,21 @@ void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
         memmove(sgl->via, sgl->via + i, sgl->count * sizeof(sgl->via[0]));
     }
     if (length > 0) {
-        sgl->iov[0].iov_base = (char*)sgl->iov[0].iov_base + length;
+        sgl->iov[0].iov_base = (char *)sgl->iov[0].iov_base + length;
         sgl->iov[0].iov_len -= length;
-        sgl->length         -= length;
+        sgl->length -= length;
     }
 }
 
-static void hca_sgl_append_entry(struct hca_sgl *dst,
-                                 const struct hca_sgl *src, unsigned index,
-                                 size_t offset, size_t length)
+static void hca_sgl_append_entry(struct hca_sgl *dst, const struct hca_sgl *src,
+                                 unsigned index, size_t offset, size_t length)
 {
     if (dst->has_via) {
         dst->via[dst->count] = src->via[index];
     }
-    dst->iov[dst->count].iov_base = (char*)src->iov[index].iov_base + offset;
+    dst->iov[dst->count].iov_base  = (char *)src->iov[index].iov_base + offset;
     dst->iov[dst->count++].iov_len = length;
-    dst->length                   += length;
+    dst->length += length;
 }
 
 void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
@@ -279,12 +281,12 @@ void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
         n = (n < length) ? n : length;
         hca_sgl_append_entry(dst, src, i, offset, n);
         length -= n;
-        offset  = 0;
+        offset = 0;
     }
 }
 
-void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
-                  size_t offset, size_t length)
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src, size_t offset,
+                  size_t length)
 {
     hca_sgl_init(dst, src->owner);
     hca_sgl_append(dst, src, offset, length);

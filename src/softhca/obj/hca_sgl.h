@@ -28,18 +28,18 @@
  * in any number of pieces, which are found during the copy. hca_sgl_other
  * stands for a piece of the other owner. */
 struct hca_sgl {
-    unsigned               count;
-    struct hca_owner       owner;     /* of these addresses */
-    unsigned               num_held;
-    bool                   has_via;   /* of some entry; `via` is valid */
-    bool                   has_walks; /* hca_walk_leave() must be called */
-    uint8_t                turn;      /* argument of hca_walk_leave() */
-    uint64_t               length;
-    struct hca_key_use     use;       /* with has_via: the user of mkeys */
-    struct hca_owner       other;     /* with has_via: other owner, or proc 0 */
-    struct hca_mkey       *held[HCA_SGL_MAX];
+    unsigned count;
+    struct hca_owner owner; /* of these addresses */
+    unsigned num_held;
+    bool has_via;   /* of some entry; `via` is valid */
+    bool has_walks; /* hca_walk_leave() must be called */
+    uint8_t turn;   /* argument of hca_walk_leave() */
+    uint64_t length;
+    struct hca_key_use use; /* with has_via: the user of mkeys */
+    struct hca_owner other; /* with has_via: other owner, or proc 0 */
+    struct hca_mkey *held[HCA_SGL_MAX];
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
-    struct iovec           iov[HCA_SGL_MAX + 1]; /* entries, a header */
+    struct iovec iov[HCA_SGL_MAX + 1]; /* entries, a header */
 };
 
 extern const struct hca_mkey hca_sgl_other;
@@ -68,9 +68,9 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
     if (__builtin_expect(sgl->count == HCA_SGL_MAX, 0)) {
         return false;
     }
-    sgl->iov[sgl->count].iov_base  = (void*)base;
+    sgl->iov[sgl->count].iov_base  = (void *)base;
     sgl->iov[sgl->count++].iov_len = length;
-    sgl->length                   += length;
+    sgl->length += length;
     return true;
 }
 
@@ -92,8 +92,8 @@ void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
                     size_t offset, size_t length);
 
 /* Makes @dst those bytes: like hca_sgl_append() to an empty list. */
-void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
-                  size_t offset, size_t length);
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src, size_t offset,
+                  size_t length);
 
 /* Copies @src to @dst, of the same length; one of them is this process'. The
  * null mkey reads as zeros and discards writes. @return as hca_mem_*. */

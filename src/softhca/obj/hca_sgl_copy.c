@@ -36,24 +36,24 @@
 /* A position in a list. */
 struct hca_batch_at {
     const struct hca_sgl *sgl;
-    unsigned              next; /* entry */
-    struct hca_walk       walk; /* of the entry before it, if a layout */
-    struct iovec          piece; /* rest of the current piece */
-    bool                  is_null;
-    bool                  is_other; /* of the other owner */
-    uint32_t              rows; /* further pieces like it */
-    struct iovec          row;  /* first of them */
-    uint64_t              stride; /* between them, in bytes */
+    unsigned next;        /* entry */
+    struct hca_walk walk; /* of the entry before it, if a layout */
+    struct iovec piece;   /* rest of the current piece */
+    bool is_null;
+    bool is_other;    /* of the other owner */
+    uint32_t rows;    /* further pieces like it */
+    struct iovec row; /* first of them */
+    uint64_t stride;  /* between them, in bytes */
 };
 
 struct hca_batch {
     struct hca_owner owner; /* of the remote pieces; maybe this process */
-    bool             writes;
-    bool             joins; /* gaps may be read */
-    unsigned         nlocal, nremote;
-    size_t           total;
-    struct iovec     local[HCA_BATCH_MAX], remote[HCA_BATCH_MAX];
-    char             gap[HCA_BATCH_GAP];
+    bool writes;
+    bool joins; /* gaps may be read */
+    unsigned nlocal, nremote;
+    size_t total;
+    struct iovec local[HCA_BATCH_MAX], remote[HCA_BATCH_MAX];
+    char gap[HCA_BATCH_GAP];
 };
 
 static const char hca_batch_zeros[4096];
@@ -123,7 +123,7 @@ static int hca_batch_walk(struct hca_batch_at *at)
     if (hca_walk_is_row(&at->walk) && !at->is_null) {
         at->rows = hca_walk_rows(&at->walk, HCA_BATCH_ROWS, &at->stride);
         at->row  = at->piece;
-        at->row.iov_base = (char*)at->row.iov_base + at->stride;
+        at->row.iov_base = (char *)at->row.iov_base + at->stride;
     }
     return 0;
 }
@@ -132,9 +132,9 @@ static int hca_batch_walk(struct hca_batch_at *at)
 static void hca_batch_at_row(struct hca_batch_at *at, uint32_t rows)
 {
     at->piece          = at->row;
-    at->piece.iov_base = (char*)at->row.iov_base + (rows - 1) * at->stride;
-    at->row.iov_base   = (char*)at->row.iov_base + rows * at->stride;
-    at->rows          -= rows;
+    at->piece.iov_base = (char *)at->row.iov_base + (rows - 1) * at->stride;
+    at->row.iov_base   = (char *)at->row.iov_base + rows * at->stride;
+    at->rows -= rows;
 }
 
 /* Ensures that there is a piece, unless the list has ended.
@@ -159,7 +159,7 @@ static int hca_batch_at_piece(struct hca_batch_at *at)
 
 static void hca_batch_at_advance(struct hca_batch_at *at, size_t length)
 {
-    at->piece.iov_base = (char*)at->piece.iov_base + length;
+    at->piece.iov_base = (char *)at->piece.iov_base + length;
     at->piece.iov_len -= length;
 }
 
@@ -168,11 +168,10 @@ static void hca_batch_at_advance(struct hca_batch_at *at, size_t length)
 static int hca_batch_move(struct hca_batch *batch, const struct iovec *local,
                           unsigned nlocal)
 {
-    return batch->writes ?
-           hca_mem_write(batch->owner, local, nlocal, batch->remote,
-                         batch->nremote) :
-           hca_mem_read(batch->owner, local, nlocal, batch->remote,
-                        batch->nremote);
+    return batch->writes ? hca_mem_write(batch->owner, local, nlocal,
+                                         batch->remote, batch->nremote) :
+                           hca_mem_read(batch->owner, local, nlocal,
+                                        batch->remote, batch->nremote);
 }
 
 static int hca_batch_move_buffered(struct hca_batch *batch)
@@ -186,8 +185,9 @@ static int hca_batch_move_buffered(struct hca_batch *batch)
         return (ret == 0) ? hca_batch_move(batch, &buffer, 1) : ret;
     }
     ret = hca_batch_move(batch, &buffer, 1);
-    return (ret == 0) ? hca_mem_write(owner, &buffer, 1, batch->local,
-                                      batch->nlocal) : ret;
+    return (ret == 0) ?
+               hca_mem_write(owner, &buffer, 1, batch->local, batch->nlocal) :
+               ret;
 }
 
 static bool hca_batch_is_small(const struct hca_batch *batch)
@@ -219,7 +219,7 @@ static void hca_batch_append(struct iovec *iov, unsigned *count, void *base,
 {
     struct iovec *last = iov + *count - 1;
 
-    if ((*count > 0) && ((char*)last->iov_base + last->iov_len == base)) {
+    if ((*count > 0) && ((char *)last->iov_base + last->iov_len == base)) {
         last->iov_len += length;
     } else {
         iov[(*count)++] = (struct iovec){base, length};
@@ -235,7 +235,7 @@ static size_t hca_batch_gap(const struct hca_batch *batch, const char *base)
     if (!batch->joins || (batch->nremote == 0)) {
         return 0;
     }
-    gap = base - ((char*)last->iov_base + last->iov_len); /* or very large */
+    gap = base - ((char *)last->iov_base + last->iov_len); /* or very large */
     return (gap <= HCA_BATCH_GAP) ? gap : 0;
 }
 
@@ -266,7 +266,7 @@ static int hca_batch_add(struct hca_batch *batch, void *local, void *remote,
         batch->local[batch->nlocal++] = (struct iovec){batch->gap, gap};
     }
     hca_batch_append(batch->local, &batch->nlocal, local, length);
-    hca_batch_append(batch->remote, &batch->nremote, (char*)remote - gap,
+    hca_batch_append(batch->remote, &batch->nremote, (char *)remote - gap,
                      gap + length);
     batch->total += gap + length;
     return 0;
@@ -274,7 +274,7 @@ static int hca_batch_add(struct hca_batch *batch, void *local, void *remote,
 
 static int hca_batch_zero(struct hca_owner owner, void *base, size_t length)
 {
-    struct iovec from = {(void*)hca_batch_zeros, length}, to = {base, length};
+    struct iovec from = {(void *)hca_batch_zeros, length}, to = {base, length};
 
     return hca_mem_write(owner, &from, 1, &to, 1);
 }
@@ -405,8 +405,8 @@ static int hca_batch_reach(__typeof__(hca_mem_read) *move,
                            void *base, size_t length)
 {
     struct hca_owner owner = at->is_other ? at->sgl->other : at->sgl->owner;
-    struct iovec local     = {buffer, length}, remote = {base, length};
-    int ret                = move(owner, &local, 1, &remote, 1);
+    struct iovec local = {buffer, length}, remote = {base, length};
+    int ret = move(owner, &local, 1, &remote, 1);
 
     return (at->is_other && (ret == -ESRCH)) ? -EFAULT : ret;
 }
@@ -421,11 +421,11 @@ static int hca_batch_carry(struct hca_batch *batch,
     for (size_t at = 0, n; (at < length) && (ret == 0); at += n) {
         n   = length - at;
         n   = (n < sizeof(batch->gap)) ? n : sizeof(batch->gap);
-        ret = hca_batch_reach(hca_mem_read, src, batch->gap, (char*)from + at,
+        ret = hca_batch_reach(hca_mem_read, src, batch->gap, (char *)from + at,
                               n);
         if (ret == 0) {
             ret = hca_batch_reach(hca_mem_write, dst, batch->gap,
-                                  (char*)to + at, n);
+                                  (char *)to + at, n);
         }
     }
     return ret;
@@ -437,7 +437,7 @@ static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
                            struct hca_batch_at *src, size_t length)
 {
     void *to = dst->piece.iov_base, *from = src->piece.iov_base;
-    int ret  = hca_batch_flush(batch);
+    int ret = hca_batch_flush(batch);
 
     hca_batch_at_advance(dst, length);
     hca_batch_at_advance(src, length);
@@ -445,7 +445,7 @@ static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
         return ret;
     }
     if (src->is_null) {
-        from = (void*)hca_batch_zeros;
+        from = (void *)hca_batch_zeros;
         return hca_batch_reach(hca_mem_write, dst, from, to, length);
     }
     return hca_batch_carry(batch, dst, src, to, from, length);
@@ -522,8 +522,8 @@ int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
         return hca_batch_copy(dst, src);
     }
     return (src->owner.proc == hca_self) ?
-           hca_mem_write(dst->owner, src->iov, src->count, dst->iov,
-                         dst->count) :
-           hca_mem_read(src->owner, dst->iov, dst->count, src->iov,
-                        src->count);
+               hca_mem_write(dst->owner, src->iov, src->count, dst->iov,
+                             dst->count) :
+               hca_mem_read(src->owner, dst->iov, dst->count, src->iov,
+                            src->count);
 }

@@ -9,23 +9,23 @@
 #include "hca_objs.h"
 
 struct hca_srq_spec {
-    unsigned        dev;
+    unsigned dev;
     struct hca_ring ring;
-    hca_off_t       dbrec;
-    uint32_t        pdn;
-    uint32_t        xrcdn;       /* XRC only */
-    uint32_t        cqn, uidx;   /* XRC and tag matching only */
-    uint32_t        async_chan;  /* for its events, 0 none */
-    uint64_t        user_handle; /* reported in its events */
-    uint16_t        limit;       /* low-water mark, 0 none */
-    bool            is_xrc;
-    bool            is_cyclic;   /* no list: WQEs are consumed in order */
-    bool            has_tm;      /* tag matching */
-    uint8_t         log_tags;    /* of the entries in the list of tags */
-    bool            has_rndv;    /* fetches data by rendezvous */
-    bool            has_dc_rndv; /* from initiators of DC, too */
-    uint32_t        num_strides; /* of a WQE, 0 none */
-    uint8_t         log_stride;  /* bytes of one */
+    hca_off_t dbrec;
+    uint32_t pdn;
+    uint32_t xrcdn;       /* XRC only */
+    uint32_t cqn, uidx;   /* XRC and tag matching only */
+    uint32_t async_chan;  /* for its events, 0 none */
+    uint64_t user_handle; /* reported in its events */
+    uint16_t limit;       /* low-water mark, 0 none */
+    bool is_xrc;
+    bool is_cyclic;       /* no list: WQEs are consumed in order */
+    bool has_tm;          /* tag matching */
+    uint8_t log_tags;     /* of the entries in the list of tags */
+    bool has_rndv;        /* fetches data by rendezvous */
+    bool has_dc_rndv;     /* from initiators of DC, too */
+    uint32_t num_strides; /* of a WQE, 0 none */
+    uint8_t log_stride;   /* bytes of one */
 };
 
 /* @return 0, -ENOMEM. */

@@ -17,9 +17,9 @@ void hca_tm_init(struct hca_tm *tm, uint16_t size)
 
 hca_off_t hca_tm_create(unsigned log_size)
 {
-    size_t size       = (size_t)1 << log_size;
-    struct hca_tm *tm = hca_arena_alloc(sizeof(*tm) +
-                                        size * sizeof(tm->entries[0]));
+    size_t size = (size_t)1 << log_size;
+    struct hca_tm *tm =
+        hca_arena_alloc(sizeof(*tm) + size * sizeof(tm->entries[0]));
 
     if (tm == NULL) {
         return 0;
@@ -36,8 +36,8 @@ hca_off_t hca_tm_create(unsigned log_size)
 void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm)
 {
     hca_info("srq 0x%x: tag matching: %llu expected, %llu unexpected, %llu "
-             "without a tag, %llu strides", srqn,
-             (unsigned long long)tm->num_expected,
+             "without a tag, %llu strides",
+             srqn, (unsigned long long)tm->num_expected,
              (unsigned long long)tm->num_unexpected,
              (unsigned long long)tm->num_no_tag,
              (unsigned long long)tm->num_strides);
@@ -104,8 +104,9 @@ enum hca_check hca_tm_check_next(const struct hca_tm *tm, uint16_t next)
         return HCA_CHECK_TM_INDEX;
     }
     return ((next == tm->append_next) ||
-            (tm->entries[next].state != HCA_TM_FREE)) ? HCA_CHECK_TM_FULL :
-                                                        HCA_OK;
+            (tm->entries[next].state != HCA_TM_FREE)) ?
+               HCA_CHECK_TM_FULL :
+               HCA_OK;
 }
 
 void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
@@ -178,7 +179,7 @@ void hca_tm_unexpected(struct hca_tm *tm)
 void hca_tm_relink(struct hca_tm *tm)
 {
     uint16_t index, prev = HCA_TM_NONE;
-    bool has_inactive    = false;
+    bool has_inactive = false;
 
     for (unsigned i = 0; i < tm->size; i++) {
         if (tm->entries[i].state == HCA_TM_LISTED) {
@@ -189,8 +190,8 @@ void hca_tm_relink(struct hca_tm *tm)
          index = tm->entries[index].next) {
         tm->entries[index].prev  = prev;
         tm->entries[index].state = HCA_TM_LISTED;
-        has_inactive            |= (index == tm->inactive);
-        prev                     = index;
+        has_inactive |= (index == tm->inactive);
+        prev = index;
     }
     tm->tail     = prev;
     tm->inactive = has_inactive ? tm->inactive : HCA_TM_NONE;

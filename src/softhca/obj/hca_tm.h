@@ -39,18 +39,18 @@ enum hca_tm_state {
 struct hca_tm_entry {
     uint64_t tag, mask;
     struct mlx5_wqe_data_seg data; /* as in the WQE */
-    uint16_t next, prev; /* of the list */
-    uint8_t  state;      /* enum hca_tm_state */
+    uint16_t next, prev;           /* of the list */
+    uint8_t state;                 /* enum hca_tm_state */
 };
 
 struct hca_tm {
     uint16_t size;        /* entries */
     uint16_t append_next; /* index for the next one */
     uint16_t head, tail;
-    uint16_t inactive;    /* first that matches nothing yet */
+    uint16_t inactive; /* first that matches nothing yet */
     uint16_t sw_phase_cnt, hw_phase_cnt;
     uint64_t num_expected, num_unexpected, num_no_tag, num_strides;
-    hca_off_t jobs;       /* struct hca_tm_job (hca_tm_job.h) per entry */
+    hca_off_t jobs; /* struct hca_tm_job (hca_tm_job.h) per entry */
     struct hca_tm_entry entries[];
 };
 
@@ -66,7 +66,7 @@ void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm);
 
 static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
 {
-    return (struct hca_tm*)hca_ptr(srq->tm);
+    return (struct hca_tm *)hca_ptr(srq->tm);
 }
 
 /* Returns true if an SRQ, which lives, has tag matching; 0 names none. */

@@ -30,7 +30,7 @@ struct hca_todo {
 /* Notes of this thread. In the static TLS block, so that a signal handler can
  * access them without the allocation of a first access to dynamic TLS. */
 extern __thread struct hca_todo hca_todo
-        __attribute__((tls_model("initial-exec")));
+    __attribute__((tls_model("initial-exec")));
 
 /* Records a CQ whose completions must be written (hca_cq_close()).
  * @return false if this thread is not inside, or there is no room. */

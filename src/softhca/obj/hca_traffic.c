@@ -15,7 +15,7 @@ void hca_traffic_retire(struct hca_qp *qp)
 }
 
 struct hca_traffic_of {
-    unsigned            dev;
+    unsigned dev;
     struct hca_traffic *sum;
 };
 

@@ -18,9 +18,9 @@ static inline void hca_traffic_move(struct hca_traffic *from,
                                     uint64_t bytes)
 {
     from->counts[HCA_OUT_PACKETS] += packets;
-    from->counts[HCA_OUT_BYTES]   += bytes;
-    to->counts[HCA_IN_PACKETS]    += packets;
-    to->counts[HCA_IN_BYTES]      += bytes;
+    from->counts[HCA_OUT_BYTES] += bytes;
+    to->counts[HCA_IN_PACKETS] += packets;
+    to->counts[HCA_IN_BYTES] += bytes;
 }
 
 /* Adds the counts of a QP that is about to go to its device. */

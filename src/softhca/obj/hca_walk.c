@@ -28,7 +28,8 @@ static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
     struct hca_key_use below = *use;
 
     below.access = (use->access & ~IBV_ACCESS_REMOTE_READ) ?
-                   IBV_ACCESS_LOCAL_WRITE : 0;
+                       IBV_ACCESS_LOCAL_WRITE :
+                       0;
     return below;
 }
 
@@ -58,10 +59,12 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     uint32_t change;
 
     if (__builtin_expect((mkey != NULL) && (seen->key == use->key) &&
-                         hca_walk_is_same(mkey, seen->change), 1)) {
+                             hca_walk_is_same(mkey, seen->change),
+                         1)) {
         return ((mkey->type == HCA_MKEY_NULL) ||
                 hca_mkey_spans(mkey, use->addr, use->length)) ?
-               HCA_KEY_OK : HCA_KEY_BOUNDS;
+                   HCA_KEY_OK :
+                   HCA_KEY_BOUNDS;
     }
     seen->mkey = NULL;
     mkey       = hca_mkey_find(use->key);
@@ -97,7 +100,8 @@ static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
         return fault;
     }
     return ((depth & ~HCA_WALK_IN_ROWS) < hca_mkey_depth()) ?
-           hca_walk_check_level(seen->mkey, use, depth) : HCA_KEY_PIECES;
+               hca_walk_check_level(seen->mkey, use, depth) :
+               HCA_KEY_PIECES;
 }
 
 /* Checks the range from the first byte of an entry's block in one row to the
@@ -106,9 +110,9 @@ static bool hca_walk_check_rows(const struct hca_mkey *mkey,
                                 const struct hca_layout *first,
                                 const struct hca_key_use *use, unsigned depth)
 {
-    uint64_t start = (use->addr - mkey->iova) % first->row_bytes;
-    uint64_t rows  = (start + use->length - 1) / first->row_bytes + 1;
-    struct hca_key_use below  = hca_walk_below(use);
+    uint64_t start           = (use->addr - mkey->iova) % first->row_bytes;
+    uint64_t rows            = (start + use->length - 1) / first->row_bytes + 1;
+    struct hca_key_use below = hca_walk_below(use);
     struct hca_walk_seen seen = {.mkey = NULL};
 
     for (uint32_t i = 0; i < first->num; i++) {
@@ -146,7 +150,7 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
         below.key    = part.key;
         below.addr   = part.addr;
         below.length = part.length;
-        left        -= part.length;
+        left -= part.length;
         fault = hca_walk_check_part(&seen, mkey->obj.proc, &below, depth);
     }
     return fault;
@@ -274,7 +278,7 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
         }
         hca_walk_push(walk, mkey, walk->seen.change, &part);
     }
-    piece->iov_base = (void*)(mkey->va + (part.addr - mkey->iova));
+    piece->iov_base = (void *)(mkey->va + (part.addr - mkey->iova));
     piece->iov_len  = part.length;
     *key            = mkey;
     return HCA_KEY_OK;
@@ -294,13 +298,12 @@ uint32_t hca_walk_rows(struct hca_walk *walk, uint32_t max, uint64_t *stride)
         return 0;
     }
     *stride = layout->klms[0].stride;
-    if (!hca_walk_is_valid(walk) ||
-        !hca_walk_is_same(key, walk->seen.change) ||
+    if (!hca_walk_is_valid(walk) || !hca_walk_is_same(key, walk->seen.change) ||
         !hca_mkey_spans(key, walk->use.addr, rows * *stride + length)) {
         return 0;
     }
     layout->row += rows;
-    *left       -= rows * length;
+    *left -= rows * length;
     return rows;
 }
 

@@ -15,22 +15,22 @@
 
 /* The mkey that the last entry named, if not NULL. */
 struct hca_walk_seen {
-    uint32_t               key;
+    uint32_t key;
     const struct hca_mkey *mkey;
-    uint32_t               change; /* of it, before it was checked */
+    uint32_t change; /* of it, before it was checked */
 };
 
 /* Position of a use. */
 struct hca_walk {
-    struct hca_key_use     use;   /* of the entries' mkeys */
-    unsigned               proc;  /* owner of the mkeys */
-    unsigned               depth; /* levels in use, 0: at the end */
-    struct hca_walk_seen   seen;
+    struct hca_key_use use; /* of the entries' mkeys */
+    unsigned proc;          /* owner of the mkeys */
+    unsigned depth;         /* levels in use, 0: at the end */
+    struct hca_walk_seen seen;
     struct {
         const struct hca_mkey *mkey;
-        uint32_t               change; /* of it, before it was checked */
-        struct hca_layout      layout;
-        uint64_t               left;
+        uint32_t change; /* of it, before it was checked */
+        struct hca_layout layout;
+        uint64_t left;
     } levels[HCA_MKEY_DEPTH];
 };
 

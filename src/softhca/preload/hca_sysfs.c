@@ -37,7 +37,7 @@ static const char *hca_sysfs_root; /* the process' directory, for messages */
  * class/infiniband/X, Open MPI the driver from the last part of its link. */
 static const struct {
     enum hca_sysfs_folder folder;
-    const char           *name, *target; /* %s is the driver */
+    const char *name, *target; /* %s is the driver */
 } hca_sysfs_links[] = {
     {HCA_SYSFS_PCI, "driver", "../../../bus/pci/drivers/%s_core"},
     {HCA_SYSFS_IBDEV, "device", "../.."},
@@ -49,7 +49,7 @@ static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
                              size_t size)
 {
     static const char pci[] = HCA_SYSFS_DIR "/devices/pci" HCA_SYSFS_DOMAIN
-                              ":00/" HCA_SYSFS_DOMAIN;
+                                            ":00/" HCA_SYSFS_DOMAIN;
     char name[HCA_DEV_NAME_LEN];
 
     switch (folder) {
@@ -58,8 +58,7 @@ static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
         return;
     case HCA_SYSFS_IBDEV:
         hca_dev_name(ctx->n, name);
-        snprintf(path, size, "%s:%02x:00.0/infiniband/%s", pci, ctx->dev,
-                 name);
+        snprintf(path, size, "%s:%02x:00.0/infiniband/%s", pci, ctx->dev, name);
         return;
     case HCA_SYSFS_UVERBS:
         snprintf(path, size, HCA_SYSFS_VERBS "/uverbs%u", ctx->minor);
@@ -85,8 +84,8 @@ static int hca_sysfs_fail(int ret, const char *path)
 {
     if (ret != 0) {
         hca_error("cannot write %s/%s: %s; make room there or set SOFTHCA_DIR "
-                  "to another folder of yours", hca_sysfs_root, path,
-                  strerror(-ret));
+                  "to another folder of yours",
+                  hca_sysfs_root, path, strerror(-ret));
     }
     return ret;
 }
@@ -190,8 +189,7 @@ static int hca_sysfs_class_link(const struct hca_sysfs_ctx *ctx)
 
     hca_dev_name(ctx->n, name);
     hca_sysfs_folder(ctx, HCA_SYSFS_IBDEV, folder, sizeof(folder));
-    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/%s",
-             name);
+    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/%s", name);
     snprintf(target, sizeof(target), "../../%s",
              folder + strlen(HCA_SYSFS_DIR "/"));
     return hca_sysfs_link(ctx->dirfd, path, target);
@@ -233,7 +231,7 @@ static int hca_sysfs_create_dev(int dirfd, unsigned n)
         .dirfd = dirfd,
         .n     = n,
         .dev   = hca_dev_local(n),
-        .minor = hca_sysfs_minor[n]
+        .minor = hca_sysfs_minor[n],
     };
     char path[PATH_MAX], target[64];
     size_t len;

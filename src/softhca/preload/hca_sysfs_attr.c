@@ -119,7 +119,8 @@ static int hca_sysfs_print_state(const struct hca_sysfs_ctx *ctx, char *buf,
 {
     return snprintf(buf, size, "%s",
                     hca_dev_is_init(ctx->dev) ? "2: INIT" :
-                    hca_dev_is_down(ctx->dev) ? "1: DOWN" : "4: ACTIVE");
+                    hca_dev_is_down(ctx->dev) ? "1: DOWN" :
+                                                "4: ACTIVE");
 }
 
 static int hca_sysfs_print_phys_state(const struct hca_sysfs_ctx *ctx,
@@ -140,8 +141,10 @@ static int hca_sysfs_print_link_layer(const struct hca_sysfs_ctx *ctx,
 static int hca_sysfs_print_pkey(const struct hca_sysfs_ctx *ctx, char *buf,
                                 size_t size)
 {
-    return (ctx->index >= hca_dev_num_pkeys(ctx->dev)) ? 0 :
-           snprintf(buf, size, "0x%04x", hca_dev_pkey(ctx->dev, ctx->index));
+    return (ctx->index >= hca_dev_num_pkeys(ctx->dev)) ?
+               0 :
+               snprintf(buf, size, "0x%04x",
+                        hca_dev_pkey(ctx->dev, ctx->index));
 }
 
 static int hca_sysfs_print_gid(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -313,5 +316,5 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
     {HCA_SYSFS_UVERBS, "abi_version", .print = hca_sysfs_print_abi},
     {HCA_SYSFS_UVERBS, "dev", .print = hca_sysfs_print_rdev},
     {HCA_SYSFS_UVERBS, "ibdev", .print = hca_sysfs_print_ibdev},
-    {.name = NULL}
+    {.name = NULL},
 };

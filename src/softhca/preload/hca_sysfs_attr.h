@@ -10,7 +10,7 @@
 
 /* Arguments of a print function. */
 struct hca_sysfs_ctx {
-    int      dirfd; /* the process' directory */
+    int dirfd;      /* the process' directory */
     unsigned n;     /* mlx5_n */
     unsigned dev;   /* on the fabric */
     unsigned minor; /* uverbs<minor> */
@@ -18,11 +18,7 @@ struct hca_sysfs_ctx {
 };
 
 /* The folders of a device, see hca_sysfs_folder(). */
-enum hca_sysfs_folder {
-    HCA_SYSFS_PCI,
-    HCA_SYSFS_IBDEV,
-    HCA_SYSFS_UVERBS
-};
+enum hca_sysfs_folder { HCA_SYSFS_PCI, HCA_SYSFS_IBDEV, HCA_SYSFS_UVERBS };
 
 /* Prints the contents without the newline. @return length; 0: no file. */
 typedef int (*hca_sysfs_print_t)(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -30,10 +26,10 @@ typedef int (*hca_sysfs_print_t)(const struct hca_sysfs_ctx *ctx, char *buf,
 
 struct hca_sysfs_file {
     enum hca_sysfs_folder folder;
-    const char           *name;  /* %u is the index */
-    hca_sysfs_print_t     print;
-    const char           *text;  /* instead of print */
-    unsigned              count; /* entries of a table; 0 is one file */
+    const char *name; /* %u is the index */
+    hca_sysfs_print_t print;
+    const char *text; /* instead of print */
+    unsigned count;   /* entries of a table; 0 is one file */
 };
 
 /* Ends with a file without name. */

@@ -26,22 +26,22 @@
 #define HCA_SYSFS_HEADERS 24
 
 static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
-    [HCA_COUNT_OUT_OF_BUFFER]             = "out_of_buffer",
-    [HCA_COUNT_OUT_OF_SEQUENCE]           = "out_of_sequence",
-    [HCA_COUNT_DUPLICATE_REQUEST]         = "duplicate_request",
-    [HCA_COUNT_RNR_NAK_RETRY_ERR]         = "rnr_nak_retry_err",
-    [HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR]     = "local_ack_timeout_err",
-    [HCA_COUNT_RESP_LOCAL_LENGTH_ERROR]   = "resp_local_length_error",
-    [HCA_COUNT_RESP_CQE_ERROR]            = "resp_cqe_error",
-    [HCA_COUNT_RESP_CQE_FLUSH_ERROR]      = "resp_cqe_flush_error",
-    [HCA_COUNT_RESP_REMOTE_ACCESS_ERRORS] = "resp_remote_access_errors",
-    [HCA_COUNT_REQ_CQE_ERROR]             = "req_cqe_error",
-    [HCA_COUNT_REQ_CQE_FLUSH_ERROR]       = "req_cqe_flush_error",
+    [HCA_COUNT_OUT_OF_BUFFER]              = "out_of_buffer",
+    [HCA_COUNT_OUT_OF_SEQUENCE]            = "out_of_sequence",
+    [HCA_COUNT_DUPLICATE_REQUEST]          = "duplicate_request",
+    [HCA_COUNT_RNR_NAK_RETRY_ERR]          = "rnr_nak_retry_err",
+    [HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR]      = "local_ack_timeout_err",
+    [HCA_COUNT_RESP_LOCAL_LENGTH_ERROR]    = "resp_local_length_error",
+    [HCA_COUNT_RESP_CQE_ERROR]             = "resp_cqe_error",
+    [HCA_COUNT_RESP_CQE_FLUSH_ERROR]       = "resp_cqe_flush_error",
+    [HCA_COUNT_RESP_REMOTE_ACCESS_ERRORS]  = "resp_remote_access_errors",
+    [HCA_COUNT_REQ_CQE_ERROR]              = "req_cqe_error",
+    [HCA_COUNT_REQ_CQE_FLUSH_ERROR]        = "req_cqe_flush_error",
     [HCA_COUNT_REQ_REMOTE_INVALID_REQUEST] = "req_remote_invalid_request",
-    [HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS]  = "req_remote_access_errors",
+    [HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS]   = "req_remote_access_errors",
     [HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED] =
-            "req_transport_retries_exceeded",
-    [HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED]  = "req_rnr_retries_exceeded",
+        "req_transport_retries_exceeded",
+    [HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED] = "req_rnr_retries_exceeded",
 };
 
 /* PortCounters and PortCountersExtended of IBTA's performance management, named
@@ -105,10 +105,10 @@ static uint64_t hca_sysfs_hw_count(unsigned dev, unsigned i)
 }
 
 static const struct hca_sysfs_counters {
-    const char        *folder;
+    const char *folder;
     const char *const *names;
-    unsigned           num;
-    uint64_t         (*value)(unsigned dev, unsigned i);
+    unsigned num;
+    uint64_t (*value)(unsigned dev, unsigned i);
 } hca_sysfs_counters[] = {
     {"counters", hca_sysfs_port_counts,
      sizeof(hca_sysfs_port_counts) / sizeof(hca_sysfs_port_counts[0]),
@@ -121,8 +121,8 @@ static const struct hca_sysfs_counters {
 
 static int hca_sysfs_count_write(int dirfd, const char *path, uint64_t count)
 {
-    int fd = syscall(SYS_openat, dirfd, path,
-                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+    int fd  = syscall(SYS_openat, dirfd, path,
+                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
     int ret = 0;
 
     if (fd < 0) {
@@ -182,9 +182,9 @@ static void hca_sysfs_count_replace(const char *real, size_t len,
 /* Rewrites a counter, or for a folder all of its counters: a program that opens
  * the folder may then open them by openat().
  * @param file  path below that of the port */
-static void hca_sysfs_counters_refresh(
-        const struct hca_sysfs_counters *counters, unsigned dev,
-        const char *file, const char *real)
+static void
+hca_sysfs_counters_refresh(const struct hca_sysfs_counters *counters,
+                           unsigned dev, const char *file, const char *real)
 {
     size_t len       = strlen(counters->folder);
     const char *name = file + len;
@@ -193,7 +193,7 @@ static void hca_sysfs_counters_refresh(
         ((*name != '/') && (*name != '\0'))) {
         return;
     }
-    len   = strlen(real) - strlen(name);
+    len = strlen(real) - strlen(name);
     name += strspn(name, "/");
     for (unsigned i = 0; i < counters->num; i++) {
         if ((*name == '\0') || !strcmp(name, counters->names[i])) {
@@ -229,8 +229,8 @@ void hca_sysfs_count_refresh(const char *path, const char *real)
         return;
     }
     n = hca_sysfs_count_dev(path);
-    for (unsigned i = 0; (i < HCA_SYSFS_NUM_COUNTERS) &&
-                         (n < hca_config.num_devs); i++) {
+    for (unsigned i = 0;
+         (i < HCA_SYSFS_NUM_COUNTERS) && (n < hca_config.num_devs); i++) {
         hca_sysfs_counters_refresh(&hca_sysfs_counters[i], hca_dev_local(n),
                                    port + strlen(HCA_SYSFS_PORT), real);
     }

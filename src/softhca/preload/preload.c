@@ -142,9 +142,9 @@ int preload_opened(const char *path, int fd)
         return fd;
     }
     n   = hca_sysfs_dev(minor);
-    ret = (n < 0) ? -ENXIO :
+    ret = (n < 0)                    ? -ENXIO :
           hca_lacks(HCA_LACK_ACCESS) ? -EACCES :
-          dispatch_open(fd, hca_dev_local(n));
+                                       dispatch_open(fd, hca_dev_local(n));
     if (ret == 0) {
         preload_fd_opened(fd);
         return fd;
@@ -170,7 +170,7 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     int ret;
 
     va_start(ap, request);
-    arg = va_arg(ap, void*);
+    arg = va_arg(ap, void *);
     va_end(ap);
     if ((request == RDMA_VERBS_IOCTL) && !dispatch_is_open(fd) &&
         (hca_sys()->fstat(fd, &st) == 0)) {

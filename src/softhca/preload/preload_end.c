@@ -25,8 +25,8 @@ static atomic_bool preload_end_on;
 static bool preload_end_is(int sig)
 {
     static const uint8_t signals[] = {
-        SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGFPE, SIGILL, SIGUSR1, SIGUSR2,
-        SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ
+        SIGHUP,  SIGINT,  SIGQUIT, SIGABRT, SIGFPE,  SIGILL,  SIGUSR1,
+        SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ,
     };
 
     return atomic_load(&preload_end_on) &&
@@ -67,8 +67,7 @@ void preload_end_install(void)
     }
     hca_trap_at_end(hca_fabric_hide);
     for (int sig = 1; sig < SIGRTMIN; sig++) {
-        if (preload_end_is(sig) &&
-            (hca_trap_sigaction(sig, NULL, &act) == 0) &&
+        if (preload_end_is(sig) && (hca_trap_sigaction(sig, NULL, &act) == 0) &&
             (act.sa_handler == SIG_DFL)) {
             act.sa_handler = preload_end;
             hca_trap_sigaction(sig, &act, NULL);

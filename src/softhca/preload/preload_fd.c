@@ -126,8 +126,7 @@ static int preload_close_around(unsigned first, unsigned last, int flags)
         }
         first = own + 1;
     }
-    return (ret != 0) ? ret :
-                        hca_sys()->close_range(first, last, flags);
+    return (ret != 0) ? ret : hca_sys()->close_range(first, last, flags);
 }
 
 PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
@@ -185,8 +184,7 @@ PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
 
 PRELOAD_EXPORT int dup2(int fd, int newfd)
 {
-    return (fd == newfd) ? hca_sys()->dup2(fd, newfd) :
-                           dup3(fd, newfd, 0);
+    return (fd == newfd) ? hca_sys()->dup2(fd, newfd) : dup3(fd, newfd, 0);
 }
 
 /* The argument is none, a number or a pointer: it is passed on as a pointer,
@@ -198,11 +196,12 @@ PRELOAD_EXPORT int fcntl(int fd, int cmd, ...)
     int ret;
 
     va_start(ap, cmd);
-    arg = va_arg(ap, void*);
+    arg = va_arg(ap, void *);
     va_end(ap);
     ret = hca_sys()->fcntl(fd, cmd, arg);
     return ((cmd == F_DUPFD) || (cmd == F_DUPFD_CLOEXEC)) ?
-           preload_duplicated(fd, ret) : ret;
+               preload_duplicated(fd, ret) :
+               ret;
 }
 
 PRELOAD_EXPORT int fcntl64(int fd, int cmd, ...)
@@ -211,7 +210,7 @@ PRELOAD_EXPORT int fcntl64(int fd, int cmd, ...)
     void *arg;
 
     va_start(ap, cmd);
-    arg = va_arg(ap, void*);
+    arg = va_arg(ap, void *);
     va_end(ap);
     return fcntl(fd, cmd, arg); /* files are 64-bit on x86-64 */
 }

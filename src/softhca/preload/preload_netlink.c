@@ -22,12 +22,13 @@
 /* nldev_sys_get_doit() of Linux 5.12 */
 struct preload_sys_answer {
     struct nlmsghdr hdr;
-    struct nlattr   attr;
-    uint8_t         copy_on_fork, pad[3];
+    struct nlattr attr;
+    uint8_t copy_on_fork, pad[3];
 };
 
 static_assert(sizeof(struct preload_sys_answer) ==
-              NLMSG_HDRLEN + NLA_HDRLEN + NLA_ALIGN(1), "no gap");
+                  NLMSG_HDRLEN + NLA_HDRLEN + NLA_ALIGN(1),
+              "no gap");
 
 /* netlink_ack() */
 struct preload_refusal {
@@ -48,31 +49,31 @@ PRELOAD_EXPORT int socket(int domain, int type, int protocol)
 static ssize_t preload_answer(int fd, const struct nlmsghdr *request)
 {
     struct preload_sys_answer sys = {
-        .hdr          = *request,
-        .attr         = {sizeof(sys.attr) + 1,
-                         RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK},
-        .copy_on_fork = 1
+        .hdr  = *request,
+        .attr = {sizeof(sys.attr) + 1, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK},
+        .copy_on_fork = 1,
     };
     struct preload_refusal refusal = {
         .hdr   = *request,
-        .error = {-EOPNOTSUPP, *request}
+        .error = {-EOPNOTSUPP, *request},
     };
-    bool is_sys           = request->nlmsg_type ==
-                            RDMA_NL_GET_TYPE(RDMA_NL_NLDEV,
-                                             RDMA_NLDEV_CMD_SYS_GET);
+    bool is_sys = request->nlmsg_type ==
+                  RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SYS_GET);
     struct nlmsghdr *hdr  = is_sys ? &sys.hdr : &refusal.hdr;
     struct sockaddr_nl to = {0};
     socklen_t size        = sizeof(to);
 
-    if (getsockname(fd, (struct sockaddr*)&to, &size) != 0) {
+    if (getsockname(fd, (struct sockaddr *)&to, &size) != 0) {
         return -1;
     }
     hdr->nlmsg_len   = is_sys ? sizeof(sys) : sizeof(refusal);
     hdr->nlmsg_type  = is_sys ? request->nlmsg_type : NLMSG_ERROR;
     hdr->nlmsg_flags = 0;
     hdr->nlmsg_pid   = to.nl_pid;
-    return (sendto(fd, hdr, hdr->nlmsg_len, 0, (struct sockaddr*)&to, size) <
-            0) ? -1 : (ssize_t)request->nlmsg_len;
+    return (sendto(fd, hdr, hdr->nlmsg_len, 0, (struct sockaddr *)&to, size) <
+            0) ?
+               -1 :
+               (ssize_t)request->nlmsg_len;
 }
 
 /* Returns true for a message to the kernel, to the part of RDMA netlink that

@@ -128,13 +128,12 @@ PRELOAD_EXPORT DIR *opendir(const char *path)
 }
 
 PRELOAD_EXPORT int scandir(const char *path, struct dirent ***list,
-                           int (*filter)(const struct dirent*),
-                           int (*cmp)(const struct dirent**,
-                                      const struct dirent**))
+                           int (*filter)(const struct dirent *),
+                           int (*cmp)(const struct dirent **,
+                                      const struct dirent **))
 {
     path = preload_path(path);
-    return (path == NULL) ? -1 :
-                            hca_sys()->scandir(path, list, filter, cmp);
+    return (path == NULL) ? -1 : hca_sys()->scandir(path, list, filter, cmp);
 }
 
 PRELOAD_EXPORT int access(const char *path, int mode)
@@ -146,8 +145,7 @@ PRELOAD_EXPORT int access(const char *path, int mode)
 PRELOAD_EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
 {
     path = preload_path(path);
-    return (path == NULL) ?
-           -1 : hca_sys()->faccessat(dirfd, path, mode, flags);
+    return (path == NULL) ? -1 : hca_sys()->faccessat(dirfd, path, mode, flags);
 }
 
 PRELOAD_EXPORT ssize_t readlink(const char *path, char *buf, size_t size)
@@ -212,8 +210,7 @@ static int preload_statx_node(int ret, int minor, struct statx *st)
 /* Returns the minor of the node of an opened device; -1 if @fd is none. */
 static int preload_fd_minor(int fd)
 {
-    return preload_fd_is_device(fd) ? hca_sysfs_minor_of(dispatch_dev(fd)) :
-                                      -1;
+    return preload_fd_is_device(fd) ? hca_sysfs_minor_of(dispatch_dev(fd)) : -1;
 }
 
 /* Returns the minor of a path, or of @fd if the path is empty and @flags allow
@@ -221,25 +218,26 @@ static int preload_fd_minor(int fd)
 static int preload_at_minor(int fd, const char *path, int flags)
 {
     return ((flags & AT_EMPTY_PATH) && (path != NULL) && (*path == '\0')) ?
-           preload_fd_minor(fd) : preload_minor(path);
+               preload_fd_minor(fd) :
+               preload_minor(path);
 }
 
 PRELOAD_EXPORT int stat(const char *path, struct stat *st)
 {
     const char *real = preload_path(path);
 
-    return (real == NULL) ?
-           -1 : preload_stat_node(hca_sys()->stat(real, st),
-                                  preload_minor(path), st);
+    return (real == NULL) ? -1 :
+                            preload_stat_node(hca_sys()->stat(real, st),
+                                              preload_minor(path), st);
 }
 
 PRELOAD_EXPORT int lstat(const char *path, struct stat *st)
 {
     const char *real = preload_path(path);
 
-    return (real == NULL) ?
-           -1 : preload_stat_node(hca_sys()->lstat(real, st),
-                                  preload_minor(path), st);
+    return (real == NULL) ? -1 :
+                            preload_stat_node(hca_sys()->lstat(real, st),
+                                              preload_minor(path), st);
 }
 
 PRELOAD_EXPORT int fstat(int fd, struct stat *st)
@@ -258,9 +256,9 @@ PRELOAD_EXPORT int fstatat(int dirfd, const char *path, struct stat *st,
     const char *real = preload_path(path);
 
     return (real == NULL) ?
-           -1 : preload_stat_node(hca_sys()->fstatat(dirfd, real, st,
-                                                     flags),
-                                  preload_at_minor(dirfd, path, flags), st);
+               -1 :
+               preload_stat_node(hca_sys()->fstatat(dirfd, real, st, flags),
+                                 preload_at_minor(dirfd, path, flags), st);
 }
 
 PRELOAD_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
@@ -268,32 +266,32 @@ PRELOAD_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
 {
     const char *real = preload_path(path);
 
-    return (real == NULL) ?
-           -1 : preload_statx_node(hca_sys()->statx(dirfd, real, flags,
-                                                    mask, st),
-                                   preload_at_minor(dirfd, path, flags), st);
+    return (real == NULL) ? -1 :
+                            preload_statx_node(
+                                hca_sys()->statx(dirfd, real, flags, mask, st),
+                                preload_at_minor(dirfd, path, flags), st);
 }
 
 /* struct stat64 is struct stat on x86-64. */
 PRELOAD_EXPORT int stat64(const char *path, struct stat64 *st)
 {
-    return stat(path, (struct stat*)st);
+    return stat(path, (struct stat *)st);
 }
 
 PRELOAD_EXPORT int lstat64(const char *path, struct stat64 *st)
 {
-    return lstat(path, (struct stat*)st);
+    return lstat(path, (struct stat *)st);
 }
 
 PRELOAD_EXPORT int fstat64(int fd, struct stat64 *st)
 {
-    return fstat(fd, (struct stat*)st);
+    return fstat(fd, (struct stat *)st);
 }
 
 PRELOAD_EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st,
                              int flags)
 {
-    return fstatat(dirfd, path, (struct stat*)st, flags);
+    return fstatat(dirfd, path, (struct stat *)st, flags);
 }
 
 /* Versions 0 and 1 of the structure are the same on x86-64. */

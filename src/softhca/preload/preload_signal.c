@@ -47,7 +47,7 @@ static sighandler_t preload_signal(int sig, sighandler_t handler)
 static sighandler_t preload_sysv_signal(int sig, sighandler_t handler)
 {
     return preload_end_get(
-            hca_trap_sysv_signal(sig, preload_end_put(sig, handler)));
+        hca_trap_sysv_signal(sig, preload_end_put(sig, handler)));
 }
 
 PRELOAD_EXPORT sighandler_t signal(int sig, sighandler_t handler)
@@ -122,8 +122,7 @@ PRELOAD_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count,
 }
 
 PRELOAD_EXPORT int pselect(int count, fd_set *in, fd_set *out, fd_set *except,
-                           const struct timespec *timeout,
-                           const sigset_t *mask)
+                           const struct timespec *timeout, const sigset_t *mask)
 {
     sigset_t own;
 

@@ -29,19 +29,29 @@ struct preload_symbol {
 };
 
 static const struct preload_symbol preload_open_device = {
-    "libibverbs.so.1", "ibv_open_device", "IBVERBS_1.1"
+    "libibverbs.so.1",
+    "ibv_open_device",
+    "IBVERBS_1.1",
 };
 static const struct preload_symbol preload_import_device = {
-    "libibverbs.so.1", "ibv_import_device", "IBVERBS_1.10"
+    "libibverbs.so.1",
+    "ibv_import_device",
+    "IBVERBS_1.10",
 };
 static const struct preload_symbol preload_close_device = {
-    "libibverbs.so.1", "ibv_close_device", "IBVERBS_1.1"
+    "libibverbs.so.1",
+    "ibv_close_device",
+    "IBVERBS_1.1",
 };
 static const struct preload_symbol preload_dv_open_device = {
-    "libmlx5.so.1", "mlx5dv_open_device", "MLX5_1.7"
+    "libmlx5.so.1",
+    "mlx5dv_open_device",
+    "MLX5_1.7",
 };
 static const struct preload_symbol preload_dv_set_attr = {
-    "libmlx5.so.1", "mlx5dv_set_context_attr", "MLX5_1.2"
+    "libmlx5.so.1",
+    "mlx5dv_set_context_attr",
+    "MLX5_1.2",
 };
 
 /* Asks another preloaded library behind this one first. */
@@ -60,8 +70,8 @@ static void *preload_find(const struct preload_symbol *symbol)
     }
     if (func == NULL) {
         hca_error("%s@%s is not in the %s that is loaded; softhca needs "
-                  "rdma-core 44 or newer", symbol->name, symbol->version,
-                  symbol->lib);
+                  "rdma-core 44 or newer",
+                  symbol->name, symbol->version, symbol->lib);
         errno = ENOSYS;
     }
     return func;
@@ -88,7 +98,8 @@ static bool preload_says_where(void)
 {
     static const char *const names[] = {
         "MLX_QP_ALLOC_TYPE", "MLX_CQ_ALLOC_TYPE", "MLX_SRQ_ALLOC_TYPE",
-        "HUGE_RC", "HUGE_UC", "HUGE_UD", "HUGE_CQ",
+        "HUGE_RC",           "HUGE_UC",           "HUGE_UD",
+        "HUGE_CQ",
     };
     bool says = false;
 
@@ -108,10 +119,10 @@ static int preload_set_allocators(struct ibv_context *ctx)
 {
     struct mlx5dv_ctx_allocators allocators = {
         .alloc = preload_arena_alloc,
-        .free  = preload_arena_free
+        .free  = preload_arena_free,
     };
     __typeof__(mlx5dv_set_context_attr) *set_attr =
-            (__typeof__(set_attr))(uintptr_t)preload_find(&preload_dv_set_attr);
+        (__typeof__(set_attr))(uintptr_t)preload_find(&preload_dv_set_attr);
     int ret;
 
     if (preload_says_where()) {
@@ -158,8 +169,8 @@ static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
         verbs_get_ctx(ctx)->query_rt_values = preload_query_rt_values;
         return ctx;
     }
-    close_device = (__typeof__(close_device))
-            (uintptr_t)preload_find(&preload_close_device);
+    close_device = (__typeof__(close_device))(uintptr_t)preload_find(
+        &preload_close_device);
     if (close_device != NULL) {
         close_device(ctx);
     }
@@ -170,30 +181,31 @@ static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
 PRELOAD_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     __typeof__(ibv_open_device) *open_device =
-            (__typeof__(open_device))
-            (uintptr_t)preload_find(&preload_open_device);
+        (__typeof__(open_device))(uintptr_t)preload_find(&preload_open_device);
 
-    return (open_device == NULL) ?
-           NULL : preload_opened_context(open_device(device));
+    return (open_device == NULL) ? NULL :
+                                   preload_opened_context(open_device(device));
 }
 
 PRELOAD_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
     __typeof__(ibv_import_device) *import_device =
-            (__typeof__(import_device))
-            (uintptr_t)preload_find(&preload_import_device);
+        (__typeof__(import_device))(uintptr_t)preload_find(
+            &preload_import_device);
 
     return (import_device == NULL) ?
-           NULL : preload_opened_context(import_device(cmd_fd));
+               NULL :
+               preload_opened_context(import_device(cmd_fd));
 }
 
 PRELOAD_EXPORT struct ibv_context *
 mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
 {
     __typeof__(mlx5dv_open_device) *open_device =
-            (__typeof__(open_device))
-            (uintptr_t)preload_find(&preload_dv_open_device);
+        (__typeof__(open_device))(uintptr_t)preload_find(
+            &preload_dv_open_device);
 
     return (open_device == NULL) ?
-           NULL : preload_opened_context(open_device(device, attr));
+               NULL :
+               preload_opened_context(open_device(device, attr));
 }

@@ -19,8 +19,7 @@ static uint64_t hca_atomic_add(uint64_t a, uint64_t b, uint64_t boundary)
     return low ^ ((a ^ b) & boundary);
 }
 
-static uint64_t hca_atomic_next(uint64_t value,
-                                const struct hca_wqe_atomic *op)
+static uint64_t hca_atomic_next(uint64_t value, const struct hca_wqe_atomic *op)
 {
     if (!op->is_cs) {
         return hca_atomic_add(value, op->swap_add, op->compare);
@@ -36,7 +35,7 @@ static int hca_atomic_remote(struct hca_owner owner, uint64_t addr,
 {
     uint64_t value      = 0, next;
     struct iovec local  = {&value, op->size};
-    struct iovec remote = {(void*)addr, op->size};
+    struct iovec remote = {(void *)addr, op->size};
     int ret             = hca_mem_read(owner, &local, 1, &remote, 1);
 
     if (ret != 0) {
@@ -77,7 +76,7 @@ static int hca_atomic_local(struct hca_owner owner, uint64_t addr,
                             const struct hca_wqe_atomic *op, uint64_t *before)
 {
     struct iovec local  = {before, op->size};
-    struct iovec remote = {(void*)addr, op->size};
+    struct iovec remote = {(void *)addr, op->size};
     int ret;
 
     *before = 0;
@@ -86,8 +85,8 @@ static int hca_atomic_local(struct hca_owner owner, uint64_t addr,
         return ret;
     }
     return (op->size == 4) ?
-           hca_atomic_exchange4((uint32_t*)addr, op, before) :
-           hca_atomic_exchange8((uint64_t*)addr, op, before);
+               hca_atomic_exchange4((uint32_t *)addr, op, before) :
+               hca_atomic_exchange8((uint64_t *)addr, op, before);
 }
 
 int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
@@ -99,9 +98,8 @@ int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
     int ret;
 
     hca_mutex_lock(lock);
-    ret = (owner.proc == hca_self) ?
-          hca_atomic_local(owner, addr, op, before) :
-          hca_atomic_remote(owner, addr, op, before);
+    ret = (owner.proc == hca_self) ? hca_atomic_local(owner, addr, op, before) :
+                                     hca_atomic_remote(owner, addr, op, before);
     hca_mutex_unlock(lock);
     return ret;
 }

@@ -45,13 +45,13 @@ static void hca_completer_count_send(unsigned dev, uint8_t syndrome)
     static const uint8_t counts[256] = {
         [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] = HCA_COUNT_REQ_CQE_FLUSH_ERROR,
         [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
-                HCA_COUNT_REQ_REMOTE_INVALID_REQUEST,
+            HCA_COUNT_REQ_REMOTE_INVALID_REQUEST,
         [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
-                HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS,
+            HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS,
         [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
-                HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED,
+            HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED,
         [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
-                HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED,
+            HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED,
     };
 
     hca_count(dev, HCA_COUNT_REQ_CQE_ERROR);
@@ -109,9 +109,9 @@ static void hca_completer_add_path(struct hca_cqe *cqe,
         cqe->sl = hca_grh_packet_type(path, msg->src_dev);
         return;
     }
-    cqe->sl        = path->sl;
-    cqe->slid      = hca_dev_lid(msg->src_dev) |
-                     (path->src_path_bits & hca_dev_path_mask(msg->src_dev));
+    cqe->sl   = path->sl;
+    cqe->slid = hca_dev_lid(msg->src_dev) |
+                (path->src_path_bits & hca_dev_path_mask(msg->src_dev));
     cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
 }
 
@@ -126,7 +126,7 @@ static void hca_completer_add_strides(struct hca_cqe *cqe,
         cqe->byte_cnt  = 0;
         cqe->solicited = false;
     }
-    cqe->stride    = recv->stride;
+    cqe->stride = recv->stride;
     cqe->byte_cnt |= recv->mp_flags |
                      (recv->num_strides << PRM_CQE_MP_STRIDES_SHIFT);
 }
@@ -178,7 +178,7 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
 
     hca_completer_add_path(&cqe, msg, qp->obj.dev);
     if (qp->type == HCA_QP_UD) {
-        cqe.l3        = msg->path->grh;
+        cqe.l3 = msg->path->grh;
         cqe.byte_cnt += 40;
     }
     if (data != NULL) {

@@ -26,8 +26,7 @@ void hca_completer_send_error(const struct hca_qp *qp,
  * message, and goes into the CQE. @return as hca_completer_send(). */
 enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
-                                  const struct hca_msg *msg,
-                                  const void *data);
+                                  const struct hca_msg *msg, const void *data);
 
 /* Completes an operation on the tag list, under the lock of the SRQ.
  * @return as hca_completer_send(). */

@@ -15,7 +15,7 @@
 
 #define HCA_GRH_NEXT_BTH 0x1bu /* IBA transport */
 /* BTH, DETH and ICRC of a UD packet */
-#define HCA_UD_OVERHEAD  (12u + 8u + 4u)
+#define HCA_UD_OVERHEAD (12u + 8u + 4u)
 
 static_assert(sizeof(struct ibv_grh) == HCA_GRH_SIZE, "IBTA 8.3");
 
@@ -72,9 +72,8 @@ void hca_grh_build(uint8_t grh[HCA_GRH_SIZE], const struct hca_path *path,
                    unsigned dev, unsigned length)
 {
     struct ibv_grh header = {
-        .version_tclass_flow = htobe32((6u << 28) |
-                                       ((uint32_t)path->tclass << 20) |
-                                       path->flow_label),
+        .version_tclass_flow = htobe32(
+            (6u << 28) | ((uint32_t)path->tclass << 20) | path->flow_label),
         .next_hdr  = HCA_GRH_NEXT_BTH,
         .hop_limit = path->hop_limit,
     };
@@ -88,7 +87,7 @@ void hca_grh_build(uint8_t grh[HCA_GRH_SIZE], const struct hca_path *path,
     }
     if (type == HCA_GID_ROCE_V2) {
         header.next_hdr = IPPROTO_UDP;
-        length         += 8;
+        length += 8;
     }
     header.paylen = htobe16(HCA_UD_OVERHEAD + length);
     memcpy(header.dgid.raw, path->dgid, sizeof(header.dgid.raw));

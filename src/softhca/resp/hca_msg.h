@@ -13,52 +13,47 @@
 #define HCA_PSN_MASK 0xffffffu
 
 /* Request of a message (BTH opcode, less the transport) */
-enum hca_msg_op {
-    HCA_MSG_SEND,
-    HCA_MSG_WRITE,
-    HCA_MSG_READ,
-    HCA_MSG_ATOMIC
-};
+enum hca_msg_op { HCA_MSG_SEND, HCA_MSG_WRITE, HCA_MSG_READ, HCA_MSG_ATOMIC };
 
 struct hca_msg {
-    uint8_t                      op;      /* enum hca_msg_op */
-    bool                         has_imm;
-    bool                         has_inval;
-    bool                         solicited;
-    bool                         is_fin;  /* sent by the device itself */
-    uint8_t                      mtu;     /* enum ibv_mtu, of the path */
-    bool                         executed; /* before; the answer was lost:
+    uint8_t op; /* enum hca_msg_op */
+    bool has_imm;
+    bool has_inval;
+    bool solicited;
+    bool is_fin;   /* sent by the device itself */
+    uint8_t mtu;   /* enum ibv_mtu, of the path */
+    bool executed; /* before; the answer was lost:
                                               of DC, or for a rendezvous */
-    uint8_t                      reads;   /* and atomics under way before it */
-    uint16_t                     src_dev;
-    uint32_t                     src_qpn, dest_qpn;
-    uint32_t                     psn;
-    uint32_t                     srqn;    /* XRC */
-    uint32_t                     qkey;    /* UD */
-    uint64_t                     dc_key;  /* DC */
-    uint32_t                     imm;     /* or key to invalidate, as sent */
-    uint64_t                     raddr;
-    uint32_t                     rkey;
-    const struct hca_path       *path;
+    uint8_t reads; /* and atomics under way before it */
+    uint16_t src_dev;
+    uint32_t src_qpn, dest_qpn;
+    uint32_t psn;
+    uint32_t srqn;   /* XRC */
+    uint32_t qkey;   /* UD */
+    uint64_t dc_key; /* DC */
+    uint32_t imm;    /* or key to invalidate, as sent */
+    uint64_t raddr;
+    uint32_t rkey;
+    const struct hca_path *path;
     const struct hca_wqe_atomic *atomic;
     union {
-        uint64_t                 atomic_before; /* with executed */
-        uint64_t                 arrived; /* else, of a SEND: bytes of it that
+        uint64_t atomic_before; /* with executed */
+        uint64_t arrived;       /* else, of a SEND: bytes of it that
                                              strides held before an RNR */
     };
-    const struct hca_sgl        *data;    /* to send, or a read's destination */
-    struct hca_posted           *posted;  /* WRITE: list that may keep it, or
+    const struct hca_sgl *data; /* to send, or a read's destination */
+    struct hca_posted *posted;  /* WRITE: list that may keep it, or
                                              NULL */
 };
 
 struct hca_ack {
     enum hca_ack_code code;
-    enum hca_check    check;     /* reason of a refusal */
-    uint8_t           rnr_timer; /* code of the responder */
-    bool              lost;      /* executed, but the answer was lost */
+    enum hca_check check; /* reason of a refusal */
+    uint8_t rnr_timer;    /* code of the responder */
+    bool lost;            /* executed, but the answer was lost */
     union {
-        uint64_t      atomic;    /* previous value */
-        uint64_t      arrived;   /* of a SEND to strides: bytes in them */
+        uint64_t atomic;  /* previous value */
+        uint64_t arrived; /* of a SEND to strides: bytes in them */
     };
 };
 

@@ -14,10 +14,10 @@
 /* A kept WRITE. Its mkey is not held, as it could not be destroyed then. */
 struct hca_posted_write {
     struct hca_posted_write *next;
-    struct hca_key_use       use;   /* qpn: of the target */
-    struct hca_owner         owner; /* of the target memory */
-    void                    *base;  /* its address there */
-    uint8_t                  data[];
+    struct hca_key_use use; /* qpn: of the target */
+    struct hca_owner owner; /* of the target memory */
+    void *base;             /* its address there */
+    uint8_t data[];
 };
 
 static void hca_posted_place(struct hca_posted_write *write)
@@ -27,8 +27,8 @@ static void hca_posted_place(struct hca_posted_write *write)
     hca_sgl_init(&to, write->owner);
     hca_sgl_init(&from, hca_owner(hca_self));
     hca_sgl_add(&from, write->data, write->use.length);
-    if ((hca_sgl_add_key(&to, &write->use) == HCA_KEY_OK) &&
-        !to.has_via && (to.iov[0].iov_base == write->base)) {
+    if ((hca_sgl_add_key(&to, &write->use) == HCA_KEY_OK) && !to.has_via &&
+        (to.iov[0].iov_base == write->base)) {
         hca_sgl_copy(&to, &from);
     } else {
         hca_debug("mkey 0x%x: it is gone: what was written to it is dropped",
@@ -56,7 +56,7 @@ static void hca_posted_push(struct hca_posted *posted, uint32_t qpn)
 
 static void hca_posted_timer(struct hca_timer *timer)
 {
-    struct hca_posted *posted = (struct hca_posted*)timer;
+    struct hca_posted *posted = (struct hca_posted *)timer;
 
     hca_mutex_lock(&posted->qp->sq_lock);
     hca_posted_flush(posted);
@@ -84,13 +84,13 @@ static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
     write->owner = memory->owner;
     write->base  = memory->iov[0].iov_base;
     write->use   = (struct hca_key_use){
-        .key    = msg->rkey,
-        .pdn    = mkey->pdn,
-        .qpn    = msg->dest_qpn,
-        .access = IBV_ACCESS_REMOTE_WRITE,
-        .dev    = mkey->obj.dev,
-        .addr   = msg->raddr,
-        .length = memory->length,
+          .key    = msg->rkey,
+          .pdn    = mkey->pdn,
+          .qpn    = msg->dest_qpn,
+          .access = IBV_ACCESS_REMOTE_WRITE,
+          .dev    = mkey->obj.dev,
+          .addr   = msg->raddr,
+          .length = memory->length,
     };
     hca_sgl_init(&copy, hca_owner(hca_self));
     hca_sgl_add(&copy, write->data, memory->length);

@@ -35,11 +35,11 @@ struct hca_posted_write;
 
 /* Kept by a send queue. */
 struct hca_posted {
-    struct hca_timer         timer; /* first: hca_posted_timer() */
-    struct hca_qp           *qp;
-    struct hca_posted_write *last;  /* kept: newest first */
-    unsigned                 count;
-    bool                     keeps; /* the next WRITE, if it may be kept */
+    struct hca_timer timer; /* first: hca_posted_timer() */
+    struct hca_qp *qp;
+    struct hca_posted_write *last; /* kept: newest first */
+    unsigned count;
+    bool keeps; /* the next WRITE, if it may be kept */
 };
 
 /* Initializes the list of a queue pair that is not published yet. */

@@ -122,7 +122,8 @@ void hca_qp_fail_fatal(struct hca_qp *qp)
 static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
 {
     const struct hca_srq *srq = (qp->srqn != 0) ?
-                                hca_obj_peek(HCA_KIND_SRQ, qp->srqn) : NULL;
+                                    hca_obj_peek(HCA_KIND_SRQ, qp->srqn) :
+                                    NULL;
 
     return (qp->scqn == cqn) || (qp->rcqn == cqn) ||
            ((srq != NULL) && (srq->cqn == cqn));
@@ -133,8 +134,7 @@ static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
 static void hca_qp_fail_one_of_cq(void *obj, void *arg)
 {
     const uint32_t *cqn = arg;
-    struct hca_qp *qp   = hca_obj_lock(HCA_KIND_QP,
-                                       ((struct hca_obj*)obj)->num);
+    struct hca_qp *qp = hca_obj_lock(HCA_KIND_QP, ((struct hca_obj *)obj)->num);
 
     if (qp == NULL) {
         return;
@@ -153,7 +153,6 @@ void hca_qp_fail_cq(uint32_t cqn)
     const struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
 
     if (cq != NULL) {
-        hca_obj_foreach(HCA_KIND_QP, cq->obj.proc, hca_qp_fail_one_of_cq,
-                        &cqn);
+        hca_obj_foreach(HCA_KIND_QP, cq->obj.proc, hca_qp_fail_one_of_cq, &cqn);
     }
 }

@@ -18,8 +18,9 @@ static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
  * log_rra_max). */
 static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
 {
-    return (max_rd_atomic <= 1) ? 1 :
-           1u << (32 - __builtin_clz(max_rd_atomic - 1u));
+    return (max_rd_atomic <= 1) ?
+               1 :
+               1u << (32 - __builtin_clz(max_rd_atomic - 1u));
 }
 
 /* Returns the basic blocks that are rung and not executed; more than the ring

@@ -11,13 +11,13 @@
 #include "softhca/obj/hca_rq.h"
 
 struct hca_responder {
-    struct hca_qp        *qp;
+    struct hca_qp *qp;
     const struct hca_msg *msg;
-    struct hca_ack       *ack;
-    bool                  srq_held; /* lock of the SRQ, taken after the QP's */
-    bool                  qp_lost;  /* QP's lock was released, not retaken */
-    struct hca_recv       recv;
-    struct hca_sgl        memory; /* read or written here by the message */
+    struct hca_ack *ack;
+    bool srq_held; /* lock of the SRQ, taken after the QP's */
+    bool qp_lost;  /* QP's lock was released, not retaken */
+    struct hca_recv recv;
+    struct hca_sgl memory; /* read or written here by the message */
 };
 
 /* --- hca_resp_exec.c ------------------------------------------------------ */
@@ -61,8 +61,7 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
                              const struct hca_sgl *src, enum hca_check fault);
 
 /* Completes the receive; @data goes into the CQE, if not NULL. */
-enum hca_check hca_resp_complete(struct hca_responder *resp,
-                                 const void *data);
+enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data);
 
 /* Writes the whole message to the receive that was taken, and completes it. */
 enum hca_check hca_resp_deliver(struct hca_responder *resp);

@@ -25,17 +25,16 @@ static enum hca_check hca_resp_send(struct hca_responder *resp)
 
 /* Maps the memory that raddr and rkey name. An mkey is not checked for 0 bytes
  * (IBTA 9.7.4.1.5). */
-static enum hca_check hca_resp_map(struct hca_responder *resp,
-                                        uint32_t access)
+static enum hca_check hca_resp_map(struct hca_responder *resp, uint32_t access)
 {
     const struct hca_msg *msg = resp->msg;
-    struct hca_key_use use = {
-        .key    = msg->rkey,
-        .qpn    = resp->qp->obj.num,
-        .access = access,
-        .dev    = resp->qp->obj.dev,
-        .addr   = msg->raddr,
-        .length = msg->data->length,
+    struct hca_key_use use    = {
+           .key    = msg->rkey,
+           .qpn    = resp->qp->obj.num,
+           .access = access,
+           .dev    = resp->qp->obj.dev,
+           .addr   = msg->raddr,
+           .length = msg->data->length,
     };
     enum hca_key_fault fault;
 
@@ -46,9 +45,10 @@ static enum hca_check hca_resp_map(struct hca_responder *resp,
         return hca_resp_bad(resp, HCA_CHECK_XRC_DOMAIN, msg->srqn);
     }
     fault = hca_sgl_add_key(&resp->memory, &use);
-    return (fault == HCA_KEY_OK) ? HCA_OK :
-           hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
-                             (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
+    return (fault == HCA_KEY_OK) ?
+               HCA_OK :
+               hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
+                            (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
 }
 
 static enum hca_check hca_resp_write(struct hca_responder *resp)
@@ -64,10 +64,11 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
     }
     if ((check == HCA_OK) && (resp->msg->data->length > 0)) {
         check = hca_resp_copy(resp, &resp->memory, resp->msg->data,
-                                   HCA_CHECK_RKEY_FAULT);
+                              HCA_CHECK_RKEY_FAULT);
     }
     return ((check == HCA_OK) && resp->msg->has_imm) ?
-           hca_resp_complete(resp, NULL) : check;
+               hca_resp_complete(resp, NULL) :
+               check;
 }
 
 /* With max_dest_rd_atomic 0 the kernel disables reads and atomics. */
@@ -85,8 +86,9 @@ static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
 {
     return ((resp->qp->type == HCA_QP_DCT) ||
             (resp->msg->reads <
-             hca_qp_rd_limit(resp->qp->attr.max_dest_rd_atomic))) ? HCA_OK :
-           hca_resp_bad(resp, HCA_CHECK_RD_ATOMIC, resp->msg->reads + 1);
+             hca_qp_rd_limit(resp->qp->attr.max_dest_rd_atomic))) ?
+               HCA_OK :
+               hca_resp_bad(resp, HCA_CHECK_RD_ATOMIC, resp->msg->reads + 1);
 }
 
 static enum hca_check hca_resp_read(struct hca_responder *resp)
@@ -104,7 +106,7 @@ static enum hca_check hca_resp_read(struct hca_responder *resp)
         return check;
     }
     return hca_resp_copy(resp, resp->msg->data, &resp->memory,
-                              HCA_CHECK_RKEY_FAULT);
+                         HCA_CHECK_RKEY_FAULT);
 }
 
 static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
@@ -125,9 +127,9 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
                              (uintptr_t)resp->memory.iov[0].iov_base,
                              resp->msg->atomic, &resp->ack->atomic);
     if (ret != 0) {
-        return hca_resp_unreached(ret) ? HCA_DROP :
-               hca_resp_bad(resp, HCA_CHECK_RKEY_FAULT,
-                                 resp->msg->raddr);
+        return hca_resp_unreached(ret) ?
+                   HCA_DROP :
+                   hca_resp_bad(resp, HCA_CHECK_RKEY_FAULT, resp->msg->raddr);
     }
     resp->qp->resp.last_atomic = resp->ack->atomic;
     if (hca_pcie_is_on()) {
@@ -148,8 +150,7 @@ static enum hca_check hca_resp_atomic(struct hca_responder *resp)
         return hca_resp_bad(resp, HCA_CHECK_QP_ATOMIC, resp->msg->rkey);
     }
     if (resp->msg->raddr % resp->msg->atomic->size != 0) {
-        return hca_resp_bad(resp, HCA_CHECK_ATOMIC_ALIGN,
-                                 resp->msg->raddr);
+        return hca_resp_bad(resp, HCA_CHECK_ATOMIC_ALIGN, resp->msg->raddr);
     }
     check = hca_resp_rd_atomic(resp);
     if (check == HCA_OK) {
@@ -182,8 +183,9 @@ static bool hca_resp_mtu_ok(const struct hca_responder *resp)
 
 enum hca_check hca_resp_execute(struct hca_responder *resp)
 {
-    return hca_resp_mtu_ok(resp) ? hca_resp_ops[resp->msg->op](resp) :
-           hca_resp_bad(resp, HCA_CHECK_PATH_MTU, 128u << resp->msg->mtu);
+    return hca_resp_mtu_ok(resp) ?
+               hca_resp_ops[resp->msg->op](resp) :
+               hca_resp_bad(resp, HCA_CHECK_PATH_MTU, 128u << resp->msg->mtu);
 }
 
 /* Only reads are executed again. */

@@ -19,7 +19,7 @@
 #define HCA_DCT_COPY_LOCKED 16384u
 
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
-                                        enum hca_check check, uint64_t got)
+                            enum hca_check check, uint64_t got)
 {
     return hca_check_recv(check, resp->qp->obj.num, got);
 }
@@ -44,8 +44,7 @@ bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
     *pdn = resp->qp->pdn;
     if (resp->qp->type == HCA_QP_XRC_RECV) {
         srq = hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn);
-        if ((srq == NULL) || !srq->is_xrc ||
-            (srq->xrcdn != resp->qp->xrcdn)) {
+        if ((srq == NULL) || !srq->is_xrc || (srq->xrcdn != resp->qp->xrcdn)) {
             return false;
         }
         *pdn               = srq->pdn;
@@ -91,9 +90,8 @@ static void hca_resp_count(struct hca_responder *resp,
 }
 
 enum hca_check hca_resp_copy(struct hca_responder *resp,
-                                         const struct hca_sgl *dst,
-                                         const struct hca_sgl *src,
-                                         enum hca_check fault)
+                             const struct hca_sgl *dst,
+                             const struct hca_sgl *src, enum hca_check fault)
 {
     bool unlocks = hca_resp_unlocks(resp);
     int ret;
@@ -114,14 +112,14 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     if (ret == 0) {
         return HCA_OK;
     }
-    return hca_resp_unreached(ret) ? HCA_DROP :
-           hca_resp_bad(resp, fault, resp->msg->raddr);
+    return hca_resp_unreached(ret) ?
+               HCA_DROP :
+               hca_resp_bad(resp, fault, resp->msg->raddr);
 }
 
 /* Only the CQE removes a receive from the queue: a sender that dies in the
  * middle of its copy leaves the queue unchanged. */
-enum hca_check hca_resp_complete(struct hca_responder *resp,
-                                        const void *data)
+enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data)
 {
     hca_rq_consume(resp->qp, &resp->recv);
     return hca_completer_recv(resp->qp, &resp->recv, resp->msg, data);
@@ -142,7 +140,7 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
     hca_sgl_init(&local, hca_owner(hca_self));
     hca_sgl_add(&local, data, resp->msg->data->length);
     check = hca_resp_copy(resp, &local, resp->msg->data,
-                               HCA_CHECK_RECV_LKEY_FAULT);
+                          HCA_CHECK_RECV_LKEY_FAULT);
     return (check == HCA_OK) ? hca_resp_complete(resp, data) : check;
 }
 
@@ -156,15 +154,14 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
     if (!resp->msg->path->grh) {
         hca_sgl_skip(&resp->memory, HCA_GRH_SIZE);
         return hca_resp_copy(resp, &resp->memory, data,
-                                  HCA_CHECK_RECV_LKEY_FAULT);
+                             HCA_CHECK_RECV_LKEY_FAULT);
     }
     hca_grh_build(grh, resp->msg->path, resp->msg->src_dev,
                   data->length + (resp->msg->has_imm ? 4 : 0));
     hca_sgl_init(&src, data->owner);
     hca_sgl_add(&src, grh, sizeof(grh));
     hca_sgl_append(&src, data, 0, data->length);
-    return hca_resp_copy(resp, &resp->memory, &src,
-                              HCA_CHECK_RECV_LKEY_FAULT);
+    return hca_resp_copy(resp, &resp->memory, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
 static enum hca_check hca_resp_put(struct hca_responder *resp)
@@ -174,14 +171,13 @@ static enum hca_check hca_resp_put(struct hca_responder *resp)
     enum hca_check check;
 
     resp->memory.owner = resp->recv.owner;
-    check = hca_recv_map(resp->qp, &resp->recv, length + header,
-                         &resp->memory);
+    check = hca_recv_map(resp->qp, &resp->recv, length + header, &resp->memory);
     if ((check != HCA_OK) || (length + header == 0)) {
         return check;
     }
     return (header > 0) ? hca_resp_put_ud(resp) :
-           hca_resp_copy(resp, &resp->memory, resp->msg->data,
-                              HCA_CHECK_RECV_LKEY_FAULT);
+                          hca_resp_copy(resp, &resp->memory, resp->msg->data,
+                                        HCA_CHECK_RECV_LKEY_FAULT);
 }
 
 enum hca_check hca_resp_invalidate(struct hca_responder *resp)
@@ -213,8 +209,7 @@ static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 
     return (length > 0) && (length <= room) &&
            (!resp->msg->is_fin || (room == 64)) &&
-           (resp->recv.num_strides == 0) &&
-           (resp->qp->type != HCA_QP_UD) &&
+           (resp->recv.num_strides == 0) && (resp->qp->type != HCA_QP_UD) &&
            (length <= resp->recv.length);
 }
 

@@ -26,10 +26,10 @@
 /* A packet of a message. */
 struct hca_packet {
     struct hca_responder *resp; /* its msg is the packet's meanwhile */
-    struct hca_srq       *srq;
-    uint8_t               tm_op;
-    struct hca_msg        msg;
-    struct hca_sgl        data;
+    struct hca_srq *srq;
+    uint8_t tm_op;
+    struct hca_msg msg;
+    struct hca_sgl data;
 };
 
 /* Takes the strides for it, behind those that are too few. */
@@ -39,8 +39,8 @@ static enum hca_check hca_packet_take(struct hca_packet *packet)
     enum hca_check check;
 
     do {
-        check = hca_srq_take_strides(packet->resp->qp, packet->srq,
-                                     packet->data.length, recv);
+        check          = hca_srq_take_strides(packet->resp->qp, packet->srq,
+                                              packet->data.length, recv);
         recv->tm_op    = packet->tm_op;
         recv->tm_index = 0;
         recv->tmh      = NULL;
@@ -91,7 +91,10 @@ enum hca_check hca_resp_strides_send(struct hca_responder *resp,
     const struct hca_msg *msg = resp->msg;
     uint64_t arrived          = msg->arrived;
     struct hca_packet packet  = {
-        .resp = resp, .srq = srq, .tm_op = tm_op, .msg = *msg
+         .resp  = resp,
+         .srq   = srq,
+         .tm_op = tm_op,
+         .msg   = *msg,
     };
     enum hca_check check;
 
@@ -104,7 +107,7 @@ enum hca_check hca_resp_strides_send(struct hca_responder *resp,
         if (check != HCA_OK) {
             break;
         }
-        arrived           += packet.data.length;
+        arrived += packet.data.length;
         resp->ack->arrived = arrived;
     } while (arrived < msg->data->length);
     resp->msg = msg;

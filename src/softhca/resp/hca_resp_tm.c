@@ -32,12 +32,12 @@
 /* A message to be matched. */
 struct hca_tm_msg {
     struct hca_responder *resp;
-    struct hca_srq       *srq; /* locked, or NULL */
+    struct hca_srq *srq; /* locked, or NULL */
     union {
-        struct ibv_tmh    tmh;
+        struct ibv_tmh tmh;
         struct hca_rndv_request rndv;
     };
-    uint64_t              length; /* without the header */
+    uint64_t length; /* without the header */
 };
 
 static void hca_tm_unlock(struct hca_tm_msg *msg)
@@ -85,12 +85,14 @@ static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
         return HCA_OK; /* the rest is the program's */
     case IBV_TMH_FIN:
     case IBV_TMH_EAGER:
-        return (length >= sizeof(msg->tmh)) ? HCA_OK :
-               hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, length);
+        return (length >= sizeof(msg->tmh)) ?
+                   HCA_OK :
+                   hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, length);
     case IBV_TMH_RNDV:
         return ((length >= hca_rndv_header(msg->resp->qp)) &&
-                (length <= HCA_RNDV_MAX_HDR)) ? HCA_OK :
-               hca_resp_bad(msg->resp, HCA_CHECK_TMH_RNDV, length);
+                (length <= HCA_RNDV_MAX_HDR)) ?
+                   HCA_OK :
+                   hca_resp_bad(msg->resp, HCA_CHECK_TMH_RNDV, length);
     default:
         return hca_resp_bad(msg->resp, HCA_CHECK_TMH_OPCODE, msg->tmh.opcode);
     }
@@ -125,8 +127,7 @@ static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
 
 /* Returns true if this is the first try that delivered anything; with strides,
  * maybe only the first packets. */
-static bool hca_tm_has_begun(const struct hca_tm_msg *msg,
-                             enum hca_check check)
+static bool hca_tm_has_begun(const struct hca_tm_msg *msg, enum hca_check check)
 {
     return !hca_tm_goes_on(msg) &&
            ((check == HCA_OK) || (msg->resp->ack->arrived > 0));
@@ -201,8 +202,9 @@ static enum hca_check hca_tm_lost(const struct hca_tm_msg *msg)
 {
     uint32_t srqn = msg->resp->qp->srqn;
 
-    return (hca_srq_held_up(srqn) == HCA_OK) ? HCA_DROP :
-           hca_resp_bad(msg->resp, HCA_CHECK_SRQ, srqn);
+    return (hca_srq_held_up(srqn) == HCA_OK) ?
+               HCA_DROP :
+               hca_resp_bad(msg->resp, HCA_CHECK_SRQ, srqn);
 }
 
 /* Returns the buffer to the program, with all of the data or, if the copy
@@ -266,9 +268,9 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
         return check;
     }
     return (resp->msg->data->length <= (128u << resp->msg->mtu)) ?
-           hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, &resp->memory,
-                             &from) :
-           hca_tm_more_packets(msg, &from);
+               hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, &resp->memory,
+                                 &from) :
+               hca_tm_more_packets(msg, &from);
 }
 
 /* --- rendezvous ---------------------------------------------------------- */
@@ -291,9 +293,10 @@ static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
     }
     resp->memory.owner = recv->owner;
     check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
-    return (check != HCA_OK) ? check :
-           hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV,
-                             &resp->memory, resp->msg->data);
+    return (check != HCA_OK) ?
+               check :
+               hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV,
+                                 &resp->memory, resp->msg->data);
 }
 
 /* DC: returns true if the SRQ's parameters for reads were set. */
@@ -314,9 +317,9 @@ static enum hca_check hca_tm_check_dc_key(const struct hca_tm_msg *msg)
     uint64_t key = be64toh(msg->rndv.ravh.dc_access_key);
 
     return ((msg->resp->qp->type != HCA_QP_DCT) ||
-            !hca_lacks(HCA_LACK_TM_OWN_KEY) ||
-            (key == msg->srq->dc.key)) ? HCA_OK :
-           hca_resp_bad(msg->resp, HCA_CHECK_TMH_DC_KEY, key);
+            !hca_lacks(HCA_LACK_TM_OWN_KEY) || (key == msg->srq->dc.key)) ?
+               HCA_OK :
+               hca_resp_bad(msg->resp, HCA_CHECK_TMH_DC_KEY, key);
 }
 
 static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
@@ -328,15 +331,15 @@ static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
 
     hca_srq_take_tagged(msg->srq, &tm->entries[index].data, &resp->recv);
     resp->recv.tm_index = index;
-    rndv = hca_tm_can_fetch(msg) ? hca_rndv_get() : NULL;
+    rndv                = hca_tm_can_fetch(msg) ? hca_rndv_get() : NULL;
     if (rndv == NULL) {
         return hca_tm_sw_rndv(msg);
     }
     resp->memory.owner = resp->recv.owner;
-    check = hca_tm_check_dc_key(msg);
+    check              = hca_tm_check_dc_key(msg);
     if (check == HCA_OK) {
-        check = hca_recv_map(resp->qp, &resp->recv,
-                             be32toh(msg->rndv.rvh.len), &resp->memory);
+        check = hca_recv_map(resp->qp, &resp->recv, be32toh(msg->rndv.rvh.len),
+                             &resp->memory);
     }
     if (check != HCA_OK) {
         hca_rndv_put(rndv);
@@ -361,8 +364,9 @@ static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
         (msg->tmh.opcode != IBV_TMH_RNDV)) {
         return hca_tm_no_tag(msg);
     }
-    index = hca_tm_goes_on(msg) ? HCA_TM_NONE :
-            hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
+    index = hca_tm_goes_on(msg) ?
+                HCA_TM_NONE :
+                hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
     if (index == HCA_TM_NONE) {
         return hca_tm_to_unexpected(msg);
     }
@@ -388,8 +392,9 @@ enum hca_check hca_resp_tm_send(struct hca_responder *resp)
     }
     if (!hca_tm_lock(&msg)) {
         check = hca_srq_held_up(resp->qp->srqn);
-        return (check != HCA_OK) ? check :
-               hca_resp_bad(resp, HCA_CHECK_SRQ, resp->qp->srqn);
+        return (check != HCA_OK) ?
+                   check :
+                   hca_resp_bad(resp, HCA_CHECK_SRQ, resp->qp->srqn);
     }
     check = hca_tm_dispatch(&msg);
     hca_tm_unlock(&msg);

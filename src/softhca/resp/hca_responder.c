@@ -21,8 +21,8 @@
 static bool hca_responder_is_peer(struct hca_qp *qp, const struct hca_msg *msg)
 {
     if (qp->attr.dest_qpn != msg->src_qpn) {
-        hca_debug("qp 0x%x: message of qp 0x%x, connected to 0x%x",
-                  qp->obj.num, msg->src_qpn, qp->attr.dest_qpn);
+        hca_debug("qp 0x%x: message of qp 0x%x, connected to 0x%x", qp->obj.num,
+                  msg->src_qpn, qp->attr.dest_qpn);
         return false;
     }
     if (!qp->resp.path_ok) {
@@ -126,11 +126,10 @@ static void hca_responder_fail_recv(struct hca_responder *resp,
     }
 }
 
-static void hca_responder_fail(struct hca_responder *resp,
-                               enum hca_check check)
+static void hca_responder_fail(struct hca_responder *resp, enum hca_check check)
 {
     const struct hca_check_desc *desc = hca_check_desc(check);
-    struct hca_qp *qp = resp->qp;
+    struct hca_qp *qp                 = resp->qp;
     bool is_acked = (qp->type != HCA_QP_UC) && (qp->type != HCA_QP_UD);
 
     resp->ack->code  = desc->ack;
@@ -197,11 +196,9 @@ bool hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
     hca_sgl_init(&resp.memory, hca_owner(qp->obj.proc));
 
     is_repeated = msg->executed ||
-                  (((qp->type == HCA_QP_RC) ||
-                    (qp->type == HCA_QP_XRC_RECV)) &&
+                  (((qp->type == HCA_QP_RC) || (qp->type == HCA_QP_XRC_RECV)) &&
                    (msg->psn != qp->resp.psn));
-    check       = is_repeated ? hca_resp_repeat(&resp) :
-                                hca_resp_execute(&resp);
+    check = is_repeated ? hca_resp_repeat(&resp) : hca_resp_execute(&resp);
     hca_sgl_put(&resp.memory);
     if (__builtin_expect(resp.qp_lost, 0)) {
         return false;

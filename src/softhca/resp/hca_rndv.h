@@ -38,14 +38,14 @@ enum hca_rndv_state {
 };
 
 struct hca_rndv {
-    struct hca_timer        timer; /* first: hca_rndv_fetch.c */
-    struct hca_rndv        *next;  /* in the list of this thread */
-    enum hca_rndv_state     state;
-    struct hca_tm_job       job;
-    struct hca_recv         recv;  /* the tagged buffer */
-    struct hca_tries        tries;
-    uint64_t                wait_ns; /* before the next try */
-    bool                    is_failed; /* to be reported to its SRQ */
+    struct hca_timer timer; /* first: hca_rndv_fetch.c */
+    struct hca_rndv *next;  /* in the list of this thread */
+    enum hca_rndv_state state;
+    struct hca_tm_job job;
+    struct hca_recv recv; /* the tagged buffer */
+    struct hca_tries tries;
+    uint64_t wait_ns; /* before the next try */
+    bool is_failed;   /* to be reported to its SRQ */
 };
 
 /* Returns the size of the headers of a request to a QP. */

@@ -24,7 +24,8 @@ void hca_tm_job_init(struct hca_tm_job *job, const struct hca_qp *qp,
 
 void hca_tm_job_foreach(struct hca_srq *srq,
                         void (*fn)(struct hca_srq *srq, uint16_t index,
-                                   void *arg), void *arg)
+                                   void *arg),
+                        void *arg)
 {
     const struct hca_tm *tm = hca_srq_tm(srq);
 
@@ -54,7 +55,8 @@ static void hca_tm_job_cancel(struct hca_srq *srq, uint16_t index, void *arg)
         return;
     }
     hca_info("qp 0x%x: its peer left in the middle of a message for entry %u "
-             "of srq 0x%x", job->qpn, index, srq->obj.num);
+             "of srq 0x%x",
+             job->qpn, index, srq->obj.num);
     hca_srq_take_tagged(srq, &tm->entries[index].data, &recv);
     recv.tm_op    = PRM_CQE_TM_MSG_COMPLETION_CANCELED;
     recv.tm_index = index;
@@ -87,7 +89,7 @@ static void hca_tm_job_of_qp(const struct hca_qp *qp,
     }
     srq = hca_obj_lock(HCA_KIND_SRQ, qp->srqn);
     if (srq != NULL) {
-        hca_tm_job_foreach(srq, fn, (void*)qp);
+        hca_tm_job_foreach(srq, fn, (void *)qp);
         hca_obj_unlock(srq);
     }
 }

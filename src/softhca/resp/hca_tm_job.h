@@ -22,22 +22,22 @@
 
 /* Headers of a request, which locate its data. */
 struct hca_rndv_request {
-    struct ibv_tmh  tmh;
-    struct ibv_rvh  rvh;
+    struct ibv_tmh tmh;
+    struct ibv_rvh rvh;
     struct prm_ravh ravh; /* DC */
 };
 
 struct hca_tm_job {
-    uint16_t                proc;  /* moves the data */
-    bool                    is_rndv, is_dc;
-    uint16_t                dev;
-    uint32_t                qpn, srqn;
-    uint32_t                num_resets; /* of that QP */
-    uint64_t                length;
-    struct hca_msg          msg;   /* for the completion; no pointer is valid */
-    struct hca_path         msg_path, way_back;
-    uint8_t                 mtu, timeout; /* DC */
-    uint16_t                pkey;
+    uint16_t proc; /* moves the data */
+    bool is_rndv, is_dc;
+    uint16_t dev;
+    uint32_t qpn, srqn;
+    uint32_t num_resets; /* of that QP */
+    uint64_t length;
+    struct hca_msg msg; /* for the completion; no pointer is valid */
+    struct hca_path msg_path, way_back;
+    uint8_t mtu, timeout; /* DC */
+    uint16_t pkey;
     struct hca_rndv_request request; /* eager: its first header */
 };
 
@@ -47,7 +47,7 @@ _Static_assert(sizeof(struct hca_tm_job) == HCA_TM_JOB_SIZE,
 static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
                                             uint16_t index)
 {
-    return (struct hca_tm_job*)hca_ptr(tm->jobs) + index;
+    return (struct hca_tm_job *)hca_ptr(tm->jobs) + index;
 }
 
 /* Fills in a job for an eager message that @qp executes, or a @request. */
@@ -65,6 +65,7 @@ void hca_tm_job_drop(const struct hca_qp *qp);
 /* Calls @fn for each busy entry of an SRQ, whose lock is held. */
 void hca_tm_job_foreach(struct hca_srq *srq,
                         void (*fn)(struct hca_srq *srq, uint16_t index,
-                                   void *arg), void *arg);
+                                   void *arg),
+                        void *arg);
 
 #endif

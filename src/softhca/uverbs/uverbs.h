@@ -31,35 +31,35 @@
 #include <rdma/mlx5_user_ioctl_verbs.h>
 
 /* --- limits that the device reports and checks --------------------------- */
-#define UVERBS_MAX_MR        ((1u << 20) - 1) /* size of the mkey table */
-#define UVERBS_MAX_CQ        ((1u << 16) - 1)
-#define UVERBS_MAX_SRQ       ((1u << 16) - 1)
-#define UVERBS_MAX_PD        (1u << HCA_LOG_MAX_PDS)
-#define UVERBS_MAX_AH        0x7fffffffu
-#define UVERBS_MAX_WR        (1u << 15) /* of 64 bytes, for each queue */
-#define UVERBS_MAX_CQE       (1u << 22)
-#define UVERBS_MAX_SQ_DESC   1024u      /* bytes of one WQE */
-#define UVERBS_MAX_RQ_DESC   512u
-#define UVERBS_MAX_SGE       30u
-#define UVERBS_MAX_DM_SIZE   (128u << 10) /* of one piece, and of all */
-#define UVERBS_DM_LOG_MIN    6u        /* a piece has a multiple of 2^6 bytes */
-#define UVERBS_DM_LOG_ALIGN  12u       /* log2 of every piece's alignment */
-#define UVERBS_MAX_UAR       0xffffu    /* CREATE_CQ has 16 bits for it */
-#define UVERBS_NUM_VECTORS   1u
-#define UVERBS_CLOCK_KHZ     1000000u   /* CQE timestamps are nanoseconds */
-#define UVERBS_CLOCK_MASK    (UINT64_MAX >> 1)
-#define UVERBS_PART_ID       4123u      /* ConnectX-6 */
-#define UVERBS_FW_VER        ((20ull << 32) | (35ull << 16) | 1012)
-#define UVERBS_UIDX_MASK     0xffffffu
+#define UVERBS_MAX_MR       ((1u << 20) - 1) /* size of the mkey table */
+#define UVERBS_MAX_CQ       ((1u << 16) - 1)
+#define UVERBS_MAX_SRQ      ((1u << 16) - 1)
+#define UVERBS_MAX_PD       (1u << HCA_LOG_MAX_PDS)
+#define UVERBS_MAX_AH       0x7fffffffu
+#define UVERBS_MAX_WR       (1u << 15) /* of 64 bytes, for each queue */
+#define UVERBS_MAX_CQE      (1u << 22)
+#define UVERBS_MAX_SQ_DESC  1024u /* bytes of one WQE */
+#define UVERBS_MAX_RQ_DESC  512u
+#define UVERBS_MAX_SGE      30u
+#define UVERBS_MAX_DM_SIZE  (128u << 10) /* of one piece, and of all */
+#define UVERBS_DM_LOG_MIN   6u      /* a piece has a multiple of 2^6 bytes */
+#define UVERBS_DM_LOG_ALIGN 12u     /* log2 of every piece's alignment */
+#define UVERBS_MAX_UAR      0xffffu /* CREATE_CQ has 16 bits for it */
+#define UVERBS_NUM_VECTORS  1u
+#define UVERBS_CLOCK_KHZ    1000000u /* CQE timestamps are nanoseconds */
+#define UVERBS_CLOCK_MASK   (UINT64_MAX >> 1)
+#define UVERBS_PART_ID      4123u /* ConnectX-6 */
+#define UVERBS_FW_VER       ((20ull << 32) | (35ull << 16) | 1012)
+#define UVERBS_UIDX_MASK    0xffffffu
 
 /* --- contexts and their objects ------------------------------------------ */
 struct uverbs_obj {
-    uint16_t           type;  /* UVERBS_OBJECT_*, MLX5_IB_OBJECT_* */
-    uint32_t           handle;
-    unsigned           users; /* objects of the context that need this one */
-    bool               is_foreign; /* stands for another process' object */
+    uint16_t type; /* UVERBS_OBJECT_*, MLX5_IB_OBJECT_* */
+    uint32_t handle;
+    unsigned users;  /* objects of the context that need this one */
+    bool is_foreign; /* stands for another process' object */
     struct uverbs_ctx *ctx;
-    struct uverbs_obj *next;  /* of foreign objects */
+    struct uverbs_obj *next; /* of foreign objects */
 };
 
 /* Events reported for an object in its life; its destroy command returns
@@ -70,21 +70,21 @@ struct uverbs_events {
 
 /* Import of a type's objects made by other processes with the device file. */
 struct uverbs_import {
-    size_t   size;
+    size_t size;
     /* Makes @obj, of that size, stand for it. @return false if none exists. */
-    bool   (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
+    bool (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
     /* Returns the object on the fabric, of this kind. */
     enum hca_kind kind;
-    void  *(*hw)(const struct uverbs_obj *obj);
+    void *(*hw)(const struct uverbs_obj *obj);
 };
 
 struct uverbs_type {
-    uint16_t    id;
+    uint16_t id;
     const char *name;
     /* Undoes the object and drops its references; the caller then frees its
      * memory and handle. @param events filled in if not NULL. */
-    void      (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
-    bool        is_closed; /* closed with its descriptor, not by command */
+    void (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
+    bool is_closed; /* closed with its descriptor, not by command */
     const struct uverbs_import *import; /* NULL: others cannot ask for it */
 };
 
@@ -92,29 +92,29 @@ struct uverbs_event;
 struct uverbs_uar;
 
 struct uverbs_ctx {
-    pthread_mutex_t       lock;
-    unsigned              dev;
-    pid_t                 pid;      /* of the opener */
-    pid_t                 heir;     /* of the child that inherited it, or 0 */
-    dev_t                 st_dev;   /* of its file (uverbs_mmap.h) */
-    ino_t                 st_ino;
-    uint64_t              file;     /* id of the file, in all its processes */
-    unsigned              refs;     /* descriptors and running ioctls */
-    bool                  ready;    /* GET_CONTEXT was answered */
-    struct hca_mkey      *null_mkey; /* reads zeros, discards writes */
-    unsigned              num_windows;
-    unsigned              unmapped; /* cookies whose mapping is not known */
-    struct uverbs_event  *events;   /* channels, by descriptor */
-    struct uverbs_uar    *uars;
-    struct uverbs_obj   **objs;     /* by handle; free ones are linked */
-    uint32_t              first_obj; /* handle of objs[0] */
-    uint32_t              num_objs;
-    uint32_t              free_obj;
-    struct uverbs_obj    *foreign;  /* foreign objects in use here */
-    uint32_t              given_up; /* hca_proc.given_up at the last sweep */
+    pthread_mutex_t lock;
+    unsigned dev;
+    pid_t pid;    /* of the opener */
+    pid_t heir;   /* of the child that inherited it, or 0 */
+    dev_t st_dev; /* of its file (uverbs_mmap.h) */
+    ino_t st_ino;
+    uint64_t file;              /* id of the file, in all its processes */
+    unsigned refs;              /* descriptors and running ioctls */
+    bool ready;                 /* GET_CONTEXT was answered */
+    struct hca_mkey *null_mkey; /* reads zeros, discards writes */
+    unsigned num_windows;
+    unsigned unmapped;           /* cookies whose mapping is not known */
+    struct uverbs_event *events; /* channels, by descriptor */
+    struct uverbs_uar *uars;
+    struct uverbs_obj **objs; /* by handle; free ones are linked */
+    uint32_t first_obj;       /* handle of objs[0] */
+    uint32_t num_objs;
+    uint32_t free_obj;
+    struct uverbs_obj *foreign; /* foreign objects in use here */
+    uint32_t given_up;          /* hca_proc.given_up at the last sweep */
     /* all types, in the order in which their objects are released */
     const struct uverbs_type *const *types;
-    unsigned              num_types;
+    unsigned num_types;
 };
 
 /* Returns true if this process did not open it but was forked by the opener. It
@@ -148,7 +148,8 @@ void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
  * @number. @return NULL if there is none. */
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
-                                   uint32_t number), uint32_t number);
+                                   uint32_t number),
+                        uint32_t number);
 
 /* @return the row of its type */
 const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj);
@@ -191,10 +192,10 @@ int uverbs_context_import(struct uverbs_ctx *ctx);
 void uverbs_context_cleanup(struct uverbs_ctx *ctx);
 
 /* The type of each file. */
-extern const struct uverbs_type uverbs_qp_type, uverbs_srq_type,
-        uverbs_cq_type, uverbs_ah_type, uverbs_mw_type, uverbs_mr_type,
-        uverbs_dm_type, uverbs_xrcd_type, uverbs_pd_type, uverbs_uar_type,
-        uverbs_event_type, uverbs_async_type;
+extern const struct uverbs_type uverbs_qp_type, uverbs_srq_type, uverbs_cq_type,
+    uverbs_ah_type, uverbs_mw_type, uverbs_mr_type, uverbs_dm_type,
+    uverbs_xrcd_type, uverbs_pd_type, uverbs_uar_type, uverbs_event_type,
+    uverbs_async_type;
 
 static inline void uverbs_ref(struct uverbs_obj *obj)
 {
@@ -216,11 +217,11 @@ static inline void uverbs_unref(struct uverbs_obj *obj)
 
 /* --- requests ------------------------------------------------------------ */
 enum uverbs_attr_kind {
-    UVERBS_IN,      /* bytes from the program, inline up to 8 */
-    UVERBS_OUT,     /* bytes to the program */
-    UVERBS_IDR,     /* handle of an object */
-    UVERBS_FD,      /* descriptor of an event channel */
-    UVERBS_NEW,     /* handle of the object that the method makes */
+    UVERBS_IN,  /* bytes from the program, inline up to 8 */
+    UVERBS_OUT, /* bytes to the program */
+    UVERBS_IDR, /* handle of an object */
+    UVERBS_FD,  /* descriptor of an event channel */
+    UVERBS_NEW, /* handle of the object that the method makes */
 };
 
 enum {
@@ -230,25 +231,26 @@ enum {
 
 struct uverbs_attr_spec {
     uint16_t id;
-    uint8_t  kind;
-    uint8_t  flags;
+    uint8_t kind;
+    uint8_t flags;
     uint16_t min, max; /* bytes */
     uint16_t type;     /* UVERBS_IDR, UVERBS_FD: of the object */
 };
 
 #define UVERBS_MAX_SPECS 18
-#define UVERBS_MAX_ATTRS ((4096 - sizeof(struct ib_uverbs_ioctl_hdr)) / \
-                          sizeof(struct ib_uverbs_attr))
+#define UVERBS_MAX_ATTRS \
+    ((4096 - sizeof(struct ib_uverbs_ioctl_hdr)) / \
+     sizeof(struct ib_uverbs_attr))
 
 struct uverbs_req;
 
 struct uverbs_method {
-    uint16_t                       object, id;
-    bool                           uhw; /* takes the driver's own data */
-    const char                    *name;
+    uint16_t object, id;
+    bool uhw; /* takes the driver's own data */
+    const char *name;
     const struct uverbs_attr_spec *attrs;
-    unsigned                       num_attrs;
-    int                          (*handler)(struct uverbs_req *req);
+    unsigned num_attrs;
+    int (*handler)(struct uverbs_req *req);
 };
 
 /* Initializer of the two members of a method that name its attributes. */
@@ -258,24 +260,24 @@ struct uverbs_method {
 /* A write command: IB_USER_VERBS_CMD_*, with IB_USER_VERBS_CMD_FLAG_EXTENDED
  * for IB_USER_VERBS_EX_CMD_*. Sizes are the least it is called with. */
 struct uverbs_write {
-    uint32_t    cmd;
+    uint32_t cmd;
     const char *name;
-    uint16_t    req_size, resp_size;
-    int       (*handler)(struct uverbs_req *req);
+    uint16_t req_size, resp_size;
+    int (*handler)(struct uverbs_req *req);
 };
 
 #define UVERBS_EX(_cmd) (IB_USER_VERBS_CMD_FLAG_EXTENDED | (_cmd))
 
 struct uverbs_req {
-    struct uverbs_ctx          *ctx;
+    struct uverbs_ctx *ctx;
     const struct uverbs_method *method;
-    struct ib_uverbs_attr      *user_attrs;
-    unsigned                    num_attrs;
+    struct ib_uverbs_attr *user_attrs;
+    unsigned num_attrs;
     struct uverbs_slot {
         struct ib_uverbs_attr *attr; /* NULL: not given */
-        struct uverbs_obj     *obj;
+        struct uverbs_obj *obj;
     } slots[UVERBS_MAX_SPECS];
-    struct ib_uverbs_attr       attrs[UVERBS_MAX_ATTRS];
+    struct ib_uverbs_attr attrs[UVERBS_MAX_ATTRS];
 };
 
 /* Reads and checks the attributes of a request. @return 0 or -errno. */
@@ -338,14 +340,14 @@ int uverbs_refuse_heir(const struct uverbs_req *req, const char *name);
 
 /* Rows of each file, ending with one without a handler. */
 extern const struct uverbs_method uverbs_context_methods[],
-        uverbs_port_methods[], uverbs_pd_methods[], uverbs_mr_methods[],
-        uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
-        uverbs_cq_methods[], uverbs_srq_methods[], uverbs_xrcd_methods[],
-        uverbs_ah_methods[], uverbs_qp_methods[], uverbs_event_methods[],
-        uverbs_uar_methods[], uverbs_dmabuf_methods[];
+    uverbs_port_methods[], uverbs_pd_methods[], uverbs_mr_methods[],
+    uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
+    uverbs_cq_methods[], uverbs_srq_methods[], uverbs_xrcd_methods[],
+    uverbs_ah_methods[], uverbs_qp_methods[], uverbs_event_methods[],
+    uverbs_uar_methods[], uverbs_dmabuf_methods[];
 extern const struct uverbs_write uverbs_device_writes[], uverbs_pd_writes[],
-        uverbs_mr_writes[], uverbs_mw_writes[], uverbs_cq_writes[],
-        uverbs_srq_writes[], uverbs_xrcd_writes[], uverbs_ah_writes[],
-        uverbs_qp_writes[], uverbs_event_writes[];
+    uverbs_mr_writes[], uverbs_mw_writes[], uverbs_cq_writes[],
+    uverbs_srq_writes[], uverbs_xrcd_writes[], uverbs_ah_writes[],
+    uverbs_qp_writes[], uverbs_event_writes[];
 
 #endif

@@ -43,6 +43,7 @@ int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
 
 /* CREATE_AH and MODIFY_QP name their fields alike, except that one of them has
  * those of the route in a struct. */
+/* clang-format off */
 #define UVERBS_AH_ATTR(_in, _route) \
     (struct ibv_ah_attr) \
     { \
@@ -59,6 +60,7 @@ int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
         .is_global     = (_in)->is_global, \
         .port_num      = (_in)->port_num, \
     }
+/* clang-format on */
 
 static void uverbs_ah_in(const struct ib_uverbs_ah_attr *in,
                          struct ibv_ah_attr *out)
@@ -67,8 +69,7 @@ static void uverbs_ah_in(const struct ib_uverbs_ah_attr *in,
     memcpy(out->grh.dgid.raw, in->grh.dgid, sizeof(in->grh.dgid));
 }
 
-void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
-                    struct ibv_ah_attr *out)
+void uverbs_dest_in(const struct ib_uverbs_qp_dest *in, struct ibv_ah_attr *out)
 {
     *out = UVERBS_AH_ATTR(in, in);
     memcpy(out->grh.dgid.raw, in->dgid, sizeof(in->dgid));
@@ -140,13 +141,14 @@ static void uverbs_ah_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     (void)events;
-    uverbs_ah_count(((struct uverbs_ah*)obj)->pd, -1);
-    uverbs_drop(((struct uverbs_ah*)obj)->pd);
+    uverbs_ah_count(((struct uverbs_ah *)obj)->pd, -1);
+    uverbs_drop(((struct uverbs_ah *)obj)->pd);
 }
 
 const struct uverbs_type uverbs_ah_type = {
-    UVERBS_OBJECT_AH, "address handles",
-    .release = uverbs_ah_release
+    UVERBS_OBJECT_AH,
+    "address handles",
+    .release = uverbs_ah_release,
 };
 
 static int uverbs_ah_respond(struct uverbs_req *req, const struct uverbs_ah *ah,

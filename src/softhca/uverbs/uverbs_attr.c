@@ -24,12 +24,12 @@ static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
  * fault. dispatch_open() has installed the handlers. */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size)
 {
-    return hca_trap_guard_memcpy(dst, (const void*)(uintptr_t)src, size);
+    return hca_trap_guard_memcpy(dst, (const void *)(uintptr_t)src, size);
 }
 
 static int uverbs_copy_out(uint64_t dst, const void *src, size_t size)
 {
-    return hca_trap_guard_memcpy((void*)(uintptr_t)dst, src, size);
+    return hca_trap_guard_memcpy((void *)(uintptr_t)dst, src, size);
 }
 
 /* @return slot number of an attribute of this method, or -1. */
@@ -55,8 +55,8 @@ static const struct uverbs_slot *uverbs_find(const struct uverbs_req *req,
     const struct uverbs_attr_spec *spec;
     int slot = uverbs_slot(req->method, id, &spec);
 
-    return ((slot < 0) || (req->slots[slot].attr == NULL)) ?
-           NULL : &req->slots[slot];
+    return ((slot < 0) || (req->slots[slot].attr == NULL)) ? NULL :
+                                                             &req->slots[slot];
 }
 
 /* Returns true if @size bytes at @offset of an IN attribute are all zero. */
@@ -72,7 +72,7 @@ static int uverbs_is_zero(const struct ib_uverbs_attr *attr, size_t offset)
             size = sizeof(chunk);
         }
         if (attr->len <= sizeof(attr->data)) {
-            memcpy(chunk, (const char*)&attr->data + offset, size);
+            memcpy(chunk, (const char *)&attr->data + offset, size);
         } else {
             ret = uverbs_copy_in(chunk, attr->data + offset, size);
             if (ret != 0) {
@@ -98,7 +98,8 @@ static int uverbs_check_bytes(const struct ib_uverbs_attr *attr,
         return -EINVAL;
     }
     return ((spec->kind == UVERBS_IN) && (attr->len > spec->max)) ?
-           uverbs_is_zero(attr, spec->max) : 0;
+               uverbs_is_zero(attr, spec->max) :
+               0;
 }
 
 static int uverbs_check_obj(struct uverbs_req *req,
@@ -114,8 +115,8 @@ static int uverbs_check_obj(struct uverbs_req *req,
     if (spec->kind == UVERBS_IDR) {
         *obj = uverbs_obj_find(req->ctx, spec->type, attr->data, &ret);
     } else if (spec->kind == UVERBS_FD) {
-        *obj = (struct uverbs_obj*)uverbs_event_find(req->ctx, spec->type,
-                                                     attr->data_s64, &ret);
+        *obj = (struct uverbs_obj *)uverbs_event_find(req->ctx, spec->type,
+                                                      attr->data_s64, &ret);
     }
     return ret;
 }
@@ -124,7 +125,7 @@ static int uverbs_check_attr(struct uverbs_req *req,
                              struct ib_uverbs_attr *attr)
 {
     const struct uverbs_attr_spec *spec;
-    int slot = uverbs_slot(req->method, attr->attr_id, &spec);
+    int slot               = uverbs_slot(req->method, attr->attr_id, &spec);
     struct uverbs_obj *obj = NULL;
     int ret;
 
@@ -135,9 +136,8 @@ static int uverbs_check_attr(struct uverbs_req *req,
         return -EINVAL; /* given twice */
     }
 
-    ret = (spec->kind <= UVERBS_OUT) ?
-          uverbs_check_bytes(attr, spec) :
-          uverbs_check_obj(req, attr, spec, &obj);
+    ret = (spec->kind <= UVERBS_OUT) ? uverbs_check_bytes(attr, spec) :
+                                       uverbs_check_obj(req, attr, spec, &obj);
     if (ret != 0) {
         return ret;
     }
@@ -219,8 +219,8 @@ uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id)
 static int uverbs_put_attr(struct uverbs_req *req,
                            const struct ib_uverbs_attr *attr)
 {
-    return uverbs_copy_out((uintptr_t)&req->user_attrs[attr - req->attrs],
-                           attr, sizeof(*attr));
+    return uverbs_copy_out((uintptr_t)&req->user_attrs[attr - req->attrs], attr,
+                           sizeof(*attr));
 }
 
 int uverbs_put(struct uverbs_req *req, uint16_t id, const void *src,

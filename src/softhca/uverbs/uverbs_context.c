@@ -23,8 +23,8 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
     if ((in->flags & MLX5_IB_ALLOC_UCTX_DEVX) && hca_lacks(HCA_LACK_DEVX)) {
         return -EINVAL; /* mlx5_ib_devx_create() */
     }
-    if ((in->comp_mask != 0) || (in->reserved0 != 0) ||
-        (in->reserved1 != 0) || (in->reserved2 != 0)) {
+    if ((in->comp_mask != 0) || (in->reserved0 != 0) || (in->reserved1 != 0) ||
+        (in->reserved2 != 0)) {
         return -EOPNOTSUPP;
     }
     /* without it the library would map UARs by itself and ring in them, and no
@@ -39,26 +39,25 @@ static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)
 {
     *resp = (struct mlx5_ib_alloc_ucontext_resp){
-        .qp_tab_size       = HCA_MAX_QPS + 1,
-        .bf_reg_size       = hca_lacks(HCA_LACK_WC) ? 0 :
-                             2 * HCA_PUSH_HALF_SIZE,
-        .cache_line_size   = 64,
-        .max_sq_desc_sz    = UVERBS_MAX_SQ_DESC,
-        .max_rq_desc_sz    = UVERBS_MAX_RQ_DESC,
-        .max_send_wqebb    = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR),
-        .max_recv_wr       = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR),
-        .max_srq_recv_wr   = hca_limit(HCA_LIMIT_SRQ_WR, UVERBS_MAX_WR - 1) + 1,
-        .num_ports         = 1,
-        .comp_mask         = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY,
-        .response_length   = sizeof(*resp),
-        .cqe_version       = 1,
-        .cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
-                             MLX5_USER_CMDS_SUPP_UHW_CREATE_AH,
+        .qp_tab_size     = HCA_MAX_QPS + 1,
+        .bf_reg_size     = hca_lacks(HCA_LACK_WC) ? 0 : 2 * HCA_PUSH_HALF_SIZE,
+        .cache_line_size = 64,
+        .max_sq_desc_sz  = UVERBS_MAX_SQ_DESC,
+        .max_rq_desc_sz  = UVERBS_MAX_RQ_DESC,
+        .max_send_wqebb  = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR),
+        .max_recv_wr     = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR),
+        .max_srq_recv_wr = hca_limit(HCA_LIMIT_SRQ_WR, UVERBS_MAX_WR - 1) + 1,
+        .num_ports       = 1,
+        .comp_mask       = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY,
+        .response_length = sizeof(*resp),
+        .cqe_version     = 1,
+        .cmds_supp_uhw   = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
+                         MLX5_USER_CMDS_SUPP_UHW_CREATE_AH,
         .clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1,
-        .eth_min_inline    = MLX5_USER_INLINE_MODE_NONE,
-        .log_uar_size      = 12,
-        .num_uars_per_page = 1,
-        .dump_fill_mkey    = hca_key(ctx->null_mkey),
+        .eth_min_inline      = MLX5_USER_INLINE_MODE_NONE,
+        .log_uar_size        = 12,
+        .num_uars_per_page   = 1,
+        .dump_fill_mkey      = hca_key(ctx->null_mkey),
     };
 }
 
@@ -76,7 +75,7 @@ static int uverbs_put_core(struct uverbs_req *req, uint16_t vectors_id,
 
     ret = uverbs_put(req, vectors_id, &vectors, sizeof(vectors));
     return (ret != 0) ? ret :
-           uverbs_put(req, support_id, &support, sizeof(support));
+                        uverbs_put(req, support_id, &support, sizeof(support));
 }
 
 static int uverbs_context_init(struct uverbs_ctx *ctx)

@@ -33,7 +33,7 @@ static uint32_t uverbs_cq_max(void)
 static void uverbs_cq_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
-    struct uverbs_cq *cq = (struct uverbs_cq*)obj;
+    struct uverbs_cq *cq = (struct uverbs_cq *)obj;
     struct hca_cq_events left;
 
     if (hca_cq_destroy(cq->cq, &left) == 0) {
@@ -47,8 +47,9 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_cq_type = {
-    UVERBS_OBJECT_CQ, "completion queues",
-    .release = uverbs_cq_release
+    UVERBS_OBJECT_CQ,
+    "completion queues",
+    .release = uverbs_cq_release,
 };
 
 static const struct uverbs_attr_spec uverbs_create_cq_attrs[] = {
@@ -147,12 +148,11 @@ static int uverbs_cq_make(struct uverbs_req *req, struct uverbs_cq *cq,
 {
     uint64_t flags = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_FLAGS);
     struct hca_cq_spec spec = {
-        .dev            = req->ctx->dev,
-        .uar            = ucmd->uar_page_index,
-        .chan           = uverbs_chan(cq->comp),
-        .async_chan     = uverbs_chan(cq->async),
-        .user_handle    = uverbs_get_const(req,
-                                           UVERBS_ATTR_CREATE_CQ_USER_HANDLE),
+        .dev         = req->ctx->dev,
+        .uar         = ucmd->uar_page_index,
+        .chan        = uverbs_chan(cq->comp),
+        .async_chan  = uverbs_chan(cq->async),
+        .user_handle = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE),
         .ignore_overrun = flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN,
         .timestamp      = flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION,
         .is_padded      = ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD,
@@ -175,8 +175,8 @@ static int uverbs_cq_make(struct uverbs_req *req, struct uverbs_cq *cq,
 }
 
 static int uverbs_cq_new(struct uverbs_req *req,
-                         const struct mlx5_ib_create_cq *ucmd,
-                         uint32_t entries, struct uverbs_cq **cqp)
+                         const struct mlx5_ib_create_cq *ucmd, uint32_t entries,
+                         struct uverbs_cq **cqp)
 {
     struct uverbs_cq *cq;
     int ret;
@@ -270,7 +270,7 @@ static int uverbs_destroy_cq(struct uverbs_req *req)
     struct uverbs_events events;
     int ret;
 
-    if (hca_obj_is_stuck(HCA_KIND_CQ, ((struct uverbs_cq*)obj)->cq)) {
+    if (hca_obj_is_stuck(HCA_KIND_CQ, ((struct uverbs_cq *)obj)->cq)) {
         return -ETIMEDOUT; /* its memory may yet be written to */
     }
     ret = uverbs_obj_destroy(obj, &events);

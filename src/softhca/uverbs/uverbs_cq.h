@@ -9,12 +9,12 @@
 #include "uverbs_rings.h"
 
 struct uverbs_cq {
-    struct uverbs_obj    obj;
-    struct hca_cq       *cq;
+    struct uverbs_obj obj;
+    struct hca_cq *cq;
     struct uverbs_event *comp, *async;
-    struct uverbs_rings  rings;
-    uint64_t             dbrec_addr; /* the program's address */
-    unsigned             cqe_size;
+    struct uverbs_rings rings;
+    uint64_t dbrec_addr; /* the program's address */
+    unsigned cqe_size;
 };
 
 #endif

@@ -86,7 +86,8 @@ int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
         return uverbs_dct_init(qp, change);
     }
     return (qp->is_dct_init && (change->next == IBV_QPS_RTR)) ?
-           uverbs_dct_rtr(req, qp, change, dest) : -EINVAL;
+               uverbs_dct_rtr(req, qp, change, dest) :
+               -EINVAL;
 }
 
 #define UVERBS_DCT_QUERY \
@@ -114,13 +115,13 @@ int uverbs_dct_query(const struct uverbs_qp *qp, uint32_t mask,
     *resp = (struct ib_uverbs_query_qp_resp){
         .qp_state        = (mask & IBV_QP_STATE) ? IBV_QPS_RTR : 0,
         .qp_access_flags = (mask & IBV_QP_ACCESS_FLAGS) ?
-                           info.attr.access & UVERBS_REMOTE_ACCESS : 0,
+                               info.attr.access & UVERBS_REMOTE_ACCESS :
+                               0,
         .port_num        = (mask & IBV_QP_PORT) ? 1 : 0,
-        .pkey_index      = (mask & IBV_QP_PKEY_INDEX) ?
-                           info.attr.pkey_index : 0,
-        .min_rnr_timer   = (mask & IBV_QP_MIN_RNR_TIMER) ?
-                           info.attr.min_rnr_timer : 0,
-        .path_mtu        = (mask & IBV_QP_PATH_MTU) ? info.attr.mtu : 0,
+        .pkey_index = (mask & IBV_QP_PKEY_INDEX) ? info.attr.pkey_index : 0,
+        .min_rnr_timer =
+            (mask & IBV_QP_MIN_RNR_TIMER) ? info.attr.min_rnr_timer : 0,
+        .path_mtu = (mask & IBV_QP_PATH_MTU) ? info.attr.mtu : 0,
     };
     if (mask & IBV_QP_AV) {
         uverbs_dest_out(&info.attr.path, 1, &resp->dest);

@@ -58,10 +58,8 @@ static void uverbs_device_fill(const struct uverbs_ctx *ctx,
                              IBV_DEVICE_BAD_QKEY_CNTR |
                              IBV_DEVICE_PORT_ACTIVE_EVENT |
                              IBV_DEVICE_SYS_IMAGE_GUID |
-                             IBV_DEVICE_RC_RNR_NAK_GEN |
-                             IBV_DEVICE_MEM_WINDOW |
-                             IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                             IBV_DEVICE_XRC |
+                             IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+                             IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC |
                              IBV_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
@@ -85,7 +83,7 @@ static int uverbs_query_device_uhw(struct uverbs_req *req)
     }
     resp.response_length = (len < sizeof(resp)) ? len : sizeof(resp);
     resp.flags           = MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT |
-                           MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
+                 MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
     resp.cqe_comp_caps.max_num          = HCA_MINIS_MAX;
     resp.cqe_comp_caps.supported_format = MLX5_IB_CQE_RES_FORMAT_HASH |
                                           MLX5_IB_CQE_RES_FORMAT_CSUM;
@@ -100,10 +98,10 @@ static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
     if (hca_lacks(HCA_LACK_TM)) {
         return;
     }
-    caps->max_num_tags = uverbs_max_tags();
-    caps->max_ops      = UVERBS_MAX_WR;
-    caps->max_sge      = HCA_TM_MAX_SGE;
-    caps->flags        = IBV_TM_CAP_RC; /* means rendezvous */
+    caps->max_num_tags      = uverbs_max_tags();
+    caps->max_ops           = UVERBS_MAX_WR;
+    caps->max_sge           = HCA_TM_MAX_SGE;
+    caps->flags             = IBV_TM_CAP_RC; /* means rendezvous */
     caps->max_rndv_hdr_size = HCA_RNDV_MAX_HDR;
 }
 
@@ -113,11 +111,11 @@ static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
     resp->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
     resp->odp_caps.per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
     resp->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
-    resp->xrc_odp_caps        = UVERBS_ODP_ALL;
-    resp->timestamp_mask      = UVERBS_CLOCK_MASK;
-    resp->hca_core_clock      = UVERBS_CLOCK_KHZ;
-    resp->device_cap_flags_ex = resp->base.device_cap_flags;
-    resp->max_dm_size         = UVERBS_MAX_DM_SIZE;
+    resp->xrc_odp_caps                            = UVERBS_ODP_ALL;
+    resp->timestamp_mask                          = UVERBS_CLOCK_MASK;
+    resp->hca_core_clock                          = UVERBS_CLOCK_KHZ;
+    resp->device_cap_flags_ex                     = resp->base.device_cap_flags;
+    resp->max_dm_size                             = UVERBS_MAX_DM_SIZE;
     resp->cq_moderation_caps.max_cq_moderation_count  = UINT16_MAX;
     resp->cq_moderation_caps.max_cq_moderation_period = 0xfff;
 }
@@ -140,7 +138,7 @@ static int uverbs_query_device_ex(struct uverbs_req *req)
     uverbs_device_fill(req->ctx, &resp.base);
     uverbs_device_fill_ex(&resp);
     resp.response_length = (len < sizeof(resp)) ? len : sizeof(resp);
-    ret = uverbs_query_device_uhw(req);
+    ret                  = uverbs_query_device_uhw(req);
     return (ret != 0) ? ret : uverbs_core_out(req, &resp);
 }
 

@@ -27,7 +27,8 @@ static_assert(HCA_LOG_MAX_DMS <= 16, "an index has 16 bits");
 static uint64_t uverbs_dm_offset(unsigned index)
 {
     return (((uint64_t)(index >> 8) << 16) | (MLX5_IB_MMAP_DEVICE_MEM << 8) |
-            (index & 0xff)) << 12;
+            (index & 0xff))
+           << 12;
 }
 
 /* Returns the size of its pages, which count against the device's memory. */
@@ -41,17 +42,17 @@ static int uverbs_dm_expect(struct uverbs_dm *dm)
     unsigned index = hca_dm_index(dm->hw);
 
     return uverbs_map_expect(dm->obj.ctx, &(struct uverbs_map_plan){
-                                         .kind   = UVERBS_MAP_DM,
-                                         .id     = index,
-                                         .offset = uverbs_dm_offset(index),
-                                         .mem    = dm->mem,
-                                         .size   = uverbs_dm_size(dm)});
+                                              .kind   = UVERBS_MAP_DM,
+                                              .id     = index,
+                                              .offset = uverbs_dm_offset(index),
+                                              .mem    = dm->mem,
+                                              .size   = uverbs_dm_size(dm)});
 }
 
 static void uverbs_dm_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
-    struct uverbs_dm *dm = (struct uverbs_dm*)obj;
+    struct uverbs_dm *dm = (struct uverbs_dm *)obj;
 
     (void)events;
     uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, hca_dm_index(dm->hw));
@@ -65,7 +66,7 @@ static void uverbs_dm_release(struct uverbs_obj *obj,
 static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
                                 const struct hca_name *name)
 {
-    struct uverbs_dm *dm = (struct uverbs_dm*)obj;
+    struct uverbs_dm *dm = (struct uverbs_dm *)obj;
 
     dm->hw = hca_obj_by_name(HCA_KIND_DM, name);
     if (dm->hw == NULL) {
@@ -79,17 +80,21 @@ static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
 
 static void *uverbs_dm_hw(const struct uverbs_obj *obj)
 {
-    return ((const struct uverbs_dm*)obj)->hw;
+    return ((const struct uverbs_dm *)obj)->hw;
 }
 
 static const struct uverbs_import uverbs_dm_import = {
-    sizeof(struct uverbs_dm), uverbs_dm_stand_for,
-    HCA_KIND_DM, uverbs_dm_hw
+    sizeof(struct uverbs_dm),
+    uverbs_dm_stand_for,
+    HCA_KIND_DM,
+    uverbs_dm_hw,
 };
 
 const struct uverbs_type uverbs_dm_type = {
-    UVERBS_OBJECT_DM, "pieces of device memory",
-    .release = uverbs_dm_release, .import = &uverbs_dm_import
+    UVERBS_OBJECT_DM,
+    "pieces of device memory",
+    .release = uverbs_dm_release,
+    .import  = &uverbs_dm_import,
 };
 
 /* Allocates it, publishes it on the fabric and announces its mapping. */
@@ -160,8 +165,7 @@ static const struct uverbs_attr_spec uverbs_alloc_dm_attrs[] = {
     {MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE, UVERBS_IN, 0, 8, 8, 0},
 };
 
-static int uverbs_dm_respond(struct uverbs_req *req,
-                             const struct uverbs_dm *dm)
+static int uverbs_dm_respond(struct uverbs_req *req, const struct uverbs_dm *dm)
 {
     uint64_t start = 0;
     uint16_t index = hca_dm_index(dm->hw);
@@ -228,7 +232,8 @@ static int uverbs_query_dm(struct uverbs_req *req)
 
     uverbs_map_resolve(req->ctx); /* the existing mapping */
     ret = uverbs_map_is_expected(req->ctx, UVERBS_MAP_DM, index) ?
-          0 : uverbs_dm_expect(dm);
+              0 :
+              uverbs_dm_expect(dm);
     if (ret == 0) {
         ret = uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, &start,
                          sizeof(start));
@@ -238,8 +243,8 @@ static int uverbs_query_dm(struct uverbs_req *req)
                          sizeof(index));
     }
     return (ret != 0) ? ret :
-           uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, &length,
-                      sizeof(length));
+                        uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH,
+                                   &length, sizeof(length));
 }
 
 static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
@@ -253,7 +258,7 @@ static int uverbs_free_dm(struct uverbs_req *req)
 {
     const struct uverbs_dm *dm = uverbs_get_obj(req,
                                                 UVERBS_ATTR_FREE_DM_HANDLE);
-    int ret = uverbs_obj_may_destroy(&dm->obj);
+    int ret                    = uverbs_obj_may_destroy(&dm->obj);
 
     if (ret != 0) {
         return ret;
@@ -300,10 +305,8 @@ static int uverbs_dm_mr_respond(struct uverbs_req *req,
 
 static int uverbs_reg_dm_mr(struct uverbs_req *req)
 {
-    struct uverbs_dm *dm = uverbs_get_obj(req,
-                                          UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
-    struct uverbs_pd *pd = uverbs_get_obj(req,
-                                          UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
+    struct uverbs_dm *dm = uverbs_get_obj(req, UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
+    struct uverbs_pd *pd = uverbs_get_obj(req, UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
     uint64_t offset      = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_OFFSET);
     struct uverbs_region region = {
         .start  = (uintptr_t)dm->mem + offset,
@@ -318,8 +321,9 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
         return ret;
     }
     if (dm->obj.is_foreign) {
-        hca_warn("reg_dm_mr: the device memory is another process': register it "
-                 "there and import the region");
+        hca_warn(
+            "reg_dm_mr: the device memory is another process': register it "
+            "there and import the region");
         return -EOPNOTSUPP;
     }
     if (!(region.access & IBV_ACCESS_ZERO_BASED) ||

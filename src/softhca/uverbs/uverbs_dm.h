@@ -9,9 +9,9 @@
 
 struct uverbs_dm {
     struct uverbs_obj obj;
-    struct hca_dm    *hw;
-    void             *mem;    /* in the arena, mapped here */
-    size_t            length; /* requested bytes */
+    struct hca_dm *hw;
+    void *mem;     /* in the arena, mapped here */
+    size_t length; /* requested bytes */
 };
 
 #endif

@@ -24,7 +24,7 @@
 
 /* A request. */
 struct uverbs_dmabuf {
-    int      fd;
+    int fd;
     uint64_t offset, length, iova;
     uint32_t access;
 };
@@ -66,7 +66,8 @@ static int uverbs_dmabuf_check(const struct uverbs_dmabuf *buf)
     }
     size = lseek(buf->fd, 0, SEEK_END);
     return ((buf->length == 0) || (size < 0) || ((uint64_t)size < end)) ?
-           -EINVAL : 0;
+               -EINVAL :
+               0;
 }
 
 /* @param map  set to the mapping. Pages that cannot be faulted in like a
@@ -78,9 +79,9 @@ static int uverbs_dmabuf_map(const struct uverbs_dmabuf *buf,
     uint64_t first = buf->offset & ~4095ull;
 
     map->size = (buf->offset + buf->length - first + 4095) & ~4095ull;
-    map->addr = mmap(NULL, map->size, writes ? PROT_READ | PROT_WRITE :
-                                               PROT_READ,
-                     MAP_SHARED, buf->fd, first);
+    map->addr = mmap(NULL, map->size,
+                     writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                     buf->fd, first);
     if (map->addr == MAP_FAILED) {
         return -EOPNOTSUPP;
     }
@@ -119,8 +120,8 @@ static int uverbs_dmabuf_respond(struct uverbs_req *req,
         ret = uverbs_put(req, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &key, 4);
     }
     return (ret != 0) ? ret :
-           uverbs_put_handle(req, UVERBS_ATTR_REG_DMABUF_MR_HANDLE,
-                             mr->obj.handle);
+                        uverbs_put_handle(req, UVERBS_ATTR_REG_DMABUF_MR_HANDLE,
+                                          mr->obj.handle);
 }
 
 /* @param map  belongs to the region from here on. */
@@ -137,10 +138,9 @@ static int uverbs_dmabuf_new(struct uverbs_req *req,
     struct uverbs_mr *mr;
     int ret;
 
-    ret = uverbs_mr_new(req->ctx,
-                        uverbs_get_obj(req,
-                                       UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE),
-                        &region, &mr);
+    ret = uverbs_mr_new(
+        req->ctx, uverbs_get_obj(req, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE),
+        &region, &mr);
     if (ret != 0) {
         munmap(map->addr, map->size);
         return ret;
@@ -160,8 +160,7 @@ static int uverbs_reg_dmabuf(struct uverbs_req *req)
         .offset = uverbs_get_const(req, UVERBS_ATTR_REG_DMABUF_MR_OFFSET),
         .length = uverbs_get_const(req, UVERBS_ATTR_REG_DMABUF_MR_LENGTH),
         .iova   = uverbs_get_const(req, UVERBS_ATTR_REG_DMABUF_MR_IOVA),
-        .access = uverbs_get_const(req,
-                                   UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS),
+        .access = uverbs_get_const(req, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS),
     };
     struct uverbs_mr_map map;
     int ret;

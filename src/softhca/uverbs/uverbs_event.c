@@ -22,8 +22,7 @@ static bool uverbs_event_alive(const struct uverbs_event *event)
     struct stat st;
 
     return (hca_sys()->fstat(event->fd, &st) == 0) &&
-           (st.st_dev == event->st_dev) &&
-           (st.st_ino == event->st_ino);
+           (st.st_dev == event->st_dev) && (st.st_ino == event->st_ino);
 }
 
 struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
@@ -31,8 +30,7 @@ struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
 {
     struct uverbs_event *event = ctx->events;
 
-    while ((event != NULL) && ((event->obj.type != type) ||
-                               (event->fd != fd) ||
+    while ((event != NULL) && ((event->obj.type != type) || (event->fd != fd) ||
                                !uverbs_event_alive(event))) {
         event = event->next;
     }
@@ -90,10 +88,9 @@ void uverbs_event_undo(struct uverbs_event *event)
     uverbs_obj_destroy(&event->obj, NULL);
 }
 
-void uverbs_event_release(struct uverbs_obj *obj,
-                          struct uverbs_events *events)
+void uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events)
 {
-    struct uverbs_event *event = (struct uverbs_event*)obj;
+    struct uverbs_event *event = (struct uverbs_event *)obj;
     struct uverbs_event **link = &obj->ctx->events;
 
     (void)events;
@@ -105,11 +102,15 @@ void uverbs_event_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_event_type = {
-    UVERBS_OBJECT_COMP_CHANNEL, "completion channels",
-    .release = uverbs_event_release, .is_closed = true
+    UVERBS_OBJECT_COMP_CHANNEL,
+    "completion channels",
+    .release   = uverbs_event_release,
+    .is_closed = true,
 };
 
 const struct uverbs_type uverbs_async_type = {
-    UVERBS_OBJECT_ASYNC_EVENT, "async event files",
-    .release = uverbs_event_release, .is_closed = true
+    UVERBS_OBJECT_ASYNC_EVENT,
+    "async event files",
+    .release   = uverbs_event_release,
+    .is_closed = true,
 };

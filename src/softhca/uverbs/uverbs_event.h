@@ -10,10 +10,10 @@
 /* A completion channel or an async event file. The program closes its
  * descriptor without an ioctl; the inode shows that. */
 struct uverbs_event {
-    struct uverbs_obj    obj;
-    int                  fd;
-    uint64_t             st_dev, st_ino;
-    uint32_t             chan; /* HCA_KIND_CHAN */
+    struct uverbs_obj obj;
+    int fd;
+    uint64_t st_dev, st_ino;
+    uint32_t chan;             /* HCA_KIND_CHAN */
     struct uverbs_event *next; /* of the context */
 };
 
@@ -38,8 +38,7 @@ int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
 void uverbs_event_undo(struct uverbs_event *event);
 
 /* Releases a channel, of any type. */
-void uverbs_event_release(struct uverbs_obj *obj,
-                          struct uverbs_events *events);
+void uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Finds the channel of a descriptor. @return NULL with *err = -EBADF. */
 struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,

@@ -6,8 +6,7 @@ static struct uverbs_event *uverbs_async_default(struct uverbs_ctx *ctx)
 {
     struct uverbs_event *event = ctx->events;
 
-    while ((event != NULL) &&
-           (event->obj.type != UVERBS_OBJECT_ASYNC_EVENT)) {
+    while ((event != NULL) && (event->obj.type != UVERBS_OBJECT_ASYNC_EVENT)) {
         event = event->next;
     }
     return event;
@@ -16,7 +15,7 @@ static struct uverbs_event *uverbs_async_default(struct uverbs_ctx *ctx)
 struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id)
 {
     return uverbs_has(req, id) ? uverbs_get_obj(req, id) :
-           uverbs_async_default(req->ctx);
+                                 uverbs_async_default(req->ctx);
 }
 
 static const struct uverbs_attr_spec uverbs_async_alloc_attrs[] = {

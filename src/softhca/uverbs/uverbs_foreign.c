@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const struct uverbs_type *
-uverbs_type_find(const struct uverbs_ctx *ctx, uint16_t type)
+static const struct uverbs_type *uverbs_type_find(const struct uverbs_ctx *ctx,
+                                                  uint16_t type)
 {
     for (unsigned i = 0; i < ctx->num_types; i++) {
         if (ctx->types[i]->id == type) {
@@ -84,7 +84,8 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj)
         return 0;
     }
     hca_warn("context: one of the %s of another process that has the device "
-             "file: it is changed there", uverbs_type_of(obj)->name);
+             "file: it is changed there",
+             uverbs_type_of(obj)->name);
     return -EIO;
 }
 

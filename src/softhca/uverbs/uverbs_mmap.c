@@ -42,20 +42,20 @@
 
 enum uverbs_map_state {
     UVERBS_MAP_FREE,
-    UVERBS_MAP_BUSY,     /* being filled in, backed or freed */
+    UVERBS_MAP_BUSY, /* being filled in, backed or freed */
     UVERBS_MAP_EXPECTED,
     UVERBS_MAP_FOUND
 };
 
 struct uverbs_map {
-    _Atomic int          state;
+    _Atomic int state;
     enum uverbs_map_kind kind;
-    uint32_t             id;
-    struct uverbs_ctx   *ctx;
-    uint64_t             offset;
-    void                *mem;
-    size_t               size;
-    uintptr_t            addr; /* found there */
+    uint32_t id;
+    struct uverbs_ctx *ctx;
+    uint64_t offset;
+    void *mem;
+    size_t size;
+    uintptr_t addr; /* found there */
 };
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
@@ -75,7 +75,9 @@ static int uverbs_map_clock(int file)
     info.cycles = hca_cq_timestamp();
     info.nsec   = now.tv_sec * 1000000000ull + now.tv_nsec;
     return (pwrite(file, &info, sizeof(info), UVERBS_MAP_CLOCK) ==
-            sizeof(info)) ? 0 : -errno;
+            sizeof(info)) ?
+               0 :
+               -errno;
 }
 
 static int uverbs_map_sign(int file, unsigned dev, uint64_t *id)
@@ -88,8 +90,9 @@ static int uverbs_map_sign(int file, unsigned dev, uint64_t *id)
     };
 
     *id = says.id;
-    return (pwrite(file, &says, sizeof(says), UVERBS_FILE_AT) ==
-            sizeof(says)) ? 0 : -errno;
+    return (pwrite(file, &says, sizeof(says), UVERBS_FILE_AT) == sizeof(says)) ?
+               0 :
+               -errno;
 }
 
 bool uverbs_map_is_file(const struct stat *st)
@@ -100,8 +103,8 @@ bool uverbs_map_is_file(const struct stat *st)
 
 bool uverbs_map_read_file(int fd, struct uverbs_file *file)
 {
-    return (pread(fd, file, sizeof(*file), UVERBS_FILE_AT) ==
-            sizeof(*file)) && (file->magic == UVERBS_FILE_MAGIC);
+    return (pread(fd, file, sizeof(*file), UVERBS_FILE_AT) == sizeof(*file)) &&
+           (file->magic == UVERBS_FILE_MAGIC);
 }
 
 int uverbs_map_file(int fd, unsigned dev, uint64_t *id)
@@ -114,9 +117,9 @@ int uverbs_map_file(int fd, unsigned dev, uint64_t *id)
         ret = uverbs_map_sign(file, dev, id);
     }
 
-    if ((ret == 0) && ((flags < 0) ||
-        (syscall(SYS_dup3, file, fd, (flags & FD_CLOEXEC) ? O_CLOEXEC : 0) <
-         0))) {
+    if ((ret == 0) &&
+        ((flags < 0) || (syscall(SYS_dup3, file, fd,
+                                 (flags & FD_CLOEXEC) ? O_CLOEXEC : 0) < 0))) {
         ret = -errno;
     }
     if (file >= 0) {
@@ -127,12 +130,10 @@ int uverbs_map_file(int fd, unsigned dev, uint64_t *id)
 
 static bool uverbs_map_claim(struct uverbs_map *map, int state)
 {
-    return atomic_compare_exchange_strong(&map->state, &state,
-                                          UVERBS_MAP_BUSY);
+    return atomic_compare_exchange_strong(&map->state, &state, UVERBS_MAP_BUSY);
 }
 
-static void uverbs_map_take_back(struct uverbs_ctx *ctx,
-                                 struct uverbs_map *map)
+static void uverbs_map_take_back(struct uverbs_ctx *ctx, struct uverbs_map *map)
 {
     if (uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
         ctx->unmapped--;
@@ -170,7 +171,7 @@ void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
  * store would fault in any case; but write protection is cheaper.) */
 static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
 {
-    int ret = hca_uar_add(map->id, (void*)addr);
+    int ret = hca_uar_add(map->id, (void *)addr);
 
     if ((ret == 0) &&
         (syscall(SYS_mprotect, addr, map->size, PROT_READ) != 0)) {
@@ -204,8 +205,8 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
     uverbs_map_replace(addr);
     /* device memory: a second mapping where the program expects it */
     ret = (map->kind == UVERBS_MAP_UAR) ?
-          uverbs_map_uar(map, addr) :
-          hca_segment_map_again(map->mem, map->size, (void*)addr);
+              uverbs_map_uar(map, addr) :
+              hca_segment_map_again(map->mem, map->size, (void *)addr);
     if (ret != 0) {
         hca_error("mapping of offset 0x%lx: %s", (long)map->offset,
                   strerror(-ret));
@@ -250,7 +251,7 @@ void uverbs_map_resolve(struct uverbs_ctx *ctx)
 
 static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
 {
-    uintptr_t addr = *(uintptr_t*)arg;
+    uintptr_t addr = *(uintptr_t *)arg;
 
     if ((addr >= vma->start) && (addr < vma->end)) {
         uverbs_resolve_vma(vma, NULL);

@@ -33,10 +33,10 @@ bool uverbs_map_read_file(int fd, struct uverbs_file *file);
 /* A mapping that the program will make through the device file at @offset. */
 struct uverbs_map_plan {
     enum uverbs_map_kind kind;
-    uint32_t             id;
-    uint64_t             offset;
-    void                *mem; /* memory to map there (device memory) */
-    size_t               size;
+    uint32_t id;
+    uint64_t offset;
+    void *mem; /* memory to map there (device memory) */
+    size_t size;
 };
 
 /* Announces a mapping, besides those found at that offset before.

@@ -51,8 +51,10 @@ static int uverbs_populate(uintptr_t start, uintptr_t end, bool writes)
 {
     int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-    return ((madvise((void*)start, end - start, advice) == 0) ||
-            (errno == EAGAIN)) ? 0 : -EFAULT;
+    return ((madvise((void *)start, end - start, advice) == 0) ||
+            (errno == EAGAIN)) ?
+               0 :
+               -EFAULT;
 }
 
 /* Checks all pages like uverbs_populate(), but by their mappings; only the
@@ -98,13 +100,14 @@ int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
         return uverbs_check_range(&range, writes);
     }
     return uverbs_can_populate() ?
-           uverbs_populate(range.start, range.end, writes) : ret;
+               uverbs_populate(range.start, range.end, writes) :
+               ret;
 }
 
 static int uverbs_check_pages(const struct uverbs_region *region)
 {
-    bool writes = (region->access & (IBV_ACCESS_LOCAL_WRITE |
-                                     IBV_ACCESS_MW_BIND)) != 0;
+    bool writes = (region->access &
+                   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != 0;
 
     return uverbs_check_mapped(region->start, region->length, writes);
 }
@@ -135,11 +138,11 @@ static int uverbs_check_region(const struct uverbs_region *region)
         return -EINVAL;
     }
     return (region->access & IBV_ACCESS_ON_DEMAND) ? 0 :
-           uverbs_check_pages(region);
+                                                     uverbs_check_pages(region);
 }
 
-static struct hca_mkey_spec
-uverbs_mr_spec(const struct uverbs_mr *mr, const struct uverbs_region *region)
+static struct hca_mkey_spec uverbs_mr_spec(const struct uverbs_mr *mr,
+                                           const struct uverbs_region *region)
 {
     return (struct hca_mkey_spec){
         .dev          = mr->obj.ctx->dev,
@@ -181,7 +184,7 @@ int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
 static void uverbs_mr_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
-    struct uverbs_mr *mr = (struct uverbs_mr*)obj;
+    struct uverbs_mr *mr = (struct uverbs_mr *)obj;
 
     (void)events;
     hca_mkey_destroy(mr->mkey);
@@ -199,7 +202,7 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
 static bool uverbs_mr_stand_for(struct uverbs_obj *obj,
                                 const struct hca_name *name)
 {
-    struct uverbs_mr *mr = (struct uverbs_mr*)obj;
+    struct uverbs_mr *mr = (struct uverbs_mr *)obj;
 
     mr->mkey = hca_obj_by_name(HCA_KIND_MKEY, name);
     return mr->mkey != NULL;
@@ -207,17 +210,21 @@ static bool uverbs_mr_stand_for(struct uverbs_obj *obj,
 
 static void *uverbs_mr_hw(const struct uverbs_obj *obj)
 {
-    return ((const struct uverbs_mr*)obj)->mkey;
+    return ((const struct uverbs_mr *)obj)->mkey;
 }
 
 static const struct uverbs_import uverbs_mr_import = {
-    sizeof(struct uverbs_mr), uverbs_mr_stand_for,
-    HCA_KIND_MKEY, uverbs_mr_hw
+    sizeof(struct uverbs_mr),
+    uverbs_mr_stand_for,
+    HCA_KIND_MKEY,
+    uverbs_mr_hw,
 };
 
 const struct uverbs_type uverbs_mr_type = {
-    UVERBS_OBJECT_MR, "memory regions",
-    .release = uverbs_mr_release, .import = &uverbs_mr_import
+    UVERBS_OBJECT_MR,
+    "memory regions",
+    .release = uverbs_mr_release,
+    .import  = &uverbs_mr_import,
 };
 
 /* Pages of on-demand regions are not pinned. */
@@ -225,8 +232,9 @@ static int uverbs_region_pin(const struct uverbs_region *region,
                              uint64_t *pages)
 {
     *pages = 0;
-    return (region->access & IBV_ACCESS_ON_DEMAND) ? 0 :
-           uverbs_pin(region->start, region->length, pages);
+    return (region->access & IBV_ACCESS_ON_DEMAND) ?
+               0 :
+               uverbs_pin(region->start, region->length, pages);
 }
 
 static int uverbs_reg_mr(struct uverbs_req *req)
@@ -244,7 +252,10 @@ static int uverbs_reg_mr(struct uverbs_req *req)
         return ret;
     }
     region = (struct uverbs_region){
-        cmd.start, cmd.length, cmd.hca_va, cmd.access_flags
+        cmd.start,
+        cmd.length,
+        cmd.hca_va,
+        cmd.access_flags,
     };
     ret = uverbs_check_region(&region);
     if (ret != 0) {
@@ -298,7 +309,10 @@ static int uverbs_rereg_region(const struct uverbs_mr *mr,
                                struct uverbs_region *region)
 {
     *region = (struct uverbs_region){
-        mr->mkey->va, mr->mkey->length, mr->mkey->iova, mr->mkey->access
+        mr->mkey->va,
+        mr->mkey->length,
+        mr->mkey->iova,
+        mr->mkey->access,
     };
     if (cmd->flags & IBV_REREG_MR_CHANGE_ACCESS) {
         region->access = cmd->access_flags;
@@ -381,7 +395,8 @@ static bool uverbs_mr_has_window(const struct uverbs_mr *mr)
 
     return (mr->obj.is_foreign || mr->pd->obj.is_foreign ||
             atomic_load(&mr->pd->hw->is_shared)) ?
-           uverbs_mw_any_has(key) : uverbs_mw_has(mr->obj.ctx, key);
+               uverbs_mw_any_has(key) :
+               uverbs_mw_has(mr->obj.ctx, key);
 }
 
 /* ibv_dereg_mr(3): fails while a window is bound. Another process frees the key
@@ -390,7 +405,7 @@ static int uverbs_dereg_mr(struct uverbs_req *req)
 {
     const struct uverbs_mr *mr = uverbs_get_obj(req,
                                                 UVERBS_ATTR_DESTROY_MR_HANDLE);
-    int ret = uverbs_obj_may_destroy(&mr->obj);
+    int ret                    = uverbs_obj_may_destroy(&mr->obj);
 
     if (ret != 0) {
         return ret;
@@ -452,8 +467,7 @@ const struct uverbs_method uverbs_mr_methods[] = {
 const struct uverbs_write uverbs_mr_writes[] = {
     {IB_USER_VERBS_CMD_REG_MR, "reg_mr", sizeof(struct ib_uverbs_reg_mr),
      sizeof(struct ib_uverbs_reg_mr_resp), uverbs_reg_mr},
-    {IB_USER_VERBS_CMD_REREG_MR, "rereg_mr",
-     sizeof(struct ib_uverbs_rereg_mr), sizeof(struct ib_uverbs_rereg_mr_resp),
-     uverbs_rereg_mr},
+    {IB_USER_VERBS_CMD_REREG_MR, "rereg_mr", sizeof(struct ib_uverbs_rereg_mr),
+     sizeof(struct ib_uverbs_rereg_mr_resp), uverbs_rereg_mr},
     {.handler = NULL},
 };

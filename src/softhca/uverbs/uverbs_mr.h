@@ -10,16 +10,16 @@
 
 /* Memory that a region has mapped for itself; size 0 for most. */
 struct uverbs_mr_map {
-    void  *addr;
+    void *addr;
     size_t size;
 };
 
 struct uverbs_mr {
     struct uverbs_obj obj;
-    struct hca_mkey  *mkey;
+    struct hca_mkey *mkey;
     struct uverbs_pd *pd;
     struct uverbs_dm *dm;
-    uint64_t          pinned; /* pages */
+    uint64_t pinned;          /* pages */
     struct uverbs_mr_map map; /* of a dma-buf */
 };
 

@@ -14,14 +14,14 @@
 
 struct uverbs_mw {
     struct uverbs_obj obj;
-    struct hca_mkey  *mkey;
+    struct hca_mkey *mkey;
     struct uverbs_pd *pd;
 };
 
 static void uverbs_mw_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
-    struct uverbs_mw *mw = (struct uverbs_mw*)obj;
+    struct uverbs_mw *mw = (struct uverbs_mw *)obj;
 
     (void)events;
     hca_mkey_destroy(mw->mkey);
@@ -30,8 +30,9 @@ static void uverbs_mw_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_mw_type = {
-    UVERBS_OBJECT_MW, "memory windows",
-    .release = uverbs_mw_release
+    UVERBS_OBJECT_MW,
+    "memory windows",
+    .release = uverbs_mw_release,
 };
 
 static bool uverbs_mkey_is_bound(const struct hca_mkey *mkey, uint32_t key)
@@ -41,19 +42,19 @@ static bool uverbs_mkey_is_bound(const struct hca_mkey *mkey, uint32_t key)
 
 static bool uverbs_mw_is_bound(const struct uverbs_obj *obj, uint32_t key)
 {
-    return uverbs_mkey_is_bound(((const struct uverbs_mw*)obj)->mkey, key);
+    return uverbs_mkey_is_bound(((const struct uverbs_mw *)obj)->mkey, key);
 }
 
 bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key)
 {
     return (ctx->num_windows > 0) &&
-           (uverbs_obj_search(ctx, UVERBS_OBJECT_MW, uverbs_mw_is_bound,
-                              key) != NULL);
+           (uverbs_obj_search(ctx, UVERBS_OBJECT_MW, uverbs_mw_is_bound, key) !=
+            NULL);
 }
 
 struct uverbs_mw_search {
     uint32_t key;
-    bool     is_found;
+    bool is_found;
 };
 
 static void uverbs_mw_match(void *ptr, void *arg)
@@ -121,7 +122,9 @@ static int uverbs_mw_check(struct uverbs_req *req, uint8_t type)
         return ret;
     }
     return ((ucmd.comp_mask != 0) || (ucmd.reserved1 != 0) ||
-            (ucmd.reserved2 != 0)) ? -EOPNOTSUPP : 0;
+            (ucmd.reserved2 != 0)) ?
+               -EOPNOTSUPP :
+               0;
 }
 
 static int uverbs_alloc_mw(struct uverbs_req *req)

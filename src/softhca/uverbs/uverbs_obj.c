@@ -30,7 +30,7 @@ static bool uverbs_entry_free(const struct uverbs_obj *entry)
 
 static struct uverbs_obj *uverbs_entry_link(uint32_t next)
 {
-    return (struct uverbs_obj*)(((uintptr_t)next << 1) | 1);
+    return (struct uverbs_obj *)(((uintptr_t)next << 1) | 1);
 }
 
 static int uverbs_table_grow(struct uverbs_ctx *ctx)
@@ -68,13 +68,13 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
         return -ENOMEM;
     }
 
-    index                      = ctx->free_obj;
-    ctx->free_obj              = (uintptr_t)ctx->objs[index] >> 1;
-    ctx->objs[index]           = obj;
-    obj->type                  = type;
-    obj->handle                = ctx->first_obj + index;
-    obj->ctx                   = ctx;
-    *(struct uverbs_obj**)objp = obj;
+    index                       = ctx->free_obj;
+    ctx->free_obj               = (uintptr_t)ctx->objs[index] >> 1;
+    ctx->objs[index]            = obj;
+    obj->type                   = type;
+    obj->handle                 = ctx->first_obj + index;
+    obj->ctx                    = ctx;
+    *(struct uverbs_obj **)objp = obj;
     return 0;
 }
 
@@ -107,7 +107,9 @@ static struct uverbs_obj *uverbs_obj_own(const struct uverbs_ctx *ctx,
     uint64_t index = handle - ctx->first_obj;
 
     return ((handle < ctx->first_obj) || (index >= ctx->num_objs) ||
-            uverbs_entry_free(ctx->objs[index])) ? NULL : ctx->objs[index];
+            uverbs_entry_free(ctx->objs[index])) ?
+               NULL :
+               ctx->objs[index];
 }
 
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
@@ -136,13 +138,13 @@ void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
 
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
-                                   uint32_t number), uint32_t number)
+                                   uint32_t number),
+                        uint32_t number)
 {
     for (uint32_t i = 0; i < ctx->num_objs; i++) {
         struct uverbs_obj *obj = ctx->objs[i];
 
-        if (!uverbs_entry_free(obj) && (obj->type == type) &&
-            is(obj, number)) {
+        if (!uverbs_entry_free(obj) && (obj->type == type) && is(obj, number)) {
             return obj;
         }
     }
@@ -194,7 +196,7 @@ static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
     unsigned total = 0, count;
 
     do {
-        count  = uverbs_destroy_unused(ctx, type);
+        count = uverbs_destroy_unused(ctx, type);
         total += count;
     } while (count != 0);
     return total;

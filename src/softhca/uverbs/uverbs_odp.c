@@ -61,13 +61,13 @@ static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
     }
     return uverbs_check_mapped(mkey->va + offset, sge->length,
                                advice ==
-                               IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+                                   IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
 }
 
 static int uverbs_advise_mr(struct uverbs_req *req)
 {
     const struct uverbs_pd *pd =
-            uverbs_get_obj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
+        uverbs_get_obj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
     uint64_t advice = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_ADVICE);
     uint64_t list   = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
     size_t len      = uverbs_len(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);

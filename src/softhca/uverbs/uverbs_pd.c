@@ -60,13 +60,13 @@ static void uverbs_pd_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     (void)events;
-    hca_obj_free(HCA_KIND_PD, ((struct uverbs_pd*)obj)->hw);
+    hca_obj_free(HCA_KIND_PD, ((struct uverbs_pd *)obj)->hw);
 }
 
 static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
                                 const struct hca_name *name)
 {
-    struct uverbs_pd *pd = (struct uverbs_pd*)obj;
+    struct uverbs_pd *pd = (struct uverbs_pd *)obj;
 
     pd->hw = hca_obj_by_name(HCA_KIND_PD, name);
     if (pd->hw == NULL) {
@@ -79,24 +79,28 @@ static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
 
 static void *uverbs_pd_hw(const struct uverbs_obj *obj)
 {
-    return ((const struct uverbs_pd*)obj)->hw;
+    return ((const struct uverbs_pd *)obj)->hw;
 }
 
 static const struct uverbs_import uverbs_pd_import = {
-    sizeof(struct uverbs_pd), uverbs_pd_stand_for,
-    HCA_KIND_PD, uverbs_pd_hw
+    sizeof(struct uverbs_pd),
+    uverbs_pd_stand_for,
+    HCA_KIND_PD,
+    uverbs_pd_hw,
 };
 
 const struct uverbs_type uverbs_pd_type = {
-    UVERBS_OBJECT_PD, "protection domains",
-    .release = uverbs_pd_release, .import = &uverbs_pd_import
+    UVERBS_OBJECT_PD,
+    "protection domains",
+    .release = uverbs_pd_release,
+    .import  = &uverbs_pd_import,
 };
 
 /* --- use by other processes ---------------------------------------------- */
 
 struct uverbs_pd_use {
     uint32_t pdn;
-    bool     is_used;
+    bool is_used;
 };
 
 static void uverbs_pd_look(struct uverbs_pd_use *use, const struct hca_obj *obj,
@@ -110,17 +114,17 @@ static void uverbs_pd_look(struct uverbs_pd_use *use, const struct hca_obj *obj,
 
 static void uverbs_pd_look_mkey(void *obj, void *arg)
 {
-    uverbs_pd_look(arg, obj, ((struct hca_mkey*)obj)->pdn);
+    uverbs_pd_look(arg, obj, ((struct hca_mkey *)obj)->pdn);
 }
 
 static void uverbs_pd_look_qp(void *obj, void *arg)
 {
-    uverbs_pd_look(arg, obj, ((struct hca_qp*)obj)->pdn);
+    uverbs_pd_look(arg, obj, ((struct hca_qp *)obj)->pdn);
 }
 
 static void uverbs_pd_look_srq(void *obj, void *arg)
 {
-    uverbs_pd_look(arg, obj, ((struct hca_srq*)obj)->pdn);
+    uverbs_pd_look(arg, obj, ((struct hca_srq *)obj)->pdn);
 }
 
 /* Returns true if live processes have mkeys or queues in it. */
@@ -139,15 +143,16 @@ static bool uverbs_pd_is_used(const struct uverbs_pd *pd)
 
 static int uverbs_dealloc_pd(struct uverbs_req *req)
 {
-    const struct uverbs_pd *pd =
-            uverbs_get_obj(req, UVERBS_ATTR_DESTROY_PD_HANDLE);
-    int ret = uverbs_obj_may_destroy(&pd->obj);
+    const struct uverbs_pd *pd = uverbs_get_obj(req,
+                                                UVERBS_ATTR_DESTROY_PD_HANDLE);
+    int ret                    = uverbs_obj_may_destroy(&pd->obj);
 
     if (ret != 0) {
         return ret;
     }
     return ((atomic_load(&pd->hw->num_ahs) != 0) || uverbs_pd_is_used(pd)) ?
-           -EBUSY : uverbs_destroy(req);
+               -EBUSY :
+               uverbs_destroy(req);
 }
 
 static const struct uverbs_attr_spec uverbs_dealloc_pd_attrs[] = {
@@ -163,8 +168,8 @@ static const struct uverbs_attr_spec uverbs_query_pd_attrs[] = {
 
 static int uverbs_query_pd(struct uverbs_req *req)
 {
-    const struct uverbs_pd *pd =
-            uverbs_get_obj(req, MLX5_IB_ATTR_QUERY_PD_HANDLE);
+    const struct uverbs_pd *pd = uverbs_get_obj(req,
+                                                MLX5_IB_ATTR_QUERY_PD_HANDLE);
 
     return uverbs_put(req, MLX5_IB_ATTR_QUERY_PD_RESP_PDN, &pd->pdn,
                       sizeof(pd->pdn));
@@ -185,8 +190,7 @@ const struct uverbs_method uverbs_pd_methods[] = {
 };
 
 const struct uverbs_write uverbs_pd_writes[] = {
-    {IB_USER_VERBS_CMD_ALLOC_PD, "alloc_pd",
-     sizeof(struct ib_uverbs_alloc_pd), sizeof(struct ib_uverbs_alloc_pd_resp),
-     uverbs_alloc_pd},
+    {IB_USER_VERBS_CMD_ALLOC_PD, "alloc_pd", sizeof(struct ib_uverbs_alloc_pd),
+     sizeof(struct ib_uverbs_alloc_pd_resp), uverbs_alloc_pd},
     {.handler = NULL},
 };

@@ -9,8 +9,8 @@
 
 struct uverbs_pd {
     struct uverbs_obj obj;
-    struct hca_pd    *hw;
-    uint32_t          pdn;
+    struct hca_pd *hw;
+    uint32_t pdn;
 };
 
 #endif

@@ -55,8 +55,8 @@ int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages)
     pinned = atomic_fetch_add(&uverbs_pinned, count);
     if ((pinned + count > limit / 4096) && !uverbs_pin_is_privileged()) {
         atomic_fetch_sub(&uverbs_pinned, count);
-        hca_info("%lu pages to be locked, besides %lu: the limit is %lu",
-                 count, pinned, limit / 4096);
+        hca_info("%lu pages to be locked, besides %lu: the limit is %lu", count,
+                 pinned, limit / 4096);
         return -ENOMEM;
     }
     *pages = count;

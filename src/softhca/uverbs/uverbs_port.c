@@ -14,7 +14,7 @@
 #define UVERBS_PORT_HDR      64 /* 50 Gb/s a lane */
 #define UVERBS_PORT_LINK_UP  5
 #define UVERBS_PORT_POLLING  2
-#define UVERBS_PORT_VLS      4  /* VL0-7 */
+#define UVERBS_PORT_VLS      4 /* VL0-7 */
 
 /* Counters of PortInfo saturate (IBTA 14.2.5.6). */
 static uint16_t uverbs_port_count(uint32_t count)
@@ -39,7 +39,8 @@ static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
         .lmc            = hca_dev_lmc(dev),
         .sm_lid         = (roce || init) ? 0 : 1,
         .state          = down ? IBV_PORT_DOWN :
-                          init ? IBV_PORT_INIT : IBV_PORT_ACTIVE,
+                          init ? IBV_PORT_INIT :
+                                 IBV_PORT_ACTIVE,
         .max_mtu        = IBV_MTU_4096,
         .active_mtu     = IBV_MTU_4096,
         .max_vl_num     = roce ? 0 : UVERBS_PORT_VLS,
@@ -84,7 +85,7 @@ static bool uverbs_gid_fill(unsigned dev, unsigned index,
     enum hca_gid_type type;
 
     memset(entry, 0, sizeof(*entry));
-    type = hca_dev_gid(dev, index, (uint8_t*)entry->gid);
+    type = hca_dev_gid(dev, index, (uint8_t *)entry->gid);
     if (type == HCA_GID_NONE) {
         return false;
     }
@@ -131,8 +132,8 @@ static const struct uverbs_attr_spec uverbs_query_gid_table_attrs[] = {
     {UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, UVERBS_IN, 0, 4, 8, 0},
     {UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, UVERBS_OUT, UVERBS_MANDATORY, 0,
      UINT16_MAX, 0},
-    {UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, UVERBS_OUT,
-     UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, UVERBS_OUT, UVERBS_MANDATORY,
+     8, 8, 0},
 };
 
 static int uverbs_query_gid_table(struct uverbs_req *req)
@@ -141,7 +142,7 @@ static int uverbs_query_gid_table(struct uverbs_req *req)
                                      UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE);
     struct ib_uverbs_gid_entry entries[HCA_GID_TABLE_LEN];
     uint8_t table[HCA_GID_TABLE_LEN * 64] = {0};
-    uint64_t num = 0;
+    uint64_t num                          = 0;
     int ret;
 
     /* the entry may be shorter than ours, as of an older program, or longer */
@@ -163,16 +164,18 @@ static int uverbs_query_gid_table(struct uverbs_req *req)
 
     ret = uverbs_put(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, table,
                      num * size);
-    return (ret != 0) ? ret :
-           uverbs_put(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, &num,
-                      sizeof(num));
+    return (ret != 0) ?
+               ret :
+               uverbs_put(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES,
+                          &num, sizeof(num));
 }
 
 static const struct uverbs_attr_spec uverbs_query_port_mlx5_attrs[] = {
     {MLX5_IB_ATTR_QUERY_PORT_PORT_NUM, UVERBS_IN, UVERBS_MANDATORY, 4, 4, 0},
     {MLX5_IB_ATTR_QUERY_PORT, UVERBS_OUT, UVERBS_MANDATORY | UVERBS_TRAILING,
      offsetof(struct mlx5_ib_uapi_query_port, reg_c0) +
-     sizeof(struct mlx5_ib_uapi_reg), UINT16_MAX, 0},
+         sizeof(struct mlx5_ib_uapi_reg),
+     UINT16_MAX, 0},
 };
 
 /* The part of mlx5 is about a switch between virtual ports: there is none.

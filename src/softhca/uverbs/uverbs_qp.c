@@ -14,13 +14,13 @@
 struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp)
 {
     return (qp->open_qpn != 0) ? hca_obj_peek(HCA_KIND_QP, qp->open_qpn) :
-           qp->qp;
+                                 qp->qp;
 }
 
 static void uverbs_qp_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
-    struct uverbs_qp *qp = (struct uverbs_qp*)obj;
+    struct uverbs_qp *qp = (struct uverbs_qp *)obj;
     uint32_t async       = 0;
 
     if (qp->qp != NULL) {
@@ -39,8 +39,9 @@ static void uverbs_qp_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_qp_type = {
-    UVERBS_OBJECT_QP, "queue pairs",
-    .release = uverbs_qp_release
+    UVERBS_OBJECT_QP,
+    "queue pairs",
+    .release = uverbs_qp_release,
 };
 
 static const struct uverbs_attr_spec uverbs_create_qp_attrs[] = {
@@ -99,8 +100,7 @@ static int uverbs_qp_share(struct uverbs_qp *qp,
         .dbrec_size = 8,
     };
 
-    return (place.ring_size == 0) ? 0 :
-           uverbs_rings_share(&qp->rings, &place);
+    return (place.ring_size == 0) ? 0 : uverbs_rings_share(&qp->rings, &place);
 }
 
 static void uverbs_qp_rings(const struct uverbs_rings *rings,
@@ -177,9 +177,9 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
     uverbs_hold(qp->async);
     qp->sig_all = p->sig_all;
     qp->cap     = (struct ibv_qp_cap){
-        .max_send_wr     = p->cap.max_send_wr,
-        .max_send_sge    = p->cap.max_send_sge,
-        .max_inline_data = p->cap.max_inline_data,
+            .max_send_wr     = p->cap.max_send_wr,
+            .max_send_sge    = p->cap.max_send_sge,
+            .max_inline_data = p->cap.max_inline_data,
     };
     if (uverbs_qp_has_rq(p)) { /* size of the ring (set_rq_size()) */
         qp->cap.max_recv_wr  = p->ucmd.rq_wqe_count;
@@ -192,8 +192,8 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
  * at once. */
 static int uverbs_qp_make(struct uverbs_qp *qp)
 {
-    int ret = (qp->spec.type == HCA_QP_DCT) ?
-              hca_qp_check(&qp->spec) : hca_qp_create(&qp->spec, &qp->qp);
+    int ret = (qp->spec.type == HCA_QP_DCT) ? hca_qp_check(&qp->spec) :
+                                              hca_qp_create(&qp->spec, &qp->qp);
 
     return ((ret == 0) || (ret == -ENOMEM)) ? ret : -EINVAL;
 }
@@ -230,12 +230,12 @@ static int uverbs_qp_new(struct uverbs_req *req,
 static int uverbs_qp_respond(struct uverbs_req *req, const struct uverbs_qp *qp)
 {
     struct mlx5_ib_create_qp_resp drv = {.bfreg_index = qp->spec.uar};
-    struct ib_uverbs_qp_cap cap = {
-        .max_send_wr     = qp->cap.max_send_wr,
-        .max_recv_wr     = qp->cap.max_recv_wr,
-        .max_send_sge    = qp->cap.max_send_sge,
-        .max_recv_sge    = qp->cap.max_recv_sge,
-        .max_inline_data = qp->cap.max_inline_data,
+    struct ib_uverbs_qp_cap cap       = {
+              .max_send_wr     = qp->cap.max_send_wr,
+              .max_recv_wr     = qp->cap.max_recv_wr,
+              .max_send_sge    = qp->cap.max_send_sge,
+              .max_recv_sge    = qp->cap.max_recv_sge,
+              .max_inline_data = qp->cap.max_inline_data,
     };
     uint32_t qpn = (qp->qp != NULL) ? qp->qp->obj.num : 0;
     int ret;

@@ -10,31 +10,31 @@
 #include "uverbs_srq.h"
 
 struct uverbs_qp {
-    struct uverbs_obj    obj;
-    struct hca_qp       *qp;
-    uint32_t             open_qpn; /* not 0: another's, by OPEN_QP */
-    struct hca_qp_spec   spec;
-    bool                 is_dct_init; /* a DCT in INIT: uverbs_dct.c */
-    struct uverbs_pd    *pd;
-    struct uverbs_cq    *scq, *rcq;
-    struct uverbs_srq   *srq;
-    struct uverbs_xrcd  *xrcd;
+    struct uverbs_obj obj;
+    struct hca_qp *qp;
+    uint32_t open_qpn; /* not 0: another's, by OPEN_QP */
+    struct hca_qp_spec spec;
+    bool is_dct_init; /* a DCT in INIT: uverbs_dct.c */
+    struct uverbs_pd *pd;
+    struct uverbs_cq *scq, *rcq;
+    struct uverbs_srq *srq;
+    struct uverbs_xrcd *xrcd;
     struct uverbs_event *async;
-    struct uverbs_rings  rings;
-    struct ibv_qp_cap    cap;
-    bool                 sig_all;
+    struct uverbs_rings rings;
+    struct ibv_qp_cap cap;
+    bool sig_all;
 };
 
 /* The parameters of CREATE_QP, checked. */
 struct uverbs_qp_params {
     struct mlx5_ib_create_qp ucmd;
-    struct ib_uverbs_qp_cap  cap;
-    enum hca_qp_type         type;
-    bool                     sig_all;
-    struct uverbs_pd        *pd;
-    struct uverbs_cq        *scq, *rcq;
-    struct uverbs_srq       *srq;
-    struct uverbs_xrcd      *xrcd;
+    struct ib_uverbs_qp_cap cap;
+    enum hca_qp_type type;
+    bool sig_all;
+    struct uverbs_pd *pd;
+    struct uverbs_cq *scq, *rcq;
+    struct uverbs_srq *srq;
+    struct uverbs_xrcd *xrcd;
 };
 
 /* @return 0 or -errno, those of ib_uverbs and mlx5_ib. */

@@ -21,22 +21,23 @@ static void uverbs_modify_in(const struct ib_uverbs_modify_qp *cmd,
         .next = cmd->qp_state,
         .cur  = cmd->cur_qp_state,
         .port = cmd->port_num,
-        .attr = {
-            .access             = cmd->qp_access_flags,
-            .dest_qpn           = cmd->dest_qp_num,
-            .qkey               = cmd->qkey,
-            .sq_psn             = cmd->sq_psn & 0xffffff,
-            .rq_psn             = cmd->rq_psn & 0xffffff,
-            .pkey_index         = cmd->pkey_index,
-            .mtu                = cmd->path_mtu,
-            .timeout            = cmd->timeout,
-            .retry_cnt          = cmd->retry_cnt,
-            .rnr_retry          = cmd->rnr_retry,
-            .min_rnr_timer      = cmd->min_rnr_timer,
-            .max_rd_atomic      = cmd->max_rd_atomic,
-            .max_dest_rd_atomic = cmd->max_dest_rd_atomic,
-            .mig_state          = cmd->path_mig_state,
-        },
+        .attr =
+            {
+                .access             = cmd->qp_access_flags,
+                .dest_qpn           = cmd->dest_qp_num,
+                .qkey               = cmd->qkey,
+                .sq_psn             = cmd->sq_psn & 0xffffff,
+                .rq_psn             = cmd->rq_psn & 0xffffff,
+                .pkey_index         = cmd->pkey_index,
+                .mtu                = cmd->path_mtu,
+                .timeout            = cmd->timeout,
+                .retry_cnt          = cmd->retry_cnt,
+                .rnr_retry          = cmd->rnr_retry,
+                .min_rnr_timer      = cmd->min_rnr_timer,
+                .max_rd_atomic      = cmd->max_rd_atomic,
+                .max_dest_rd_atomic = cmd->max_dest_rd_atomic,
+                .mig_state          = cmd->path_mig_state,
+            },
     };
 }
 
@@ -48,8 +49,8 @@ static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
     case HCA_QP_XRC_SEND:
         return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     case HCA_QP_XRC_RECV:
-        return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
-                        IBV_QP_RNR_RETRY);
+        return mask &
+               ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
     default:
         return mask;
     }
@@ -67,8 +68,9 @@ static int uverbs_modify_path(const struct uverbs_ctx *ctx,
 
     uverbs_dest_in(dest, &attr);
     ret = uverbs_path(ctx, &attr, path);
-    return ((ret != 0) || (type == HCA_QP_DCI)) ? ret :
-           uverbs_path_resolve(ctx, path);
+    return ((ret != 0) || (type == HCA_QP_DCI)) ?
+               ret :
+               uverbs_path_resolve(ctx, path);
 }
 
 static int uverbs_modify_hw(struct uverbs_req *req, struct hca_qp *hw,
@@ -116,7 +118,7 @@ static int uverbs_modify(struct uverbs_req *req,
     }
     hw = uverbs_qp_hw(qp);
     return (hw == NULL) ? -EINVAL : /* OPEN_QP of a QP that is gone */
-           uverbs_modify_hw(req, hw, cmd);
+                          uverbs_modify_hw(req, hw, cmd);
 }
 
 static int uverbs_modify_qp(struct uverbs_req *req)
@@ -129,7 +131,7 @@ static int uverbs_modify_qp(struct uverbs_req *req)
         return ret;
     }
     return (cmd.attr_mask & ~UVERBS_MODIFY_MASK) ? -EOPNOTSUPP :
-           uverbs_modify(req, &cmd);
+                                                   uverbs_modify(req, &cmd);
 }
 
 /* Checks the driver's part: congestion control and rate, neither offered. */
@@ -148,13 +150,15 @@ static int uverbs_modify_uhw(struct uverbs_req *req)
     }
     return ((ucmd.comp_mask != 0) || (ucmd.burst_info.reserved != 0) ||
             (ucmd.burst_info.max_burst_sz != 0) ||
-            (ucmd.burst_info.typical_pkt_sz != 0)) ? -EOPNOTSUPP : 0;
+            (ucmd.burst_info.typical_pkt_sz != 0)) ?
+               -EOPNOTSUPP :
+               0;
 }
 
 static int uverbs_modify_qp_ex(struct uverbs_req *req)
 {
     struct ib_uverbs_ex_modify_qp_resp resp = {
-        .response_length = sizeof(resp)
+        .response_length = sizeof(resp),
     };
     struct ib_uverbs_ex_modify_qp cmd;
     int ret;

@@ -50,7 +50,9 @@ static int uverbs_qp_check_type(uint64_t type, uint32_t flags,
         }
         *out = (dc == MLX5_QP_FLAG_TYPE_DCI) ? HCA_QP_DCI : HCA_QP_DCT;
         return ((dc == MLX5_QP_FLAG_TYPE_DCI) ||
-                (dc == MLX5_QP_FLAG_TYPE_DCT)) ? 0 : -EINVAL;
+                (dc == MLX5_QP_FLAG_TYPE_DCT)) ?
+                   0 :
+                   -EINVAL;
     case IB_UVERBS_QPT_RAW_PACKET:
         return -EOPNOTSUPP;
     default:
@@ -64,7 +66,8 @@ static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
     if (p->type == HCA_QP_XRC_RECV) {
         return (p->xrcd == NULL) ? -ENOENT :
                ((p->pd != NULL) || (p->scq != NULL) || (p->rcq != NULL)) ?
-               -EINVAL : 0;
+                                   -EINVAL :
+                                   0;
     }
     if (p->xrcd != NULL) {
         return -EINVAL;
@@ -80,7 +83,8 @@ static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
         return ((p->srq == NULL) || (p->rcq == NULL)) ? -EINVAL : 0;
     case HCA_QP_DCI:
         return ((p->cap.max_recv_wr != 0) || (p->cap.max_recv_sge != 0)) ?
-               -EINVAL : 0;
+                   -EINVAL :
+                   0;
     default:
         return (p->rcq == NULL) ? -ENOENT : 0;
     }
@@ -105,32 +109,33 @@ static int uverbs_qp_check_rings(const struct uverbs_qp_params *p)
     return (uverbs_qp_has_rq(p) &&
             ((rq == 0) || (rq & (rq - 1)) || (rq > max_wr * 2) ||
              (ucmd->rq_wqe_shift < 4) || (ucmd->rq_wqe_shift > 9))) ?
-           -EINVAL : 0;
+               -EINVAL :
+               0;
 }
 
 size_t uverbs_qp_rq_size(const struct uverbs_qp_params *p)
 {
-    return !uverbs_qp_has_rq(p) ? 0 :
-           (size_t)p->ucmd.rq_wqe_count << p->ucmd.rq_wqe_shift;
+    return !uverbs_qp_has_rq(p) ?
+               0 :
+               (size_t)p->ucmd.rq_wqe_count << p->ucmd.rq_wqe_shift;
 }
 
 size_t uverbs_qp_ring_size(const struct uverbs_qp_params *p)
 {
-    return ((p->type == HCA_QP_DCT) || (p->type == HCA_QP_XRC_RECV)) ? 0 :
-           uverbs_qp_rq_size(p) + (size_t)p->ucmd.sq_wqe_count * 64;
+    return ((p->type == HCA_QP_DCT) || (p->type == HCA_QP_XRC_RECV)) ?
+               0 :
+               uverbs_qp_rq_size(p) + (size_t)p->ucmd.sq_wqe_count * 64;
 }
 
 static int uverbs_qp_check_ucmd(const struct uverbs_ctx *ctx,
                                 const struct uverbs_qp_params *p)
 {
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
-    uint32_t flags = ucmd->flags & ~(MLX5_QP_FLAG_SIGNATURE |
-                                     MLX5_QP_FLAG_TYPE_DCI |
-                                     MLX5_QP_FLAG_TYPE_DCT |
-                                     MLX5_QP_FLAG_SCATTER_CQE |
-                                     MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-                                     MLX5_QP_FLAG_UAR_PAGE_INDEX |
-                                     MLX5_QP_FLAG_DCI_STREAM);
+    uint32_t flags                       = ucmd->flags &
+                     ~(MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_TYPE_DCI |
+                       MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_SCATTER_CQE |
+                       MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
+                       MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_DCI_STREAM);
 
     if ((flags != 0) || (ucmd->reserved != 0)) {
         hca_info("qp: create flags 0x%x are not supported", flags);
@@ -169,9 +174,9 @@ int uverbs_qp_params(struct uverbs_req *req, struct uverbs_qp_params *p)
         (flags & ~(uint64_t)UVERBS_QP_FLAGS)) {
         return -EINVAL;
     }
-    ret = uverbs_qp_check_type(uverbs_get_const(req,
-                                                UVERBS_ATTR_CREATE_QP_TYPE),
-                               p->ucmd.flags, &p->type);
+    ret =
+        uverbs_qp_check_type(uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_TYPE),
+                             p->ucmd.flags, &p->type);
     if (ret != 0) {
         return ret;
     }

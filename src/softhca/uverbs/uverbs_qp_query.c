@@ -17,7 +17,8 @@
 static unsigned uverbs_query_access(const struct hca_qp_attr *attr)
 {
     unsigned reads = (attr->max_dest_rd_atomic > 0) ?
-                     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0;
+                         IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC :
+                         0;
 
     return attr->access & (IBV_ACCESS_REMOTE_WRITE | reads);
 }
@@ -33,22 +34,22 @@ static void uverbs_query_fill(const struct uverbs_qp *qp, enum hca_qp_type type,
     uint8_t port                   = (info->state != IBV_QPS_RESET);
 
     *resp = (struct ib_uverbs_query_qp_resp){
-        .max_send_wr        = qp->cap.max_send_wr,
-        .max_recv_wr        = qp->cap.max_recv_wr,
-        .max_send_sge       = qp->cap.max_send_sge,
-        .max_recv_sge       = qp->cap.max_recv_sge,
-        .max_inline_data    = qp->cap.max_inline_data,
-        .qkey               = attr->qkey,
-        .sq_psn             = attr->sq_psn,
-        .dest_qp_num        = attr->dest_qpn,
-        .qp_access_flags    = uverbs_query_access(attr),
-        .pkey_index         = attr->pkey_index,
-        .qp_state           = info->state,
-        .cur_qp_state       = info->state,
-        .path_mtu           = ((type == HCA_QP_UD) && (port != 0)) ?
-                              IBV_MTU_4096 : attr->mtu,
-        .path_mig_state     = attr->mig_state,
-        .max_rd_atomic      = hca_qp_rd_limit(attr->max_rd_atomic),
+        .max_send_wr     = qp->cap.max_send_wr,
+        .max_recv_wr     = qp->cap.max_recv_wr,
+        .max_send_sge    = qp->cap.max_send_sge,
+        .max_recv_sge    = qp->cap.max_recv_sge,
+        .max_inline_data = qp->cap.max_inline_data,
+        .qkey            = attr->qkey,
+        .sq_psn          = attr->sq_psn,
+        .dest_qp_num     = attr->dest_qpn,
+        .qp_access_flags = uverbs_query_access(attr),
+        .pkey_index      = attr->pkey_index,
+        .qp_state        = info->state,
+        .cur_qp_state    = info->state,
+        .path_mtu        = ((type == HCA_QP_UD) && (port != 0)) ? IBV_MTU_4096 :
+                                                                  attr->mtu,
+        .path_mig_state  = attr->mig_state,
+        .max_rd_atomic   = hca_qp_rd_limit(attr->max_rd_atomic),
         .max_dest_rd_atomic = hca_qp_rd_limit(attr->max_dest_rd_atomic),
         .min_rnr_timer      = attr->min_rnr_timer,
         .port_num           = port,
@@ -93,8 +94,8 @@ int uverbs_qp_query(struct uverbs_req *req)
         return -EINVAL;
     }
     ret = (qp->spec.type == HCA_QP_DCT) ?
-          uverbs_dct_query(qp, cmd.attr_mask, &resp) :
-          uverbs_query_hw(qp, &resp);
+              uverbs_dct_query(qp, cmd.attr_mask, &resp) :
+              uverbs_query_hw(qp, &resp);
     if (ret != 0) {
         return ret;
     }

@@ -16,8 +16,7 @@
 #define UVERBS_RING_ALIGN 64u /* a basic block, a CQE */
 
 static int uverbs_ring_share(const char *what, const char *part, uint64_t addr,
-                             size_t size, unsigned align,
-                             struct hca_umem *umem)
+                             size_t size, unsigned align, struct hca_umem *umem)
 {
     int ret;
 
@@ -28,8 +27,8 @@ static int uverbs_ring_share(const char *what, const char *part, uint64_t addr,
     }
     ret = hca_umem_share(umem, addr, size, true);
     if (ret != 0) {
-        hca_warn("%s %s 0x%lx, %zu bytes: %s", what, part,
-                 (unsigned long)addr, size, hca_umem_error(-ret));
+        hca_warn("%s %s 0x%lx, %zu bytes: %s", what, part, (unsigned long)addr,
+                 size, hca_umem_error(-ret));
     }
     return ret;
 }
@@ -43,15 +42,15 @@ static int uverbs_ring_check_huge(const struct uverbs_place *place)
     int id;
 
     if ((type == NULL) || strcasecmp(type, "HUGE") ||
-        !hca_arena_contains((void*)(uintptr_t)place->ring, 1)) {
+        !hca_arena_contains((void *)(uintptr_t)place->ring, 1)) {
         return 0;
     }
-    id = shmget(IPC_PRIVATE, place->ring_size,
-                SHM_HUGETLB | IPC_CREAT | 0600);
+    id = shmget(IPC_PRIVATE, place->ring_size, SHM_HUGETLB | IPC_CREAT | 0600);
     if (id < 0) {
         hca_warn("%s of %zu bytes: %s=HUGE, but no huge pages: %s; set "
-                 "vm.nr_hugepages", place->what, place->ring_size,
-                 place->variable, strerror(errno));
+                 "vm.nr_hugepages",
+                 place->what, place->ring_size, place->variable,
+                 strerror(errno));
         return -ENOMEM;
     }
     shmctl(id, IPC_RMID, NULL);
@@ -69,8 +68,7 @@ int uverbs_rings_share(struct uverbs_rings *rings,
         return ret;
     }
     ret = uverbs_ring_share(place->what, "buffer", place->ring,
-                            place->ring_size, UVERBS_RING_ALIGN,
-                            &shared.ring);
+                            place->ring_size, UVERBS_RING_ALIGN, &shared.ring);
     if (ret != 0) {
         return ret;
     }

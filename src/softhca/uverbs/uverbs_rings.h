@@ -17,9 +17,9 @@ struct uverbs_rings {
 struct uverbs_place {
     const char *what;     /* kind of queue, for the log */
     const char *variable; /* selects libmlx5's allocator of the ring */
-    uint64_t    ring, dbrec;
-    size_t      ring_size;
-    unsigned    dbrec_size; /* and alignment */
+    uint64_t ring, dbrec;
+    size_t ring_size;
+    unsigned dbrec_size; /* and alignment */
 };
 
 /* @return 0 or -errno after a line with the reason: -EINVAL (alignment),

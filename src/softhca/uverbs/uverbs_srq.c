@@ -21,7 +21,7 @@
 static void uverbs_srq_release(struct uverbs_obj *obj,
                                struct uverbs_events *events)
 {
-    struct uverbs_srq *srq = (struct uverbs_srq*)obj;
+    struct uverbs_srq *srq = (struct uverbs_srq *)obj;
     uint32_t async         = hca_srq_destroy(srq->srq);
 
     if (events != NULL) {
@@ -35,8 +35,9 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_srq_type = {
-    UVERBS_OBJECT_SRQ, "shared receive queues",
-    .release = uverbs_srq_release
+    UVERBS_OBJECT_SRQ,
+    "shared receive queues",
+    .release = uverbs_srq_release,
 };
 
 static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
@@ -54,8 +55,7 @@ static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
     {UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, UVERBS_IN, 0, 4, 4, 0},
     {UVERBS_ATTR_CREATE_SRQ_EVENT_FD, UVERBS_FD, 0, 0, 0,
      UVERBS_OBJECT_ASYNC_EVENT},
-    {UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, UVERBS_OUT, UVERBS_MANDATORY, 4, 4,
-     0},
+    {UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
     {UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, UVERBS_OUT, UVERBS_MANDATORY, 4, 4,
      0},
     {UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, UVERBS_OUT, 0, 4, 4, 0},
@@ -64,10 +64,10 @@ static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
 /* The parameters of CREATE_SRQ, checked. */
 struct uverbs_srq_params {
     struct mlx5_ib_create_srq ucmd;
-    bool                      xrc, tm;
-    uint32_t                  log_tags; /* entries of the list */
-    uint32_t                  max_wr, max_sge;
-    uint32_t                  log_cnt, log_stride;
+    bool xrc, tm;
+    uint32_t log_tags; /* entries of the list */
+    uint32_t max_wr, max_sge;
+    uint32_t log_cnt, log_stride;
 };
 
 static uint32_t uverbs_log2_up(uint32_t value)
@@ -110,7 +110,8 @@ static int uverbs_srq_check_type(const struct uverbs_req *req,
         params->xrc = true;
         return (uverbs_has(req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE) &&
                 uverbs_has(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE)) ?
-               0 : -ENOENT;
+                   0 :
+                   -ENOENT;
     case IB_UVERBS_SRQT_TM:
         return uverbs_srq_check_tm(req, params);
     default:
@@ -138,7 +139,8 @@ static int uverbs_srq_check_ucmd(struct uverbs_req *req,
         return -EINVAL;
     }
     return ((params->xrc || params->tm) && (ucmd->uidx >= UVERBS_UIDX_MASK)) ?
-           -EINVAL : 0;
+               -EINVAL :
+               0;
 }
 
 static int uverbs_srq_share(struct uverbs_srq *srq,
@@ -173,7 +175,7 @@ static int uverbs_srq_check(struct uverbs_req *req,
         return -EINVAL;
     }
 
-    stride = UVERBS_SRQ_NEXT_SEG + params->max_sge * 16;
+    stride             = UVERBS_SRQ_NEXT_SEG + params->max_sge * 16;
     params->log_stride = uverbs_log2_up((stride < 32) ? 32 : stride);
     params->log_cnt    = uverbs_log2_up(params->max_wr + 1);
     return uverbs_srq_check_ucmd(req, params);
@@ -193,8 +195,8 @@ static int uverbs_srq_make(struct uverbs_req *req, struct uverbs_srq *srq,
         .xrcdn           = (srq->xrcd != NULL) ? srq->xrcd->xrcdn : 0,
         .uidx            = params->ucmd.uidx,
         .async_chan      = uverbs_chan(srq->async),
-        .user_handle     = uverbs_get_const(
-                req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE),
+        .user_handle     = uverbs_get_const(req,
+                                            UVERBS_ATTR_CREATE_SRQ_USER_HANDLE),
         .is_xrc          = params->xrc,
         .has_tm          = params->tm,
         .log_tags        = params->log_tags,
@@ -252,7 +254,7 @@ static int uverbs_srq_respond(struct uverbs_req *req,
                               const struct uverbs_srq *srq)
 {
     struct mlx5_ib_create_srq_resp drv = {.srqn = srq->srq->obj.num};
-    uint32_t max_wr  = (1u << srq->srq->ring.log_cnt) - 1;
+    uint32_t max_wr                    = (1u << srq->srq->ring.log_cnt) - 1;
     uint32_t max_sge = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE);
     int ret;
 

@@ -10,14 +10,14 @@
 #include "uverbs_xrcd.h"
 
 struct uverbs_srq {
-    struct uverbs_obj    obj;
-    struct hca_srq      *srq;
-    struct uverbs_pd    *pd;
-    struct uverbs_cq    *cq;   /* XRC, tag matching */
-    struct uverbs_xrcd  *xrcd; /* XRC */
+    struct uverbs_obj obj;
+    struct hca_srq *srq;
+    struct uverbs_pd *pd;
+    struct uverbs_cq *cq;     /* XRC, tag matching */
+    struct uverbs_xrcd *xrcd; /* XRC */
     struct uverbs_event *async;
-    struct uverbs_rings  rings;
-    uint32_t             max_sge;
+    struct uverbs_rings rings;
+    uint32_t max_sge;
 };
 
 /* Returns the most tags of a list. */

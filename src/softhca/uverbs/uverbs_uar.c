@@ -19,8 +19,8 @@
 #define UVERBS_UAR_COOKIE 0x5ca00000000ull
 
 struct uverbs_uar {
-    struct uverbs_obj  obj;
-    uint32_t           page_id;
+    struct uverbs_obj obj;
+    uint32_t page_id;
     struct uverbs_uar *next; /* of the context */
 };
 
@@ -45,9 +45,9 @@ static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
             unsigned bit = __builtin_ctzll(~uverbs_uar_used[i]);
 
             uverbs_uar_used[i] |= 1ull << bit;
-            *page_id            = i * 64 + bit;
-            *serial             = ++uverbs_uar_count;
-            ret                 = 0;
+            *page_id = i * 64 + bit;
+            *serial  = ++uverbs_uar_count;
+            ret      = 0;
             break;
         }
     }
@@ -75,7 +75,7 @@ bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id)
 static void uverbs_uar_release(struct uverbs_obj *obj,
                                struct uverbs_events *events)
 {
-    struct uverbs_uar *uar   = (struct uverbs_uar*)obj;
+    struct uverbs_uar *uar   = (struct uverbs_uar *)obj;
     struct uverbs_uar **link = &obj->ctx->uars;
 
     (void)events;
@@ -89,8 +89,9 @@ static void uverbs_uar_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_uar_type = {
-    MLX5_IB_OBJECT_UAR, "UAR pages",
-    .release = uverbs_uar_release
+    MLX5_IB_OBJECT_UAR,
+    "UAR pages",
+    .release = uverbs_uar_release,
 };
 
 static int uverbs_uar_new(struct uverbs_ctx *ctx, bool is_wc,
@@ -113,11 +114,11 @@ static int uverbs_uar_new(struct uverbs_ctx *ctx, bool is_wc,
         goto err_give;
     }
     *offset = (UVERBS_UAR_COOKIE + serial) << 12;
-    ret     = uverbs_map_expect(ctx, &(struct uverbs_map_plan){
-                                             .kind   = UVERBS_MAP_UAR,
-                                             .id     = uar->page_id,
-                                             .offset = *offset,
-                                             .size   = 4096});
+    ret     = uverbs_map_expect(ctx,
+                                &(struct uverbs_map_plan){.kind   = UVERBS_MAP_UAR,
+                                                          .id     = uar->page_id,
+                                                          .offset = *offset,
+                                                          .size   = 4096});
     if (ret != 0) {
         goto err_give;
     }
@@ -136,17 +137,16 @@ err_delete:
 static const struct uverbs_attr_spec uverbs_uar_alloc_attrs[] = {
     {MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
     {MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
-    {MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, UVERBS_OUT, UVERBS_MANDATORY, 8,
-     8, 0},
-    {MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 4,
-     4, 0},
-    {MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, UVERBS_OUT, UVERBS_MANDATORY, 4, 4,
+    {MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, UVERBS_OUT, UVERBS_MANDATORY, 8, 8,
      0},
+    {MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 4, 4,
+     0},
+    {MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
 };
 
 static int uverbs_uar_alloc(struct uverbs_req *req)
 {
-    uint64_t type = uverbs_get_const(req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE);
+    uint64_t type   = uverbs_get_const(req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE);
     bool is_wc      = (type == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF);
     uint32_t length = 4096;
     struct uverbs_uar *uar;
@@ -171,8 +171,8 @@ static int uverbs_uar_alloc(struct uverbs_req *req)
                          sizeof(length));
     }
     if (ret == 0) {
-        ret = uverbs_put(req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID,
-                         &uar->page_id, sizeof(uar->page_id));
+        ret = uverbs_put(req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, &uar->page_id,
+                         sizeof(uar->page_id));
     }
     if (ret == 0) {
         ret = uverbs_put_handle(req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE,

@@ -19,8 +19,8 @@ static const struct uverbs_write *const uverbs_writes[] = {
     uverbs_event_writes,
 };
 
-static const struct uverbs_write *
-uverbs_write_find(uint64_t cmd, unsigned num_tables)
+static const struct uverbs_write *uverbs_write_find(uint64_t cmd,
+                                                    unsigned num_tables)
 {
     for (unsigned i = 0; i < num_tables; i++) {
         const struct uverbs_write *row = uverbs_writes[i];
@@ -36,8 +36,8 @@ uverbs_write_find(uint64_t cmd, unsigned num_tables)
 
 static const struct uverbs_write *uverbs_write_row(uint64_t cmd)
 {
-    return uverbs_write_find(cmd, sizeof(uverbs_writes) /
-                                  sizeof(uverbs_writes[0]));
+    return uverbs_write_find(cmd,
+                             sizeof(uverbs_writes) / sizeof(uverbs_writes[0]));
 }
 
 static bool uverbs_write_has_ring(uint64_t cmd)
@@ -48,14 +48,15 @@ static bool uverbs_write_has_ring(uint64_t cmd)
 int uverbs_refuse_heir(const struct uverbs_req *req, const char *name)
 {
     hca_warn("%s: the context was opened by process %d, which forked this one; "
-             "open the device here", name, req->ctx->pid);
+             "open the device here",
+             name, req->ctx->pid);
     return -EIO;
 }
 
 const char *uverbs_write_name(const struct uverbs_req *req)
 {
     const struct uverbs_write *row =
-            uverbs_write_row(uverbs_get_const(req, UVERBS_ATTR_WRITE_CMD));
+        uverbs_write_row(uverbs_get_const(req, UVERBS_ATTR_WRITE_CMD));
 
     return (row == NULL) ? "unknown" : row->name;
 }

@@ -16,12 +16,13 @@ static void uverbs_xrcd_release(struct uverbs_obj *obj,
                                 struct uverbs_events *events)
 {
     (void)events;
-    hca_obj_free(HCA_KIND_XRCD, ((struct uverbs_xrcd*)obj)->xrcd);
+    hca_obj_free(HCA_KIND_XRCD, ((struct uverbs_xrcd *)obj)->xrcd);
 }
 
 const struct uverbs_type uverbs_xrcd_type = {
-    UVERBS_OBJECT_XRCD, "XRC domains",
-    .release = uverbs_xrcd_release
+    UVERBS_OBJECT_XRCD,
+    "XRC domains",
+    .release = uverbs_xrcd_release,
 };
 
 static int uverbs_xrcd_new(struct uverbs_ctx *ctx,

@@ -9,8 +9,8 @@
 
 struct uverbs_xrcd {
     struct uverbs_obj obj;
-    struct hca_xrcd  *xrcd;
-    uint32_t          xrcdn; /* number of the domain, maybe shared */
+    struct hca_xrcd *xrcd;
+    uint32_t xrcdn; /* number of the domain, maybe shared */
 };
 
 #endif

@@ -72,6 +72,7 @@ enum hca_check hca_umr_local_inval(const struct hca_qp *qp,
         .dev = qp->obj.dev,
     };
 
-    return (hca_mkey_invalidate_local(&use) == HCA_KEY_OK) ? HCA_OK :
-           hca_check_wqe(HCA_CHECK_INVAL_KEY, wqe->qpn, wqe->idx, use.key);
+    return (hca_mkey_invalidate_local(&use) == HCA_KEY_OK) ?
+               HCA_OK :
+               hca_check_wqe(HCA_CHECK_INVAL_KEY, wqe->qpn, wqe->idx, use.key);
 }

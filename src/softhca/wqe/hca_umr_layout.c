@@ -30,13 +30,12 @@
 
 /* Translations as they are in the WQE or in memory */
 union hca_umr_octoword {
-    struct mlx5_wqe_umr_klm_seg          klm;
+    struct mlx5_wqe_umr_klm_seg klm;
     struct mlx5_wqe_umr_repeat_block_seg head;
-    struct mlx5_wqe_umr_repeat_ent_seg   block;
+    struct mlx5_wqe_umr_repeat_ent_seg block;
 };
 
-_Static_assert(sizeof(union hca_umr_octoword) == HCA_UMR_OCTOWORD,
-               "mlx5dv.h");
+_Static_assert(sizeof(union hca_umr_octoword) == HCA_UMR_OCTOWORD, "mlx5dv.h");
 
 /* The layout in host order, without its entries. */
 struct hca_umr_form {
@@ -72,9 +71,10 @@ static enum hca_check hca_umr_fetch(const struct hca_umr *umr, uint64_t offset,
         fault = HCA_KEY_FAULT;
     }
     hca_sgl_put(&src);
-    return (fault == HCA_KEY_OK) ? HCA_OK :
-           hca_umr_bad(umr, HCA_CHECK_LKEY + fault - 1,
-                       (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
+    return (fault == HCA_KEY_OK) ?
+               HCA_OK :
+               hca_umr_bad(umr, HCA_CHECK_LKEY + fault - 1,
+                           (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
 }
 
 static enum hca_check hca_umr_read(const struct hca_umr *umr, unsigned first,
@@ -105,8 +105,7 @@ hca_umr_foreach(const struct hca_umr *umr, const struct hca_umr_form *form,
 
         if (at == 0) {
             check = hca_umr_read(umr, form->first + i, chunk,
-                                 (left < HCA_UMR_CHUNK) ? left :
-                                                          HCA_UMR_CHUNK);
+                                 (left < HCA_UMR_CHUNK) ? left : HCA_UMR_CHUNK);
         }
         if (check == HCA_OK) {
             check = fn(umr, &chunk[at], i, arg);
@@ -131,7 +130,7 @@ static enum hca_check hca_umr_check_block(const struct hca_umr *umr,
     if (stride < bytes) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_STRIDE, stride);
     }
-    *(uint64_t*)arg += bytes;
+    *(uint64_t *)arg += bytes;
     return HCA_OK;
 }
 
@@ -202,8 +201,8 @@ static enum hca_check hca_umr_check_list(const struct hca_umr *umr)
     }
     memcpy(&seg, umr->wqe->raw + umr->at * HCA_UMR_OCTOWORD, sizeof(seg));
     return (be32toh(seg.byte_count) == umr->klms * HCA_UMR_OCTOWORD) ?
-           HCA_OK : hca_umr_bad(umr, HCA_CHECK_UMR_DATA,
-                                be32toh(seg.byte_count));
+               HCA_OK :
+               hca_umr_bad(umr, HCA_CHECK_UMR_DATA, be32toh(seg.byte_count));
 }
 
 static enum hca_check hca_umr_check_qpn(const struct hca_umr *umr,
@@ -233,8 +232,9 @@ static enum hca_check hca_umr_check_rsvd(const struct hca_umr *umr)
     return ((seg.reserved1 == 0) && (seg.sf == 0) && (seg.reserved2 == 0) &&
             hca_umr_is_zero(seg.reserved3, sizeof(seg.reserved3)) &&
             hca_umr_is_zero(seg.reserved4, sizeof(seg.reserved4)) &&
-            (seg.reserved == 0)) ? HCA_OK :
-           hca_umr_bad(umr, HCA_CHECK_UMR_MKC_RSVD, be32toh(seg.reserved2));
+            (seg.reserved == 0)) ?
+               HCA_OK :
+               hca_umr_bad(umr, HCA_CHECK_UMR_MKC_RSVD, be32toh(seg.reserved2));
 }
 
 static enum hca_check hca_umr_check_layout(const struct hca_umr *umr,
@@ -244,7 +244,8 @@ static enum hca_check hca_umr_check_layout(const struct hca_umr *umr,
 
     uint64_t refused = ~(uint64_t)HCA_UMR_MASK_LAYOUT |
                        (hca_lacks(HCA_LACK_UMR_ATOMIC) ?
-                        MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC : 0);
+                            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC :
+                            0);
 
     if (umr->mask & refused) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_MASK, umr->mask);
@@ -253,8 +254,7 @@ static enum hca_check hca_umr_check_layout(const struct hca_umr *umr,
         return hca_umr_bad(umr, HCA_CHECK_UMR_ROOM, umr->klms);
     }
     if ((umr->flags & MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE) && !key->is_free) {
-        return hca_umr_bad(umr, HCA_CHECK_UMR_NOT_FREE,
-                           be32toh(umr->wqe->imm));
+        return hca_umr_bad(umr, HCA_CHECK_UMR_NOT_FREE, be32toh(umr->wqe->imm));
     }
     check = hca_umr_check_qpn(umr, key);
     if (check == HCA_OK) {
@@ -269,7 +269,7 @@ static enum hca_check hca_umr_put_klm(const struct hca_umr *umr,
                                       const union hca_umr_octoword *entry,
                                       uint32_t index, void *arg)
 {
-    struct hca_klm *klm = (struct hca_klm*)arg + index;
+    struct hca_klm *klm = (struct hca_klm *)arg + index;
 
     (void)umr;
     klm->start  = (index == 0) ? 0 : klm[-1].start + klm[-1].length;
@@ -283,7 +283,7 @@ static enum hca_check hca_umr_put_block(const struct hca_umr *umr,
                                         const union hca_umr_octoword *entry,
                                         uint32_t index, void *arg)
 {
-    struct hca_klm *klm = (struct hca_klm*)arg + index;
+    struct hca_klm *klm = (struct hca_klm *)arg + index;
 
     (void)umr;
     klm->start  = (index == 0) ? 0 : klm[-1].start + klm[-1].bytes;
@@ -301,10 +301,9 @@ static enum hca_check hca_umr_put(const struct hca_umr *umr,
     key->num_klms  = form->num;
     key->repeat    = form->repeat;
     key->row_bytes = form->row_bytes;
-    return hca_umr_foreach(umr, form,
-                           (form->repeat != 0) ? hca_umr_put_block :
-                                                 hca_umr_put_klm,
-                           hca_ptr(key->klms));
+    return hca_umr_foreach(
+        umr, form, (form->repeat != 0) ? hca_umr_put_block : hca_umr_put_klm,
+        hca_ptr(key->klms));
 }
 
 static void hca_umr_put_access(const struct hca_umr *umr, struct hca_mkey *key)
@@ -330,8 +329,7 @@ static void hca_umr_put_access(const struct hca_umr *umr, struct hca_mkey *key)
     }
 }
 
-static void hca_umr_put_context(const struct hca_umr *umr,
-                                struct hca_mkey *key)
+static void hca_umr_put_context(const struct hca_umr *umr, struct hca_mkey *key)
 {
     hca_umr_put_access(umr, key);
     if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN) {
@@ -356,7 +354,8 @@ static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
                                            struct hca_mkey *key)
 {
     bool is_free         = (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE) ?
-                           umr->is_free : key->is_free;
+                               umr->is_free :
+                               key->is_free;
     uint32_t change      = atomic_load(&key->change) | 1;
     enum hca_check check = HCA_OK;
 

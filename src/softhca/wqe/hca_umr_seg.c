@@ -39,12 +39,13 @@ static enum hca_check hca_umr_check_size(const struct hca_umr *umr)
     unsigned more  = (is_inline || (umr->klms == 0)) ? umr->klms : 1;
 
     if ((umr->klms % 4 != 0) ||
-        (is_inline && (umr->klms > hca_limit(HCA_LIMIT_INLINE_KLM,
-                                             HCA_UMR_MAX_INLINE)))) {
+        (is_inline &&
+         (umr->klms > hca_limit(HCA_LIMIT_INLINE_KLM, HCA_UMR_MAX_INLINE)))) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_SIZE, umr->klms);
     }
-    return (umr->wqe->ds == umr->at + more) ? HCA_OK :
-           hca_umr_bad(umr, HCA_CHECK_UMR_SIZE, umr->wqe->ds);
+    return (umr->wqe->ds == umr->at + more) ?
+               HCA_OK :
+               hca_umr_bad(umr, HCA_CHECK_UMR_SIZE, umr->wqe->ds);
 }
 
 static enum hca_check hca_umr_read_ctrl(struct hca_umr *umr)
@@ -74,13 +75,17 @@ static enum hca_check hca_umr_read_ctrl(struct hca_umr *umr)
 static uint32_t hca_umr_access(uint8_t flags)
 {
     return ((flags & MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE) ?
-            IBV_ACCESS_LOCAL_WRITE : 0) |
+                IBV_ACCESS_LOCAL_WRITE :
+                0) |
            ((flags & MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE) ?
-            IBV_ACCESS_REMOTE_WRITE : 0) |
+                IBV_ACCESS_REMOTE_WRITE :
+                0) |
            ((flags & MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ) ?
-            IBV_ACCESS_REMOTE_READ : 0) |
+                IBV_ACCESS_REMOTE_READ :
+                0) |
            ((flags & MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_ATOMIC) ?
-            IBV_ACCESS_REMOTE_ATOMIC : 0);
+                IBV_ACCESS_REMOTE_ATOMIC :
+                0);
 }
 
 static void hca_umr_read_mkey(struct hca_umr *umr)

@@ -21,17 +21,17 @@
 enum { HCA_UMR_CTRL = 3, HCA_UMR_MKEY = 4, HCA_UMR_OCTOWORD = 16 };
 
 struct hca_umr {
-    const struct hca_qp  *qp;
+    const struct hca_qp *qp;
     const struct hca_wqe *wqe;
-    uint8_t               flags;
-    uint64_t              mask;
-    unsigned              klms; /* octowords of the translations */
-    unsigned              at;   /* octoword of them, or of their address */
-    bool                  is_free;
-    uint32_t              access;
-    uint32_t              qpn;
-    uint8_t               variant;
-    uint64_t              start, length;
+    uint8_t flags;
+    uint64_t mask;
+    unsigned klms; /* octowords of the translations */
+    unsigned at;   /* octoword of them, or of their address */
+    bool is_free;
+    uint32_t access;
+    uint32_t qpn;
+    uint8_t variant;
+    uint64_t start, length;
 };
 
 static inline enum hca_check hca_umr_bad(const struct hca_umr *umr,

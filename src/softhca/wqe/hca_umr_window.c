@@ -31,9 +31,10 @@ static enum hca_check hca_umr_check_form(const struct hca_umr *umr)
     if ((umr->klms != 0) && (umr->klms != HCA_UMR_KLM)) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_SIZE, umr->klms);
     }
-    return (mask == ((umr->klms != 0) ? HCA_UMR_MASK_BIND :
-                                        HCA_UMR_MASK_UNBIND)) ?
-           HCA_OK : hca_umr_bad(umr, HCA_CHECK_UMR_MASK, umr->mask);
+    return (mask ==
+            ((umr->klms != 0) ? HCA_UMR_MASK_BIND : HCA_UMR_MASK_UNBIND)) ?
+               HCA_OK :
+               hca_umr_bad(umr, HCA_CHECK_UMR_MASK, umr->mask);
 }
 
 static struct hca_umr_region hca_umr_read_region(const struct hca_umr *umr)
@@ -53,8 +54,7 @@ static enum hca_check hca_umr_check_region(const struct hca_umr *umr,
                                            const struct hca_umr_region *region,
                                            const struct hca_mkey *window)
 {
-    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY,
-                                               region->key >> 8);
+    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, region->key >> 8);
     uint64_t offset;
 
     if ((mkey == NULL) || (mkey->variant != (region->key & 0xff)) ||
@@ -80,8 +80,7 @@ static enum hca_check hca_umr_check_bind(const struct hca_umr *umr,
                                          const struct hca_umr_region *region,
                                          const struct hca_mkey *window)
 {
-    if (umr->is_free || (umr->length == 0) ||
-        (umr->length != region->length)) {
+    if (umr->is_free || (umr->length == 0) || (umr->length != region->length)) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_LEN, region->length);
     }
     if ((umr->flags & MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE) && !window->is_free) {

@@ -21,36 +21,32 @@
 #define DCI (1 << HCA_QP_DCI)
 
 static const struct hca_op hca_ops[256] = {
-    [MLX5_OPCODE_NOP] = {"nop", RC | UC | UD | XRC | DCI,
-                         HCA_OP_LOCAL | HCA_OP_IGNORE},
+    [MLX5_OPCODE_NOP]  = {"nop", RC | UC | UD | XRC | DCI,
+                          HCA_OP_LOCAL | HCA_OP_IGNORE},
     [MLX5_OPCODE_SEND] = {"send", RC | UC | UD | XRC | DCI, HCA_OP_DATA_OUT},
-    [MLX5_OPCODE_SEND_IMM] = {"send_imm", RC | UC | UD | XRC | DCI,
-                              HCA_OP_DATA_OUT},
-    [MLX5_OPCODE_SEND_INVAL] = {"send_inval", RC | XRC | DCI,
+    [MLX5_OPCODE_SEND_IMM]   = {"send_imm", RC | UC | UD | XRC | DCI,
                                 HCA_OP_DATA_OUT},
+    [MLX5_OPCODE_SEND_INVAL] = {"send_inval", RC | XRC | DCI, HCA_OP_DATA_OUT},
     [MLX5_OPCODE_RDMA_WRITE] = {"rdma_write", RC | UC | XRC | DCI,
                                 HCA_OP_RADDR | HCA_OP_DATA_OUT},
-    [MLX5_OPCODE_RDMA_WRITE_IMM] = {"rdma_write_imm", RC | UC | XRC | DCI,
-                                    HCA_OP_RADDR | HCA_OP_DATA_OUT},
-    [MLX5_OPCODE_RDMA_READ] = {"rdma_read", RC | XRC | DCI,
-                               HCA_OP_RADDR | HCA_OP_DATA_IN},
-    [MLX5_OPCODE_ATOMIC_CS] = {"atomic_cs", RC | XRC | DCI,
-                               HCA_OP_RADDR | HCA_OP_ATOMIC |
-                               HCA_OP_DATA_IN},
-    [MLX5_OPCODE_ATOMIC_FA] = {"atomic_fa", RC | XRC | DCI,
-                               HCA_OP_RADDR | HCA_OP_ATOMIC |
-                               HCA_OP_DATA_IN},
+    [MLX5_OPCODE_RDMA_WRITE_IMM]   = {"rdma_write_imm", RC | UC | XRC | DCI,
+                                      HCA_OP_RADDR | HCA_OP_DATA_OUT},
+    [MLX5_OPCODE_RDMA_READ]        = {"rdma_read", RC | XRC | DCI,
+                                      HCA_OP_RADDR | HCA_OP_DATA_IN},
+    [MLX5_OPCODE_ATOMIC_CS]        = {"atomic_cs", RC | XRC | DCI,
+                                      HCA_OP_RADDR | HCA_OP_ATOMIC | HCA_OP_DATA_IN},
+    [MLX5_OPCODE_ATOMIC_FA]        = {"atomic_fa", RC | XRC | DCI,
+                                      HCA_OP_RADDR | HCA_OP_ATOMIC | HCA_OP_DATA_IN},
     [MLX5_OPCODE_ATOMIC_MASKED_CS] = {"atomic_masked_cs", RC | XRC | DCI,
                                       HCA_OP_RADDR | HCA_OP_ATOMIC |
-                                      HCA_OP_EXT | HCA_OP_DATA_IN},
+                                          HCA_OP_EXT | HCA_OP_DATA_IN},
     [MLX5_OPCODE_ATOMIC_MASKED_FA] = {"atomic_masked_fa", RC | XRC | DCI,
                                       HCA_OP_RADDR | HCA_OP_ATOMIC |
-                                      HCA_OP_EXT | HCA_OP_DATA_IN},
-    [MLX5_OPCODE_LOCAL_INVAL] = {"local_inval", RC | UC | XRC | DCI,
-                                 HCA_OP_LOCAL},
+                                          HCA_OP_EXT | HCA_OP_DATA_IN},
+    [MLX5_OPCODE_LOCAL_INVAL]      = {"local_inval", RC | UC | XRC | DCI,
+                                      HCA_OP_LOCAL},
     [MLX5_OPCODE_UMR] = {"umr", RC | UC | XRC, HCA_OP_LOCAL | HCA_OP_UMR},
-    [MLX5_OPCODE_TAG_MATCHING] = {"tag_matching", RC,
-                                  HCA_OP_LOCAL | HCA_OP_TM},
+    [MLX5_OPCODE_TAG_MATCHING] = {"tag_matching", RC, HCA_OP_LOCAL | HCA_OP_TM},
 };
 
 #undef RC
@@ -83,7 +79,7 @@ void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
     struct mlx5_wqe_ctrl_seg ctrl;
     uint32_t opword;
 
-    hca_wqe_copy((uint8_t*)&ctrl, qp, idx, sizeof(ctrl));
+    hca_wqe_copy((uint8_t *)&ctrl, qp, idx, sizeof(ctrl));
     opword      = be32toh(ctrl.opmod_idx_opcode);
     wqe->qpn    = qp->obj.num;
     wqe->idx    = idx;
@@ -138,9 +134,9 @@ static enum hca_check hca_wqe_parse_opmod(struct hca_wqe *wqe, uint8_t opmod)
 static enum hca_check hca_wqe_frame(struct hca_wqe *wqe,
                                     const struct hca_qp *qp, uint16_t posted)
 {
-    const struct mlx5_wqe_ctrl_seg *ctrl = (const void*)wqe->raw;
-    uint32_t opword  = be32toh(ctrl->opmod_idx_opcode);
-    uint32_t ds_word = be32toh(ctrl->qpn_ds);
+    const struct mlx5_wqe_ctrl_seg *ctrl = (const void *)wqe->raw;
+    uint32_t opword                      = be32toh(ctrl->opmod_idx_opcode);
+    uint32_t ds_word                     = be32toh(ctrl->qpn_ds);
 
     wqe->blocks = 0;
     wqe->opcode = opword & PRM_CTRL_OPCODE;
@@ -168,7 +164,7 @@ static enum hca_check hca_wqe_frame(struct hca_wqe *wqe,
 static enum hca_check hca_wqe_parse_op(struct hca_wqe *wqe,
                                        const struct hca_qp *qp)
 {
-    const struct mlx5_wqe_ctrl_seg *ctrl = (const void*)wqe->raw;
+    const struct mlx5_wqe_ctrl_seg *ctrl = (const void *)wqe->raw;
 
     wqe->imm = ctrl->imm;
     wqe->op  = hca_op(wqe->opcode);
@@ -183,9 +179,9 @@ static enum hca_check hca_wqe_parse_op(struct hca_wqe *wqe,
 
 static enum hca_check hca_wqe_parse_ctrl(struct hca_wqe_cursor *cursor)
 {
-    struct hca_wqe *wqe = cursor->wqe;
+    struct hca_wqe *wqe                  = cursor->wqe;
     const struct mlx5_wqe_ctrl_seg *ctrl = hca_wqe_take(cursor, 1);
-    enum hca_check check = hca_wqe_parse_op(wqe, cursor->qp);
+    enum hca_check check                 = hca_wqe_parse_op(wqe, cursor->qp);
 
     if (check != HCA_OK) {
         return check;
@@ -208,7 +204,9 @@ enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
                             uint16_t idx, uint16_t posted)
 {
     static const hca_wqe_parse_fn steps[] = {
-        hca_wqe_parse_ctrl, hca_wqe_parse_transport, hca_wqe_parse_body,
+        hca_wqe_parse_ctrl,
+        hca_wqe_parse_transport,
+        hca_wqe_parse_body,
     };
     struct hca_wqe_cursor cursor = {wqe, qp, 0};
     enum hca_check check;

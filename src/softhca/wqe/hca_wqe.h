@@ -34,50 +34,50 @@ enum hca_op_flags {
 
 struct hca_op {
     const char *name;
-    uint16_t    services; /* bit per enum hca_qp_type */
-    uint16_t    flags;    /* enum hca_op_flags */
+    uint16_t services; /* bit per enum hca_qp_type */
+    uint16_t flags;    /* enum hca_op_flags */
 };
 
 struct hca_wqe_seg {
     uint64_t addr; /* of inline data: offset in the copy */
     uint32_t length;
     uint32_t lkey;
-    bool     is_inline;
+    bool is_inline;
 };
 
 struct hca_wqe_atomic {
     uint64_t swap_add, compare; /* fetch-add, masked: compare = boundary */
     uint64_t swap_mask, compare_mask;
-    uint8_t  size;
-    bool     is_cs;
+    uint8_t size;
+    bool is_cs;
 };
 
 struct hca_wqe {
-    const struct hca_op  *op;
-    uint32_t              qpn;
-    uint16_t              idx;
-    uint16_t              blocks; /* basic blocks it takes */
-    uint8_t               opcode, ds;
-    uint8_t               fm, ce;
-    bool                  solicited;
-    uint16_t              stream; /* hca_wqe_peek(): of a DCI with streams,
+    const struct hca_op *op;
+    uint32_t qpn;
+    uint16_t idx;
+    uint16_t blocks; /* basic blocks it takes */
+    uint8_t opcode, ds;
+    uint8_t fm, ce;
+    bool solicited;
+    uint16_t stream;      /* hca_wqe_peek(): of a DCI with streams,
                                    * else 0 */
-    uint32_t              imm;  /* as on the wire: big endian */
-    struct hca_path       path; /* UD, DCI */
-    uint32_t              dqpn; /* UD, DCI */
-    uint32_t              qkey; /* UD */
-    uint64_t              dc_key;
-    uint32_t              xrc_srqn;
-    uint64_t              raddr;
-    uint32_t              rkey;
+    uint32_t imm;         /* as on the wire: big endian */
+    struct hca_path path; /* UD, DCI */
+    uint32_t dqpn;        /* UD, DCI */
+    uint32_t qkey;        /* UD */
+    uint64_t dc_key;
+    uint32_t xrc_srqn;
+    uint64_t raddr;
+    uint32_t rkey;
     struct hca_wqe_atomic atomic;
-    unsigned              body_at; /* octoword of the segments of UMR or TM */
-    uint64_t              length; /* sum of the segments */
-    unsigned              num_segs;
-    struct hca_wqe_seg    segs[HCA_WQE_SEGS];
+    unsigned body_at; /* octoword of the segments of UMR or TM */
+    uint64_t length;  /* sum of the segments */
+    unsigned num_segs;
+    struct hca_wqe_seg segs[HCA_WQE_SEGS];
     union {
-        uint8_t           raw[HCA_WQE_MAX];
-        uint64_t          align;
+        uint8_t raw[HCA_WQE_MAX];
+        uint64_t align;
     };
 };
 

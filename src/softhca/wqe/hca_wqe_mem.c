@@ -12,23 +12,25 @@ static enum hca_check hca_wqe_mem_add(const struct hca_wqe *wqe,
 
     if (seg->is_inline) {
         return ((seg->length == 0) ||
-                hca_sgl_add(sgl, wqe->raw + seg->addr, seg->length)) ? HCA_OK :
-               hca_check_wqe(HCA_CHECK_LKEY_PIECES, wqe->qpn, wqe->idx,
-                             seg->addr);
+                hca_sgl_add(sgl, wqe->raw + seg->addr, seg->length)) ?
+                   HCA_OK :
+                   hca_check_wqe(HCA_CHECK_LKEY_PIECES, wqe->qpn, wqe->idx,
+                                 seg->addr);
     }
     use->key    = seg->lkey;
     use->addr   = seg->addr;
     use->length = seg->length;
     fault       = hca_sgl_add_key(sgl, use);
-    return (fault == HCA_KEY_OK) ? HCA_OK :
-           hca_check_wqe(HCA_CHECK_LKEY + fault - 1, wqe->qpn, wqe->idx,
-                         (fault == HCA_KEY_BOUNDS) ? use->addr : use->key);
+    return (fault == HCA_KEY_OK) ?
+               HCA_OK :
+               hca_check_wqe(HCA_CHECK_LKEY + fault - 1, wqe->qpn, wqe->idx,
+                             (fault == HCA_KEY_BOUNDS) ? use->addr : use->key);
 }
 
 enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
                                const struct hca_wqe *wqe, struct hca_sgl *sgl)
 {
-    bool is_in = (wqe->op->flags & HCA_OP_DATA_IN) != 0;
+    bool is_in             = (wqe->op->flags & HCA_OP_DATA_IN) != 0;
     struct hca_key_use use = {
         .pdn    = qp->pdn,
         .qpn    = wqe->qpn,
@@ -54,13 +56,13 @@ enum hca_check hca_wqe_mem_put(const struct hca_wqe *wqe,
 
     hca_sgl_init(&src, hca_owner(hca_self));
     hca_sgl_add(&src, data, size);
-    return (hca_sgl_copy(sgl, &src) == 0) ? HCA_OK :
-           hca_check_wqe(HCA_CHECK_LKEY_FAULT, wqe->qpn, wqe->idx,
-                         (uintptr_t)sgl->iov[0].iov_base);
+    return (hca_sgl_copy(sgl, &src) == 0) ?
+               HCA_OK :
+               hca_check_wqe(HCA_CHECK_LKEY_FAULT, wqe->qpn, wqe->idx,
+                             (uintptr_t)sgl->iov[0].iov_base);
 }
 
-enum hca_check hca_wqe_mem_scatter(struct hca_qp *qp,
-                                   const struct hca_wqe *wqe,
+enum hca_check hca_wqe_mem_scatter(struct hca_qp *qp, const struct hca_wqe *wqe,
                                    const void *data)
 {
     enum hca_check check;

@@ -19,8 +19,7 @@ enum hca_check hca_wqe_mem_put(const struct hca_wqe *wqe,
                                size_t size);
 
 /* Writes the result of a READ or an atomic to the memory of its WQE. */
-enum hca_check hca_wqe_mem_scatter(struct hca_qp *qp,
-                                   const struct hca_wqe *wqe,
+enum hca_check hca_wqe_mem_scatter(struct hca_qp *qp, const struct hca_wqe *wqe,
                                    const void *data);
 
 #endif

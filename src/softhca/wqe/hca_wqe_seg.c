@@ -22,8 +22,8 @@ static enum hca_check hca_wqe_parse_xrc(struct hca_wqe_cursor *cursor)
     }
     cursor->wqe->xrc_srqn = be32toh(*seg);
     return (cursor->wqe->xrc_srqn >> 24) ?
-           hca_wqe_bad(cursor->wqe, HCA_CHECK_XRC_SRQN, be32toh(*seg)) :
-           HCA_OK;
+               hca_wqe_bad(cursor->wqe, HCA_CHECK_XRC_SRQN, be32toh(*seg)) :
+               HCA_OK;
 }
 
 /* Parses the second part of the AV, present if bit 31 of dqp_dct is set. On
@@ -111,7 +111,8 @@ static enum hca_check hca_wqe_parse_av(struct hca_wqe_cursor *cursor)
     }
     if (!(be32toh(av->dqp_dct) >> 31)) {
         return hca_dev_is_roce(cursor->qp->obj.dev) ?
-               hca_wqe_bad(cursor->wqe, HCA_CHECK_AV_GRH, 0) : HCA_OK;
+                   hca_wqe_bad(cursor->wqe, HCA_CHECK_AV_GRH, 0) :
+                   HCA_OK;
     }
     if (hca_wqe_take(cursor, 2) == NULL) {
         return hca_wqe_bad(cursor->wqe, HCA_CHECK_DS_SHORT, cursor->wqe->ds);
@@ -173,12 +174,11 @@ static void hca_wqe_plain(struct hca_wqe_atomic *atomic, const void *ptr,
 static enum hca_check hca_wqe_parse_atomic(struct hca_wqe_cursor *cursor)
 {
     struct hca_wqe *wqe = cursor->wqe;
-    bool is_ext = (wqe->op->flags & HCA_OP_EXT) != 0;
-    bool is_cs  = (wqe->opcode == MLX5_OPCODE_ATOMIC_CS) ||
-                  (wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_CS);
-    const void *seg =
-            hca_wqe_take(cursor, (is_ext && is_cs && (wqe->atomic.size == 8)) ?
-                                 2 : 1);
+    bool is_ext         = (wqe->op->flags & HCA_OP_EXT) != 0;
+    bool is_cs          = (wqe->opcode == MLX5_OPCODE_ATOMIC_CS) ||
+                 (wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_CS);
+    const void *seg = hca_wqe_take(
+        cursor, (is_ext && is_cs && (wqe->atomic.size == 8)) ? 2 : 1);
 
     if (seg == NULL) {
         return hca_wqe_bad(wqe, HCA_CHECK_DS_SHORT, wqe->ds);
@@ -203,10 +203,10 @@ static enum hca_check hca_wqe_parse_atomic(struct hca_wqe_cursor *cursor)
 static enum hca_check hca_wqe_parse_inline(struct hca_wqe_cursor *cursor,
                                            uint32_t byte_count)
 {
-    struct hca_wqe *wqe      = cursor->wqe;
-    uint32_t length          = byte_count & 0x3ff;
-    unsigned at              = cursor->at;
-    struct hca_wqe_seg *seg  = &wqe->segs[wqe->num_segs];
+    struct hca_wqe *wqe     = cursor->wqe;
+    uint32_t length         = byte_count & 0x3ff;
+    unsigned at             = cursor->at;
+    struct hca_wqe_seg *seg = &wqe->segs[wqe->num_segs];
 
     if (byte_count & ~(HCA_SEG_INLINE | 0x3ff)) {
         return hca_wqe_bad(wqe, HCA_CHECK_INLINE_RSVD, byte_count);
@@ -220,7 +220,7 @@ static enum hca_check hca_wqe_parse_inline(struct hca_wqe_cursor *cursor,
     seg->addr      = at * 16 + sizeof(__be32);
     seg->length    = length;
     seg->is_inline = true;
-    wqe->length   += length;
+    wqe->length += length;
     wqe->num_segs++;
     return HCA_OK;
 }
@@ -228,8 +228,8 @@ static enum hca_check hca_wqe_parse_inline(struct hca_wqe_cursor *cursor,
 static void hca_wqe_parse_data(struct hca_wqe_cursor *cursor)
 {
     const struct mlx5_wqe_data_seg *data = hca_wqe_take(cursor, 1);
-    struct hca_wqe *wqe     = cursor->wqe;
-    struct hca_wqe_seg *seg = &wqe->segs[wqe->num_segs++];
+    struct hca_wqe *wqe                  = cursor->wqe;
+    struct hca_wqe_seg *seg              = &wqe->segs[wqe->num_segs++];
 
     seg->addr      = be64toh(data->addr);
     seg->lkey      = be32toh(data->lkey);
@@ -247,7 +247,7 @@ static enum hca_check hca_wqe_parse_segs(struct hca_wqe_cursor *cursor)
     enum hca_check check;
 
     while (cursor->at < wqe->ds) {
-        uint32_t byte_count = be32toh(*(__be32*)(wqe->raw + cursor->at * 16));
+        uint32_t byte_count = be32toh(*(__be32 *)(wqe->raw + cursor->at * 16));
 
         if (!(wqe->op->flags & (HCA_OP_DATA_IN | HCA_OP_DATA_OUT))) {
             return hca_wqe_bad(wqe, HCA_CHECK_NO_DATA, wqe->ds);
@@ -264,8 +264,7 @@ static enum hca_check hca_wqe_parse_segs(struct hca_wqe_cursor *cursor)
     if (wqe->length > HCA_MSG_MAX) {
         return hca_wqe_bad(wqe, HCA_CHECK_MSG_LEN, wqe->length);
     }
-    if ((wqe->op->flags & HCA_OP_ATOMIC) &&
-        (wqe->length != wqe->atomic.size)) {
+    if ((wqe->op->flags & HCA_OP_ATOMIC) && (wqe->length != wqe->atomic.size)) {
         return hca_wqe_bad(wqe, HCA_CHECK_ATOMIC_SGL, wqe->length);
     }
     return HCA_OK;

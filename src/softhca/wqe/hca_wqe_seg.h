@@ -10,9 +10,9 @@
 
 /* Reading position in the copy, in octowords. */
 struct hca_wqe_cursor {
-    struct hca_wqe      *wqe;
+    struct hca_wqe *wqe;
     const struct hca_qp *qp;
-    unsigned             at;
+    unsigned at;
 };
 
 /* Logs a check that failed. @return check. */

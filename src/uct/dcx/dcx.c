@@ -59,19 +59,19 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
 
 /* Converts an entry to @run; in a list it has one block. Returns NULL, or an
  * error text. */
-static const char *
-uct_dcx_block_run(const uct_dcx_block_t *block, size_t repeat,
-                  uct_dcx_sgl_run_t *run)
+static const char *uct_dcx_block_run(const uct_dcx_block_t *block,
+                                     size_t repeat, uct_dcx_sgl_run_t *run)
 {
     *run = (uct_dcx_sgl_run_t){
         .addr   = block->address,
         .bytes  = block->length,
         .stride = block->length,
-        .count  = repeat
+        .count  = repeat,
     };
     return ((repeat > 1) &&
             __builtin_add_overflow(block->length, block->skip, &run->stride)) ?
-           "skip and length go beyond 64 bits" : NULL;
+               "skip and length go beyond 64 bits" :
+               NULL;
 }
 
 
@@ -98,14 +98,14 @@ UCT_DCX_EXPORT size_t
 uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params)
 {
     const uct_dcx_block_t *block = params->blocks;
-    size_t num = 0, parts        = 0;
-    int has_rounds               = 1;
+    size_t num = 0, parts = 0;
+    int has_rounds = 1;
     size_t pieces;
 
     for (; block < params->blocks + params->num; ++block) {
         if (block->length > 0) {
             num++;
-            parts      += uct_dcx_block_parts(block);
+            parts += uct_dcx_block_parts(block);
             has_rounds &= uct_dcx_block_is_round(block, params->repeat);
         }
     }
@@ -126,12 +126,13 @@ static uint32_t uct_dcx_layout_access(uint64_t access)
         return IBV_ACCESS_LOCAL_WRITE;
     }
 
-    return ((access & UCT_MD_MEM_ACCESS_LOCAL_WRITE) ?
-            IBV_ACCESS_LOCAL_WRITE : 0) |
-           ((access & UCT_MD_MEM_ACCESS_REMOTE_GET) ?
-            IBV_ACCESS_REMOTE_READ : 0) |
+    return ((access & UCT_MD_MEM_ACCESS_LOCAL_WRITE) ? IBV_ACCESS_LOCAL_WRITE :
+                                                       0) |
+           ((access & UCT_MD_MEM_ACCESS_REMOTE_GET) ? IBV_ACCESS_REMOTE_READ :
+                                                      0) |
            ((access & UCT_MD_MEM_ACCESS_REMOTE_PUT) ?
-            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE : 0);
+                IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE :
+                0);
 }
 
 
@@ -140,11 +141,14 @@ static const char *
 uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params,
                             size_t pieces)
 {
-    return (params->repeat == 0) ? "repeat is 0" :
-           (params->num == 0)    ? "num is 0" :
+    return (params->repeat == 0) ?
+               "repeat is 0" :
+           (params->num == 0) ?
+               "num is 0" :
            (params->access & ~UCT_DCX_LAYOUT_ACCESS) ?
-           "access has more than puts, gets, and use by this process" :
-           (pieces == 0)         ? "blocks: all lengths are 0" : NULL;
+               "access has more than puts, gets, and use by this process" :
+           (pieces == 0) ? "blocks: all lengths are 0" :
+                           NULL;
 }
 
 
@@ -169,9 +173,9 @@ uct_dcx_layout_add_blocks(uct_dcx_mem_layout_t *layout,
         }
         if (fault != NULL) {
             ucs_error("uct_dcx_layout_set: params->blocks[%zu] (address 0x%lx, "
-                      "length %zu, skip %zu, memh %p; repeat %zu): %s", i,
-                      block->address, block->length, block->skip, block->memh,
-                      params->repeat, fault);
+                      "length %zu, skip %zu, memh %p; repeat %zu): %s",
+                      i, block->address, block->length, block->skip,
+                      block->memh, params->repeat, fault);
             return UCS_ERR_INVALID_PARAM;
         }
     }
@@ -201,7 +205,8 @@ uct_dcx_layout_set(uct_mem_h memh, const uct_dcx_layout_params_t *params)
 
     if (pieces > layout->max) {
         ucs_error("uct_dcx_layout_set: params->blocks: %zu pieces, the layout "
-                  "was created for %zu", pieces, layout->max);
+                  "was created for %zu",
+                  pieces, layout->max);
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
@@ -233,8 +238,8 @@ UCT_DCX_EXPORT size_t uct_dcx_layout_length(uct_mem_h memh)
 }
 
 
-UCT_DCX_EXPORT ucs_status_t
-uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats)
+UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_query(uct_md_h md,
+                                                 uct_dcx_layout_stats_t *stats)
 {
     uct_dcx_keys_stats_t keys;
 
@@ -254,7 +259,7 @@ uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats)
         .sets        = keys.sets,
         .doorbells   = keys.doorbells,
         .num_keys    = keys.num_keys,
-        .num_layouts = keys.num_set
+        .num_layouts = keys.num_set,
     };
     return UCS_OK;
 }

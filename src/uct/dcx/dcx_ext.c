@@ -15,14 +15,14 @@
     (ucs_offsetof(uct_dcx_ext_entry_t, _member) == \
      ucs_offsetof(uct_dcx_sgl_entry_t, _member))
 
-_Static_assert((sizeof(uct_dcx_ext_entry_t) ==
-                sizeof(uct_dcx_sgl_entry_t)) &&
-               UCT_DCX_EXT_IS_SAME(addr) && UCT_DCX_EXT_IS_SAME(bytes) &&
-               UCT_DCX_EXT_IS_SAME(stride) && UCT_DCX_EXT_IS_SAME(lkey) &&
-               UCT_DCX_EXT_IS_SAME(reserved), "entries are the layout's own");
+_Static_assert((sizeof(uct_dcx_ext_entry_t) == sizeof(uct_dcx_sgl_entry_t)) &&
+                   UCT_DCX_EXT_IS_SAME(addr) && UCT_DCX_EXT_IS_SAME(bytes) &&
+                   UCT_DCX_EXT_IS_SAME(stride) && UCT_DCX_EXT_IS_SAME(lkey) &&
+                   UCT_DCX_EXT_IS_SAME(reserved),
+               "entries are the layout's own");
 _Static_assert(((int)UCT_DCX_EXT_SIZES == UCT_DCX_KEY_SIZES) &&
-               ((int)UCT_DCX_EXT_MAX_BLOCK == UCT_DCX_SGL_MAX_BLOCK) &&
-               ((int)UCT_DCX_EXT_MAX_PIECE == UCT_DCX_SGL_MAX_PIECE),
+                   ((int)UCT_DCX_EXT_MAX_BLOCK == UCT_DCX_SGL_MAX_BLOCK) &&
+                   ((int)UCT_DCX_EXT_MAX_PIECE == UCT_DCX_SGL_MAX_PIECE),
                "limits are the layout's own");
 
 
@@ -77,9 +77,10 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
 
 /* --- memory --------------------------------------------------------------- */
 
-static ucs_status_t
-uct_dcx_ext_reg(uct_md_h md, void *address, size_t length, uint64_t flags,
-                uct_dcx_ext_region_t **region_p, uint32_t *lkey_p)
+static ucs_status_t uct_dcx_ext_reg(uct_md_h md, void *address, size_t length,
+                                    uint64_t flags,
+                                    uct_dcx_ext_region_t **region_p,
+                                    uint32_t *lkey_p)
 {
     ucs_status_t status;
 
@@ -100,16 +101,16 @@ static void uct_dcx_ext_dereg(uct_md_h md, uct_dcx_ext_region_t *region)
 
 /* --- layouts -------------------------------------------------------------- */
 
-static ucs_status_t
-uct_dcx_ext_make(uct_md_h md, size_t max, uct_dcx_ext_layout_t **layout_p,
-                 uct_dcx_ext_entry_t **entries_p)
+static ucs_status_t uct_dcx_ext_make(uct_md_h md, size_t max,
+                                     uct_dcx_ext_layout_t **layout_p,
+                                     uct_dcx_ext_entry_t **entries_p)
 {
     ucs_status_t status;
 
     status = uct_dcx_mem_layout_make(ucs_derived_of(md, uct_dcx_md_t), max,
                                      layout_p);
     if (status == UCS_OK) {
-        *entries_p = (void*)(*layout_p)->layout->entries;
+        *entries_p = (void *)(*layout_p)->layout->entries;
     }
     return status;
 }
@@ -127,9 +128,8 @@ static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
 /* Repeats a call that has returned @busy until it returns another status. Gives
  * up the layout if the queue makes no progress. UCS_ERR_NO_RESOURCE: there is
  * no room for the layout of @depth; UCS_INPROGRESS: it is on its way. */
-static ucs_status_t UCS_F_NOINLINE
-uct_dcx_ext_repeat(uct_dcx_ext_layout_t *layout, ucs_status_t busy,
-                   unsigned depth)
+static ucs_status_t UCS_F_NOINLINE uct_dcx_ext_repeat(
+    uct_dcx_ext_layout_t *layout, ucs_status_t busy, unsigned depth)
 {
     uct_dcx_keys_t *keys       = layout->mem->md->keys;
     uct_dcx_keys_watch_t watch = {.since = ucs_get_time()};
@@ -139,8 +139,8 @@ uct_dcx_ext_repeat(uct_dcx_ext_layout_t *layout, ucs_status_t busy,
     do {
         is_late = uct_dcx_keys_is_late(keys, &watch);
         status  = (busy == UCS_INPROGRESS) ?
-                  uct_dcx_mem_layout_test(layout) :
-                  uct_dcx_mem_layout_give(layout, depth);
+                      uct_dcx_mem_layout_test(layout) :
+                      uct_dcx_mem_layout_give(layout, depth);
     } while ((status == busy) && !is_late);
 
     if (status == busy) {
@@ -151,9 +151,9 @@ uct_dcx_ext_repeat(uct_dcx_ext_layout_t *layout, ucs_status_t busy,
 }
 
 
-static ucs_status_t
-uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
-                uint32_t *lkey_p)
+static ucs_status_t uct_dcx_ext_set(uct_dcx_ext_layout_t *layout,
+                                    const uct_dcx_ext_form_t *form,
+                                    uint32_t *lkey_p)
 {
     uct_dcx_sgl_t *built;
     ucs_status_t status;
@@ -181,7 +181,8 @@ static ucs_status_t uct_dcx_ext_wait(uct_dcx_ext_layout_t *layout)
     ucs_status_t status = uct_dcx_mem_layout_test(layout);
 
     return ucs_likely(status != UCS_INPROGRESS) ?
-           status : uct_dcx_ext_repeat(layout, status, 0);
+               status :
+               uct_dcx_ext_repeat(layout, status, 0);
 }
 
 
@@ -211,5 +212,5 @@ const uct_dcx_ext_ops_t uct_dcx_ext = {
     .revoke  = uct_dcx_mem_layout_revoke,
     .enable  = uct_dcx_mem_places_enable,
     .place   = uct_dcx_ext_place,
-    .watch   = uct_dcx_md_set_watch
+    .watch   = uct_dcx_md_set_watch,
 };

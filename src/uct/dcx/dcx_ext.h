@@ -17,27 +17,27 @@
 
 
 enum {
-    UCT_DCX_EXT_SIZES     = 3,       /* number of key sizes */
-    UCT_DCX_EXT_MAX_BLOCK = 65535,   /* limit of @bytes and @stride of a
+    UCT_DCX_EXT_SIZES     = 3,      /* number of key sizes */
+    UCT_DCX_EXT_MAX_BLOCK = 65535,  /* limit of @bytes and @stride of a
                                       * repeated entry */
-    UCT_DCX_EXT_MAX_PIECE = 1 << 30  /* limit of @bytes of any other entry */
+    UCT_DCX_EXT_MAX_PIECE = 1 << 30 /* limit of @bytes of any other entry */
 };
 
 
 /* Limits of a domain; with @md = NULL, limits before one is open */
 typedef struct uct_dcx_ext_attr {
-    int      has_keys;   /* keys can be made: the device has UMR, and an
+    int has_keys;       /* keys can be made: the device has UMR, and an
                           * interface was opened */
-    unsigned max_depth;  /* deepest nesting of layouts; 1: no nesting */
-    int      has_nests;  /* repeated entries may lie in layouts with repeated
+    unsigned max_depth; /* deepest nesting of layouts; 1: no nesting */
+    int has_nests;      /* repeated entries may lie in layouts with repeated
                           * entries */
-    size_t   max_pieces; /* limit of the largest key; before a domain is open,
+    size_t max_pieces;  /* limit of the largest key; before a domain is open,
                           * the limit that options set */
-    size_t   sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
+    size_t sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
                                         * ascending */
-    size_t   min_length; /* bytes that the processor copies during a UMR, or a
+    size_t min_length; /* bytes that the processor copies during a UMR, or a
                           * default */
-    size_t   min_block;  /* bytes that it copies during one entry of a UMR, or a
+    size_t min_block;  /* bytes that it copies during one entry of a UMR, or a
                           * default */
 } uct_dcx_ext_attr_t;
 
@@ -62,25 +62,25 @@ typedef struct uct_dcx_ext_entry {
 
 /* Describes the entries of a layout */
 typedef struct uct_dcx_ext_form {
-    uint64_t start;   /* address of the first byte, by the layout's key */
-    uint64_t length;  /* total of all data: blocks of all entries, all rounds */
-    uint32_t num;     /* entries: at most @max of make(), or one fewer if they
+    uint64_t start;  /* address of the first byte, by the layout's key */
+    uint64_t length; /* total of all data: blocks of all entries, all rounds */
+    uint32_t num;    /* entries: at most @max of make(), or one fewer if they
                        * are repeated */
-    uint32_t repeat;  /* rounds: block 0 of each entry, block 1 of each, ...;
+    uint32_t repeat; /* rounds: block 0 of each entry, block 1 of each, ...;
                        * 1: each entry is one piece */
-    unsigned depth;   /* nesting; 1: all entries lie in memory */
-    int      is_dest; /* peers write to it; 0: peers read */
+    unsigned depth;  /* nesting; 1: all entries lie in memory */
+    int is_dest;     /* peers write to it; 0: peers read */
 } uct_dcx_ext_form_t;
 
 
 typedef struct uct_dcx_ext_ops {
-    void         (*query)(uct_md_h md, uct_dcx_ext_attr_t *attr);
+    void (*query)(uct_md_h md, uct_dcx_ext_attr_t *attr);
 
     /* Registers memory; @flags are UCT_MD_MEM_*. */
     ucs_status_t (*reg)(uct_md_h md, void *address, size_t length,
                         uint64_t flags, uct_dcx_ext_region_t **region_p,
                         uint32_t *lkey_p);
-    void         (*dereg)(uct_md_h md, uct_dcx_ext_region_t *region);
+    void (*dereg)(uct_md_h md, uct_dcx_ext_region_t *region);
 
     /* Makes a layout of up to @max pieces, one of @sizes; it has no entries
      * yet. @entries_p has room for @max entries. Logs only UCS_ERR_NO_MEMORY
@@ -91,7 +91,7 @@ typedef struct uct_dcx_ext_ops {
                          uct_dcx_ext_entry_t **entries_p);
 
     /* Frees the layout. Peers have lost access when it returns. */
-    void         (*destroy)(uct_dcx_ext_layout_t *layout);
+    void (*destroy)(uct_dcx_ext_layout_t *layout);
 
     /* Gives the entries to the device. The layout must not be used until wait()
      * has returned UCS_OK, but other layouts may name it. Stores the key that
@@ -108,7 +108,7 @@ typedef struct uct_dcx_ext_ops {
 
     /* Removes the layout from the device: its key gives no access any
      * longer. */
-    void         (*revoke)(uct_dcx_ext_layout_t *layout);
+    void (*revoke)(uct_dcx_ext_layout_t *layout);
 
     /* --- places ---------------------------------------------------------- */
 
@@ -116,8 +116,8 @@ typedef struct uct_dcx_ext_ops {
      * places of @length bytes each. Place i begins at @base + i * @length.
      * @length and @max are powers of two; @base is a multiple of their product.
      * Called once. */
-    void         (*enable)(ucs_memory_type_t type, uint64_t base,
-                           uint64_t length, unsigned max);
+    void (*enable)(ucs_memory_type_t type, uint64_t base, uint64_t length,
+                   unsigned max);
 
     /* Makes place @index stand for a layout, or for nothing if @layout is NULL.
      * Registering the addresses of the place returns its handle, which is
@@ -127,7 +127,7 @@ typedef struct uct_dcx_ext_ops {
 
     /* Sets a hook. It is called for each domain that was opened, and for each
      * that is about to be closed, in the thread that does so. */
-    void         (*watch)(void (*watch)(uct_md_h md, int is_open));
+    void (*watch)(void (*watch)(uct_md_h md, int is_open));
 } uct_dcx_ext_ops_t;
 
 

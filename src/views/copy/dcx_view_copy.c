@@ -14,20 +14,19 @@
 
 /* One side of a copy */
 typedef struct uct_dcx_view_side {
-    char         *memory; /* NULL: it is a view */
+    char *memory; /* NULL: it is a view */
     shape_data_t data;
-    size_t       offset;  /* in the data */
+    size_t offset; /* in the data */
 } uct_dcx_view_side_t;
 
 
-static ucs_status_t
-uct_dcx_view_side_init(uct_dcx_view_side_t *side, uint64_t address,
-                       size_t length)
+static ucs_status_t uct_dcx_view_side_init(uct_dcx_view_side_t *side,
+                                           uint64_t address, size_t length)
 {
     size_t left;
 
     if (!uct_dcx_view_is_address(address)) {
-        side->memory = (char*)(uintptr_t)address;
+        side->memory = (char *)(uintptr_t)address;
         return UCS_OK;
     }
 
@@ -40,7 +39,8 @@ uct_dcx_view_side_init(uct_dcx_view_side_t *side, uint64_t address,
     left = shape_length(&side->data) - side->offset;
     if (length > left) {
         ucs_error("dcx_view: %zu bytes at address 0x%lx of a view that ends "
-                  "after %zu", length, address, left);
+                  "after %zu",
+                  length, address, left);
         return UCS_ERR_INVALID_ADDR;
     }
     return UCS_OK;

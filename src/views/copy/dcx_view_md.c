@@ -12,28 +12,27 @@
 #include <ucs/sys/stubs.h>
 
 
-static void
-uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
+static void uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
 {
     uint64_t views = UCS_BIT(uct_dcx_view_memory_type());
 
-    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
-    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
-    attr->needs_keys       = 0;
-    attr->can_invalidate   = 0;
+    attr->reg_mem_types          = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
+    attr->access_mem_types       = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
+    attr->needs_keys             = 0;
+    attr->can_invalidate         = 0;
     attr->can_invalidate_atomics = 0;
-    attr->max_reg          = SIZE_MAX;
-    attr->rkey_size        = 0;
-    attr->reg_cost         = ucs_linear_func_make(0, 0);
+    attr->max_reg                = SIZE_MAX;
+    attr->rkey_size              = 0;
+    attr->reg_cost               = ucs_linear_func_make(0, 0);
     memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
 }
 
 
 /* Returns an opaque handle other than UCT_MEM_HANDLE_NULL; registers nothing.
  * */
-static ucs_status_t
-uct_dcx_view_md_mem_reg(uct_md_h md, void *address, size_t length,
-                        uint64_t flags, uct_mem_h *memh_p)
+static ucs_status_t uct_dcx_view_md_mem_reg(uct_md_h md, void *address,
+                                            size_t length, uint64_t flags,
+                                            uct_mem_h *memh_p)
 {
     *memh_p = &uct_dcx_view_component;
     return UCS_OK;
@@ -52,29 +51,30 @@ uct_dcx_view_rkey_unpack(uct_component_t *component, const void *buffer,
 
 
 static uct_dcx_ucx_md_ops_t uct_dcx_view_md_ops = {
-    .super         = {
-        UCT_DCX_UCX_MD_OPS
-        .close     = (void*)ucs_empty_function,
-        .mem_dereg = (void*)ucs_empty_function_return_success
-    },
-    .query         = uct_dcx_view_md_query,
-    .mem_reg       = uct_dcx_view_md_mem_reg,
-    .mkey_pack     = (void*)ucs_empty_function_return_success
+    .super =
+        {
+            UCT_DCX_UCX_MD_OPS.close = (void *)ucs_empty_function,
+            .mem_dereg = (void *)ucs_empty_function_return_success,
+        },
+    .query     = uct_dcx_view_md_query,
+    .mem_reg   = uct_dcx_view_md_mem_reg,
+    .mkey_pack = (void *)ucs_empty_function_return_success,
 };
 
 
-static ucs_status_t
-uct_dcx_view_md_open(uct_component_t *component, const char *md_name,
-                     const uct_md_config_t *config, uct_md_h *md_p)
+static ucs_status_t uct_dcx_view_md_open(uct_component_t *component,
+                                         const char *md_name,
+                                         const uct_md_config_t *config,
+                                         uct_md_h *md_p)
 {
     static uct_md_t md = {
         .ops       = &uct_dcx_view_md_ops.super,
-        .component = &uct_dcx_view_component
+        .component = &uct_dcx_view_component,
     };
     ucs_status_t status;
 
-    status = uct_dcx_view_config_check(ucs_derived_of(config,
-                                                      uct_dcx_view_config_t));
+    status = uct_dcx_view_config_check(
+        ucs_derived_of(config, uct_dcx_view_config_t));
     if (status == UCS_OK) {
         *md_p = &md;
     }
@@ -98,20 +98,20 @@ uct_dcx_view_query_md_resources(uct_component_t *component,
 
 
 uct_component_t uct_dcx_view_component = {
-    UCT_DCX_UCX_COMPONENT_OPS
-    .query_md_resources = uct_dcx_view_query_md_resources,
-    .md_open            = uct_dcx_view_md_open,
-    .rkey_unpack        = uct_dcx_view_rkey_unpack,
-    .rkey_release       = (void*)ucs_empty_function_return_success,
-    .name               = UCT_DCX_VIEW_TL,
-    .md_config          = {
-        .name           = "dcx_view memory domain",
-        .prefix         = "DCX_",
-        .table          = uct_dcx_view_config_table,
-        .size           = sizeof(uct_dcx_view_config_t)
-    },
-    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
-    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
-            &uct_dcx_view_component),
-    .flags              = 0
+    UCT_DCX_UCX_COMPONENT_OPS.query_md_resources =
+        uct_dcx_view_query_md_resources,
+    .md_open      = uct_dcx_view_md_open,
+    .rkey_unpack  = uct_dcx_view_rkey_unpack,
+    .rkey_release = (void *)ucs_empty_function_return_success,
+    .name         = UCT_DCX_VIEW_TL,
+    .md_config =
+        {
+            .name   = "dcx_view memory domain",
+            .prefix = "DCX_",
+            .table  = uct_dcx_view_config_table,
+            .size   = sizeof(uct_dcx_view_config_t),
+        },
+    .cm_config = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
+    .tl_list   = UCT_COMPONENT_TL_LIST_INITIALIZER(&uct_dcx_view_component),
+    .flags     = 0,
 };

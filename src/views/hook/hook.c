@@ -40,10 +40,10 @@ typedef __typeof__(&ucp_tag_send_nbx) hook_tag_send_t;
 static inline int hook_has_type(const ucp_request_param_t *param)
 {
     return __builtin_expect(
-            (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) &&
-                    ((param->datatype & UCP_DATATYPE_CLASS_MASK) !=
-                     UCP_DATATYPE_CONTIG),
-            0);
+        (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) &&
+            ((param->datatype & UCP_DATATYPE_CLASS_MASK) !=
+             UCP_DATATYPE_CONTIG),
+        0);
 }
 
 /* Returns 1 if it is known that UCP packs such a message, and messages are not
@@ -75,9 +75,8 @@ hook_tag_send(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
     }
 
     by_view = hook_op_param(op, HOOK_OP_SEND, param);
-    return hook_op_issued(
-            op, (*real)(ep, (void *)op->view->address, op->view->length, tag,
-                        &by_view));
+    return hook_op_issued(op, (*real)(ep, (void *)op->view->address,
+                                      op->view->length, tag, &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer,
@@ -120,10 +119,9 @@ static HOOK_SLOW ucs_status_ptr_t hook_am_send(ucp_ep_h ep, unsigned id,
 
     by_view = hook_op_param(op, HOOK_OP_SEND, param);
     return hook_op_issued(
-            op, hook_real.ucp_am_send_nbx(ep, id, header, header_length,
-                                          (void *)op->view->address,
-                                          op->view->length,
-                                          &by_view));
+        op, hook_real.ucp_am_send_nbx(ep, id, header, header_length,
+                                      (void *)op->view->address,
+                                      op->view->length, &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id,
@@ -154,10 +152,9 @@ hook_tag_recv(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
     }
 
     by_view = hook_op_param(op, HOOK_OP_TAG_RECV, param);
-    return hook_op_issued(
-            op, hook_real.ucp_tag_recv_nbx(worker, (void *)op->view->address,
-                                           op->view->length, tag, tag_mask,
-                                           &by_view));
+    return hook_op_issued(op, hook_real.ucp_tag_recv_nbx(
+                                  worker, (void *)op->view->address,
+                                  op->view->length, tag, tag_mask, &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer,
@@ -187,13 +184,13 @@ hook_tag_msg_recv(ucp_worker_h worker, void *buffer, size_t count,
 
     by_view = hook_op_param(op, HOOK_OP_TAG_RECV, param);
     return hook_op_issued(op, hook_real.ucp_tag_msg_recv_nbx(
-                                      worker, (void *)op->view->address,
-                                      op->view->length, message, &by_view));
+                                  worker, (void *)op->view->address,
+                                  op->view->length, message, &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nbx(
-        ucp_worker_h worker, void *buffer, size_t count,
-        ucp_tag_message_h message, const ucp_request_param_t *param)
+    ucp_worker_h worker, void *buffer, size_t count, ucp_tag_message_h message,
+    const ucp_request_param_t *param)
 {
     if (hook_is_candidate(param, count)) {
         return hook_tag_msg_recv(worker, buffer, count, message, param);
@@ -217,10 +214,9 @@ static HOOK_SLOW ucs_status_ptr_t hook_am_recv(ucp_worker_h worker,
     }
 
     by_view = hook_op_param(op, HOOK_OP_AM_RECV, param);
-    return hook_op_issued(
-            op, hook_real.ucp_am_recv_data_nbx(worker, data_desc,
-                                               (void *)op->view->address,
-                                               op->view->length, &by_view));
+    return hook_op_issued(op, hook_real.ucp_am_recv_data_nbx(
+                                  worker, data_desc, (void *)op->view->address,
+                                  op->view->length, &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t
@@ -250,8 +246,7 @@ static HOOK_SLOW void hook_request_free(void *request)
 HOOK_EXPORT void ucp_request_free(void *request)
 {
     if (__builtin_expect(
-                atomic_load_explicit(&hook_op_num, memory_order_relaxed) != 0,
-                0)) {
+            atomic_load_explicit(&hook_op_num, memory_order_relaxed) != 0, 0)) {
         hook_request_free(request);
         return;
     }

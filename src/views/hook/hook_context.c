@@ -23,7 +23,7 @@ static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
     hook_worker_t *_Atomic workers; /* none is ever freed */
-    uint64_t num_workers; /* created so far */
+    uint64_t num_workers;           /* created so far */
 } hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 atomic_int hook_context_any;
@@ -84,9 +84,9 @@ static void hook_context_open_plugin(void)
     uct_component_h *components;
     unsigned num;
     __typeof__(&uct_query_components) query =
-            loader_ucx_symbol(RTLD_NEXT, "libuct.so.0", "uct_query_components");
+        loader_ucx_symbol(RTLD_NEXT, "libuct.so.0", "uct_query_components");
     __typeof__(&uct_release_component_list) release = loader_ucx_symbol(
-            RTLD_NEXT, "libuct.so.0", "uct_release_component_list");
+        RTLD_NEXT, "libuct.so.0", "uct_release_component_list");
 
     if ((query != NULL) && (release != NULL) &&
         (query(&components, &num) == UCS_OK)) {
@@ -150,10 +150,10 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
     unsigned copy_eps;
 
     views->watch_begin();
-    status = hook_real.ucp_init_version(major, minor, params, config,
-                                        &context->context);
-    context->num_mds =
-            views->watch_end(context->mds, HOOK_CONTEXT_MAX_MDS, &copy_eps);
+    status           = hook_real.ucp_init_version(major, minor, params, config,
+                                                  &context->context);
+    context->num_mds = views->watch_end(context->mds, HOOK_CONTEXT_MAX_MDS,
+                                        &copy_eps);
     if ((status == UCS_OK) && context->is_for_views &&
         (context->num_mds == 0)) {
         hook_report_off("no device of dcx is in use");
@@ -198,8 +198,8 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     }
 
     context->needs_handles = hook_views()->ucp->has_typed_handles();
-    context->is_any_peer =
-            context->has_protocols || is_guarded || hook_tls_is_dcx_only(tls);
+    context->is_any_peer   = context->has_protocols || is_guarded ||
+                           hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", tls);
@@ -243,8 +243,8 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
     char *tls  = (text == NULL) ? NULL : hook_config_value(text, "TLS");
     ucs_status_t status;
 
-    context->has_protocols =
-            (text != NULL) && !hook_config_is(text, "PROTO_ENABLE", "n");
+    context->has_protocols = (text != NULL) &&
+                             !hook_config_is(text, "PROTO_ENABLE", "n");
     if (context->is_for_views) {
         hook_context_decide(context, tls);
     }
@@ -432,8 +432,8 @@ ucs_status_t hook_worker_create(ucp_context_h context,
 
 hook_worker_t *hook_worker_find(ucp_worker_h worker)
 {
-    hook_worker_t *known =
-            atomic_load_explicit(&hook_known.workers, memory_order_acquire);
+    hook_worker_t *known = atomic_load_explicit(&hook_known.workers,
+                                                memory_order_acquire);
 
     while ((known != NULL) &&
            (atomic_load_explicit(&known->worker, memory_order_acquire) !=

@@ -43,7 +43,7 @@ typedef struct hook_context {
 typedef struct hook_worker {
     struct hook_worker *next;
     _Atomic(ucp_worker_h) worker; /* NULL: it is no more */
-    uint64_t number; /* of all workers that there were, never 0 */
+    uint64_t number;              /* of all workers that there were, never 0 */
     hook_context_t *context;
 
     /* records of hook_ep.c, by configuration of endpoints */

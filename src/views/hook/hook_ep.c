@@ -58,7 +58,7 @@ ucp_inside_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ucp_ep)
     size_t kept = (config < HOOK_WORKER_MAX_CONFIGS) ? worker->eps[config] : 0;
 
     return (kept & HOOK_EP_KNOWN) ?
-                   (ucp_inside_ep_t){.has_dcx   = !!(kept & HOOK_EP_HAS_DCX),
-                                     .max_short = kept >> HOOK_EP_SHIFT} :
-                   hook_ep_learn(worker, ucp_ep, config);
+               (ucp_inside_ep_t){.has_dcx   = !!(kept & HOOK_EP_HAS_DCX),
+                                 .max_short = kept >> HOOK_EP_SHIFT} :
+               hook_ep_learn(worker, ucp_ep, config);
 }

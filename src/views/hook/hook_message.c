@@ -18,13 +18,13 @@
 
 /* The arguments of a call */
 typedef struct hook_message {
-    ucp_ep_h     ep;       /* of a send */
+    ucp_ep_h ep;           /* of a send */
     ucp_worker_h receiver; /* of a receive */
-    void         *buffer;
-    size_t       count;    /* as the user passed it; of a list, its pieces */
-    int          is_dest;
-    int          is_immediate;
-    hook_type_t  *type;
+    void *buffer;
+    size_t count; /* as the user passed it; of a list, its pieces */
+    int is_dest;
+    int is_immediate;
+    hook_type_t *type;
     shape_data_t data;
 } hook_message_t;
 
@@ -71,19 +71,18 @@ static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
 
     return ((block < hook_policy()->min_sparse_block) &&
             !hook_message_is_dense(data)) ?
-                   HOOK_SPARSE :
-                   HOOK_SENT;
+               HOOK_SPARSE :
+               HOOK_SENT;
 }
 
 /* Does the same for a generic type, which it walks only if the message is long
  * enough. Stores the bytes of the message in @length_p, or 0. */
-static hook_kind_t
-hook_message_check_type(hook_message_t *message, size_t *length_p)
+static hook_kind_t hook_message_check_type(hook_message_t *message,
+                                           size_t *length_p)
 {
     size_t size = hook_type_size(message->type);
 
-    if ((size == 0) ||
-        __builtin_mul_overflow(size, message->count, length_p)) {
+    if ((size == 0) || __builtin_mul_overflow(size, message->count, length_p)) {
         *length_p = 0;
         return HOOK_LAYOUT;
     }
@@ -96,8 +95,8 @@ hook_message_check_type(hook_message_t *message, size_t *length_p)
     message->data.buffer = message->buffer;
     message->data.count  = message->count;
     return (message->data.shape == NULL) ?
-                   HOOK_LAYOUT :
-                   hook_message_check_blocks(&message->data);
+               HOOK_LAYOUT :
+               hook_message_check_blocks(&message->data);
 }
 
 /* Returns the smallest number of elements that are not too short. */
@@ -132,8 +131,8 @@ static size_t hook_message_few(const hook_message_t *message, hook_kind_t why)
     min = hook_message_min_count(message->type);
     return ((why == HOOK_SPARSE) &&
             hook_message_is_sparse_from(message->data, min)) ?
-                   SIZE_MAX :
-                   min;
+               SIZE_MAX :
+               min;
 }
 
 /* Keeps that number with the type, so that later calls need not find it
@@ -192,8 +191,8 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
 /* Opens a view, and starts the data type's own operation. The reference to the
  * type becomes the operation's. Returns NULL, and counts why, if there is no
  * view. */
-static hook_op_t *
-hook_message_open(hook_worker_t *worker, const hook_message_t *message)
+static hook_op_t *hook_message_open(hook_worker_t *worker,
+                                    const hook_message_t *message)
 {
     hook_context_t *context = worker->context;
     hook_op_t *op           = hook_op_get();
@@ -232,18 +231,16 @@ hook_message_open(hook_worker_t *worker, const hook_message_t *message)
  * operation's, or is dropped. */
 static hook_op_t *hook_message_on_way(const hook_message_t *message)
 {
-    hook_worker_t *worker =
-            hook_worker_find(message->is_dest ? message->receiver :
-                                                ucp_inside_worker(message->ep));
+    hook_worker_t *worker = hook_worker_find(
+        message->is_dest ? message->receiver : ucp_inside_worker(message->ep));
     hook_op_t *op = NULL;
     hook_kind_t why;
 
     if (worker != NULL) {
         why = hook_message_check_way(worker, message);
         op  = (why == HOOK_SENT) ?
-                      hook_message_open(worker, message) :
-                      hook_message_as_it_came(why,
-                                              shape_length(&message->data));
+                  hook_message_open(worker, message) :
+                  hook_message_as_it_came(why, shape_length(&message->data));
     }
     if (op == NULL) {
         hook_type_put(message->type);
@@ -252,8 +249,8 @@ static hook_op_t *hook_message_on_way(const hook_message_t *message)
     return op;
 }
 
-static hook_op_t *
-hook_message_of_type(hook_message_t *message, ucp_datatype_t datatype)
+static hook_op_t *hook_message_of_type(hook_message_t *message,
+                                       ucp_datatype_t datatype)
 {
     size_t length   = 0;
     hook_kind_t why = HOOK_LAYOUT;
@@ -314,15 +311,15 @@ static hook_op_t *hook_message_of_list(hook_message_t *message)
     return hook_message_on_way(message);
 }
 
-static hook_op_t *
-hook_message_begin(hook_message_t *message, const ucp_request_param_t *param)
+static hook_op_t *hook_message_begin(hook_message_t *message,
+                                     const ucp_request_param_t *param)
 {
     message->is_immediate = !!(param->op_attr_mask &
                                UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
 
     return ((param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV) ?
-                   hook_message_of_list(message) :
-                   hook_message_of_type(message, param->datatype);
+               hook_message_of_list(message) :
+               hook_message_of_type(message, param->datatype);
 }
 
 hook_op_t *hook_message_send(ucp_ep_h ep, const void *buffer, size_t count,
@@ -330,8 +327,8 @@ hook_op_t *hook_message_send(ucp_ep_h ep, const void *buffer, size_t count,
 {
     hook_message_t message = {
         .ep     = ep,
-        .buffer = (void*)buffer,
-        .count  = count
+        .buffer = (void *)buffer,
+        .count  = count,
     };
 
     return hook_message_begin(&message, param);
@@ -344,7 +341,7 @@ hook_op_t *hook_message_recv(ucp_worker_h worker, void *buffer, size_t count,
         .receiver = worker,
         .buffer   = buffer,
         .count    = count,
-        .is_dest  = 1
+        .is_dest  = 1,
     };
 
     return hook_message_begin(&message, param);

@@ -121,8 +121,8 @@ static void hook_op_finish(hook_op_t *op, ucs_status_t status)
  * leaves its bucket, so hook_op_silence() comes before, or finds nothing. With
  * a request in the user's memory, UCP's reference is kept, and with it UCP's
  * request, until the callback returns. */
-static hook_op_callback_t
-hook_op_complete(hook_op_t *op, void *request, ucs_status_t status)
+static hook_op_callback_t hook_op_complete(hook_op_t *op, void *request,
+                                           ucs_status_t status)
 {
     hook_op_t *last = NULL;
     hook_op_callback_t user;
@@ -210,7 +210,7 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
     static const __typeof__(user->cb) callbacks[] = {
         [HOOK_OP_SEND].send       = hook_op_sent,
         [HOOK_OP_TAG_RECV].recv   = hook_op_tag_received,
-        [HOOK_OP_AM_RECV].recv_am = hook_op_am_received
+        [HOOK_OP_AM_RECV].recv_am = hook_op_am_received,
     };
     ucp_request_param_t param = *user;
 
@@ -230,11 +230,12 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
 
     /* Drop the handle of the user's memory. Drop FAST_CMPL: with it UCP's newer
      * protocols would take a copy at the other side for completion. */
-    param.op_attr_mask &=
-            ~(UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FLAG_FAST_CMPL);
-    param.op_attr_mask |=
-            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-            UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.op_attr_mask &= ~(UCP_OP_ATTR_FIELD_MEMH |
+                            UCP_OP_ATTR_FLAG_FAST_CMPL);
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK |
+                          UCP_OP_ATTR_FIELD_USER_DATA |
+                          UCP_OP_ATTR_FIELD_DATATYPE |
+                          UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     param.user_data   = op;
     param.datatype    = ucp_dt_make_contig(1);
     param.memory_type = (ucs_memory_type_t)op->view->memory_type;

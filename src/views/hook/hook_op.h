@@ -24,22 +24,22 @@
 /* The user's callback */
 typedef struct hook_op_callback {
     __typeof__(((ucp_request_param_t *)0)
-                       ->cb) cb; /* .send is NULL: there is none */
+                   ->cb) cb; /* .send is NULL: there is none */
     void *arg;
-    void *request; /* in the user's memory; NULL: UCP's request */
+    void *request;      /* in the user's memory; NULL: UCP's request */
     struct hook_op *op; /* hook_op_put() it after the callback; or NULL */
 } hook_op_callback_t;
 
 
 typedef struct hook_op {
     struct hook_op *next; /* of a bucket */
-    uint64_t worker; /* its number: another may get its address */
-    unsigned num_refs; /* the call, UCP, and those that ask of it */
+    uint64_t worker;      /* its number: another may get its address */
+    unsigned num_refs;    /* the call, UCP, and those that ask of it */
     int is_over;       /* UCP has completed it: no request finds it any more */
     void *request;     /* as the user knows it; NULL: not found by it */
     void *ucp_request; /* UCP's request, if that is another */
     uct_dcx_view_t *view;
-    ucp_mem_h memh; /* of the view; NULL: UCP needs none */
+    ucp_mem_h memh;    /* of the view; NULL: UCP needs none */
     hook_type_t *type; /* a reference */
     void *state;       /* of hook_type_start() */
     hook_op_callback_t callback;

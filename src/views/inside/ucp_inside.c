@@ -13,12 +13,14 @@
 
 _Static_assert((ucs_offsetof(ucp_dt_generic_t, context) ==
                 ucs_offsetof(ucp_inside_generic_t, context)) &&
-               (ucs_offsetof(ucp_dt_generic_t, ops) ==
-                ucs_offsetof(ucp_inside_generic_t, ops)), "a generic type");
+                   (ucs_offsetof(ucp_dt_generic_t, ops) ==
+                    ucs_offsetof(ucp_inside_generic_t, ops)),
+               "a generic type");
 _Static_assert(ucs_offsetof(ucp_ep_t, worker) == 0, "an endpoint");
 _Static_assert((ucs_offsetof(ucp_request_t, status) == 0) &&
-               (ucs_offsetof(ucp_request_t, flags) +
-                sizeof(((ucp_request_t*)NULL)->flags) <= sizeof(uint64_t)),
+                   (ucs_offsetof(ucp_request_t, flags) +
+                        sizeof(((ucp_request_t *)NULL)->flags) <=
+                    sizeof(uint64_t)),
                "the first word of a request");
 
 
@@ -42,7 +44,8 @@ static size_t ucp_inside_read_short(const char *line)
     }
 
     return ((range != NULL) && (strstr(range, "short ") != NULL)) ?
-           strtoull(range + strlen(" 0.."), NULL, 10) : 0;
+               strtoull(range + strlen(" 0.."), NULL, 10) :
+               0;
 }
 
 
@@ -58,9 +61,9 @@ static ucp_inside_ep_t ucp_inside_read_ep(char *text)
     char *line;
 
     while ((line = strsep(&text, "\n")) != NULL) {
-        ep.has_dcx  |= (strstr(line, "lane[") != NULL) &&
-                       (strstr(line, ":dcx/") != NULL) &&
-                       (strstr(line, " rma_bw#") != NULL);
+        ep.has_dcx |= (strstr(line, "lane[") != NULL) &&
+                      (strstr(line, ":dcx/") != NULL) &&
+                      (strstr(line, " rma_bw#") != NULL);
         ep.max_short = ucs_max(ep.max_short, ucp_inside_read_short(line));
     }
     return ep;
@@ -118,5 +121,5 @@ const ucp_inside_ops_t ucp_inside_ops = {
     .worker_lock       = ucp_inside_worker_lock,
     .worker_unlock     = ucp_inside_worker_unlock,
     .worker_discount   = ucp_inside_worker_discount,
-    .has_typed_handles = ucp_inside_has_typed_handles
+    .has_typed_handles = ucp_inside_has_typed_handles,
 };

@@ -19,17 +19,16 @@
 
 /* A generic data type: ucp/dt/dt_generic.h, ucp_dt_generic_t */
 typedef struct ucp_inside_generic {
-    void                 *context;
+    void *context;
     ucp_generic_dt_ops_t ops;
 } ucp_inside_generic_t;
 
 
 /* Returns the data type that a handle of the class UCP_DATATYPE_GENERIC points
  * to: the class is in the low bits (dt_generic.h, ucp_dt_to_generic()). */
-static inline ucp_inside_generic_t *
-ucp_inside_generic(ucp_datatype_t datatype)
+static inline ucp_inside_generic_t *ucp_inside_generic(ucp_datatype_t datatype)
 {
-    return (ucp_inside_generic_t*)(datatype & ~UCP_DATATYPE_CLASS_MASK);
+    return (ucp_inside_generic_t *)(datatype & ~UCP_DATATYPE_CLASS_MASK);
 }
 
 
@@ -37,7 +36,7 @@ ucp_inside_generic(ucp_datatype_t datatype)
  * ucp_ep_t */
 static inline ucp_worker_h ucp_inside_worker(ucp_ep_h ep)
 {
-    return *(ucp_worker_h*)ep;
+    return *(ucp_worker_h *)ep;
 }
 
 
@@ -46,7 +45,7 @@ static inline ucp_worker_h ucp_inside_worker(ucp_ep_h ep)
  * may wait for these. */
 static inline uint64_t *ucp_inside_request_word(void *request, size_t size)
 {
-    return (uint64_t*)((char*)request - size);
+    return (uint64_t *)((char *)request - size);
 }
 
 
@@ -59,8 +58,8 @@ static inline void ucp_inside_request_init(void *request, size_t size)
 
 
 /* Copies @from to a request, its first word last. */
-static inline void
-ucp_inside_request_copy(void *request, void *from, size_t size)
+static inline void ucp_inside_request_copy(void *request, void *from,
+                                           size_t size)
 {
     uint64_t *to   = ucp_inside_request_word(request, size);
     uint64_t *word = ucp_inside_request_word(from, size);
@@ -75,34 +74,34 @@ ucp_inside_request_copy(void *request, void *from, size_t size)
 
 /* Properties of an endpoint, as ucp_ep_print_info() prints them */
 typedef struct ucp_inside_ep {
-    int    has_dcx;   /* it has a lane of dcx for RDMA */
+    int has_dcx;      /* it has a lane of dcx for RDMA */
     size_t max_short; /* bytes that UCP copies inline, from any memory */
 } ucp_inside_ep_t;
 
 typedef struct ucp_inside_ops {
     /* Returns the index of an endpoint's configuration. Any thread may call
      * it. */
-    unsigned        (*ep_config)(ucp_ep_h ep);
+    unsigned (*ep_config)(ucp_ep_h ep);
 
     /* Parses the text of ucp_ep_print_info(), and modifies it. */
     ucp_inside_ep_t (*read_ep)(char *text);
 
     /* Take and release the worker's lock, as UCP's functions do, if several
      * threads may call the worker. A thread may have the lock already. */
-    void            (*worker_lock)(ucp_worker_h worker);
-    void            (*worker_unlock)(ucp_worker_h worker);
+    void (*worker_lock)(ucp_worker_h worker);
+    void (*worker_unlock)(ucp_worker_h worker);
 
     /* Takes one interface, which gets no messages, off the number of active
      * interfaces of a new worker. With more than one, UCP lets the device
      * match tags only of senders from which it has had messages. Returns 0,
      * and leaves the worker as it is, if its members are not at the offsets
      * that dcx was built with. */
-    int             (*worker_discount)(ucp_worker_h worker);
+    int (*worker_discount)(ucp_worker_h worker);
 
     /* Returns 1 if UCP reads the type of memory from the handle that a call
      * passes. With its newer protocols (UCX_PROTO_ENABLE=y) UCP then reads it
      * from nothing else. */
-    int             (*has_typed_handles)(void);
+    int (*has_typed_handles)(void);
 } ucp_inside_ops_t;
 
 

@@ -28,13 +28,12 @@ typedef struct mpi_lib_object {
 } mpi_lib_object_t;
 
 static const mpi_lib_object_t mpi_lib_objects[] = {
-        {"mca_pml_ucx.so", "libmpi.so.40", &mpi_lib_ompi},
-        {"libmpi.so.40", "libmpi.so.40", &mpi_lib_ompi},
-        {"mca_pml_ucx.so", "libmpi.so.40", &mpi_lib_ompi_6},
-        {"libopen_mpi.so.40", "libmpi.so.40", &mpi_lib_ompi_6},
-        {"libmpich.so.12", "libmpich.so.12",
-         &mpi_lib_mpich}, /* Debian's name */
-        {"libmpi.so.12", "libmpi.so.12", &mpi_lib_mpich},
+    {"mca_pml_ucx.so", "libmpi.so.40", &mpi_lib_ompi},
+    {"libmpi.so.40", "libmpi.so.40", &mpi_lib_ompi},
+    {"mca_pml_ucx.so", "libmpi.so.40", &mpi_lib_ompi_6},
+    {"libopen_mpi.so.40", "libmpi.so.40", &mpi_lib_ompi_6},
+    {"libmpich.so.12", "libmpich.so.12", &mpi_lib_mpich}, /* Debian's name */
+    {"libmpi.so.12", "libmpi.so.12", &mpi_lib_mpich},
 };
 
 enum {
@@ -50,11 +49,11 @@ static struct {
 } mpi_lib_calls;
 
 static const mpi_symbol_t mpi_lib_symbols[] = {
-        {"PMPI_Get_library_version", &mpi_lib_calls.version},
-        {"PMPI_Type_size_x", &mpi_lib_calls.size},
-        {"PMPI_Type_get_extent", &mpi_lib_calls.extent},
-        {"PMPI_Type_get_true_extent", &mpi_lib_calls.true_extent},
-        {NULL, NULL}};
+    {"PMPI_Get_library_version", &mpi_lib_calls.version},
+    {"PMPI_Type_size_x", &mpi_lib_calls.size},
+    {"PMPI_Type_get_extent", &mpi_lib_calls.extent},
+    {"PMPI_Type_get_true_extent", &mpi_lib_calls.true_extent},
+    {NULL, NULL}};
 
 static pthread_mutex_t mpi_lib_lock = PTHREAD_MUTEX_INITIALIZER;
 static const mpi_lib_t *mpi_lib_found;

@@ -111,9 +111,9 @@ extern const mpi_lib_t mpi_lib_mpich;
 /* Sets the numbers, for an MPI that has counts of 64 bits, too. Returns
  * non-zero if the type has such counts, or more of a kind than an int can
  * count; then messages of the type are packed. */
-static inline int
-mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
-                     size_t counts, size_t types)
+static inline int mpi_args_set_numbers(mpi_args_t *args, size_t ints,
+                                       size_t addresses, size_t counts,
+                                       size_t types)
 {
     if ((counts > 0) || (ints > INT_MAX) || (addresses > INT_MAX) ||
         (types > INT_MAX)) {

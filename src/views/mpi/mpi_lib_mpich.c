@@ -27,11 +27,11 @@ static struct {
 } mpich;
 
 static const mpi_symbol_t mpich_symbols[] = {
-        {"PMPI_Query_thread", &mpich.query_thread},
-        {"PMPI_Type_get_envelope_c", &mpich.envelope},
-        {"PMPI_Type_get_contents", &mpich.contents},
-        {"PMPI_Type_free", &mpich.free},
-        {NULL, NULL}};
+    {"PMPI_Query_thread", &mpich.query_thread},
+    {"PMPI_Type_get_envelope_c", &mpich.envelope},
+    {"PMPI_Type_get_contents", &mpich.contents},
+    {"PMPI_Type_free", &mpich.free},
+    {NULL, NULL}};
 
 
 /* Asks for the thread level: MPI_Query_thread() takes no lock. */
@@ -103,17 +103,17 @@ static void mpich_put_types(const mpi_args_t *args)
 }
 
 const mpi_lib_t mpi_lib_mpich = {
-        .abi          = {.named    = 1,
-                         .order_c  = 56,
-                         .block    = 121,
-                         .cyclic   = 122,
-                         .dflt_arg = -49767},
-        .name         = "MPICH Version:",
-        .versions     = {"4.", "5."},
-        .symbols      = mpich_symbols,
-        .is_askable   = mpich_is_askable,
-        .handle       = mpich_handle,
-        .get_envelope = mpich_get_envelope,
-        .get_contents = mpich_get_contents,
-        .put_types    = mpich_put_types,
+    .abi          = {.named    = 1,
+                     .order_c  = 56,
+                     .block    = 121,
+                     .cyclic   = 122,
+                     .dflt_arg = -49767},
+    .name         = "MPICH Version:",
+    .versions     = {"4.", "5."},
+    .symbols      = mpich_symbols,
+    .is_askable   = mpich_is_askable,
+    .handle       = mpich_handle,
+    .get_envelope = mpich_get_envelope,
+    .get_contents = mpich_get_contents,
+    .put_types    = mpich_put_types,
 };

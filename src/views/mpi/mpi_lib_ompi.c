@@ -29,12 +29,12 @@ static struct {
 } ompi_6;
 
 static const mpi_symbol_t ompi_symbols[] = {
-        {"ompi_datatype_get_args", &ompi.get_args},
-        {NULL, NULL}};
+    {"ompi_datatype_get_args", &ompi.get_args},
+    {NULL, NULL}};
 
 static const mpi_symbol_t ompi_6_symbols[] = {
-        {"ompi_datatype_get_args", &ompi_6.get_args},
-        {NULL, NULL}};
+    {"ompi_datatype_get_args", &ompi_6.get_args},
+    {NULL, NULL}};
 
 
 static int ompi_is_askable(void)
@@ -93,25 +93,25 @@ static void ompi_put_types(const mpi_args_t *args)
     }
 
 const mpi_lib_t mpi_lib_ompi = {
-        .abi          = OMPI_ABI,
-        .name         = "Open MPI",
-        .versions     = {"v4.1.", "v5.0."},
-        .symbols      = ompi_symbols,
-        .is_askable   = ompi_is_askable,
-        .handle       = ompi_handle,
-        .get_envelope = ompi_get_envelope,
-        .get_contents = ompi_get_contents,
-        .put_types    = ompi_put_types,
+    .abi          = OMPI_ABI,
+    .name         = "Open MPI",
+    .versions     = {"v4.1.", "v5.0."},
+    .symbols      = ompi_symbols,
+    .is_askable   = ompi_is_askable,
+    .handle       = ompi_handle,
+    .get_envelope = ompi_get_envelope,
+    .get_contents = ompi_get_contents,
+    .put_types    = ompi_put_types,
 };
 
 const mpi_lib_t mpi_lib_ompi_6 = {
-        .abi          = OMPI_ABI,
-        .name         = "Open MPI",
-        .versions     = {"v6.0."},
-        .symbols      = ompi_6_symbols,
-        .is_askable   = ompi_is_askable,
-        .handle       = ompi_handle,
-        .get_envelope = ompi_6_get_envelope,
-        .get_contents = ompi_6_get_contents,
-        .put_types    = ompi_put_types,
+    .abi          = OMPI_ABI,
+    .name         = "Open MPI",
+    .versions     = {"v6.0."},
+    .symbols      = ompi_6_symbols,
+    .is_askable   = ompi_is_askable,
+    .handle       = ompi_handle,
+    .get_envelope = ompi_6_get_envelope,
+    .get_contents = ompi_6_get_contents,
+    .put_types    = ompi_put_types,
 };

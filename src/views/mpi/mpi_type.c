@@ -84,9 +84,10 @@ static shape_t *walk_named(walk_t *walk, const mpi_extents_t *extents)
 static shape_t *walk_repeat(walk_t *walk, shape_t *shape, ptrdiff_t offset,
                             size_t count, ptrdiff_t stride)
 {
-    shape_dim_t dim = {.count = count, .stride = stride};
-    shape_builder_t *builder =
-            (shape == NULL) ? NULL : shape_build_begin(walk->max_nests);
+    shape_dim_t dim          = {.count = count, .stride = stride};
+    shape_builder_t *builder = (shape == NULL) ?
+                                   NULL :
+                                   shape_build_begin(walk->max_nests);
 
     if (builder != NULL) {
         shape_build_add_shape(builder, shape, offset, &dim, 1);
@@ -105,8 +106,8 @@ static shape_t *walk_contiguous(walk_t *walk, const mpi_args_t *args)
     shape_t *shape = walk_type(walk, args->types[0]);
 
     return (shape == NULL) ?
-                   NULL :
-                   walk_repeat(walk, shape, 0, args->ints[0], shape->extent);
+               NULL :
+               walk_repeat(walk, shape, 0, args->ints[0], shape->extent);
 }
 
 static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
@@ -119,8 +120,8 @@ static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
     }
 
     stride = (args->combiner == MPI_LIB_VECTOR) ?
-                     args->ints[2] * shape->extent :
-                     args->addresses[0];
+                 args->ints[2] * shape->extent :
+                 args->addresses[0];
     shape  = walk_repeat(walk, shape, 0, args->ints[1], shape->extent);
     return walk_repeat(walk, shape, 0, args->ints[0], stride);
 }
@@ -146,8 +147,8 @@ static int walk_list_length(const mpi_args_t *args, int i)
 {
     return ((args->combiner == MPI_LIB_INDEXED_BLOCK) ||
             (args->combiner == MPI_LIB_HINDEXED_BLOCK)) ?
-                   args->ints[1] :
-                   args->ints[1 + i];
+               args->ints[1] :
+               args->ints[1 + i];
 }
 
 /* Stores the shape of entry @i. A list has one type, a struct has one for each
@@ -180,9 +181,8 @@ static int walk_list_add(walk_t *walk, const mpi_args_t *args,
         }
         dim.count  = walk_list_length(args, i);
         dim.stride = shape->extent;
-        shape_build_add_shape(builder, shape,
-                              walk_displacement(args, i, shape->extent), &dim,
-                              1);
+        shape_build_add_shape(
+            builder, shape, walk_displacement(args, i, shape->extent), &dim, 1);
     }
     free(shape);
     return i < args->ints[0];
@@ -297,9 +297,8 @@ static shape_t *walk_darray_make(walk_t *walk, shape_t *shape,
     shape_build_add_shape(builder, shape, array->first * stride, dims, 2);
 
     dims[0].count = (rest > 0) ? rest : 0;
-    shape_build_add_shape(builder, shape,
-                          (array->first + num * array->round) * stride, dims,
-                          1);
+    shape_build_add_shape(
+        builder, shape, (array->first + num * array->round) * stride, dims, 1);
     return shape_build_end(builder, 0);
 }
 
@@ -328,18 +327,12 @@ static shape_t *walk_darray(walk_t *walk, const mpi_args_t *args)
 /* Functions by constructor. NULL: a named type, or one of Fortran 90, which has
  * the form of a named one. */
 static const walk_make_t walk_makes[MPI_LIB_NUM_COMBINERS] = {
-        [MPI_LIB_DUP]            = walk_same,
-        [MPI_LIB_CONTIGUOUS]     = walk_contiguous,
-        [MPI_LIB_VECTOR]         = walk_vector,
-        [MPI_LIB_HVECTOR]        = walk_vector,
-        [MPI_LIB_INDEXED]        = walk_list,
-        [MPI_LIB_HINDEXED]       = walk_list,
-        [MPI_LIB_INDEXED_BLOCK]  = walk_list,
-        [MPI_LIB_STRUCT]         = walk_list,
-        [MPI_LIB_SUBARRAY]       = walk_subarray,
-        [MPI_LIB_DARRAY]         = walk_darray,
-        [MPI_LIB_RESIZED]        = walk_same,
-        [MPI_LIB_HINDEXED_BLOCK] = walk_list,
+    [MPI_LIB_DUP] = walk_same,           [MPI_LIB_CONTIGUOUS] = walk_contiguous,
+    [MPI_LIB_VECTOR] = walk_vector,      [MPI_LIB_HVECTOR] = walk_vector,
+    [MPI_LIB_INDEXED] = walk_list,       [MPI_LIB_HINDEXED] = walk_list,
+    [MPI_LIB_INDEXED_BLOCK] = walk_list, [MPI_LIB_STRUCT] = walk_list,
+    [MPI_LIB_SUBARRAY] = walk_subarray,  [MPI_LIB_DARRAY] = walk_darray,
+    [MPI_LIB_RESIZED] = walk_same,       [MPI_LIB_HINDEXED_BLOCK] = walk_list,
 };
 
 static shape_t *walk_make(walk_t *walk, mpi_handle_t type,
@@ -353,8 +346,8 @@ static shape_t *walk_make(walk_t *walk, mpi_handle_t type,
     }
 
     shape = (walk_makes[args.combiner] == NULL) ?
-                    walk_named(walk, extents) :
-                    walk_makes[args.combiner](walk, &args);
+                walk_named(walk, extents) :
+                walk_makes[args.combiner](walk, &args);
     mpi_lib_put_args(walk->lib, &args);
     return shape;
 }

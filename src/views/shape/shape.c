@@ -42,16 +42,17 @@ int shape_as_nest(const shape_data_t *data, shape_nest_t *nest)
 /* The block that @add has not been called for yet: the next may be adjacent. */
 typedef struct shape_each {
     shape_add_t add;
-    void        *arg;
-    char        *address;
-    size_t      bytes;
+    void *arg;
+    char *address;
+    size_t bytes;
 } shape_each_t;
 
 
 static inline int shape_each_flush(shape_each_t *each)
 {
-    return (each->bytes == 0) ? 0 :
-           each->add(each->arg, each->address, each->bytes);
+    return (each->bytes == 0) ?
+               0 :
+               each->add(each->arg, each->address, each->bytes);
 }
 
 static inline int shape_each_block(shape_each_t *each, char *address,
@@ -77,7 +78,7 @@ static int shape_each_row(shape_each_t *each, char *address, size_t bytes,
     size_t i;
 
     for (i = 0; (i < dim->count) && (ret == 0); ++i) {
-        ret      = shape_each_block(each, address, bytes);
+        ret = shape_each_block(each, address, bytes);
         address += dim->stride;
     }
 
@@ -97,7 +98,7 @@ static int shape_each_dims(shape_each_t *each, char *address, size_t bytes,
     }
 
     for (i = 0; (i < dim->count) && (ret == 0); ++i) {
-        ret      = shape_each_dims(each, address, bytes, dims, num_dims - 1);
+        ret = shape_each_dims(each, address, bytes, dims, num_dims - 1);
         address += dim->stride;
     }
 
@@ -152,7 +153,7 @@ int shape_for_each(const shape_data_t *data, shape_add_t add, void *arg)
     for (i = 0; (i < data->count) && (ret == 0); ++i) {
         ret = shape_each_element(&each, data->shape,
                                  data->buffer +
-                                 ((ptrdiff_t)i * data->shape->extent));
+                                     ((ptrdiff_t)i * data->shape->extent));
     }
 
     return (ret == 0) ? shape_each_flush(&each) : ret;

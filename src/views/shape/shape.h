@@ -25,48 +25,46 @@
 #include <stdint.h>
 
 
-enum {
-    SHAPE_MAX_DIMS = 4
-};
+enum { SHAPE_MAX_DIMS = 4 };
 
 
 typedef struct shape_dim {
-    size_t    count;   /* at least 2 */
-    ptrdiff_t stride;  /* bytes from one to the next; may be negative */
+    size_t count;     /* at least 2 */
+    ptrdiff_t stride; /* bytes from one to the next; may be negative */
 } shape_dim_t;
 
 
 typedef struct shape_nest {
-    ptrdiff_t   offset;   /* of the first block's first byte */
-    size_t      bytes;    /* of a block, at least 1 */
-    size_t      length;   /* bytes of all its blocks */
-    unsigned    num_dims;
+    ptrdiff_t offset; /* of the first block's first byte */
+    size_t bytes;     /* of a block, at least 1 */
+    size_t length;    /* bytes of all its blocks */
+    unsigned num_dims;
     shape_dim_t dims[SHAPE_MAX_DIMS];
 } shape_nest_t;
 
 
 /* The position of a nest, packed and in memory */
 typedef struct shape_place {
-    size_t    begin;  /* of its bytes within the packed bytes of a round */
+    size_t begin;     /* of its bytes within the packed bytes of a round */
     ptrdiff_t offset; /* shape_nest_t::offset */
 } shape_place_t;
 
 
 typedef struct shape {
-    uint64_t     id;         /* unique in this process, never reused; 0: its
+    uint64_t id;       /* unique in this process, never reused; 0: its
                               * owner uses the shape once */
-    size_t       size;       /* bytes of an element; 0: it has none */
-    ptrdiff_t    extent;     /* bytes from an element to the next; may be
+    size_t size;       /* bytes of an element; 0: it has none */
+    ptrdiff_t extent;  /* bytes from an element to the next; may be
                               * negative */
-    ptrdiff_t    begin;      /* offset of the lowest byte of an element */
-    ptrdiff_t    end;        /* offset behind its highest byte */
-    size_t       num_blocks; /* of an element */
-    size_t       repeat;     /* rounds of an element, at least 1 */
-    ptrdiff_t    stride;     /* bytes from a round to the next */
-    unsigned     num;        /* nests of a round */
-    int          is_list;    /* no nest has dimensions */
-    size_t       block;      /* bytes of each block of a list, 0: they differ */
-    size_t       round;      /* bytes of a round */
+    ptrdiff_t begin;   /* offset of the lowest byte of an element */
+    ptrdiff_t end;     /* offset behind its highest byte */
+    size_t num_blocks; /* of an element */
+    size_t repeat;     /* rounds of an element, at least 1 */
+    ptrdiff_t stride;  /* bytes from a round to the next */
+    unsigned num;      /* nests of a round */
+    int is_list;       /* no nest has dimensions */
+    size_t block;      /* bytes of each block of a list, 0: they differ */
+    size_t round;      /* bytes of a round */
     const shape_place_t *places; /* of the nests, then of the round's end */
     shape_nest_t nests[];
 } shape_t;
@@ -75,8 +73,8 @@ typedef struct shape {
 /* The data of a call: @count elements at @buffer. The caller owns the shape. */
 typedef struct shape_data {
     const shape_t *shape;
-    char          *buffer;
-    size_t        count;
+    char *buffer;
+    size_t count;
 } shape_data_t;
 
 

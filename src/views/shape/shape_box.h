@@ -10,15 +10,13 @@
 #include "shape.h"
 
 
-enum {
-    SHAPE_BOX_DIMS = 2 * SHAPE_MAX_DIMS + 2
-};
+enum { SHAPE_BOX_DIMS = 2 * SHAPE_MAX_DIMS + 2 };
 
 
 typedef struct shape_box {
     const shape_t *rounds; /* the shape that has these rounds; NULL: blocks */
-    size_t      bytes;     /* of a round or a block */
-    unsigned    num_dims;
+    size_t bytes;          /* of a round or a block */
+    unsigned num_dims;
     shape_dim_t dims[SHAPE_BOX_DIMS];
 } shape_box_t;
 

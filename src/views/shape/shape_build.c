@@ -22,10 +22,10 @@ enum {
 
 
 struct shape_builder {
-    int          is_failed;
-    size_t       max_nests;
-    size_t       capacity; /* of the list */
-    size_t       size;     /* bytes of the nests, in one round */
+    int is_failed;
+    size_t max_nests;
+    size_t capacity; /* of the list */
+    size_t size;     /* bytes of the nests, in one round */
     shape_list_t list;
 };
 
@@ -106,7 +106,7 @@ static void shape_build_append_list(shape_builder_t *builder,
     size_t i;
 
     for (i = 0; (i < num) && !builder->is_failed; ++i) {
-        nest         = nests[i];
+        nest = nests[i];
         nest.offset += offset;
         shape_build_append(builder, &nest);
     }
@@ -142,13 +142,13 @@ static void shape_build_append_box(shape_builder_t *builder,
         .offset   = offset,
         .bytes    = box->bytes,
         .length   = box->bytes,
-        .num_dims = num_dims
+        .num_dims = num_dims,
     };
     unsigned i;
 
     for (i = 0; i < num_dims; ++i) {
-        nest.dims[i]  = box->dims[i];
-        nest.length  *= box->dims[i].count;
+        nest.dims[i] = box->dims[i];
+        nest.length *= box->dims[i].count;
     }
 
     shape_build_append(builder, &nest);

@@ -12,16 +12,16 @@
 
 /* The state of a copy: its contiguous side */
 typedef struct shape_copy {
-    char   *packed;
+    char *packed;
     size_t left;
-    int    is_scatter;
+    int is_scatter;
 } shape_copy_t;
 
 
 /* The data of a copy as a box */
 typedef struct shape_way {
     shape_box_t box;
-    size_t      lengths[SHAPE_BOX_DIMS]; /* bytes of a step of a dimension */
+    size_t lengths[SHAPE_BOX_DIMS]; /* bytes of a step of a dimension */
 } shape_way_t;
 
 
@@ -30,8 +30,8 @@ static void shape_copy_run(shape_copy_t *copy, const shape_run_t *run)
     char *end = copy->is_scatter ? shape_run_scatter(run, copy->packed) :
                                    shape_run_gather(run, copy->packed);
 
-    copy->left   -= end - copy->packed;
-    copy->packed  = end;
+    copy->left -= end - copy->packed;
+    copy->packed = end;
 }
 
 
@@ -47,7 +47,7 @@ static void shape_copy_block(shape_copy_t *copy, char *at, size_t bytes)
     }
 
     copy->packed += length;
-    copy->left   -= length;
+    copy->left -= length;
 }
 
 /* Copies all blocks of up to two dimensions. */
@@ -56,10 +56,10 @@ static void shape_copy_rows(shape_copy_t *copy, char *at, size_t bytes,
 {
     static const shape_dim_t none = {.count = 1};
     shape_run_t run               = {
-        .at    = at,
-        .bytes = bytes,
-        .row   = (num_dims > 0) ? dims[0] : none,
-        .rows  = (num_dims > 1) ? dims[1] : none
+                      .at    = at,
+                      .bytes = bytes,
+                      .row   = (num_dims > 0) ? dims[0] : none,
+                      .rows  = (num_dims > 1) ? dims[1] : none,
     };
 
     shape_copy_run(copy, &run);
@@ -91,19 +91,17 @@ static unsigned shape_find(const shape_t *shape, size_t offset)
 
 /* Copies the whole blocks that are left of a round, from block @i on. Returns
  * the index of the next block. */
-static unsigned
-shape_copy_places(shape_copy_t *copy, const shape_t *shape, unsigned i,
-                  char *at)
+static unsigned shape_copy_places(shape_copy_t *copy, const shape_t *shape,
+                                  unsigned i, char *at)
 {
-    size_t end      = shape->places[i].begin + copy->left;
-    unsigned next   = (end < shape->round) ? shape_find(shape, end) :
-                                             shape->num;
+    size_t end    = shape->places[i].begin + copy->left;
+    unsigned next = (end < shape->round) ? shape_find(shape, end) : shape->num;
     shape_run_t run = {
         .at         = at,
         .bytes      = shape->block,
         .row.count  = next - i,
         .rows.count = 1,
-        .list       = shape->places + i
+        .list       = shape->places + i,
     };
 
     shape_copy_run(copy, &run);
@@ -147,8 +145,8 @@ static void shape_way_measure(shape_way_t *way)
     unsigned i;
 
     for (i = 0; i < way->box.num_dims; ++i) {
-        way->lengths[i]  = length;
-        length          *= way->box.dims[i].count;
+        way->lengths[i] = length;
+        length *= way->box.dims[i].count;
     }
 }
 
@@ -179,7 +177,7 @@ static void shape_copy_round(shape_copy_t *copy, const shape_t *shape, char *at,
         return;
     }
 
-    i       = shape_find(shape, offset);
+    i = shape_find(shape, offset);
     offset -= shape->places[i].begin;
     for (; (i < shape->num) && (copy->left > 0); ++i) {
         shape_copy_nest(copy, &shape->nests[i], at, offset);
@@ -213,10 +211,10 @@ static void shape_copy_steps(shape_copy_t *copy, const shape_box_t *box,
 {
     const shape_dim_t *dim = &box->dims[num_dims - 1];
     shape_run_t run        = {
-        .at    = at,
-        .bytes = box->bytes,
-        .row   = box->dims[0],
-        .rows  = {.count = count, .stride = dim->stride}
+               .at    = at,
+               .bytes = box->bytes,
+               .row   = box->dims[0],
+               .rows  = {.count = count, .stride = dim->stride},
     };
 
     if (box->rounds != NULL) {
@@ -307,9 +305,9 @@ static void shape_copy_row(shape_copy_t *copy, const shape_nest_t *nest,
     shape_run_t run = {
         .bytes      = nest->bytes,
         .row.stride = nest->dims[0].stride,
-        .rows.count = 1
+        .rows.count = 1,
     };
-    size_t rest     = offset % run.bytes;
+    size_t rest = offset % run.bytes;
 
     run.at = at + ((ptrdiff_t)(offset / run.bytes) * run.row.stride);
     if (rest > 0) {
@@ -366,9 +364,9 @@ void shape_scatter(const shape_data_t *data, size_t offset, const void *src,
                    size_t length)
 {
     shape_copy_t copy = {
-        .packed     = (char*)src, /* read only */
+        .packed     = (char *)src, /* read only */
         .left       = length,
-        .is_scatter = 1
+        .is_scatter = 1,
     };
 
     shape_copy_data(&copy, data, offset);

@@ -33,7 +33,8 @@ static size_t shape_list_count_spread(const shape_list_t *list)
 
     for (i = 0; i < list->num; ++i) {
         num += shape_nest_is_few(&list->nests[i]) ?
-               shape_nest_blocks(&list->nests[i]) : 1;
+                   shape_nest_blocks(&list->nests[i]) :
+                   1;
     }
 
     return num;
@@ -58,7 +59,7 @@ static shape_nest_t *shape_nest_spread(shape_nest_t *dest,
     *dest = (shape_nest_t){
         .offset = offset,
         .bytes  = nest->bytes,
-        .length = nest->bytes
+        .length = nest->bytes,
     };
     return dest + 1;
 }
@@ -161,7 +162,7 @@ static shape_t *shape_alloc(const shape_list_t *list)
         shape->num    = list->num;
         shape->repeat = list->repeat;
         shape->stride = (list->repeat > 1) ? list->stride : 0;
-        shape->places = (shape_place_t*)(shape->nests + list->num);
+        shape->places = (shape_place_t *)(shape->nests + list->num);
         if (nests_size > 0) {
             memcpy(shape->nests, list->nests, nests_size);
         }
@@ -180,17 +181,18 @@ static void shape_measure_round(shape_t *shape, shape_place_t *places,
 
     for (i = 0; i < shape->num; ++i, ++nest) {
         shape_range_of_nest(&range, nest);
-        places[i].begin    = round->length;
-        places[i].offset   = nest->offset;
-        round->begin       = ((i == 0) || (range.begin < round->begin)) ?
-                             range.begin : round->begin;
-        round->end         = ((i == 0) || (range.end > round->end)) ?
-                             range.end : round->end;
-        round->length     += range.length;
+        places[i].begin  = round->length;
+        places[i].offset = nest->offset;
+        round->begin     = ((i == 0) || (range.begin < round->begin)) ?
+                               range.begin :
+                               round->begin;
+        round->end       = ((i == 0) || (range.end > round->end)) ? range.end :
+                                                                    round->end;
+        round->length += range.length;
         shape->num_blocks += shape_nest_blocks(nest);
-        shape->is_list    &= (nest->num_dims == 0);
-        shape->block       = (nest->bytes == shape->nests[0].bytes) ?
-                             shape->block : 0;
+        shape->is_list &= (nest->num_dims == 0);
+        shape->block = (nest->bytes == shape->nests[0].bytes) ? shape->block :
+                                                                0;
     }
 
     shape->block    = shape->is_list ? shape->block : 0;
@@ -205,16 +207,16 @@ static int shape_measure(shape_t *shape)
     shape->num_blocks = 0;
     shape->is_list    = 1;
     shape->block      = (shape->num > 0) ? shape->nests[0].bytes : 0;
-    shape_measure_round(shape, (shape_place_t*)(shape->nests + shape->num),
+    shape_measure_round(shape, (shape_place_t *)(shape->nests + shape->num),
                         &range);
     shape->round = range.length;
     if (!shape_range_repeat(&range, shape->repeat, shape->stride)) {
         return 0;
     }
 
-    shape->size        = range.length;
-    shape->begin       = range.begin;
-    shape->end         = range.end;
+    shape->size  = range.length;
+    shape->begin = range.begin;
+    shape->end   = range.end;
     shape->num_blocks *= shape->repeat;
     return 1;
 }

@@ -10,10 +10,10 @@
 
 
 typedef struct shape_list {
-    size_t       num;
+    size_t num;
     shape_nest_t *nests;
-    size_t       repeat; /* of all nests */
-    ptrdiff_t    stride;
+    size_t repeat; /* of all nests */
+    ptrdiff_t stride;
 } shape_list_t;
 
 

@@ -24,7 +24,7 @@ static int shape_merge_adjacent(shape_nest_t *nest, const shape_nest_t *next)
         return 0;
     }
 
-    nest->bytes  += next->bytes;
+    nest->bytes += next->bytes;
     nest->length += next->length;
     return 1;
 }
@@ -62,10 +62,10 @@ static int shape_merge_along(shape_nest_t *nest, const shape_nest_t *next)
         return 0;
     }
 
-    dim.count         += shape_merge_count(next, num_dims);
-    nest->num_dims     = num_dims;
-    nest->dims[inner]  = dim;
-    nest->length      += next->length;
+    dim.count += shape_merge_count(next, num_dims);
+    nest->num_dims    = num_dims;
+    nest->dims[inner] = dim;
+    nest->length += next->length;
     return 1;
 }
 
@@ -82,8 +82,8 @@ static int shape_merge_pair(shape_nest_t *nest, const shape_nest_t *next)
         return 0;
     }
 
-    dim->count    = 2;
-    dim->stride   = stride;
+    dim->count  = 2;
+    dim->stride = stride;
     nest->length += next->length;
     ++nest->num_dims;
     return 1;
@@ -109,10 +109,10 @@ int shape_merge_last(shape_nest_t *nest, shape_nest_t *next)
         return 0;
     }
 
-    next->offset    = last;
-    next->bytes    += nest->bytes;
-    next->length   += nest->bytes;
-    nest->length   -= nest->bytes;
-    nest->num_dims  = (--dim->count > 1);
+    next->offset = last;
+    next->bytes += nest->bytes;
+    next->length += nest->bytes;
+    nest->length -= nest->bytes;
+    nest->num_dims = (--dim->count > 1);
     return 1;
 }

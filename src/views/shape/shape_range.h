@@ -13,11 +13,10 @@
 #define SHAPE_MAX_OFFSET ((ptrdiff_t)1 << 62)
 
 
-
 typedef struct shape_range {
     ptrdiff_t begin;
     ptrdiff_t end;
-    size_t    length;
+    size_t length;
 } shape_range_t;
 
 

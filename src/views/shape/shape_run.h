@@ -12,10 +12,10 @@
  * @list, the blocks of a row are where it says. If @bytes is 0, their lengths
  * are those of the list. */
 typedef struct shape_run {
-    char                *at;
-    size_t              bytes;
-    shape_dim_t         row;
-    shape_dim_t         rows;
+    char *at;
+    size_t bytes;
+    shape_dim_t row;
+    shape_dim_t rows;
     const shape_place_t *list;
 } shape_run_t;
 

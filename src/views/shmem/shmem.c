@@ -56,8 +56,8 @@ typedef void (*shmem_ctx_quiet_t)(void *ctx);
 /* A function that the first call looks up */
 typedef struct shmem_function {
     const char *name; /* of the profiling interface: p and the usual one */
-    void       *ours; /* NULL: call the library; else a tool, or this */
-    void       *addr;
+    void *ours;       /* NULL: call the library; else a tool, or this */
+    void *addr;
 } shmem_function_t;
 
 /* A function on the default context, and on a given one */
@@ -69,19 +69,21 @@ typedef struct shmem_function_pair {
 /* A call of the program */
 typedef struct shmem_call {
     shmem_function_t *real;
-    int              has_ctx;
-    void             *ctx;
-    char             *dest;
-    const char       *source;
-    ptrdiff_t        dst;  /* strides, in elements */
-    ptrdiff_t        sst;
-    size_t           nelems;
-    size_t           size; /* of an element */
-    int              pe;
+    int has_ctx;
+    void *ctx;
+    char *dest;
+    const char *source;
+    ptrdiff_t dst; /* strides, in elements */
+    ptrdiff_t sst;
+    size_t nelems;
+    size_t size; /* of an element */
+    int pe;
 } shmem_call_t;
 
+/* clang-format off */
 #define SHMEM_PAIR(_name) \
     {.plain.name = "pshmem_" #_name, .ctx.name = "pshmem_ctx_" #_name}
+/* clang-format on */
 
 static shmem_function_pair_t shmem_getmem     = SHMEM_PAIR(getmem);
 static shmem_function_pair_t shmem_putmem     = SHMEM_PAIR(putmem);
@@ -93,9 +95,9 @@ static void *shmem_look_up(const char *name)
 {
     void *addr = loader_ucx_symbol(RTLD_NEXT, "liboshmem.so.40", name);
 
-    return (addr != NULL) ? addr : loader_ucx_symbol(RTLD_NEXT,
-                                                     "liboshmem.so.40",
-                                                     name + 1);
+    return (addr != NULL) ?
+               addr :
+               loader_ucx_symbol(RTLD_NEXT, "liboshmem.so.40", name + 1);
 }
 
 static void *shmem_object(const void *addr)
@@ -113,8 +115,8 @@ static void *shmem_look_up_tool(const shmem_function_t *function)
     void *real = shmem_look_up(function->name);
 
     return ((addr == NULL) || (shmem_object(addr) == shmem_object(real))) ?
-                   function->ours :
-                   addr;
+               function->ours :
+               addr;
 }
 
 static void *shmem_function(shmem_function_t *function)
@@ -193,7 +195,7 @@ shmem_copy_size(char *dest, ptrdiff_t dst, const char *source, ptrdiff_t sst,
 
     for (size_t i = 0; i < nelems; ++i) {
         memcpy(dest, source, size);
-        dest   += dest_step;
+        dest += dest_step;
         source += source_step;
     }
 }
@@ -254,8 +256,8 @@ typedef void (*shmem_piece_t)(const shmem_call_t *call, char *buffer,
 
 /* Moves a call piece by piece through a buffer, in which an element takes @step
  * bytes. */
-static void
-shmem_call_buffered(const shmem_call_t *call, size_t step, shmem_piece_t move)
+static void shmem_call_buffered(const shmem_call_t *call, size_t step,
+                                shmem_piece_t move)
 {
     size_t piece = SHMEM_PIECE / step;
     char small[SHMEM_SMALL];
@@ -343,7 +345,7 @@ static void shmem_get(const shmem_call_t *call)
 
 #define SHMEM_ARGS \
     void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
-            size_t nelems, int pe
+        size_t nelems, int pe
 #define SHMEM_CTX_ARGS void *ctx, SHMEM_ARGS
 
 /* Defines one name of a function; its arguments come last. */
@@ -352,10 +354,9 @@ static void shmem_get(const shmem_call_t *call)
     __attribute__((visibility("default"))) void _name(__VA_ARGS__) \
     { \
         static shmem_function_t real = {.name = _real, .ours = _ours}; \
-        const shmem_call_t call      = {&real, _has_ctx, _ctx, dest, \
-                                        source, dst, sst, nelems, \
-                                        _size, pe}; \
-        \
+        const shmem_call_t call      = {&real, _has_ctx, _ctx,   dest,  source, \
+                                        dst,   sst,      nelems, _size, pe}; \
+\
         _do(&call); \
     }
 

@@ -17,8 +17,8 @@ int hook_pause_take(hook_pause_t *pause)
 
 void hook_pause_came(hook_pause_t *pause, int is_short)
 {
-    unsigned length =
-            atomic_load_explicit(&pause->length, memory_order_relaxed);
+    unsigned length = atomic_load_explicit(&pause->length,
+                                           memory_order_relaxed);
 
     length = !is_short                 ? 0 :
              (length < HOOK_PAUSE_MAX) ? 2 * length + 1 :

@@ -15,7 +15,7 @@
 
 typedef struct hook_pause {
     atomic_uint
-            length;   /* receives without a view after the last short message */
+        length;       /* receives without a view after the last short message */
     atomic_uint left; /* of these, still to come */
 } hook_pause_t;
 

@@ -181,8 +181,8 @@ size_t hook_type_size(hook_type_t *type)
 
     if (size == SIZE_MAX) {
         size = hook_type_is_askable(type) ?
-                       mpi_type_size(type->lib, type->context) :
-                       0;
+                   mpi_type_size(type->lib, type->context) :
+                   0;
         atomic_store_explicit(&type->size, size, memory_order_relaxed);
     }
 
@@ -193,8 +193,8 @@ size_t hook_type_size(hook_type_t *type)
  * no message can use, hook_type_too_many. */
 static shape_t *hook_type_make_shape(const hook_type_t *type)
 {
-    shape_t *shape =
-            mpi_type_shape(type->lib, type->context, HOOK_TYPE_MAX_NESTS);
+    shape_t *shape = mpi_type_shape(type->lib, type->context,
+                                    HOOK_TYPE_MAX_NESTS);
 
     if (shape == NULL) {
         return &hook_type_unknown;

@@ -15,12 +15,12 @@ static void hook_handle_map(hook_handle_t *handle, ucp_context_h context,
                             const uct_dcx_view_t *view)
 {
     ucp_mem_map_params_t params = {
-            .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                          UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-                          UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
-            .address     = (void *)view->address,
-            .length      = 1,
-            .memory_type = (ucs_memory_type_t)view->memory_type};
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                      UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
+        .address     = (void *)view->address,
+        .length      = 1,
+        .memory_type = (ucs_memory_type_t)view->memory_type};
 
     while (params.length < view->length) {
         params.length *= 2; /* powers of two: few views are mapped again */

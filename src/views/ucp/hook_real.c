@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 #define HOOK_REAL_ENTRY(_name) {#_name, offsetof(hook_real_t, _name)},
+/* clang-format on */
 
 static const struct {
     const char *name;
@@ -37,20 +39,20 @@ hook_real_tag_send_sync(ucp_ep_h ep, const void *buffer, size_t count,
     return hook_real.ucp_tag_send_sync_nbx(ep, buffer, count, tag, param);
 }
 
-static ucs_status_ptr_t
-hook_real_tag_recv(ucp_worker_h worker, void *buffer, size_t count,
-                   ucp_tag_t tag, ucp_tag_t tag_mask,
-                   const ucp_request_param_t *param)
+static ucs_status_ptr_t hook_real_tag_recv(ucp_worker_h worker, void *buffer,
+                                           size_t count, ucp_tag_t tag,
+                                           ucp_tag_t tag_mask,
+                                           const ucp_request_param_t *param)
 {
     hook_real_find();
     return hook_real.ucp_tag_recv_nbx(worker, buffer, count, tag, tag_mask,
                                       param);
 }
 
-static ucs_status_ptr_t
-hook_real_tag_msg_recv(ucp_worker_h worker, void *buffer, size_t count,
-                       ucp_tag_message_h message,
-                       const ucp_request_param_t *param)
+static ucs_status_ptr_t hook_real_tag_msg_recv(ucp_worker_h worker,
+                                               void *buffer, size_t count,
+                                               ucp_tag_message_h message,
+                                               const ucp_request_param_t *param)
 {
     hook_real_find();
     return hook_real.ucp_tag_msg_recv_nbx(worker, buffer, count, message,
@@ -68,9 +70,9 @@ static ucs_status_ptr_t hook_real_am_send(ucp_ep_h ep, unsigned id,
                                      count, param);
 }
 
-static ucs_status_ptr_t
-hook_real_am_recv(ucp_worker_h worker, void *data_desc, void *buffer,
-                  size_t count, const ucp_request_param_t *param)
+static ucs_status_ptr_t hook_real_am_recv(ucp_worker_h worker, void *data_desc,
+                                          void *buffer, size_t count,
+                                          const ucp_request_param_t *param)
 {
     hook_real_find();
     return hook_real.ucp_am_recv_data_nbx(worker, data_desc, buffer, count,
@@ -90,7 +92,7 @@ hook_real_t hook_real = {
     .ucp_tag_msg_recv_nbx  = hook_real_tag_msg_recv,
     .ucp_am_send_nbx       = hook_real_am_send,
     .ucp_am_recv_data_nbx  = hook_real_am_recv,
-    .ucp_request_free      = hook_real_request_free
+    .ucp_request_free      = hook_real_request_free,
 };
 
 static void hook_real_missing(void)
@@ -132,7 +134,7 @@ static void hook_real_fill(void)
 
     for (i = 0; i < sizeof(hook_real_table) / sizeof(*hook_real_table); ++i) {
         *(void **)((char *)&hook_real + hook_real_table[i].offset) =
-                hook_real_symbol(hook_real_table[i].name);
+            hook_real_symbol(hook_real_table[i].name);
     }
 }
 

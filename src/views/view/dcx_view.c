@@ -18,8 +18,8 @@
 
 enum {
     /* memory domains that a view may have keys in: two for each of 8 devices */
-    UCT_DCX_VIEW_MAX_KEYS  = 16,
-    UCT_DCX_VIEW_BUCKETS   = 256,
+    UCT_DCX_VIEW_MAX_KEYS = 16,
+    UCT_DCX_VIEW_BUCKETS  = 256,
     /* Data that failed is tried again after up to 2^10 - 1 skipped calls. */
     UCT_DCX_VIEW_MAX_TRIES = 10
 };
@@ -27,34 +27,34 @@ enum {
 
 /* A place of the table */
 typedef struct uct_dcx_view_place {
-    uct_dcx_view_t            super;
-    ucs_list_link_t           list;     /* in @free, while not in use */
-    struct uct_dcx_view_place *chain;   /* next in its bucket, or in @closed */
-    int                       is_known; /* is in a bucket while not in use */
-    int                       is_open;
-    unsigned                  num_open;
-    uct_dcx_view_data_t       data;
-    uct_dcx_view_status_t     status;    /* of the last try */
-    unsigned                  num_tries; /* failures in a row, up to a limit */
-    unsigned                  num_skips; /* calls to skip before the next try */
-    uct_dcx_view_key_t        *open[UCT_DCX_VIEW_MAX_KEYS]; /* in use */
-    uct_dcx_view_key_t        keys[UCT_DCX_VIEW_MAX_KEYS];
+    uct_dcx_view_t super;
+    ucs_list_link_t list;             /* in @free, while not in use */
+    struct uct_dcx_view_place *chain; /* next in its bucket, or in @closed */
+    int is_known;                     /* is in a bucket while not in use */
+    int is_open;
+    unsigned num_open;
+    uct_dcx_view_data_t data;
+    uct_dcx_view_status_t status; /* of the last try */
+    unsigned num_tries;           /* failures in a row, up to a limit */
+    unsigned num_skips;           /* calls to skip before the next try */
+    uct_dcx_view_key_t *open[UCT_DCX_VIEW_MAX_KEYS]; /* in use */
+    uct_dcx_view_key_t keys[UCT_DCX_VIEW_MAX_KEYS];
 } uct_dcx_view_place_t;
 
 
 static struct {
-    ucs_memory_type_t    type;
-    pthread_mutex_t      lock;
-    unsigned             max;
-    unsigned             num;
-    ucs_list_link_t      free;   /* oldest first */
+    ucs_memory_type_t type;
+    pthread_mutex_t lock;
+    unsigned max;
+    unsigned num;
+    ucs_list_link_t free;         /* oldest first */
     uct_dcx_view_place_t *closed; /* last one first; pushed without the lock */
     uct_dcx_view_place_t *buckets[UCT_DCX_VIEW_BUCKETS];
     uct_dcx_view_place_t *places[UCT_DCX_VIEW_OPS_MAX];
 } uct_dcx_views = {
     .type = UCS_MEMORY_TYPE_UNKNOWN,
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .free = UCS_LIST_INITIALIZER(&uct_dcx_views.free, &uct_dcx_views.free)
+    .free = UCS_LIST_INITIALIZER(&uct_dcx_views.free, &uct_dcx_views.free),
 };
 
 
@@ -90,8 +90,7 @@ uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
 }
 
 
-static uct_dcx_view_place_t *
-uct_dcx_view_known(const uct_dcx_view_data_t *data)
+static uct_dcx_view_place_t *uct_dcx_view_known(const uct_dcx_view_data_t *data)
 {
     uct_dcx_view_place_t *place = *uct_dcx_view_bucket(data);
 
@@ -205,8 +204,8 @@ static void uct_dcx_view_change(uct_dcx_view_place_t *place,
 static int uct_dcx_view_is_new_needed(void)
 {
     return ucs_list_is_empty(&uct_dcx_views.free) ||
-           ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t,
-                         list)->is_known;
+           ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t, list)
+               ->is_known;
 }
 
 
@@ -236,8 +235,8 @@ uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
 
 /* Returns the place's key in @md, or one that is in no domain yet. NULL: there
  * are too many. */
-static uct_dcx_view_key_t *
-uct_dcx_view_key_of(uct_dcx_view_place_t *place, uct_md_h md)
+static uct_dcx_view_key_t *uct_dcx_view_key_of(uct_dcx_view_place_t *place,
+                                               uct_md_h md)
 {
     uct_dcx_view_key_t *unused = NULL;
     uct_dcx_view_key_t *key;
@@ -275,10 +274,10 @@ static int uct_dcx_view_get_keys(uct_dcx_view_place_t *place, void *const *mds,
 
 /* --- opening -------------------------------------------------------------- */
 
-static uct_dcx_view_status_t
-uct_dcx_view_get(void *const *mds, unsigned num_mds,
-                 const uct_dcx_view_data_t *data,
-                 uct_dcx_view_place_t **place_p)
+static uct_dcx_view_status_t uct_dcx_view_get(void *const *mds,
+                                              unsigned num_mds,
+                                              const uct_dcx_view_data_t *data,
+                                              uct_dcx_view_place_t **place_p)
 {
     uct_dcx_view_status_t status = UCT_DCX_VIEW_BUSY;
     uct_dcx_view_place_t *place;
@@ -288,7 +287,8 @@ uct_dcx_view_get(void *const *mds, unsigned num_mds,
     place = uct_dcx_view_find_place(data);
     if (place != NULL) {
         status = uct_dcx_view_get_keys(place, mds, num_mds) ?
-                 UCT_DCX_VIEW_OK : UCT_DCX_VIEW_UNSUPPORTED;
+                     UCT_DCX_VIEW_OK :
+                     UCT_DCX_VIEW_UNSUPPORTED;
     }
     if (status == UCT_DCX_VIEW_UNSUPPORTED) {
         uct_dcx_view_put(place);
@@ -311,8 +311,8 @@ static void uct_dcx_view_close_keys(uct_dcx_view_place_t *place, int is_failed)
 
 
 /* Opens the keys, until one fails. @num_open counts the open ones. */
-static uct_dcx_view_status_t
-uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
+static uct_dcx_view_status_t uct_dcx_view_open_keys(uct_dcx_view_place_t *place,
+                                                    unsigned num_mds)
 {
     uct_dcx_view_status_t status = UCT_DCX_VIEW_OK;
 
@@ -362,8 +362,8 @@ static int uct_dcx_view_is_host(const shape_data_t *data)
 
 /* Lists the keys of a place that have layouts in these domains as open ones;
  * returns 1 if there are any. */
-static int uct_dcx_view_list_keys(uct_dcx_view_place_t *place,
-                                  void *const *mds, unsigned num_mds)
+static int uct_dcx_view_list_keys(uct_dcx_view_place_t *place, void *const *mds,
+                                  unsigned num_mds)
 {
     uct_dcx_view_key_t *key;
     unsigned i;
@@ -391,7 +391,7 @@ uct_dcx_view_take_idle(const uct_dcx_view_place_t *tried, void *const *mds,
 
     pthread_mutex_lock(&uct_dcx_views.lock);
     uct_dcx_view_put_closed();
-    ucs_list_for_each(place, &uct_dcx_views.free, list) {
+    ucs_list_for_each (place, &uct_dcx_views.free, list) {
         if ((place != tried) && uct_dcx_view_list_keys(place, mds, num_mds)) {
             uct_dcx_view_take(place);
             idle = place;
@@ -405,9 +405,8 @@ uct_dcx_view_take_idle(const uct_dcx_view_place_t *tried, void *const *mds,
 
 /* Frees the layouts that are missing for 'tried', which has some itself: those
  * of one place, whose data are forgotten. Returns 0 if there is none. */
-static int
-uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
-                          unsigned num_mds)
+static int uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried,
+                                     void *const *mds, unsigned num_mds)
 {
     uct_dcx_view_place_t *place = uct_dcx_view_take_idle(tried, mds, num_mds);
     unsigned i;
@@ -454,10 +453,10 @@ static void uct_dcx_view_failed(uct_dcx_view_place_t *place)
 }
 
 
-static uct_dcx_view_status_t
-uct_dcx_view_try(void *const *mds, unsigned num_mds,
-                 const uct_dcx_view_data_t *data,
-                 uct_dcx_view_place_t **place_p)
+static uct_dcx_view_status_t uct_dcx_view_try(void *const *mds,
+                                              unsigned num_mds,
+                                              const uct_dcx_view_data_t *data,
+                                              uct_dcx_view_place_t **place_p)
 {
     uct_dcx_view_place_t *place;
     uct_dcx_view_status_t status;
@@ -487,14 +486,14 @@ uct_dcx_view_try(void *const *mds, unsigned num_mds,
 }
 
 
-uct_dcx_view_status_t
-uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
-                  int is_dest, uct_dcx_view_t **view_p)
+uct_dcx_view_status_t uct_dcx_view_open(void *const *mds, unsigned num_mds,
+                                        const shape_data_t *data, int is_dest,
+                                        uct_dcx_view_t **view_p)
 {
     const uct_dcx_view_data_t own = {
         .super   = *data,
         .id      = data->shape->id,
-        .is_dest = is_dest
+        .is_dest = is_dest,
     };
     uct_dcx_view_place_t *place;
     uct_dcx_view_status_t status;
@@ -546,10 +545,10 @@ int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p)
         return 0;
     }
 
-    place = __atomic_load_n(&uct_dcx_views.places[
-                                    (address - UCT_DCX_VIEW_BASE) /
-                                    UCT_DCX_VIEW_LENGTH],
-                            __ATOMIC_ACQUIRE);
+    place = __atomic_load_n(
+        &uct_dcx_views
+             .places[(address - UCT_DCX_VIEW_BASE) / UCT_DCX_VIEW_LENGTH],
+        __ATOMIC_ACQUIRE);
     if ((place == NULL) ||
         !__atomic_load_n(&place->is_open, __ATOMIC_ACQUIRE) ||
         (address - place->super.address >= place->super.length)) {

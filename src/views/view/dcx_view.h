@@ -56,9 +56,9 @@ void uct_dcx_view_watch_copy_ep(void);
 void uct_dcx_view_enable(unsigned max, ucs_memory_type_t type);
 
 /* Functions of the table uct_dcx_view_ops_t; see there. */
-uct_dcx_view_status_t
-uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
-                  int is_dest, uct_dcx_view_t **view_p);
+uct_dcx_view_status_t uct_dcx_view_open(void *const *mds, unsigned num_mds,
+                                        const shape_data_t *data, int is_dest,
+                                        uct_dcx_view_t **view_p);
 void uct_dcx_view_close(uct_dcx_view_t *view, int is_failed);
 void uct_dcx_view_leave(void *const *mds, unsigned num_mds);
 

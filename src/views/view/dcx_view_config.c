@@ -9,8 +9,7 @@
 
 
 ucs_config_field_t uct_dcx_view_config_table[] = {
-    {"", "", NULL,
-     ucs_offsetof(uct_dcx_view_config_t, super),
+    {"", "", NULL, ucs_offsetof(uct_dcx_view_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
     {"TYPES", "try",
@@ -35,8 +34,7 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      "4k at most.",
      ucs_offsetof(uct_dcx_view_config_t, min_block), UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"TYPES_MIN_SPARSE_BLOCK", "2k",
-     "... and where they are not, 1 or more.",
+    {"TYPES_MIN_SPARSE_BLOCK", "2k", "... and where they are not, 1 or more.",
      ucs_offsetof(uct_dcx_view_config_t, min_sparse_block),
      UCS_CONFIG_TYPE_MEMUNITS},
 
@@ -57,12 +55,12 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      "why others did not.",
      ucs_offsetof(uct_dcx_view_config_t, report), UCS_CONFIG_TYPE_BOOL},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
-static ucs_status_t
-uct_dcx_view_config_refuse(const char *name, size_t value, const char *range)
+static ucs_status_t uct_dcx_view_config_refuse(const char *name, size_t value,
+                                               const char *range)
 {
     ucs_error("UCX_DCX_%s=%zu is out of range: set it to %s", name, value,
               range);
@@ -83,13 +81,11 @@ ucs_status_t uct_dcx_view_config_check(const uct_dcx_view_config_t *config)
     }
 
     if (config->min_sparse_block < 1) {
-        return uct_dcx_view_config_refuse("TYPES_MIN_SPARSE_BLOCK",
-                                          config->min_sparse_block,
-                                          "1 or more");
+        return uct_dcx_view_config_refuse(
+            "TYPES_MIN_SPARSE_BLOCK", config->min_sparse_block, "1 or more");
     }
 
-    if ((config->max_views < 1) ||
-        (config->max_views > UCT_DCX_VIEW_OPS_MAX)) {
+    if ((config->max_views < 1) || (config->max_views > UCT_DCX_VIEW_OPS_MAX)) {
         return uct_dcx_view_config_refuse("TYPES_MAX", config->max_views,
                                           "1-4096");
     }

@@ -29,8 +29,8 @@ static uint64_t uct_dcx_view_num_blocks(const shape_nest_t *nest)
 
 
 /* Returns 1 if one strided entry can have the blocks of this dimension. */
-static int
-uct_dcx_view_is_regular(const shape_nest_t *nest, const shape_dim_t *dim)
+static int uct_dcx_view_is_regular(const shape_nest_t *nest,
+                                   const shape_dim_t *dim)
 {
     return (dim->stride > 0) && (nest->bytes <= UCT_DCX_EXT_MAX_BLOCK) &&
            ((size_t)dim->stride > nest->bytes) &&
@@ -45,7 +45,7 @@ static uct_dcx_view_row_t uct_dcx_view_row(const shape_nest_t *nest)
         .entry.addr   = nest->offset,
         .entry.bytes  = nest->bytes,
         .entry.stride = nest->dims[0].stride,
-        .repeat       = nest->dims[0].count
+        .repeat       = nest->dims[0].count,
     };
 }
 
@@ -53,8 +53,8 @@ static uct_dcx_view_row_t uct_dcx_view_row(const shape_nest_t *nest)
 /* Makes a layer of the innermost dimension, extended through all outer ones.
  * Returns 0 if the strides of these are not multiples of its stride, or it is
  * not regular. */
-static int
-uct_dcx_view_layer(const shape_nest_t *nest, uct_dcx_view_row_t *layer)
+static int uct_dcx_view_layer(const shape_nest_t *nest,
+                              uct_dcx_view_row_t *layer)
 {
     const shape_dim_t *inner = &nest->dims[0];
     const shape_dim_t *dim;
@@ -130,9 +130,9 @@ static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form,
 }
 
 
-static int
-uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
-                          const uct_dcx_ext_attr_t *limits)
+static int uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form,
+                                     const shape_data_t *data,
+                                     const uct_dcx_ext_attr_t *limits)
 {
     shape_nest_t *top = &form->top;
 
@@ -140,7 +140,7 @@ uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
         return 0;
     }
 
-    form->kind   = UCT_DCX_VIEW_NEST;
+    form->kind = UCT_DCX_VIEW_NEST;
     top->offset += (intptr_t)data->buffer;
     uct_dcx_view_form_layers(form, limits);
     if (uct_dcx_view_is_interleaved(top) &&
@@ -159,8 +159,8 @@ uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
 
 /* Returns 1, and sets the form, if rounds and elements are one row of rounds,
  * and each nest of a round is one block that a strided entry can have. */
-static int
-uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form, const shape_data_t *data)
+static int uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form,
+                                       const shape_data_t *data)
 {
     const shape_t *shape = data->shape;
     shape_dim_t rounds   = {shape->repeat, shape->stride};
@@ -195,9 +195,10 @@ uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form, const shape_data_t *data)
 
 /* --- use ------------------------------------------------------------------ */
 
-uct_dcx_view_status_t
-uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
-                       int has_one_key, const uct_dcx_ext_attr_t *limits)
+uct_dcx_view_status_t uct_dcx_view_form_init(uct_dcx_view_form_t *form,
+                                             const shape_data_t *data,
+                                             int has_one_key,
+                                             const uct_dcx_ext_attr_t *limits)
 {
     form->num_layers = 0;
     form->repeat     = 1;
@@ -229,9 +230,9 @@ int uct_dcx_view_append_long(uct_dcx_view_entries_t *entries, uint64_t addr,
 
 
 /* Appends all blocks of the @dim inner dimensions, one by one. */
-static int
-uct_dcx_view_fill_dim(const shape_nest_t *nest, unsigned dim, uint64_t addr,
-                      uint32_t lkey, uct_dcx_view_entries_t *entries)
+static int uct_dcx_view_fill_dim(const shape_nest_t *nest, unsigned dim,
+                                 uint64_t addr, uint32_t lkey,
+                                 uct_dcx_view_entries_t *entries)
 {
     size_t i;
 

@@ -19,9 +19,7 @@
 #include "uct/dcx/dcx_ext.h"
 
 
-enum {
-    UCT_DCX_VIEW_MAX_LAYERS = SHAPE_MAX_DIMS - 1
-};
+enum { UCT_DCX_VIEW_MAX_LAYERS = SHAPE_MAX_DIMS - 1 };
 
 
 typedef enum uct_dcx_view_kind {
@@ -33,38 +31,39 @@ typedef enum uct_dcx_view_kind {
 
 /* A row of blocks: an entry that is repeated */
 typedef struct uct_dcx_view_row {
-    uct_dcx_ext_entry_t entry;  /* its key is set later */
-    uint64_t            repeat;
+    uct_dcx_ext_entry_t entry; /* its key is set later */
+    uint64_t repeat;
 } uct_dcx_view_row_t;
 
 
 typedef struct uct_dcx_view_form {
     uct_dcx_view_kind_t kind;
-    size_t              pieces;     /* entries that the top layout needs */
-    unsigned            num_layers;
-    uct_dcx_view_row_t  layers[UCT_DCX_VIEW_MAX_LAYERS];
-    shape_nest_t        top;        /* NEST: blocks of the last layer, or of
+    size_t pieces; /* entries that the top layout needs */
+    unsigned num_layers;
+    uct_dcx_view_row_t layers[UCT_DCX_VIEW_MAX_LAYERS];
+    shape_nest_t top; /* NEST: blocks of the last layer, or of
                                      * memory; @offset is an address */
-    size_t              repeat;     /* of the top's entries; NEST: 1, or the
+    size_t repeat;    /* of the top's entries; NEST: 1, or the
                                      * count if the top is a row */
-    size_t              stride;     /* ROUNDS: bytes from one to the next */
+    size_t stride;    /* ROUNDS: bytes from one to the next */
 } uct_dcx_view_form_t;
 
 
 /* An array of entries that is being filled */
 typedef struct uct_dcx_view_entries {
     uct_dcx_ext_entry_t *first;
-    size_t              num;
-    size_t              max;
+    size_t num;
+    size_t max;
 } uct_dcx_view_entries_t;
 
 
 /* Chooses the form of @data. @has_one_key: one key covers all of its memory.
  * Returns UCT_DCX_VIEW_TOO_MANY if the form exceeds @limits, those of the
  * domain. */
-uct_dcx_view_status_t
-uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
-                       int has_one_key, const uct_dcx_ext_attr_t *limits);
+uct_dcx_view_status_t uct_dcx_view_form_init(uct_dcx_view_form_t *form,
+                                             const shape_data_t *data,
+                                             int has_one_key,
+                                             const uct_dcx_ext_attr_t *limits);
 
 /* Writes the top layout of a form other than LIST. All entries are in the space
  * of @lkey, the key of the last layer or of memory. Returns 0 if there is not
@@ -91,7 +90,7 @@ static inline int uct_dcx_view_append(uct_dcx_view_entries_t *entries,
     entries->first[entries->num++] = (uct_dcx_ext_entry_t){
         .addr  = addr,
         .bytes = bytes,
-        .lkey  = lkey
+        .lkey  = lkey,
     };
     return 1;
 }

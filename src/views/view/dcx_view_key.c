@@ -37,7 +37,7 @@ uct_dcx_view_key_layer(uct_dcx_view_key_t *key, const uct_dcx_view_row_t *row,
         .num     = 1,
         .repeat  = row->repeat,
         .depth   = key->num_layers + 1,
-        .is_dest = is_dest
+        .is_dest = is_dest,
     };
     uct_dcx_view_status_t status;
 
@@ -50,17 +50,18 @@ uct_dcx_view_key_layer(uct_dcx_view_key_t *key, const uct_dcx_view_row_t *row,
     layer->entries[0].lkey = *lkey_p;
     key->num_layers++;
     return (uct_dcx_ext.set(layer->super, &form, lkey_p) == UCS_OK) ?
-           UCT_DCX_VIEW_OK : UCT_DCX_VIEW_FAILED;
+               UCT_DCX_VIEW_OK :
+               UCT_DCX_VIEW_FAILED;
 }
 
 
 /* A list of blocks. It keeps the last region: most blocks are in that of the
  * block before. */
 typedef struct uct_dcx_view_list {
-    uct_dcx_view_entries_t      entries;
-    uint64_t                    begin;
-    uint64_t                    length;
-    uint32_t                    lkey;
+    uct_dcx_view_entries_t entries;
+    uint64_t begin;
+    uint64_t length;
+    uint32_t lkey;
     const uct_dcx_view_memory_t *memory;
 } uct_dcx_view_list_t;
 
@@ -92,9 +93,9 @@ uct_dcx_view_key_top(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
         .length  = shape_length(&data->super),
         .repeat  = form->repeat,
         .depth   = key->num_layers + 1,
-        .is_dest = data->is_dest
+        .is_dest = data->is_dest,
     };
-    unsigned i                  = 0;
+    unsigned i = 0;
     uct_dcx_view_status_t status;
 
     while (key->limits.sizes[i] < form->pieces) {
@@ -110,14 +111,15 @@ uct_dcx_view_key_top(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
     list.entries.first = key->tops[i].entries;
     list.entries.max   = key->limits.sizes[i];
     if ((form->kind == UCT_DCX_VIEW_LIST) ?
-        shape_for_each(&data->super, uct_dcx_view_list_add, &list) :
-        !uct_dcx_view_form_fill(form, &data->super, lkey, &list.entries)) {
+            shape_for_each(&data->super, uct_dcx_view_list_add, &list) :
+            !uct_dcx_view_form_fill(form, &data->super, lkey, &list.entries)) {
         return UCT_DCX_VIEW_TOO_MANY;
     }
 
     ext_form.num = list.entries.num;
     return (uct_dcx_ext.set(key->top, &ext_form, &lkey) == UCS_OK) ?
-           UCT_DCX_VIEW_OK : UCT_DCX_VIEW_FAILED;
+               UCT_DCX_VIEW_OK :
+               UCT_DCX_VIEW_FAILED;
 }
 
 
@@ -157,7 +159,8 @@ uct_dcx_view_key_build(uct_dcx_view_key_t *key, const uct_dcx_view_form_t *form,
     }
     return (uct_dcx_view_key_wait(key) &&
             (uct_dcx_ext.place(key->md, key->index, key->top) == UCS_OK)) ?
-           UCT_DCX_VIEW_OK : UCT_DCX_VIEW_FAILED;
+               UCT_DCX_VIEW_OK :
+               UCT_DCX_VIEW_FAILED;
 }
 
 
@@ -177,9 +180,8 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
     }
 
     key->is_current = 0;
-    status          = uct_dcx_view_form_init(&form, &data->super,
-                                             key->memory.num == 1,
-                                             &key->limits);
+    status = uct_dcx_view_form_init(&form, &data->super, key->memory.num == 1,
+                                    &key->limits);
     if (status == UCT_DCX_VIEW_OK) {
         status = uct_dcx_view_key_build(key, &form, data);
     }
@@ -207,7 +209,8 @@ uct_dcx_view_key_reg(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data)
     }
     return uct_dcx_view_memory_reg(&key->memory, key->md, &data->super,
                                    data->is_dest) ?
-           UCT_DCX_VIEW_OK : UCT_DCX_VIEW_UNMAPPED;
+               UCT_DCX_VIEW_OK :
+               UCT_DCX_VIEW_UNMAPPED;
 }
 
 
@@ -244,8 +247,8 @@ void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed)
 }
 
 
-static void
-uct_dcx_view_key_destroy(uct_dcx_view_layout_t *layouts, unsigned max)
+static void uct_dcx_view_key_destroy(uct_dcx_view_layout_t *layouts,
+                                     unsigned max)
 {
     unsigned i;
 

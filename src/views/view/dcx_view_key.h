@@ -16,26 +16,26 @@
 /* The data of a view. A shape is known by its @id, as it may be freed. */
 typedef struct uct_dcx_view_data {
     shape_data_t super;
-    uint64_t     id;
-    int          is_dest;
+    uint64_t id;
+    int is_dest;
 } uct_dcx_view_data_t;
 
 
 /* A layout of the transport; @super is NULL until it is made. */
 typedef struct uct_dcx_view_layout {
     uct_dcx_ext_layout_t *super;
-    uct_dcx_ext_entry_t  *entries;
+    uct_dcx_ext_entry_t *entries;
 } uct_dcx_view_layout_t;
 
 
 typedef struct uct_dcx_view_key {
-    uct_md_h              md;         /* NULL: this key is in no domain */
-    unsigned              index;      /* of the view */
-    int                   is_current; /* its layouts are of the view's data */
-    uct_dcx_ext_attr_t    limits;     /* of the domain */
+    uct_md_h md;               /* NULL: this key is in no domain */
+    unsigned index;            /* of the view */
+    int is_current;            /* its layouts are of the view's data */
+    uct_dcx_ext_attr_t limits; /* of the domain */
     uct_dcx_view_memory_t memory;
-    unsigned              num_layers;
-    uct_dcx_ext_layout_t  *top;       /* the one of @tops in use */
+    unsigned num_layers;
+    uct_dcx_ext_layout_t *top; /* the one of @tops in use */
     uct_dcx_view_layout_t layers[UCT_DCX_VIEW_MAX_LAYERS];
     uct_dcx_view_layout_t tops[UCT_DCX_EXT_SIZES];
 } uct_dcx_view_key_t;

@@ -11,8 +11,8 @@
 
 
 /* Returns 0 if there is no memory for one more. */
-static int
-uct_dcx_view_maps_add(uct_dcx_view_maps_t *maps, uint64_t begin, uint64_t end)
+static int uct_dcx_view_maps_add(uct_dcx_view_maps_t *maps, uint64_t begin,
+                                 uint64_t end)
 {
     size_t room = (maps->room == 0) ? 64 : (2 * maps->room);
     uct_dcx_view_range_t *ranges;

@@ -20,8 +20,8 @@ typedef struct uct_dcx_view_range {
 
 /* Ranges in ascending order */
 typedef struct uct_dcx_view_maps {
-    size_t               num;
-    size_t               room;
+    size_t num;
+    size_t room;
     uct_dcx_view_range_t *ranges;
 } uct_dcx_view_maps_t;
 

@@ -28,8 +28,8 @@ void uct_dcx_view_memory_allow(size_t bytes)
 
 /* --- registration --------------------------------------------------------- */
 
-void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory,
-                               uct_md_h md, unsigned num)
+void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory, uct_md_h md,
+                               unsigned num)
 {
     unsigned i;
 
@@ -45,8 +45,8 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
 {
     uint64_t flags = UCT_MD_MEM_FLAG_HIDE_ERRORS |
                      (memory->is_dest ? UCT_MD_MEM_ACCESS_ALL :
-                      (UCT_MD_MEM_ACCESS_LOCAL_READ |
-                       UCT_MD_MEM_ACCESS_REMOTE_GET));
+                                        (UCT_MD_MEM_ACCESS_LOCAL_READ |
+                                         UCT_MD_MEM_ACCESS_REMOTE_GET));
     uct_dcx_view_region_t *region;
     uint32_t lkey;
     unsigned i;
@@ -54,13 +54,13 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
     *is_same_p = 1;
     for (i = 0; i < memory->num; ++i) {
         region = &memory->regions[i];
-        if (uct_dcx_ext.reg(md, (void*)(uintptr_t)region->begin,
-                            region->end - region->begin, flags,
-                            &region->region, &lkey) != UCS_OK) {
+        if (uct_dcx_ext.reg(md, (void *)(uintptr_t)region->begin,
+                            region->end - region->begin, flags, &region->region,
+                            &lkey) != UCS_OK) {
             uct_dcx_view_memory_dereg(memory, md, i);
             return 0;
         }
-        *is_same_p  &= (region->lkey == lkey);
+        *is_same_p &= (region->lkey == lkey);
         region->lkey = lkey;
     }
     return 1;
@@ -85,10 +85,10 @@ uct_dcx_view_memory_find(const uct_dcx_view_memory_t *memory, uint64_t addr)
  * for one more than the limit. Each consists of whole pages, and can be
  * registered as a whole. */
 typedef struct uct_dcx_view_clusters {
-    size_t                page;      /* bytes */
-    int                   is_sparse; /* only adjacent regions are joined */
-    uct_dcx_view_maps_t   maps;
-    unsigned              num;
+    size_t page;   /* bytes */
+    int is_sparse; /* only adjacent regions are joined */
+    uct_dcx_view_maps_t maps;
+    unsigned num;
     uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS + 1];
 } uct_dcx_view_clusters_t;
 
@@ -117,8 +117,8 @@ uct_dcx_view_clusters_has_gap(const uct_dcx_view_clusters_t *clusters,
 
 
 /* Joins region @index and the next. */
-static void
-uct_dcx_view_clusters_join(uct_dcx_view_clusters_t *clusters, unsigned index)
+static void uct_dcx_view_clusters_join(uct_dcx_view_clusters_t *clusters,
+                                       unsigned index)
 {
     uct_dcx_view_region_t *region = &clusters->regions[index];
 
@@ -173,9 +173,9 @@ static int uct_dcx_view_clusters_reduce(uct_dcx_view_clusters_t *clusters)
 
 /* Inserts a region at @index, and joins it with its neighbors where possible.
  * Returns 0 if there are too many now. */
-static int
-uct_dcx_view_clusters_insert(uct_dcx_view_clusters_t *clusters, unsigned index,
-                             uint64_t begin, uint64_t end)
+static int uct_dcx_view_clusters_insert(uct_dcx_view_clusters_t *clusters,
+                                        unsigned index, uint64_t begin,
+                                        uint64_t end)
 {
     uct_dcx_view_region_t *region = &clusters->regions[index];
 
@@ -223,7 +223,7 @@ static int uct_dcx_view_memory_cut(uct_dcx_view_memory_t *memory,
 {
     uct_dcx_view_clusters_t clusters = {
         .page      = ucs_get_page_size(),
-        .is_sparse = is_sparse
+        .is_sparse = is_sparse,
     };
     int is_failed;
 

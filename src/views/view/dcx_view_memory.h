@@ -11,23 +11,21 @@
 #include "uct/dcx/dcx_ext.h"
 
 
-enum {
-    UCT_DCX_VIEW_MAX_REGIONS = 16
-};
+enum { UCT_DCX_VIEW_MAX_REGIONS = 16 };
 
 
 typedef struct uct_dcx_view_region {
-    uint64_t             begin;
-    uint64_t             end;
-    uint32_t             lkey;
+    uint64_t begin;
+    uint64_t end;
+    uint32_t lkey;
     uct_dcx_ext_region_t *region; /* while it is registered */
 } uct_dcx_view_region_t;
 
 
 /* The regions stay known after they are deregistered. */
 typedef struct uct_dcx_view_memory {
-    int                   is_dest; /* the device writes; 0: it only reads */
-    unsigned              num;
+    int is_dest; /* the device writes; 0: it only reads */
+    unsigned num;
     uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS];
 } uct_dcx_view_memory_t;
 
@@ -47,8 +45,8 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p);
 
 /* Deregisters the first @num regions. */
-void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory,
-                               uct_md_h md, unsigned num);
+void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory, uct_md_h md,
+                               unsigned num);
 
 /* Returns the region of @addr, which must have one. */
 const uct_dcx_view_region_t *

@@ -32,7 +32,7 @@ static int uct_dcx_view_has_devices(uct_component_h component)
 {
     uct_component_attr_t attr = {
         .field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
-                      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
+                      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT,
     };
 
     return (uct_component_query(component, &attr) == UCS_OK) &&
@@ -96,7 +96,7 @@ static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config)
     static const uct_dcx_view_mode_t modes[] = {
         [UCS_NO]  = UCT_DCX_VIEW_OFF,
         [UCS_TRY] = UCT_DCX_VIEW_MPI,
-        [UCS_YES] = UCT_DCX_VIEW_ON
+        [UCS_YES] = UCT_DCX_VIEW_ON,
     };
     uct_dcx_ext_attr_t attr;
 
@@ -105,13 +105,13 @@ static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config)
     uct_dcx_view_max        = config->max_views;
     uct_dcx_view_memory_allow(config->max_span);
     uct_dcx_view_policy = (uct_dcx_view_policy_t){
-        .mode             = modes[config->types],
-        .min_length       = (config->min_length == UCS_MEMUNITS_AUTO) ?
-                            0 : config->min_length,
-        .min_block        = (config->min_block == UCS_MEMUNITS_AUTO) ?
-                            0 : config->min_block,
+        .mode = modes[config->types],
+        .min_length =
+            (config->min_length == UCS_MEMUNITS_AUTO) ? 0 : config->min_length,
+        .min_block =
+            (config->min_block == UCS_MEMUNITS_AUTO) ? 0 : config->min_block,
         .min_sparse_block = config->min_sparse_block,
-        .is_reported      = config->report
+        .is_reported      = config->report,
     };
     uct_dcx_view_raise_all(NULL, &attr);
     uct_dcx_view_policy.max_pieces = attr.max_pieces;
@@ -122,8 +122,8 @@ static void uct_dcx_view_init(void)
 {
     uct_dcx_view_config_t config;
 
-    if (uct_dcx_ucx_read_options(&config, uct_dcx_view_config_table,
-                                 "DCX_") != UCS_OK) {
+    if (uct_dcx_ucx_read_options(&config, uct_dcx_view_config_table, "DCX_") !=
+        UCS_OK) {
         return;
     }
 
@@ -145,7 +145,7 @@ const uct_dcx_view_policy_t *uct_dcx_view_get_policy(void)
 /* --- record of a thread --------------------------------------------------- */
 
 static __thread struct {
-    int      is_on;
+    int is_on;
     unsigned num;
     unsigned copy_eps;
     uct_md_h mds[UCT_DCX_VIEW_WATCH_MAX];
@@ -195,7 +195,7 @@ static void uct_dcx_view_watch_md(uct_md_h md, int is_open)
     }
     if (i < uct_dcx_view_watch.num) {
         uct_dcx_view_watch.mds[i] =
-                uct_dcx_view_watch.mds[--uct_dcx_view_watch.num];
+            uct_dcx_view_watch.mds[--uct_dcx_view_watch.num];
     }
 }
 
@@ -235,5 +235,5 @@ const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .open        = uct_dcx_view_open,
     .close       = uct_dcx_view_close,
     .ucp         = &ucp_inside_ops,
-    .leave       = uct_dcx_view_leave
+    .leave       = uct_dcx_view_leave,
 };

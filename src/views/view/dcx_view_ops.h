@@ -19,15 +19,15 @@
 
 #define UCT_DCX_VIEW_OPS         "uct_dcx_view_ops"
 #define UCT_DCX_VIEW_OPS_VERSION 5
-#define UCT_DCX_VIEW_TL          "dcx_view"  /* the copy transport */
-#define UCT_DCX_VIEW_OPS_MAX     4096        /* views of a process */
+#define UCT_DCX_VIEW_TL          "dcx_view" /* the copy transport */
+#define UCT_DCX_VIEW_OPS_MAX     4096       /* views of a process */
 
 
 /* UCX_DCX_TYPES */
 typedef enum uct_dcx_view_mode {
-    UCT_DCX_VIEW_OFF,  /* n */
-    UCT_DCX_VIEW_MPI,  /* try: in programs of a supported MPI */
-    UCT_DCX_VIEW_ON    /* y: in any program of UCP */
+    UCT_DCX_VIEW_OFF, /* n */
+    UCT_DCX_VIEW_MPI, /* try: in programs of a supported MPI */
+    UCT_DCX_VIEW_ON   /* y: in any program of UCP */
 } uct_dcx_view_mode_t;
 
 
@@ -35,11 +35,11 @@ typedef enum uct_dcx_view_mode {
  * @min_length and @min_block. */
 typedef struct uct_dcx_view_policy {
     uct_dcx_view_mode_t mode;
-    size_t              min_length;       /* bytes of a message */
-    size_t              min_block;        /* bytes of an average block */
-    size_t              min_sparse_block; /* bytes; if blocks are far apart */
-    size_t              max_pieces;       /* of a key; devices may take fewer */
-    int                 is_reported;      /* at the end of the program */
+    size_t min_length;       /* bytes of a message */
+    size_t min_block;        /* bytes of an average block */
+    size_t min_sparse_block; /* bytes; if blocks are far apart */
+    size_t max_pieces;       /* of a key; devices may take fewer */
+    int is_reported;         /* at the end of the program */
 } uct_dcx_view_policy_t;
 
 
@@ -57,10 +57,10 @@ typedef enum uct_dcx_view_status {
 
 
 typedef struct uct_dcx_view {
-    uint64_t address;     /* of its first byte */
-    size_t   length;
-    unsigned index;       /* below UCT_DCX_VIEW_OPS_MAX */
-    int      memory_type; /* for UCP: ucs_memory_type_t */
+    uint64_t address; /* of its first byte */
+    size_t length;
+    unsigned index;  /* below UCT_DCX_VIEW_OPS_MAX */
+    int memory_type; /* for UCP: ucs_memory_type_t */
 } uct_dcx_view_t;
 
 
@@ -77,7 +77,7 @@ typedef struct uct_dcx_view_ops {
     /* Record what the calling thread opens between begin and end. watch_end()
      * stores up to @max domains of dcx that are still open, and the number of
      * endpoints of the copy transport. Returns how many domains there are. */
-    void     (*watch_begin)(void);
+    void (*watch_begin)(void);
     unsigned (*watch_end)(void **mds, unsigned max, unsigned *copy_eps_p);
 
     /* Opens a view of @data, which must have at least one byte: for the devices
@@ -91,14 +91,14 @@ typedef struct uct_dcx_view_ops {
     /* Closes a view that this process no longer uses. @is_failed: a peer might
      * still use it, as the operation ended in an error. The peer loses access
      * before this returns. */
-    void                  (*close)(uct_dcx_view_t *view, int is_failed);
+    void (*close)(uct_dcx_view_t *view, int is_failed);
 
     /* UCP's own structures */
     const ucp_inside_ops_t *ucp;
 
     /* Frees the views' keys in @mds, which are about to be closed. All views of
      * these domains must be closed. */
-    void                  (*leave)(void *const *mds, unsigned num_mds);
+    void (*leave)(void *const *mds, unsigned num_mds);
 } uct_dcx_view_ops_t;
 
 #endif

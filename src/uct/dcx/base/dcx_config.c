@@ -19,13 +19,12 @@ const char *uct_dcx_mmio_mode_names[] = {
     [UCT_DCX_MMIO_MODE_BF_POST]    = "bf_post",
     [UCT_DCX_MMIO_MODE_BF_POST_MT] = "bf_post_mt",
     [UCT_DCX_MMIO_MODE_DB]         = "db",
-    [UCT_DCX_MMIO_MODE_DB + 1]     = NULL
+    [UCT_DCX_MMIO_MODE_DB + 1]     = NULL,
 };
 
 
 ucs_config_field_t uct_dcx_iface_config_table[] = {
-    {"", "", NULL,
-     ucs_offsetof(uct_dcx_iface_config_t, super),
+    {"", "", NULL, ucs_offsetof(uct_dcx_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
     {"SEG_SIZE", "8250",
@@ -155,8 +154,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "asks: receive buffers that stand ready for each such endpoint. What\n"
      "goes beyond that is lent, from two fifths of RX_QUEUE_LEN for all.\n"
      "\"auto\" is a seventh of FC_WINDOW, or of what several have.",
-     ucs_offsetof(uct_dcx_iface_config_t, fc.initial),
-     UCS_CONFIG_TYPE_ULUNITS},
+     ucs_offsetof(uct_dcx_iface_config_t, fc.initial), UCS_CONFIG_TYPE_ULUNITS},
 
     {"FC_THRESH", "0.25",
      "Part of what it was lent that is left when an endpoint asks for more,\n"
@@ -172,8 +170,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"TM_ENABLE", "n",
      "Whether the device matches tagged messages with the buffers that are\n"
      "posted for them: \"try\" does so if it can, \"y\" fails if it cannot.",
-     ucs_offsetof(uct_dcx_iface_config_t, tm.enable),
-     UCS_CONFIG_TYPE_TERNARY},
+     ucs_offsetof(uct_dcx_iface_config_t, tm.enable), UCS_CONFIG_TYPE_TERNARY},
 
     {"TM_LIST_SIZE", "auto",
      "Tagged buffers that the device has at a time, 1-8192. What does not fit\n"
@@ -201,8 +198,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "\"n\" draws one for each, so that a late message of another job reaches\n"
      "none. Not every device fetches a rendezvous then: dcx_selftest tells\n"
      "which (tm_key).",
-     ucs_offsetof(uct_dcx_iface_config_t, tm.common_key),
-     UCS_CONFIG_TYPE_BOOL},
+     ucs_offsetof(uct_dcx_iface_config_t, tm.common_key), UCS_CONFIG_TYPE_BOOL},
 
     {"STRIDED_MAX_PLAIN", "64",
      "Pieces of memory that an operation with strides, or with many entries,\n"
@@ -244,7 +240,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"IB_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_port_table)},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -287,9 +283,9 @@ uint8_t uct_dcx_config_rnr_code(double seconds)
 {
     /* in units of 10 us, for codes 1 and up; code 0 is the longest */
     static const uint16_t timers[] = {
-        1,    2,    3,    4,    6,    8,    12,    16,    24,    32,    48,
-        64,   96,   128,  192,  256,  384,  512,   768,   1024,  1536,  2048,
-        3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152
+        1,    2,    3,    4,    6,     8,     12,    16,    24,    32,   48,
+        64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536, 2048,
+        3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
     };
     double units = seconds * 1e5;
     unsigned i;

@@ -41,68 +41,68 @@ enum {
 
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;
-    size_t             seg_size;        /* bytes */
+    size_t seg_size; /* bytes */
 
     struct {
-        unsigned       num_dci;
-        unsigned       policy;          /* index in uct_dcx_policy_names */
-        unsigned       quota;           /* WQEBBs */
-        unsigned       num_streams;     /* a power of two */
-        unsigned       rand_seed;       /* 0: a new seed for each interface */
-        unsigned       queue_len;       /* WQEs of the maximum size */
-        unsigned       mmio_mode;       /* UCT_DCX_MMIO_MODE_* */
-        size_t         min_inline;      /* bytes */
-        unsigned       max_poll;
-        unsigned       cq_moderation;   /* WQEBBs */
-        unsigned       max_rd_atomic;
-        double         timeout;         /* seconds */
-        unsigned       retry_count;
-        unsigned       rnr_retry_count;
+        unsigned num_dci;
+        unsigned policy;      /* index in uct_dcx_policy_names */
+        unsigned quota;       /* WQEBBs */
+        unsigned num_streams; /* a power of two */
+        unsigned rand_seed;   /* 0: a new seed for each interface */
+        unsigned queue_len;   /* WQEs of the maximum size */
+        unsigned mmio_mode;   /* UCT_DCX_MMIO_MODE_* */
+        size_t min_inline;    /* bytes */
+        unsigned max_poll;
+        unsigned cq_moderation; /* WQEBBs */
+        unsigned max_rd_atomic;
+        double timeout; /* seconds */
+        unsigned retry_count;
+        unsigned rnr_retry_count;
     } tx;
 
     struct {
-        unsigned       queue_len;
-        size_t         inl;             /* bytes */
-        unsigned       max_poll;
-        double         rnr_timeout;     /* seconds */
+        unsigned queue_len;
+        size_t inl; /* bytes */
+        unsigned max_poll;
+        double rnr_timeout; /* seconds */
     } rx;
 
     struct {
-        int            enable;
-        unsigned long  window;          /* or UCS_ULUNITS_AUTO */
-        unsigned long  initial;         /* or UCS_ULUNITS_AUTO */
-        double         thresh;          /* fraction of the window */
-        double         resend_timeout;  /* seconds */
+        int enable;
+        unsigned long window;  /* or UCS_ULUNITS_AUTO */
+        unsigned long initial; /* or UCS_ULUNITS_AUTO */
+        double thresh;         /* fraction of the window */
+        double resend_timeout; /* seconds */
     } fc;
 
     struct {
-        int            enable;          /* ucs_ternary_auto_value_t */
-        unsigned long  list_size;       /* tagged buffers, or UCS_ULUNITS_AUTO */
-        size_t         seg_size;        /* bytes, or UCS_MEMUNITS_AUTO */
-        size_t         min_recv;        /* bytes, or UCS_MEMUNITS_AUTO */
-        int            common_key;
+        int enable;              /* ucs_ternary_auto_value_t */
+        unsigned long list_size; /* tagged buffers, or UCS_ULUNITS_AUTO */
+        size_t seg_size;         /* bytes, or UCS_MEMUNITS_AUTO */
+        size_t min_recv;         /* bytes, or UCS_MEMUNITS_AUTO */
+        int common_key;
     } tm;
 
     struct {
-        unsigned       max_plain;       /* pieces of memory */
-        size_t         copy;            /* bytes, or UCS_MEMUNITS_AUTO */
-        size_t         copy_piece;      /* bytes, or UCS_MEMUNITS_AUTO */
+        unsigned max_plain; /* pieces of memory */
+        size_t copy;        /* bytes, or UCS_MEMUNITS_AUTO */
+        size_t copy_piece;  /* bytes, or UCS_MEMUNITS_AUTO */
     } strided;
 
     struct {
-        unsigned long  sl;              /* or UCS_ULUNITS_AUTO */
-        int            ar_enable;       /* ucs_ternary_auto_value_t */
-        int            ddp_enable;      /* ucs_ternary_auto_value_t, no
+        unsigned long sl;            /* or UCS_ULUNITS_AUTO */
+        int ar_enable;               /* ucs_ternary_auto_value_t */
+        int ddp_enable;              /* ucs_ternary_auto_value_t, no
                                          * "auto" */
-        unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
-        unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */
-        char           *pkey;           /* see uct_dcx_config_pkey() */
-        unsigned       mtu;             /* enum ibv_mtu, 0: the port's */
-        int            is_global;
-        unsigned       hop_limit;
-        unsigned long  num_paths;       /* or UCS_ULUNITS_AUTO */
-        int            roce_local_subnet;
-        unsigned long  roce_prefix_len; /* bits, or UCS_ULUNITS_AUTO, _INF */
+        unsigned long traffic_class; /* or UCS_ULUNITS_AUTO */
+        unsigned long gid_index;     /* or UCS_ULUNITS_AUTO */
+        char *pkey;                  /* see uct_dcx_config_pkey() */
+        unsigned mtu;                /* enum ibv_mtu, 0: the port's */
+        int is_global;
+        unsigned hop_limit;
+        unsigned long num_paths; /* or UCS_ULUNITS_AUTO */
+        int roce_local_subnet;
+        unsigned long roce_prefix_len; /* bits, or UCS_ULUNITS_AUTO, _INF */
     } path;
 } uct_dcx_iface_config_t;
 

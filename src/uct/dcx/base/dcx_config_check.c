@@ -12,20 +12,20 @@
 
 
 /* Limit of UCX_DCX_RX_QUEUE_LEN, and so of an endpoint's credits */
-#define UCT_DCX_MAX_RX_QUEUE_LEN  16384
+#define UCT_DCX_MAX_RX_QUEUE_LEN 16384
 
 
 /* Two WQEBBs for each tagged buffer; the queue of list operations has 32768. */
-#define UCT_DCX_MAX_TM_LIST_SIZE  8192
+#define UCT_DCX_MAX_TM_LIST_SIZE 8192
 
 
 /* A value with a range */
 typedef struct uct_dcx_config_range {
-    const char    *name;
+    const char *name;
     unsigned long value;
     unsigned long min;
     unsigned long max;
-    int           or_auto; /* UCS_ULUNITS_AUTO is valid, too */
+    int or_auto; /* UCS_ULUNITS_AUTO is valid, too */
 } uct_dcx_config_range_t;
 
 
@@ -84,8 +84,10 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
         /* "inf" is the longest prefix */
         {"ROCE_SUBNET_PREFIX_LEN",
-         (config->path.roce_prefix_len == UCS_ULUNITS_INF) ? 128 :
-         config->path.roce_prefix_len, 0, 128, 1}
+         (config->path.roce_prefix_len == UCS_ULUNITS_INF) ?
+             128 :
+             config->path.roce_prefix_len,
+         0, 128, 1},
     };
     ucs_status_t status = UCS_OK;
     unsigned i;
@@ -104,19 +106,20 @@ uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 {
     const struct {
         const char *name;
-        double     seconds;
-        double     max;
-    } *time, times[] = {
-        {"TIMEOUT", config->tx.timeout, 4.096e-6 * UCS_BIT(31)},
-        {"RNR_TIMEOUT", config->rx.rnr_timeout, 655.36e-3},
-        {"FC_RESEND_TIMEOUT", config->fc.resend_timeout, 3600}
-    };
+        double seconds;
+        double max;
+    } * time, times[] = {
+                  {"TIMEOUT", config->tx.timeout, 4.096e-6 * UCS_BIT(31)},
+                  {"RNR_TIMEOUT", config->rx.rnr_timeout, 655.36e-3},
+                  {"FC_RESEND_TIMEOUT", config->fc.resend_timeout, 3600},
+              };
 
     for (time = times; time < times + ucs_static_array_size(times); ++time) {
         if (!((time->seconds > 0) && (time->seconds <= time->max * 1.001))) {
             ucs_error("%s=%gs is out of range: set it to a time above 0, %gs "
-                      "at most", uct_dcx_config_variable(time->name),
-                      time->seconds, time->max);
+                      "at most",
+                      uct_dcx_config_variable(time->name), time->seconds,
+                      time->max);
             return UCS_ERR_INVALID_PARAM;
         }
     }
@@ -139,8 +142,8 @@ static int uct_dcx_config_fits_inline(const uct_dcx_iface_config_t *config,
 
     if (config->tx.min_inline > max) {
         ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_%s=%zu a message "
-                  "carries %zu at most", config->tx.min_inline, name, seg_size,
-                  max);
+                  "carries %zu at most",
+                  config->tx.min_inline, name, seg_size, max);
         return 0;
     }
     return 1;
@@ -161,14 +164,15 @@ uct_dcx_config_check_others(const uct_dcx_iface_config_t *config)
 
     if (!ucs_is_pow2(config->tx.num_streams)) {
         ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is not a power of two: set it "
-                  "to 1, 2, 4, ...", config->tx.num_streams);
+                  "to 1, 2, 4, ...",
+                  config->tx.num_streams);
         return UCS_ERR_INVALID_PARAM;
     }
 
     if (!uct_dcx_config_pkey(config->path.pkey, &pkey)) {
         ucs_error("%s=%s is out of range: set it to 0x1-0x7fff, without the "
-                  "membership bit, or auto", uct_dcx_config_variable("PKEY"),
-                  config->path.pkey);
+                  "membership bit, or auto",
+                  uct_dcx_config_variable("PKEY"), config->path.pkey);
         return UCS_ERR_INVALID_PARAM;
     }
     return UCS_OK;

@@ -13,23 +13,21 @@
 #include <stdint.h>
 
 /* Selects the default of a parameter of uct_dcx_credit_bank() */
-#define UCT_DCX_CREDIT_AUTO  UINT16_MAX
+#define UCT_DCX_CREDIT_AUTO UINT16_MAX
 
 /* Requests in an epoch; only requests count for which the bank has less than a
  * base. A grant that is not returned in its own epoch or the next one expires:
  * its holder has ended, or is idle. Of 50 endpoints that send at the same rate
  * each requests 20 times in an epoch. */
-enum {
-    UCT_DCX_CREDIT_EPOCH = 1024
-};
+enum { UCT_DCX_CREDIT_EPOCH = 1024 };
 
 
 /* The receiver's account */
 typedef struct uct_dcx_credit_bank {
-    uint16_t window;   /* maximum credits of an endpoint */
-    uint16_t base;     /* credits of its own, restored by each request */
-    uint16_t size;     /* maximum of all grants together */
-    uint16_t share;    /* a grant is at most 1 / share of the free credits */
+    uint16_t window; /* maximum credits of an endpoint */
+    uint16_t base;   /* credits of its own, restored by each request */
+    uint16_t size;   /* maximum of all grants together */
+    uint16_t share;  /* a grant is at most 1 / share of the free credits */
     uint16_t epoch;
     uint16_t requests; /* in this epoch */
     uint32_t lent[2];  /* granted and not returned, in even and in odd epochs:
@@ -72,8 +70,8 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
     bank.size   = queue_len * 2 / 5;
     bank.share  = (bank.size >= 2 * max_loan) ? bank.size / max_loan : 2;
     bank.base   = base;
-    bank.window = (window == UCT_DCX_CREDIT_AUTO) ?
-                  base + bank.size / 2 : window;
+    bank.window = (window == UCT_DCX_CREDIT_AUTO) ? base + bank.size / 2 :
+                                                    window;
     return bank;
 }
 
@@ -107,9 +105,9 @@ static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
  * its previous grant. The new grant is @offer, or the excess of @left over the
  * base if that is more. Stores it, and returns the credits to add: with @left
  * they make up the base, of at least one, and the grant. */
-static inline unsigned
-uct_dcx_credit_grant(uct_dcx_credit_bank_t *bank, unsigned left,
-                     unsigned offer, uct_dcx_credit_loan_t *loan)
+static inline unsigned uct_dcx_credit_grant(uct_dcx_credit_bank_t *bank,
+                                            unsigned left, unsigned offer,
+                                            uct_dcx_credit_loan_t *loan)
 {
     unsigned base = (bank->base > 0) ? bank->base : 1;
 

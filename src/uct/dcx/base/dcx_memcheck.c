@@ -6,9 +6,9 @@
 
 #undef NVALGRIND
 #if __has_include(<valgrind/memcheck.h>)
-#  include <valgrind/memcheck.h>
+#include <valgrind/memcheck.h>
 #else
-#  define VALGRIND_MAKE_MEM_DEFINED(_addr, _size)
+#define VALGRIND_MAKE_MEM_DEFINED(_addr, _size)
 #endif
 
 

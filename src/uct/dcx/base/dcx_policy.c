@@ -24,7 +24,7 @@ static const uct_dcx_policy_t uct_dcx_policies[] = {
     {.name = "dcs"},
     {.name = "dcs_quota", .has_quota = 1},
     {.name = "rand", .is_shared = 1},
-    {.name = "hw_dcs", .is_shared = 1, .has_streams = 1}
+    {.name = "hw_dcs", .is_shared = 1, .has_streams = 1},
 };
 
 
@@ -32,7 +32,7 @@ const char *uct_dcx_policy_names[] = {"dcs", "dcs_quota", "rand", "hw_dcs",
                                       NULL};
 
 static_assert(sizeof(uct_dcx_policy_names) / sizeof(uct_dcx_policy_names[0]) ==
-              sizeof(uct_dcx_policies) / sizeof(uct_dcx_policies[0]) + 1,
+                  sizeof(uct_dcx_policies) / sizeof(uct_dcx_policies[0]) + 1,
               "one name for each policy");
 
 
@@ -42,8 +42,7 @@ const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index)
 }
 
 
-int
-uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
+int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
 {
     const uct_dcx_policy_t *policy = &uct_dcx_policies[params->policy];
     unsigned i;
@@ -94,7 +93,7 @@ uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool)
 
     return (uct_dcx_binding_t){
         .dci    = uct_dcx_pool_random(pool) % pool->num_dci,
-        .stream = pool->next_stream++ % pool->num_streams
+        .stream = pool->next_stream++ % pool->num_streams,
     };
 }
 

@@ -14,13 +14,13 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define UCT_DCX_NO_DCI  UINT16_MAX
+#define UCT_DCX_NO_DCI UINT16_MAX
 
 
 /* The initiator and stream that an endpoint posts on; stream 0 if the initiator
  * has none */
 typedef struct uct_dcx_binding {
-    uint16_t dci;    /* or UCT_DCX_NO_DCI */
+    uint16_t dci; /* or UCT_DCX_NO_DCI */
     uint16_t stream;
 } uct_dcx_binding_t;
 
@@ -35,27 +35,27 @@ typedef struct uct_dcx_pool_params {
 
 
 typedef struct uct_dcx_policy {
-    const char *name;       /* value of UCX_DCX_TX_POLICY */
-    uint8_t    is_shared;   /* all of its initiators are shared */
-    uint8_t    has_streams; /* one initiator, with streams */
-    uint8_t    has_quota;
+    const char *name;    /* value of UCX_DCX_TX_POLICY */
+    uint8_t is_shared;   /* all of its initiators are shared */
+    uint8_t has_streams; /* one initiator, with streams */
+    uint8_t has_quota;
 } uct_dcx_policy_t;
 
 
 typedef struct uct_dcx_pool {
     const uct_dcx_policy_t *policy;
-    uint16_t               *idle;     /* stack of idle exclusive initiators */
-    unsigned               num_idle;
-    unsigned               num_dci;   /* maximum */
+    uint16_t *idle; /* stack of idle exclusive initiators */
+    unsigned num_idle;
+    unsigned num_dci; /* maximum */
 
     /* Maximum of WQEBBs that an endpoint may have on an exclusive initiator
      * while others wait for one, including those outstanding at that time.
      * Beyond it the endpoint has to release its initiator first. UINT_MAX: no
      * limit. */
-    unsigned               share;
-    unsigned               num_streams;
-    unsigned               next_stream;
-    uint64_t               random;    /* state of the generator */
+    unsigned share;
+    unsigned num_streams;
+    unsigned next_stream;
+    uint64_t random; /* state of the generator */
 } uct_dcx_pool_t;
 
 
@@ -65,8 +65,8 @@ extern const char *uct_dcx_policy_names[];
 const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index);
 
 /* Returns the number of initiators if the configuration allows @num_dci. */
-static inline unsigned
-uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy, unsigned num_dci)
+static inline unsigned uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy,
+                                              unsigned num_dci)
 {
     return policy->has_streams ? 1 : num_dci;
 }
@@ -74,8 +74,8 @@ uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy, unsigned num_dci)
 
 /* Makes all exclusive initiators idle; number 0 is taken first. Returns 0, or
  * -1 if memory is short. */
-int
-uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params);
+int uct_dcx_pool_init(uct_dcx_pool_t *pool,
+                      const uct_dcx_pool_params_t *params);
 
 void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
 

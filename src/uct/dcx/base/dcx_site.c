@@ -15,13 +15,9 @@
 
 
 static const char *uct_dcx_mtu_names[] = {
-    [0]            = "default",
-    [IBV_MTU_256]  = "256",
-    [IBV_MTU_512]  = "512",
-    [IBV_MTU_1024] = "1024",
-    [IBV_MTU_2048] = "2048",
-    [IBV_MTU_4096] = "4096",
-    [IBV_MTU_4096 + 1] = NULL
+    [0] = "default",           [IBV_MTU_256] = "256",   [IBV_MTU_512] = "512",
+    [IBV_MTU_1024] = "1024",   [IBV_MTU_2048] = "2048", [IBV_MTU_4096] = "4096",
+    [IBV_MTU_4096 + 1] = NULL,
 };
 
 
@@ -57,7 +53,7 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
      ucs_offsetof(uct_dcx_site_md_config_t, subnet_prefix),
      UCS_CONFIG_TYPE_STRING},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -67,10 +63,9 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
      "makes the keys that let memory be taken back from a failed peer.\n"
      "\"try\" goes on where the device or the kernel refuses it, \"y\" does\n"
      "not, \"n\" does without.",
-     ucs_offsetof(uct_dcx_site_md_config_t, devx),
-     UCS_CONFIG_TYPE_TERNARY},
+     ucs_offsetof(uct_dcx_site_md_config_t, devx), UCS_CONFIG_TYPE_TERNARY},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -86,7 +81,7 @@ ucs_config_field_t uct_dcx_site_port_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
      UCS_CONFIG_TYPE_ULUNITS},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -122,8 +117,7 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
      "the first with full membership. Peers in other partitions are not\n"
      "reachable, nor are limited members if this process is one.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.pkey),
-     UCS_CONFIG_TYPE_STRING},
+     ucs_offsetof(uct_dcx_iface_config_t, path.pkey), UCS_CONFIG_TYPE_STRING},
 
     {"PATH_MTU", "default",
      "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
@@ -137,8 +131,7 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
      UCS_CONFIG_TYPE_BOOL},
 
-    {"HOP_LIMIT", "255",
-     "Hop limit of the global route header, 0-255.",
+    {"HOP_LIMIT", "255", "Hop limit of the global route header, 0-255.",
      ucs_offsetof(uct_dcx_iface_config_t, path.hop_limit),
      UCS_CONFIG_TYPE_UINT},
 
@@ -164,7 +157,7 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
      UCS_CONFIG_TYPE_ULUNITS},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -193,21 +186,21 @@ static ucs_config_field_t uct_dcx_site_rc_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
      UCS_CONFIG_TYPE_UINT},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
 static ucs_config_field_t uct_dcx_site_dc_table[] = {
     {"RC_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_rc_table)},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
 ucs_config_field_t uct_dcx_site_dc_mlx5_table[] = {
     {"DC_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_dc_table)},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -228,14 +221,14 @@ static int uct_dcx_site_is_bad(const ucs_config_field_t *field,
 
 
 /* Reads UCX_<prefix><option> only; @source is unchanged if it is not set. */
-static void
-uct_dcx_site_read(const char *prefix, const ucs_config_field_t *field,
-                  uct_dcx_site_source_t *source)
+static void uct_dcx_site_read(const char *prefix,
+                              const ucs_config_field_t *field,
+                              uct_dcx_site_source_t *source)
 {
     static const char unset[]  = "\n"; /* no variable has this value */
     ucs_config_field_t table[] = {
         {field->name, unset, NULL, 0, UCS_CONFIG_TYPE_STRING},
-        {.name = NULL}
+        {.name = NULL},
     };
     char *value;
 
@@ -244,8 +237,8 @@ uct_dcx_site_read(const char *prefix, const ucs_config_field_t *field,
     }
 
     if (strcmp(value, unset) != 0) {
-        snprintf(source->variable, sizeof(source->variable), "UCX_%s%s",
-                 prefix, field->name);
+        snprintf(source->variable, sizeof(source->variable), "UCX_%s%s", prefix,
+                 field->name);
         snprintf(source->value, sizeof(source->value), "%s", value);
         source->is_set = 1;
         source->is_bad = uct_dcx_site_is_bad(field, value);
@@ -308,8 +301,8 @@ static void uct_dcx_site_walk(const ucs_config_field_t *table,
             uct_dcx_site_find(table, field->name, &source);
             if (source.is_bad) {
                 ucs_warn("%s=%s is no value for UCX_DCX_%s, and dcx will not "
-                         "open: see 'ucx_info -cf'", source.variable,
-                         source.value, field->name);
+                         "open: see 'ucx_info -cf'",
+                         source.variable, source.value, field->name);
             }
         }
     }
@@ -322,8 +315,8 @@ void uct_dcx_site_warn(const ucs_config_field_t *table)
 }
 
 
-const char *
-uct_dcx_site_variable(const ucs_config_field_t *table, const char *option)
+const char *uct_dcx_site_variable(const ucs_config_field_t *table,
+                                  const char *option)
 {
     static __thread uct_dcx_site_source_t source;
 
@@ -347,7 +340,8 @@ ucs_status_t uct_dcx_site_subnet(const uct_dcx_site_md_config_t *config,
 
     /* the format that UCX reads (ib_md.c) */
     if ((sscanf(str, "%hx:%hx:%hx:%hx%n", &group[0], &group[1], &group[2],
-                &group[3], &length) != 4) || (str[length] != '\0')) {
+                &group[3], &length) != 4) ||
+        (str[length] != '\0')) {
         ucs_error("%s=%s is not the prefix of a subnet: set it to four groups "
                   "of hexadecimal digits, such as fe80:0:0:0",
                   uct_dcx_site_variable(table, "SUBNET_PREFIX"), str);

@@ -18,10 +18,10 @@
 
 /* Options of a memory domain */
 typedef struct uct_dcx_site_md_config {
-    int  fork_init;      /* ucs_ternary_auto_value_t */
-    int  devx;           /* ucs_ternary_auto_value_t */
-    int  async_events;
-    int  relaxed;        /* ucs_ternary_auto_value_t */
+    int fork_init; /* ucs_ternary_auto_value_t */
+    int devx;      /* ucs_ternary_auto_value_t */
+    int async_events;
+    int relaxed;         /* ucs_ternary_auto_value_t */
     char *subnet_prefix; /* "fe80:0:0:0", "": any */
 } uct_dcx_site_md_config_t;
 
@@ -31,8 +31,8 @@ typedef struct uct_dcx_site_md_config {
 typedef struct uct_dcx_site_source {
     char variable[64];
     char value[128];
-    int  is_set;   /* 0: none is set, and @variable is dcx's own */
-    int  is_bad;   /* the parser refuses @value */
+    int is_set; /* 0: none is set, and @variable is dcx's own */
+    int is_bad; /* the parser refuses @value */
 } uct_dcx_site_source_t;
 
 
@@ -56,8 +56,8 @@ void uct_dcx_site_warn(const ucs_config_field_t *table);
 
 /* Returns the name of the variable that sets @option, valid until the thread
  * calls this again. */
-const char *
-uct_dcx_site_variable(const ucs_config_field_t *table, const char *option);
+const char *uct_dcx_site_variable(const ucs_config_field_t *table,
+                                  const char *option);
 
 /* Parses subnet_prefix to the first half of a GID, in network order; 0: any.
  * Logs any other text, with its variable. @table is the domain's. */

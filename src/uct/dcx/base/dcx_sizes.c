@@ -12,13 +12,12 @@
 
 /* Bytes before the data of short operations, with the long form of the address:
  * a put has the most (dcx_caps.c) */
-#define UCT_DCX_SIZES_PUT  (sizeof(struct mlx5_wqe_ctrl_seg) + \
-                            sizeof(struct mlx5_wqe_av) + \
-                            sizeof(struct mlx5_wqe_raddr_seg) + \
-                            sizeof(struct mlx5_wqe_inl_data_seg))
+#define UCT_DCX_SIZES_PUT \
+    (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_av) + \
+     sizeof(struct mlx5_wqe_raddr_seg) + sizeof(struct mlx5_wqe_inl_data_seg))
 
 /* WQEBBs that libmlx5 assumes for a WQE of a DCI with one scatter entry */
-#define UCT_DCX_SIZES_WR_BB  4
+#define UCT_DCX_SIZES_WR_BB 4
 
 /* Completions of a tagged buffer: the message that it matched, the end of the
  * data, and the end of its removal. If the command queue fails, two are flushed
@@ -28,7 +27,7 @@
 #define UCT_DCX_SIZES_SPARE_CQES 8
 
 /* A list has a power of two of entries; one is never used. */
-#define UCT_DCX_SIZES_AUTO_TAGS  1023
+#define UCT_DCX_SIZES_AUTO_TAGS 1023
 
 
 static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
@@ -70,20 +69,22 @@ void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags)
 }
 
 
-unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes,
-                                unsigned max_tags, unsigned max_cqes)
+unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_tags,
+                                unsigned max_cqes)
 {
     unsigned others = sizes->rx_cqes + UCT_DCX_SIZES_SPARE_CQES;
 
-    return (max_cqes <= others) ? 0 :
-           ucs_min(max_tags, (max_cqes - others) / UCT_DCX_SIZES_TAG_CQES);
+    return (max_cqes <= others) ?
+               0 :
+               ucs_min(max_tags, (max_cqes - others) / UCT_DCX_SIZES_TAG_CQES);
 }
 
 
 unsigned uct_dcx_sizes_num_tags(const uct_dcx_iface_config_t *config)
 {
-    return (config->tm.list_size == UCS_ULUNITS_AUTO) ? UCT_DCX_SIZES_AUTO_TAGS :
-                                                        config->tm.list_size;
+    return (config->tm.list_size == UCS_ULUNITS_AUTO) ?
+               UCT_DCX_SIZES_AUTO_TAGS :
+               config->tm.list_size;
 }
 
 
@@ -91,5 +92,6 @@ size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
                          unsigned num_tags)
 {
     return ((num_tags > 0) && (config->tm.seg_size != UCS_MEMUNITS_AUTO)) ?
-           config->tm.seg_size : config->seg_size;
+               config->tm.seg_size :
+               config->seg_size;
 }

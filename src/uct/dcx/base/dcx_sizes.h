@@ -32,8 +32,8 @@ void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags);
 
 /* Returns the maximum of tagged buffers on a device that supports @max_tags of
  * them, and @max_cqes entries in a completion queue. */
-unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes,
-                                unsigned max_tags, unsigned max_cqes);
+unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_tags,
+                                unsigned max_cqes);
 
 /* Returns the number of tagged buffers that the options ask for. */
 unsigned uct_dcx_sizes_num_tags(const uct_dcx_iface_config_t *config);

@@ -12,30 +12,30 @@
  * memcheck finds uses of an object after its release. */
 #undef NVALGRIND
 #if __has_include(<valgrind/memcheck.h>)
-#  include <valgrind/memcheck.h>
+#include <valgrind/memcheck.h>
 #else
-#  define VALGRIND_CREATE_MEMPOOL(_pool, _redzone, _is_zeroed)
-#  define VALGRIND_DESTROY_MEMPOOL(_pool)
-#  define VALGRIND_MEMPOOL_ALLOC(_pool, _addr, _size)
-#  define VALGRIND_MEMPOOL_FREE(_pool, _addr)
-#  define VALGRIND_MAKE_MEM_DEFINED(_addr, _size)
-#  define VALGRIND_MAKE_MEM_NOACCESS(_addr, _size)
+#define VALGRIND_CREATE_MEMPOOL(_pool, _redzone, _is_zeroed)
+#define VALGRIND_DESTROY_MEMPOOL(_pool)
+#define VALGRIND_MEMPOOL_ALLOC(_pool, _addr, _size)
+#define VALGRIND_MEMPOOL_FREE(_pool, _addr)
+#define VALGRIND_MAKE_MEM_DEFINED(_addr, _size)
+#define VALGRIND_MAKE_MEM_NOACCESS(_addr, _size)
 #endif
 
 /* Poisoning for AddressSanitizer, if it is compiled in */
 #if __has_include(<sanitizer/asan_interface.h>)
-#  include <sanitizer/asan_interface.h>
+#include <sanitizer/asan_interface.h>
 #else
-#  define ASAN_POISON_MEMORY_REGION(_addr, _size)
-#  define ASAN_UNPOISON_MEMORY_REGION(_addr, _size)
+#define ASAN_POISON_MEMORY_REGION(_addr, _size)
+#define ASAN_UNPOISON_MEMORY_REGION(_addr, _size)
 #endif
 
 
 /* With malloc()'s overhead a chunk is four pages. */
-#define UCT_DCX_SLAB_CHUNK  (16384 - 16)
+#define UCT_DCX_SLAB_CHUNK (16384 - 16)
 
 /* Size of the link to the next chunk, and alignment of objects */
-#define UCT_DCX_SLAB_ALIGN  16
+#define UCT_DCX_SLAB_ALIGN 16
 
 
 void uct_dcx_slab_init(uct_dcx_slab_t *slab, size_t size)
@@ -53,7 +53,7 @@ size_t uct_dcx_slab_cleanup(uct_dcx_slab_t *slab)
     VALGRIND_DESTROY_MEMPOOL(slab);
     while (slab->chunks != NULL) {
         chunk        = slab->chunks;
-        slab->chunks = *(void**)chunk;
+        slab->chunks = *(void **)chunk;
         ucs_free(chunk);
     }
     return slab->num_used;
@@ -69,10 +69,10 @@ static int uct_dcx_slab_grow(uct_dcx_slab_t *slab)
         return 0;
     }
 
-    *(void**)chunk = slab->chunks;
-    slab->chunks   = chunk;
-    slab->next     = chunk + UCT_DCX_SLAB_ALIGN;
-    slab->end      = slab->next + (room - room % slab->size);
+    *(void **)chunk = slab->chunks;
+    slab->chunks    = chunk;
+    slab->next      = chunk + UCT_DCX_SLAB_ALIGN;
+    slab->end       = slab->next + (room - room % slab->size);
     VALGRIND_MAKE_MEM_NOACCESS(slab->next, slab->end - slab->next);
     return 1;
 }
@@ -83,10 +83,10 @@ void *uct_dcx_slab_get(uct_dcx_slab_t *slab)
     void *obj = slab->free;
 
     if (obj != NULL) {
-        VALGRIND_MAKE_MEM_DEFINED(obj, sizeof(void*));
-        slab->free = *(void**)obj;
+        VALGRIND_MAKE_MEM_DEFINED(obj, sizeof(void *));
+        slab->free = *(void **)obj;
     } else if ((slab->next != slab->end) || uct_dcx_slab_grow(slab)) {
-        obj         = slab->next;
+        obj = slab->next;
         slab->next += slab->size;
     } else {
         return NULL;
@@ -101,12 +101,12 @@ void *uct_dcx_slab_get(uct_dcx_slab_t *slab)
 
 void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj)
 {
-    *(void**)obj = slab->free;
-    slab->free   = obj;
+    *(void **)obj = slab->free;
+    slab->free    = obj;
     slab->num_used--;
     VALGRIND_MEMPOOL_FREE(slab, obj);
 
     /* all but the link, which the slab itself reads */
-    ASAN_POISON_MEMORY_REGION((char*)obj + sizeof(void*),
-                              slab->size - sizeof(void*));
+    ASAN_POISON_MEMORY_REGION((char *)obj + sizeof(void *),
+                              slab->size - sizeof(void *));
 }

@@ -12,11 +12,11 @@
 
 
 typedef struct uct_dcx_slab {
-    void   *free;    /* released objects; each begins with the next one */
-    char   *next;    /* first unused object of the newest chunk */
-    char   *end;     /* no whole object begins here or later */
-    void   *chunks;  /* each begins with the next one */
-    size_t size;     /* of an object */
+    void *free;   /* released objects; each begins with the next one */
+    char *next;   /* first unused object of the newest chunk */
+    char *end;    /* no whole object begins here or later */
+    void *chunks; /* each begins with the next one */
+    size_t size;  /* of an object */
     size_t num_used;
 } uct_dcx_slab_t;
 

@@ -8,9 +8,7 @@
 
 #include <stdint.h>
 
-enum {
-    UCT_DCX_STALE_NUMBERS = 4096
-};
+enum { UCT_DCX_STALE_NUMBERS = 4096 };
 
 
 /* A ring of numbers; all zero means empty, as no key has number 0. */

@@ -15,7 +15,7 @@
  * it (RFC 4291). */
 static inline int uct_dcx_subnet_is_ipv4(const union ibv_gid *gid)
 {
-    return IN6_IS_ADDR_V4MAPPED((const struct in6_addr*)gid->raw);
+    return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
 
 static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)

@@ -22,7 +22,7 @@ static inline int uct_dcx_trace_is_on(void)
 #define uct_dcx_trace(_fmt, ...) \
     do { \
         if (uct_dcx_trace_is_on()) { \
-            ucs_debug(_fmt, ## __VA_ARGS__); \
+            ucs_debug(_fmt, ##__VA_ARGS__); \
         } \
     } while (0)
 

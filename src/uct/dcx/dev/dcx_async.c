@@ -28,81 +28,79 @@ typedef enum uct_dcx_async_about {
 
 typedef struct uct_dcx_async_kind {
     uct_dcx_async_about_t about;
-    ucs_log_level_t       level;
-    const char            *text; /* NULL: unknown to dcx */
+    ucs_log_level_t level;
+    const char *text; /* NULL: unknown to dcx */
 } uct_dcx_async_kind_t;
 
 
 static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
     [IBV_EVENT_DEVICE_FATAL] =
-            {UCT_DCX_ASYNC_DEVICE, UCS_LOG_LEVEL_ERROR,
-             "the device failed, or was taken away: nothing on it completes "
-             "any more; restart the program, 'dmesg' has the cause"},
+        {UCT_DCX_ASYNC_DEVICE, UCS_LOG_LEVEL_ERROR,
+         "the device failed, or was taken away: nothing on it completes "
+         "any more; restart the program, 'dmesg' has the cause"},
 
     [IBV_EVENT_PORT_ERR] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-             "the port is down: what is sent on it is tried again, and fails "
-             "after about UCX_DCX_RETRY_COUNT times UCX_DCX_TIMEOUT; see to "
-             "the cable, the switch or the network interface"},
-    [IBV_EVENT_PORT_ACTIVE] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN, "the port is up again"},
+        {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+         "the port is down: what is sent on it is tried again, and fails "
+         "after about UCX_DCX_RETRY_COUNT times UCX_DCX_TIMEOUT; see to "
+         "the cable, the switch or the network interface"},
+    [IBV_EVENT_PORT_ACTIVE] = {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+                               "the port is up again"},
     [IBV_EVENT_LID_CHANGE] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-             "the LID of the port may have changed: if it has, peers no longer "
-             "reach this process; restart the program then"},
+        {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+         "the LID of the port may have changed: if it has, peers no longer "
+         "reach this process; restart the program then"},
     [IBV_EVENT_PKEY_CHANGE] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-             "the partitions of the port have changed: if UCX_DCX_PKEY is none "
-             "of them any more, operations fail; restart the program then"},
+        {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+         "the partitions of the port have changed: if UCX_DCX_PKEY is none "
+         "of them any more, operations fail; restart the program then"},
     [IBV_EVENT_GID_CHANGE] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-             "addresses of the port have changed: if that of UCX_DCX_GID_INDEX "
-             "has, peers no longer reach this process; restart the program "
-             "then"},
-    [IBV_EVENT_SM_CHANGE] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
-             "the port has another subnet manager"},
+        {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+         "addresses of the port have changed: if that of UCX_DCX_GID_INDEX "
+         "has, peers no longer reach this process; restart the program "
+         "then"},
+    [IBV_EVENT_SM_CHANGE] = {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
+                             "the port has another subnet manager"},
     [IBV_EVENT_CLIENT_REREGISTER] =
-            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
-             "the subnet manager requests that clients register again"},
+        {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
+         "the subnet manager requests that clients register again"},
 
     [IBV_EVENT_CQ_ERR] =
-            {UCT_DCX_ASYNC_CQ, UCS_LOG_LEVEL_ERROR,
-             "it overran, or its memory cannot be written: nothing of it "
-             "completes any more; restart the program"},
+        {UCT_DCX_ASYNC_CQ, UCS_LOG_LEVEL_ERROR,
+         "it overran, or its memory cannot be written: nothing of it "
+         "completes any more; restart the program"},
 
     [IBV_EVENT_SRQ_ERR] =
-            {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR,
-             "it cannot be read: this process receives no more messages, and "
-             "its peers wait for it; restart the program"},
-    [IBV_EVENT_SRQ_LIMIT_REACHED] =
-            {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_DEBUG, "few buffers are left"},
+        {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR,
+         "it cannot be read: this process receives no more messages, and "
+         "its peers wait for it; restart the program"},
+    [IBV_EVENT_SRQ_LIMIT_REACHED] = {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_DEBUG,
+                                     "few buffers are left"},
 
     [IBV_EVENT_QP_FATAL] =
-            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_ERROR,
-             "the device cannot go on with it: what was posted there may never "
-             "complete; restart the program"},
+        {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_ERROR,
+         "the device cannot go on with it: what was posted there may never "
+         "complete; restart the program"},
     [IBV_EVENT_QP_REQ_ERR] =
-            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
-             "a request of a peer was refused, it is not valid"},
+        {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
+         "a request of a peer was refused, it is not valid"},
     [IBV_EVENT_QP_ACCESS_ERR] =
-            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
-             "a request of a peer was refused, it has no right to the memory"},
-    [IBV_EVENT_COMM_EST] =
-            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG, "the first message came"},
-    [IBV_EVENT_SQ_DRAINED] =
-            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG, "it has drained"},
-    [IBV_EVENT_QP_LAST_WQE_REACHED] =
-            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
-             "it takes no more buffers"},
+        {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
+         "a request of a peer was refused, it has no right to the memory"},
+    [IBV_EVENT_COMM_EST]            = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
+                                       "the first message came"},
+    [IBV_EVENT_SQ_DRAINED]          = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
+                                       "it has drained"},
+    [IBV_EVENT_QP_LAST_WQE_REACHED] = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
+                                       "it takes no more buffers"},
 };
 
 
 /* Writes the name of the event's subject to @name. The queue of an event exists
  * until the event is acknowledged. */
-static void
-uct_dcx_async_name(const struct ibv_async_event *event,
-                   uct_dcx_async_about_t about, char *name, size_t max)
+static void uct_dcx_async_name(const struct ibv_async_event *event,
+                               uct_dcx_async_about_t about, char *name,
+                               size_t max)
 {
     const struct ibv_qp *qp = event->element.qp;
     const uct_dcx_cq_t *cq;
@@ -151,7 +149,7 @@ static int uct_dcx_async_is_change(uct_dcx_async_t *async,
         return 1;
     }
 
-    was_down                  = !!(async->is_down[port / 8] & bit);
+    was_down = !!(async->is_down[port / 8] & bit);
     async->is_down[port / 8] ^= (was_down != is_err) ? bit : 0;
     return was_down != is_err;
 }
@@ -219,7 +217,8 @@ static int uct_dcx_async_is_possible(void)
     pid_t none = 0, pid = getpid();
 
     return __atomic_compare_exchange_n(&first, &none, pid, 0, __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED) || (none == pid);
+                                       __ATOMIC_RELAXED) ||
+           (none == pid);
 }
 
 
@@ -239,10 +238,9 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 
     status = ucs_sys_fcntl_modfl(ctx->async_fd, O_NONBLOCK, 0);
     if (status == UCS_OK) {
-        status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                             ctx->async_fd,
-                                             UCS_EVENT_SET_EVREAD,
-                                             uct_dcx_async_read, async, NULL);
+        status = ucs_async_set_event_handler(
+            UCS_ASYNC_MODE_THREAD_SPINLOCK, ctx->async_fd, UCS_EVENT_SET_EVREAD,
+            uct_dcx_async_read, async, NULL);
     }
     if (status != UCS_OK) {
         ucs_warn("%s: its events cannot be read (%s), so that a port that goes "

@@ -15,17 +15,17 @@
 #include <ucs/sys/compiler_def.h>
 
 #if defined(__x86_64__)
-#define UCT_DCX_TO_DEVICE    ""
-#define UCT_DCX_FROM_DEVICE  ""
-#define UCT_DCX_WC_START     "sfence"
-#define UCT_DCX_WC_FLUSH     "sfence"
-#define UCT_DCX_WC_FULL      ""
+#define UCT_DCX_TO_DEVICE   ""
+#define UCT_DCX_FROM_DEVICE ""
+#define UCT_DCX_WC_START    "sfence"
+#define UCT_DCX_WC_FLUSH    "sfence"
+#define UCT_DCX_WC_FULL     ""
 #elif defined(__aarch64__)
-#define UCT_DCX_TO_DEVICE    "dmb oshst"
-#define UCT_DCX_FROM_DEVICE  "dmb oshld"
-#define UCT_DCX_WC_START     "dmb oshst"
-#define UCT_DCX_WC_FLUSH     "dsb st"
-#define UCT_DCX_WC_FULL      "hint #6" /* dgh */
+#define UCT_DCX_TO_DEVICE   "dmb oshst"
+#define UCT_DCX_FROM_DEVICE "dmb oshld"
+#define UCT_DCX_WC_START    "dmb oshst"
+#define UCT_DCX_WC_FLUSH    "dsb st"
+#define UCT_DCX_WC_FULL     "hint #6" /* dgh */
 #else
 #error barriers for DMA are known for x86-64 and aarch64
 #endif

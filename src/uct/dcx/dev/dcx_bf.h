@@ -25,17 +25,16 @@
 
 
 typedef struct uct_dcx_bf {
-    uintptr_t half;    /* takes the next doorbell or WQE */
-    uintptr_t flip;    /* bit by which the halves alternate; 0: one half */
-    unsigned  push_bb; /* WQEBBs of a pushed WQE, at most; 0: none is */
-    int       flush;   /* flush a pushed WQE before another thread pushes: a
+    uintptr_t half;   /* takes the next doorbell or WQE */
+    uintptr_t flip;   /* bit by which the halves alternate; 0: one half */
+    unsigned push_bb; /* WQEBBs of a pushed WQE, at most; 0: none is */
+    int flush;        /* flush a pushed WQE before another thread pushes: a
                         * core does not keep that order */
 } uct_dcx_bf_t;
 
 
 /* Initialises @bf; @size is that of each half in bytes, 0: doorbells only. */
-static inline void
-uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
+static inline void uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
 {
     bf->half    = (uintptr_t)reg;
     bf->flip    = size;
@@ -46,8 +45,8 @@ uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
 
 /* Limits pushing to WQEs of @max_push_bb WQEBBs; 0 disables it. @flush: see
  * uct_dcx_bf_t. */
-static inline void
-uct_dcx_bf_set_mode(uct_dcx_bf_t *bf, unsigned max_push_bb, int flush)
+static inline void uct_dcx_bf_set_mode(uct_dcx_bf_t *bf, unsigned max_push_bb,
+                                       int flush)
 {
     if (bf->push_bb > max_push_bb) {
         bf->push_bb = max_push_bb;
@@ -57,10 +56,10 @@ uct_dcx_bf_set_mode(uct_dcx_bf_t *bf, unsigned max_push_bb, int flush)
 
 
 /* Rings the doorbell. The WQE and the doorbell record are in memory already. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_bf_ring(uct_dcx_bf_t *bf, uint64_t doorbell)
+static UCS_F_ALWAYS_INLINE void uct_dcx_bf_ring(uct_dcx_bf_t *bf,
+                                                uint64_t doorbell)
 {
-    *(volatile uint64_t*)bf->half = doorbell;
+    *(volatile uint64_t *)bf->half = doorbell;
 
     /* The register may be write-combining: push the store out, and keep it
      * before the next doorbell of any queue. */
@@ -71,19 +70,18 @@ uct_dcx_bf_ring(uct_dcx_bf_t *bf, uint64_t doorbell)
 
 /* Stores a WQEBB in wide stores, in order, that the compiler cannot change: a
  * line that is stored as a whole goes out at once, and in one piece. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_bf_copy(uintptr_t to, const void *block)
+static UCS_F_ALWAYS_INLINE void uct_dcx_bf_copy(uintptr_t to, const void *block)
 {
 #if defined(__SSE2__)
-    volatile __m128i *dst = (volatile __m128i*)to;
-    const __m128i *src    = (const __m128i*)block;
+    volatile __m128i *dst = (volatile __m128i *)to;
+    const __m128i *src    = (const __m128i *)block;
 
     dst[0] = src[0];
     dst[1] = src[1];
     dst[2] = src[2];
     dst[3] = src[3];
 #elif defined(__ARM_NEON)
-    vst1q_u64_x4((uint64_t*)to, vld1q_u64_x4((const uint64_t*)block));
+    vst1q_u64_x4((uint64_t *)to, vld1q_u64_x4((const uint64_t *)block));
 #endif
 }
 

@@ -19,12 +19,12 @@ static ucs_status_t uct_dcx_cq_take_over(uct_dcx_cq_t *cq)
         return UCS_ERR_IO_ERROR;
     }
 
-    cq->ci      = 0;
-    cq->owner   = 0;
-    cq->size    = dv_cq.cqe_size;
-    cq->count   = dv_cq.cqe_cnt;
-    cq->cqe64   = (uint8_t*)dv_cq.buf + dv_cq.cqe_size -
-                  sizeof(struct mlx5_cqe64);
+    cq->ci    = 0;
+    cq->owner = 0;
+    cq->size  = dv_cq.cqe_size;
+    cq->count = dv_cq.cqe_cnt;
+    cq->cqe64 = (uint8_t *)dv_cq.buf + dv_cq.cqe_size -
+                sizeof(struct mlx5_cqe64);
     cq->end     = cq->cqe64 + (size_t)cq->count * cq->size;
     cq->next    = cq->cqe64;
     cq->dbrec   = dv_cq.dbrec;
@@ -42,23 +42,23 @@ static ucs_status_t uct_dcx_cq_take_over(uct_dcx_cq_t *cq)
 }
 
 
-ucs_status_t
-uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params)
+ucs_status_t uct_dcx_cq_init(uct_dcx_cq_t *cq,
+                             const uct_dcx_cq_params_t *params)
 {
     struct ibv_cq_init_attr_ex attr = {
         .cqe        = params->length,
         .cq_context = cq,
-        .channel    = params->channel
+        .channel    = params->channel,
     };
     struct mlx5dv_cq_init_attr dv_attr = {
         .comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
-        .cqe_size  = params->cqe_size
+        .cqe_size  = params->cqe_size,
     };
     struct ibv_cq_ex *cq_ex;
 
     cq->what = params->what;
     cq->cqn  = 0;
-    cq_ex = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
+    cq_ex    = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
     if (cq_ex == NULL) {
         ucs_log(params->log_level,
                 "%s: failed to create a completion queue of %u entries: %m",
@@ -88,17 +88,16 @@ void uct_dcx_cq_cleanup(uct_dcx_cq_t *cq)
 
 void uct_dcx_cq_arm(uct_dcx_cq_t *cq, int solicited)
 {
-    uint32_t cmd      = ((cq->arm_sn & 3) << 28) |
-                        (solicited ? MLX5_CQ_DB_REQ_NOT_SOL :
-                                     MLX5_CQ_DB_REQ_NOT) |
-                        (cq->ci & 0xffffff);
+    uint32_t cmd = ((cq->arm_sn & 3) << 28) |
+                   (solicited ? MLX5_CQ_DB_REQ_NOT_SOL : MLX5_CQ_DB_REQ_NOT) |
+                   (cq->ci & 0xffffff);
     uint64_t doorbell = htobe64(((uint64_t)cmd << 32) | cq->cqn);
 
     cq->dbrec[1] = htobe32(cmd);
 
     /* the device reads the record when the register is written */
     uct_dcx_wc_start();
-    *(volatile uint64_t*)((char*)cq->uar + MLX5_CQ_DOORBELL) = doorbell;
+    *(volatile uint64_t *)((char *)cq->uar + MLX5_CQ_DOORBELL) = doorbell;
     uct_dcx_wc_flush();
 }
 
@@ -146,65 +145,66 @@ void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn)
     }
 
     cq->ci    = begin;
-    cq->next  = (uint8_t*)uct_dcx_cq_entry(cq, begin);
+    cq->next  = (uint8_t *)uct_dcx_cq_entry(cq, begin);
     cq->owner = (begin & cq->count) ? MLX5_CQE_OWNER_MASK : 0;
     uct_dcx_cq_update(cq);
 }
 
 
 static const uct_dcx_syndrome_t uct_dcx_syndromes[256] = {
-    [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR] =
-            {UCS_ERR_IO_ERROR, "local length error",
-             "a length is not allowed here"},
+    [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR] = {UCS_ERR_IO_ERROR,
+                                            "local length error",
+                                            "a length is not allowed here"},
     [MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR] =
-            {UCS_ERR_IO_ERROR, "local QP operation error",
-             "this process posted what the device does not take"},
+        {UCS_ERR_IO_ERROR, "local QP operation error",
+         "this process posted what the device does not take"},
     [MLX5_CQE_SYNDROME_LOCAL_PROT_ERR] =
-            {UCS_ERR_IO_ERROR, "local protection error",
-             "memory of this process is not registered, or not any more"},
-    [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] =
-            {UCS_ERR_CANCELED, "flushed, the QP is in error state",
-             "it was canceled"},
+        {UCS_ERR_IO_ERROR, "local protection error",
+         "memory of this process is not registered, or not any more"},
+    [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] = {UCS_ERR_CANCELED,
+                                        "flushed, the QP is in error state",
+                                        "it was canceled"},
     [MLX5_CQE_SYNDROME_MW_BIND_ERR] =
-            {UCS_ERR_IO_ERROR, "memory window bind error",
-             "the device does not give a key this layout"},
-    [MLX5_CQE_SYNDROME_BAD_RESP_ERR] =
-            {UCS_ERR_IO_ERROR, "bad response",
-             "the peer answered with nonsense"},
+        {UCS_ERR_IO_ERROR, "memory window bind error",
+         "the device does not give a key this layout"},
+    [MLX5_CQE_SYNDROME_BAD_RESP_ERR] = {UCS_ERR_IO_ERROR, "bad response",
+                                        "the peer answered with nonsense"},
     [MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR] =
-            {UCS_ERR_IO_ERROR, "local access error",
-             "memory of this process may not be written"},
+        {UCS_ERR_IO_ERROR, "local access error",
+         "memory of this process may not be written"},
     [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
-            {UCS_ERR_IO_ERROR, "remote invalid request",
-             "the peer does not take such a request: is UCX_DCX_SEG_SIZE the "
-             "same everywhere?"},
+        {UCS_ERR_IO_ERROR, "remote invalid request",
+         "the peer does not take such a request: is UCX_DCX_SEG_SIZE the "
+         "same everywhere?"},
     [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
-            {UCS_ERR_CONNECTION_RESET, "remote access error",
-             "the peer does not allow it: wrong key or address, or its memory "
-             "is not registered any more"},
+        {UCS_ERR_CONNECTION_RESET, "remote access error",
+         "the peer does not allow it: wrong key or address, or its memory "
+         "is not registered any more"},
     [MLX5_CQE_SYNDROME_REMOTE_OP_ERR] =
-            {UCS_ERR_CONNECTION_RESET, "remote operation error",
-             "the peer's device could not do it: is its memory gone?"},
+        {UCS_ERR_CONNECTION_RESET, "remote operation error",
+         "the peer's device could not do it: is its memory gone?"},
     [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded",
-             "the peer does not answer, is it alive?"},
+        {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded",
+         "the peer does not answer, is it alive?"},
     [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "receiver not ready for too long",
-             "the peer has no receive buffer left: it does not progress, or "
-             "wants a greater UCX_DCX_RX_QUEUE_LEN"},
-    [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted",
-             "the peer gave it up"}
+        {UCS_ERR_ENDPOINT_TIMEOUT, "receiver not ready for too long",
+         "the peer has no receive buffer left: it does not progress, or "
+         "wants a greater UCX_DCX_RX_QUEUE_LEN"},
+    [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] = {UCS_ERR_ENDPOINT_TIMEOUT,
+                                              "remote side aborted",
+                                              "the peer gave it up"},
 };
 
 
 const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe)
 {
     static const uct_dcx_syndrome_t unknown = {
-        UCS_ERR_IO_ERROR, "unknown error", "for a reason that dcx does not know"
+        UCS_ERR_IO_ERROR,
+        "unknown error",
+        "for a reason that dcx does not know",
     };
     const uct_dcx_syndrome_t *syndrome =
-            &uct_dcx_syndromes[((const struct mlx5_err_cqe*)cqe)->syndrome];
+        &uct_dcx_syndromes[((const struct mlx5_err_cqe *)cqe)->syndrome];
 
     return (syndrome->reason != NULL) ? syndrome : &unknown;
 }

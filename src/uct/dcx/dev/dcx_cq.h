@@ -19,39 +19,39 @@
 
 
 typedef struct uct_dcx_cq {
-    uint8_t         *next;   /* entry @ci, as cqe64 */
-    uint8_t         owner;   /* owner bit of @next when it is written */
-    uint32_t        ci;      /* runs freely */
-    uint32_t        size;    /* of an entry */
-    uint32_t        count;   /* entries, a power of two */
-    uint8_t         *cqe64;  /* the first entry's struct mlx5_cqe64 */
-    uint8_t         *end;    /* end of the ring: one past the last cqe64 */
-    volatile __be32 *dbrec;  /* [0] consumer index, [1] arm */
-    void            *uar;
-    uint32_t        cqn;
-    uint32_t        arm_sn;  /* sequence number, incremented by each event */
-    unsigned        unacked; /* events to acknowledge before destroying */
-    const char       *what;  /* purpose, for messages */
-    struct ibv_cq   *cq;
+    uint8_t *next;          /* entry @ci, as cqe64 */
+    uint8_t owner;          /* owner bit of @next when it is written */
+    uint32_t ci;            /* runs freely */
+    uint32_t size;          /* of an entry */
+    uint32_t count;         /* entries, a power of two */
+    uint8_t *cqe64;         /* the first entry's struct mlx5_cqe64 */
+    uint8_t *end;           /* end of the ring: one past the last cqe64 */
+    volatile __be32 *dbrec; /* [0] consumer index, [1] arm */
+    void *uar;
+    uint32_t cqn;
+    uint32_t arm_sn;  /* sequence number, incremented by each event */
+    unsigned unacked; /* events to acknowledge before destroying */
+    const char *what; /* purpose, for messages */
+    struct ibv_cq *cq;
 } uct_dcx_cq_t;
 
 
 /* Parameters of a new queue */
 typedef struct uct_dcx_cq_params {
-    struct ibv_context      *ctx;
+    struct ibv_context *ctx;
     struct ibv_comp_channel *channel;
-    unsigned                length;    /* entries wanted */
-    unsigned                cqe_size;  /* 64 or 128 */
-    const char              *what;     /* purpose: "sends" */
-    ucs_log_level_t         log_level; /* of errors */
+    unsigned length;           /* entries wanted */
+    unsigned cqe_size;         /* 64 or 128 */
+    const char *what;          /* purpose: "sends" */
+    ucs_log_level_t log_level; /* of errors */
 } uct_dcx_cq_params_t;
 
 
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_entry(const uct_dcx_cq_t *cq, uint32_t index)
 {
-    return (struct mlx5_cqe64*)(cq->cqe64 +
-                                (size_t)(index & (cq->count - 1)) * cq->size);
+    return (struct mlx5_cqe64 *)(cq->cqe64 +
+                                 (size_t)(index & (cq->count - 1)) * cq->size);
 }
 
 
@@ -60,8 +60,8 @@ uct_dcx_cq_entry(const uct_dcx_cq_t *cq, uint32_t index)
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_check_owner(void *entry, uint8_t owner)
 {
-    struct mlx5_cqe64 *cqe = (struct mlx5_cqe64*)entry;
-    uint8_t op_own         = *(volatile uint8_t*)&cqe->op_own;
+    struct mlx5_cqe64 *cqe = (struct mlx5_cqe64 *)entry;
+    uint8_t op_own         = *(volatile uint8_t *)&cqe->op_own;
 
     if ((op_own ^ owner) & MLX5_CQE_OWNER_MASK) {
         return NULL;
@@ -84,13 +84,13 @@ uct_dcx_cq_next(const uct_dcx_cq_t *cq)
 
 /* Takes the completion. The device cannot reuse its entry before
  * uct_dcx_cq_update(). @size is the bytes of an entry. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_cq_advance(uct_dcx_cq_t *cq, uint32_t size)
+static UCS_F_ALWAYS_INLINE void uct_dcx_cq_advance(uct_dcx_cq_t *cq,
+                                                   uint32_t size)
 {
     cq->ci++;
     cq->next += size;
     if (ucs_unlikely(cq->next == cq->end)) {
-        cq->next   = cq->cqe64;
+        cq->next = cq->cqe64;
         cq->owner ^= MLX5_CQE_OWNER_MASK;
     }
 }
@@ -121,8 +121,8 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_cq_update(uct_dcx_cq_t *cq)
 
 /* Creates a queue and takes it over from libmlx5. Events have @cq as their
  * context. Logs errors. */
-ucs_status_t
-uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params);
+ucs_status_t uct_dcx_cq_init(uct_dcx_cq_t *cq,
+                             const uct_dcx_cq_params_t *params);
 
 void uct_dcx_cq_cleanup(uct_dcx_cq_t *cq);
 
@@ -139,9 +139,9 @@ void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn);
 
 /* The meaning of an error completion */
 typedef struct uct_dcx_syndrome {
-    ucs_status_t status;  /* for UCT */
-    const char   *reason; /* the device's term */
-    const char   *cause;  /* for the user, with a hint */
+    ucs_status_t status; /* for UCT */
+    const char *reason;  /* the device's term */
+    const char *cause;   /* for the user, with a hint */
 } uct_dcx_syndrome_t;
 
 const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe);

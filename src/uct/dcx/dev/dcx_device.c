@@ -20,16 +20,15 @@
 
 /* Standard atomics, and the masked ones that UCX calls extended */
 #define UCT_DCX_ATOMIC_OPS_STD (PRM_ATOMIC_CMP_SWAP | PRM_ATOMIC_FETCH_ADD)
-#define UCT_DCX_ATOMIC_OPS_EXT (PRM_ATOMIC_MASKED_CMP_SWAP | \
-                                PRM_ATOMIC_MASKED_FETCH_ADD)
+#define UCT_DCX_ATOMIC_OPS_EXT \
+    (PRM_ATOMIC_MASKED_CMP_SWAP | PRM_ATOMIC_MASKED_FETCH_ADD)
 
 
-#define UCT_DCX_DEVICE_MEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | \
-                                   IBV_ACCESS_REMOTE_WRITE | \
-                                   IBV_ACCESS_REMOTE_READ)
+#define UCT_DCX_DEVICE_MEM_ACCESS \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* Limit of nested indirect mkeys, even if the device supports more levels */
-#define UCT_DCX_DEVICE_MAX_DEPTH   4
+#define UCT_DCX_DEVICE_MAX_DEPTH 4
 
 
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
@@ -44,13 +43,13 @@ int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
 }
 
 
-static ucs_status_t
-uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
-                         struct prm_query_hca_cap_out *out)
+static ucs_status_t uct_dcx_device_query_cap(uct_dcx_device_t *dev,
+                                             unsigned type,
+                                             struct prm_query_hca_cap_out *out)
 {
     struct prm_query_hca_cap_in in = {
         .opcode = htobe16(PRM_CMD_QUERY_HCA_CAP),
-        .op_mod = htobe16((type << 1) | PRM_CAP_CURRENT)
+        .op_mod = htobe16((type << 1) | PRM_CAP_CURRENT),
     };
 
     memset(out, 0, sizeof(*out));
@@ -58,8 +57,8 @@ uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    if (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), out,
-                                sizeof(*out)) != 0) {
+    if (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), out, sizeof(*out)) !=
+        0) {
         ucs_debug("%s: QUERY_HCA_CAP of page %u refused: %m",
                   uct_dcx_device_name(dev), type);
         return UCS_ERR_UNSUPPORTED;
@@ -73,9 +72,8 @@ uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
  * "atomic_cap" is set when it has 8-byte atomics that reply in host order
  * (get_atomic_caps in the kernel's mlx5_ib). Assumes extended atomics, too;
  * UCX_DCX_EXT_ATOMICS=n is for a device without them. */
-static void
-uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
-                             ucs_ternary_auto_value_t ext_atomics)
+static void uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
+                                         ucs_ternary_auto_value_t ext_atomics)
 {
     uct_dcx_atomic_caps_t *caps = &dev->atomic;
 
@@ -90,9 +88,8 @@ uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
 }
 
 
-static void
-uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
-                             ucs_ternary_auto_value_t ext_atomics)
+static void uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
+                                         ucs_ternary_auto_value_t ext_atomics)
 {
     uct_dcx_atomic_caps_t *caps = &dev->atomic;
     const struct prm_atomic_caps *page;
@@ -129,9 +126,8 @@ static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
 
 /* Queries tag matching. One entry of the list stays free; the kernel knows the
  * size of a header (tm_caps in mlx5_ib_query_device()). */
-static void
-uct_dcx_device_query_tm(uct_dcx_device_t *dev,
-                        const struct prm_query_hca_cap_out *out)
+static void uct_dcx_device_query_tm(uct_dcx_device_t *dev,
+                                    const struct prm_query_hca_cap_out *out)
 {
     const uint8_t *page            = out->cap.bytes;
     struct ibv_device_attr_ex attr = {};
@@ -151,25 +147,23 @@ uct_dcx_device_query_tm(uct_dcx_device_t *dev,
 
 /* Queries UMR. Strided layouts need repeated blocks: a device without them has
  * no layouts at all. */
-static void
-uct_dcx_device_query_umr(uct_dcx_device_t *dev,
-                         const struct prm_query_hca_cap_out *out)
+static void uct_dcx_device_query_umr(uct_dcx_device_t *dev,
+                                     const struct prm_query_hca_cap_out *out)
 {
     const uint8_t *page     = out->cap.bytes;
     uct_dcx_umr_caps_t *umr = &dev->umr;
-    unsigned log_klm        = page[PRM_HCA_CAP_LOG_MAX_KLM] &
-                              PRM_HCA_CAP_LOG_KLM;
+    unsigned log_klm = page[PRM_HCA_CAP_LOG_MAX_KLM] & PRM_HCA_CAP_LOG_KLM;
 
-    umr->has_rows   = !uct_dcx_device_cap(
-            out, PRM_HCA_CAP_REPEATED_BLOCK_DISABLED);
-    umr->max_depth  = ucs_min(page[PRM_HCA_CAP_MAX_INDIRECTION],
-                              UCT_DCX_DEVICE_MAX_DEPTH);
-    umr->max_klm    = UCS_BIT(ucs_min(log_klm, 30));
-    umr->fence      = (page[PRM_HCA_CAP_UMR_FENCE] >>
-                       PRM_HCA_CAP_UMR_FENCE_SHIFT) & PRM_HCA_CAP_TWO_BITS;
-    umr->has_keys   = umr->has_rows && (umr->max_depth > 0) &&
-                      !uct_dcx_device_cap(
-                              out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
+    umr->has_rows  = !uct_dcx_device_cap(out,
+                                         PRM_HCA_CAP_REPEATED_BLOCK_DISABLED);
+    umr->max_depth = ucs_min(page[PRM_HCA_CAP_MAX_INDIRECTION],
+                             UCT_DCX_DEVICE_MAX_DEPTH);
+    umr->max_klm   = UCS_BIT(ucs_min(log_klm, 30));
+    umr->fence = (page[PRM_HCA_CAP_UMR_FENCE] >> PRM_HCA_CAP_UMR_FENCE_SHIFT) &
+                 PRM_HCA_CAP_TWO_BITS;
+    umr->has_keys = umr->has_rows && (umr->max_depth > 0) &&
+                    !uct_dcx_device_cap(out,
+                                        PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
 }
 
 
@@ -186,17 +180,16 @@ static int uct_dcx_device_is_lag(const uct_dcx_device_t *dev)
 }
 
 
-static void
-uct_dcx_device_query_order(uct_dcx_device_t *dev,
-                           const struct prm_query_hca_cap_out *out)
+static void uct_dcx_device_query_order(uct_dcx_device_t *dev,
+                                       const struct prm_query_hca_cap_out *out)
 {
     dev->has_sl_mask = uct_dcx_device_cap(out, PRM_HCA_CAP_OOO_SL_MASK);
     dev->has_relaxed = uct_dcx_device_cap(out,
                                           PRM_HCA_CAP_RELAXED_ORDERING_WRITE);
     /* An administrator may force it on all queues (mlxreg). */
     dev->may_reorder =
-            uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_RW_DC) ||
-            uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC);
+        uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_RW_DC) ||
+        uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC);
 }
 
 
@@ -218,21 +211,20 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
         dev->atomic.std = dev->atomic.ext = 0;
     }
 
-    dev->answers          = 1;
-    dev->compact_av       = uct_dcx_device_cap(
-            &out, PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
-    dev->indirect_keys    = uct_dcx_device_cap(&out,
-                                               PRM_HCA_CAP_FIXED_BUFFER_SIZE);
-    dev->indirect_atomics = !uct_dcx_device_cap(
-            &out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
-    dev->ts_format        = page[PRM_HCA_CAP_SQ_TS_FORMAT] >>
-                            PRM_HCA_CAP_TS_FORMAT_SHIFT;
-    dev->max_rd_atomic    = ucs_min(dev->max_rd_atomic,
-                                    UCS_BIT(page[PRM_HCA_CAP_LOG_RA_REQ_DC] &
-                                            PRM_HCA_CAP_LOG_RA));
-    dev->is_lag           = uct_dcx_device_is_lag(dev);
-    dev->has_lag_dct      = (page[PRM_HCA_CAP_LAG_DCT] &
-                             PRM_HCA_CAP_TWO_BITS) != 0;
+    dev->answers       = 1;
+    dev->compact_av    = uct_dcx_device_cap(&out,
+                                            PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
+    dev->indirect_keys = uct_dcx_device_cap(&out,
+                                            PRM_HCA_CAP_FIXED_BUFFER_SIZE);
+    dev->indirect_atomics =
+        !uct_dcx_device_cap(&out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
+    dev->ts_format = page[PRM_HCA_CAP_SQ_TS_FORMAT] >>
+                     PRM_HCA_CAP_TS_FORMAT_SHIFT;
+    dev->max_rd_atomic =
+        ucs_min(dev->max_rd_atomic,
+                UCS_BIT(page[PRM_HCA_CAP_LOG_RA_REQ_DC] & PRM_HCA_CAP_LOG_RA));
+    dev->is_lag      = uct_dcx_device_is_lag(dev);
+    dev->has_lag_dct = (page[PRM_HCA_CAP_LAG_DCT] & PRM_HCA_CAP_TWO_BITS) != 0;
     uct_dcx_device_query_umr(dev, &out);
     uct_dcx_device_query_order(dev, &out);
     uct_dcx_device_query_tm(dev, &out);
@@ -241,8 +233,8 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 
 /* Loads the profile. It enables features that have no capability bit, and
  * disables those whose probes failed. */
-static void
-uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
+static void uct_dcx_device_load_profile(uct_dcx_device_t *dev,
+                                        const char *option)
 {
     uct_dcx_profile_id_t id;
     uint32_t passed, failed;
@@ -263,13 +255,13 @@ uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
     if (dev->profile.levels > 0) {
         dev->umr.max_depth = ucs_min(dev->umr.max_depth, dev->profile.levels);
     }
-    dev->umr.has_nests  = dev->umr.has_rows &&
-                          (passed & UCS_BIT(UCT_DCX_PROFILE_NESTS));
+    dev->umr.has_nests = dev->umr.has_rows &&
+                         (passed & UCS_BIT(UCT_DCX_PROFILE_NESTS));
     dev->umr.max_inline = (passed & UCS_BIT(UCT_DCX_PROFILE_INLINE)) ?
-                          UCT_DCX_DEVICE_MAX_INLINE :
-                          UCT_DCX_DEVICE_PROVEN_INLINE;
+                              UCT_DCX_DEVICE_MAX_INLINE :
+                              UCT_DCX_DEVICE_PROVEN_INLINE;
     dev->tm.has_keys    = (dev->tm.max_tags > 0) &&
-                          (passed & UCS_BIT(UCT_DCX_PROFILE_TM_KEYS));
+                       (passed & UCS_BIT(UCT_DCX_PROFILE_TM_KEYS));
 }
 
 
@@ -278,15 +270,15 @@ uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
  * check_qp_type), and targets on a bond that has no lag_dct (create_dct). */
 static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 {
-    struct ibv_qp_init_attr_ex attr  = {
+    struct ibv_qp_init_attr_ex attr = {
         .qp_type   = IBV_QPT_DRIVER,
         .comp_mask = IBV_QP_INIT_ATTR_PD,
         .pd        = dev->pd,
-        .cap       = {.max_send_wr = 1, .max_send_sge = 1}
+        .cap       = {.max_send_wr = 1, .max_send_sge = 1},
     };
     struct mlx5dv_qp_init_attr dv_attr = {
         .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI},
     };
     struct ibv_cq *cq;
     struct ibv_qp *qp;
@@ -303,7 +295,7 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
     }
 
     attr.send_cq = attr.recv_cq = cq;
-    qp           = mlx5dv_create_qp(dev->ctx, &attr, &dv_attr);
+    qp                          = mlx5dv_create_qp(dev->ctx, &attr, &dv_attr);
     if (qp == NULL) {
         ucs_debug("%s: the device has no DC transport: %m",
                   uct_dcx_device_name(dev));
@@ -320,7 +312,7 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 static void uct_dcx_device_query_streams(uct_dcx_device_t *dev)
 {
     struct mlx5dv_context attr = {
-        .comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS
+        .comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS,
     };
 
     if ((mlx5dv_query_device(dev->ctx, &attr) == 0) &&
@@ -376,9 +368,9 @@ static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
 }
 
 
-static ucs_status_t
-uct_dcx_device_open_context(uct_dcx_device_t *dev, struct ibv_device *ibdev,
-                            ucs_ternary_auto_value_t devx)
+static ucs_status_t uct_dcx_device_open_context(uct_dcx_device_t *dev,
+                                                struct ibv_device *ibdev,
+                                                ucs_ternary_auto_value_t devx)
 {
     struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
     const char *name                = ibv_get_device_name(ibdev);
@@ -392,7 +384,8 @@ uct_dcx_device_open_context(uct_dcx_device_t *dev, struct ibv_device *ibdev,
 
         if (devx == UCS_YES) {
             ucs_error("%s: failed to open with DEVX: %m; UCX_DCX_DEVX=try "
-                      "goes on without", name);
+                      "goes on without",
+                      name);
             return UCS_ERR_UNSUPPORTED;
         }
         ucs_debug("%s: no DEVX (%m), opening it without", name);
@@ -439,29 +432,29 @@ static void uct_dcx_device_log(const uct_dcx_device_t *dev)
 {
     const char *tm_fault = uct_dcx_device_tm_fault(dev);
 
-    ucs_info("%s (%s): %s%s%s, tag matching %s, %u levels of keys, %u "
-             "translations in a WQE%s%s%s%s%s",
-             uct_dcx_device_name(dev), dev->attr.fw_ver,
-             dev->has_dc ? "DC" : "no DC",
-             (dev->mem_access & IBV_ACCESS_REMOTE_ATOMIC) ? "" : ", no atomics",
-             dev->indirect_keys ? "" : ", no indirect keys",
-             (tm_fault == NULL) ? "yes" : "no", dev->umr.max_depth,
-             dev->umr.max_inline,
-             dev->umr.has_rows ? "" : ", no repeated blocks",
-             dev->umr.has_nests ? "" : ", none over layouts",
-             dev->indirect_atomics ? "" : ", no atomics by indirect keys",
-             (dev->umr.fence == PRM_UMR_FENCE_STRONG) ?
-             ", strong order behind a UMR" : "",
-             (dev->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
-             ", real time alone" : "");
+    ucs_info(
+        "%s (%s): %s%s%s, tag matching %s, %u levels of keys, %u "
+        "translations in a WQE%s%s%s%s%s",
+        uct_dcx_device_name(dev), dev->attr.fw_ver,
+        dev->has_dc ? "DC" : "no DC",
+        (dev->mem_access & IBV_ACCESS_REMOTE_ATOMIC) ? "" : ", no atomics",
+        dev->indirect_keys ? "" : ", no indirect keys",
+        (tm_fault == NULL) ? "yes" : "no", dev->umr.max_depth,
+        dev->umr.max_inline, dev->umr.has_rows ? "" : ", no repeated blocks",
+        dev->umr.has_nests ? "" : ", none over layouts",
+        dev->indirect_atomics ? "" : ", no atomics by indirect keys",
+        (dev->umr.fence == PRM_UMR_FENCE_STRONG) ?
+            ", strong order behind a UMR" :
+            "",
+        (dev->ts_format == PRM_TS_FORMAT_REAL_TIME) ? ", real time alone" : "");
 }
 
 
-ucs_status_t
-uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
-                    ucs_ternary_auto_value_t devx,
-                    ucs_ternary_auto_value_t ext_atomics,
-                    const char *profile)
+ucs_status_t uct_dcx_device_open(uct_dcx_device_t *dev,
+                                 struct ibv_device *ibdev,
+                                 ucs_ternary_auto_value_t devx,
+                                 ucs_ternary_auto_value_t ext_atomics,
+                                 const char *profile)
 {
     ucs_status_t status;
 
@@ -483,9 +476,9 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
 
     uct_dcx_device_query_atomics(dev, ext_atomics);
     uct_dcx_device_query_general(dev);
-    dev->mem_access = UCT_DCX_DEVICE_MEM_ACCESS |
-                      ((dev->atomic.std || dev->atomic.ext) ?
-                       IBV_ACCESS_REMOTE_ATOMIC : 0);
+    dev->mem_access =
+        UCT_DCX_DEVICE_MEM_ACCESS |
+        ((dev->atomic.std || dev->atomic.ext) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
     uct_dcx_device_load_profile(dev, profile);
     uct_dcx_device_probe_dc(dev);
     uct_dcx_device_query_streams(dev);
@@ -515,17 +508,19 @@ void uct_dcx_device_close(uct_dcx_device_t *dev)
 
 const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev)
 {
-    return dev->has_dc ? NULL :
+    return dev->has_dc ?
+               NULL :
            (dev->is_lag && !dev->has_lag_dct) ?
-           "its ports are a bond, and its firmware has no DC on one" :
-           "it has no DC transport";
+               "its ports are a bond, and its firmware has no DC on one" :
+               "it has no DC transport";
 }
 
 
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev)
 {
-    return !dev->has_devx ? "it was opened without DEVX" :
-           !dev->answers ? "it answers no QUERY_HCA_CAP" :
+    return !dev->has_devx          ? "it was opened without DEVX" :
+           !dev->answers           ? "it answers no QUERY_HCA_CAP" :
            (dev->tm.max_tags == 0) ? "it has no tag matching" :
-           !dev->tm.rndv_dc ? "it fetches no data of a rendezvous by DC" : NULL;
+           !dev->tm.rndv_dc ? "it fetches no data of a rendezvous by DC" :
+                              NULL;
 }

@@ -33,21 +33,21 @@ typedef struct uct_dcx_atomic_caps {
 /* Tag matching by the device; all 0 if it has none */
 typedef struct uct_dcx_tm_caps {
     unsigned max_tags; /* tagged buffers of one list */
-    int      rndv_dc;  /* fetches the data of a rendezvous by DC */
-    int      has_keys; /* receives into strided mkeys */
+    int rndv_dc;       /* fetches the data of a rendezvous by DC */
+    int has_keys;      /* receives into strided mkeys */
     unsigned max_hdr;  /* bytes of a rendezvous header, at most */
 } uct_dcx_tm_caps_t;
 
 
 /* Strided mkeys by UMR; none without DEVX */
 typedef struct uct_dcx_umr_caps {
-    int      has_keys;   /* indirect mkeys */
-    int      has_rows;   /* repeated blocks */
-    int      has_nests;  /* repeated blocks over strided mkeys */
+    int has_keys;        /* indirect mkeys */
+    int has_rows;        /* repeated blocks */
+    int has_nests;       /* repeated blocks over strided mkeys */
     unsigned max_depth;  /* levels of indirect mkeys */
     unsigned max_klm;    /* translations of an mkey */
     unsigned max_inline; /* translations inline in a WQE */
-    uint8_t  fence;      /* PRM_UMR_FENCE_*, for the WQE after a UMR */
+    uint8_t fence;       /* PRM_UMR_FENCE_*, for the WQE after a UMR */
 } uct_dcx_umr_caps_t;
 
 
@@ -58,36 +58,36 @@ typedef struct uct_dcx_umr_caps {
 
 
 typedef struct uct_dcx_device {
-    struct ibv_context     *ctx;
-    struct ibv_pd          *pd;
-    uint32_t               pdn;
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    uint32_t pdn;
     struct ibv_device_attr attr;
-    uct_dcx_atomic_caps_t  atomic;
-    uct_dcx_tm_caps_t      tm;
-    uct_dcx_umr_caps_t     umr;
-    uint32_t               mem_access;    /* IBV_ACCESS_* of all memory */
-    int                    has_devx;
-    int                    answers;       /* it answers QUERY_HCA_CAP */
-    int                    has_dc;
-    int                    is_lag;        /* its ports are bonded */
-    unsigned               max_rd_atomic; /* outstanding reads of a DCI */
-    int                    has_lag_dct;   /* bonded ports may have DC targets */
-    int                    compact_av;    /* supports 16-byte address vectors */
-    int                    indirect_keys; /* supports KSM mkeys */
-    int                    indirect_atomics;
-    uint8_t                ts_format;     /* PRM_TS_FORMAT_* */
-    int                    has_sl_mask;   /* reports the adaptive SLs */
-    int                    has_relaxed;   /* relaxed ordering on PCIe */
-    int                    relaxed;       /* regions use relaxed ordering */
-    int                    may_reorder;   /* RDMA of one queue may be reordered,
+    uct_dcx_atomic_caps_t atomic;
+    uct_dcx_tm_caps_t tm;
+    uct_dcx_umr_caps_t umr;
+    uint32_t mem_access; /* IBV_ACCESS_* of all memory */
+    int has_devx;
+    int answers; /* it answers QUERY_HCA_CAP */
+    int has_dc;
+    int is_lag;             /* its ports are bonded */
+    unsigned max_rd_atomic; /* outstanding reads of a DCI */
+    int has_lag_dct;        /* bonded ports may have DC targets */
+    int compact_av;         /* supports 16-byte address vectors */
+    int indirect_keys;      /* supports KSM mkeys */
+    int indirect_atomics;
+    uint8_t ts_format;   /* PRM_TS_FORMAT_* */
+    int has_sl_mask;     /* reports the adaptive SLs */
+    int has_relaxed;     /* relaxed ordering on PCIe */
+    int relaxed;         /* regions use relaxed ordering */
+    int may_reorder;     /* RDMA of one queue may be reordered,
                                            * or this is unknown */
-    uint8_t                log_streams;   /* log2 of a DCI's streams, 0: it has
+    uint8_t log_streams; /* log2 of a DCI's streams, 0: it has
                                            * none */
-    uint8_t                log_errored;   /* log2 of the streams that may be in
+    uint8_t log_errored; /* log2 of the streams that may be in
                                            * error */
-    uct_dcx_profile_t      profile;
-    ucs_sys_device_t       sys_device;
-    ucs_cpu_set_t          local_cpus;
+    uct_dcx_profile_t profile;
+    ucs_sys_device_t sys_device;
+    ucs_cpu_set_t local_cpus;
 } uct_dcx_device_t;
 
 
@@ -98,11 +98,11 @@ int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
 /* Opens @ibdev, with DEVX or without. @ext_atomics: whether to use extended
  * atomics on a device that cannot be asked for them. @profile: see
  * uct_dcx_profile_load(). Logs errors. */
-ucs_status_t
-uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
-                    ucs_ternary_auto_value_t devx,
-                    ucs_ternary_auto_value_t ext_atomics,
-                    const char *profile);
+ucs_status_t uct_dcx_device_open(uct_dcx_device_t *dev,
+                                 struct ibv_device *ibdev,
+                                 ucs_ternary_auto_value_t devx,
+                                 ucs_ternary_auto_value_t ext_atomics,
+                                 const char *profile);
 
 void uct_dcx_device_close(uct_dcx_device_t *dev);
 
@@ -116,7 +116,8 @@ const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 static inline const char *uct_dcx_device_reg_hint(int error)
 {
     return ((error == ENOMEM) || (error == EPERM)) ?
-           "; 'ulimit -l' may be too low, 'dcx-run --why' says what to do" : "";
+               "; 'ulimit -l' may be too low, 'dcx-run --why' says what to do" :
+               "";
 }
 
 static inline const char *uct_dcx_device_name(const uct_dcx_device_t *dev)

@@ -13,9 +13,8 @@
 #include <ucs/sys/sys.h>
 
 
-ucs_status_t
-uct_dcx_devx_ring_init(uct_dcx_devx_ring_t *ring, const uct_dcx_device_t *dev,
-                       size_t length)
+ucs_status_t uct_dcx_devx_ring_init(uct_dcx_devx_ring_t *ring,
+                                    const uct_dcx_device_t *dev, size_t length)
 {
     /* The record has a cache line of its own. */
     ring->offset = ucs_align_up(length, UCS_SYS_CACHE_LINE_SIZE);
@@ -49,9 +48,9 @@ void uct_dcx_devx_ring_cleanup(uct_dcx_devx_ring_t *ring)
 }
 
 
-ucs_status_t
-uct_dcx_devx_create(uct_dcx_devx_obj_t *obj, const uct_dcx_device_t *dev,
-                    const char *name, const void *in, size_t size)
+ucs_status_t uct_dcx_devx_create(uct_dcx_devx_obj_t *obj,
+                                 const uct_dcx_device_t *dev, const char *name,
+                                 const void *in, size_t size)
 {
     struct prm_cmd_out out = {};
 
@@ -69,9 +68,8 @@ uct_dcx_devx_create(uct_dcx_devx_obj_t *obj, const uct_dcx_device_t *dev,
 }
 
 
-ucs_status_t
-uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj, const char *what,
-                    const void *in, size_t size)
+ucs_status_t uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj,
+                                 const char *what, const void *in, size_t size)
 {
     struct prm_cmd_out out = {};
 

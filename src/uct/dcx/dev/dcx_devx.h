@@ -13,18 +13,17 @@
 
 /* A ring on its own pages, with its doorbell record on the last of them */
 typedef struct uct_dcx_devx_ring {
-    void                    *start;
-    size_t                  size;   /* of all pages */
-    size_t                  offset; /* of the doorbell record */
+    void *start;
+    size_t size;   /* of all pages */
+    size_t offset; /* of the doorbell record */
     struct mlx5dv_devx_umem *umem;
 } uct_dcx_devx_ring_t;
 
 
 /* Makes a ring of @length bytes, all zero, that the device reads. Logs
  * errors. */
-ucs_status_t
-uct_dcx_devx_ring_init(uct_dcx_devx_ring_t *ring, const uct_dcx_device_t *dev,
-                       size_t length);
+ucs_status_t uct_dcx_devx_ring_init(uct_dcx_devx_ring_t *ring,
+                                    const uct_dcx_device_t *dev, size_t length);
 
 void uct_dcx_devx_ring_cleanup(uct_dcx_devx_ring_t *ring);
 
@@ -32,26 +31,25 @@ void uct_dcx_devx_ring_cleanup(uct_dcx_devx_ring_t *ring);
 static inline volatile __be32 *
 uct_dcx_devx_ring_dbrec(const uct_dcx_devx_ring_t *ring)
 {
-    return (volatile __be32*)((char*)ring->start + ring->offset);
+    return (volatile __be32 *)((char *)ring->start + ring->offset);
 }
 
 
 /* An object of the device */
 typedef struct uct_dcx_devx_obj {
     struct mlx5dv_devx_obj *obj;
-    const char             *name;  /* kind of object: "XRQ" */
-    uint32_t               number;
+    const char *name; /* kind of object: "XRQ" */
+    uint32_t number;
 } uct_dcx_devx_obj_t;
 
 
 /* Run the command @in, which creates an object of the kind @name, or changes
  * @obj; @what names the change. Log errors, with the device's syndrome. */
-ucs_status_t
-uct_dcx_devx_create(uct_dcx_devx_obj_t *obj, const uct_dcx_device_t *dev,
-                    const char *name, const void *in, size_t size);
-ucs_status_t
-uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj, const char *what,
-                    const void *in, size_t size);
+ucs_status_t uct_dcx_devx_create(uct_dcx_devx_obj_t *obj,
+                                 const uct_dcx_device_t *dev, const char *name,
+                                 const void *in, size_t size);
+ucs_status_t uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj,
+                                 const char *what, const void *in, size_t size);
 
 /* Destroys @obj; does nothing if that was done. */
 void uct_dcx_devx_destroy(uct_dcx_devx_obj_t *obj);

@@ -13,21 +13,21 @@
 
 
 /* log2 of the longest message, in bytes; all mlx5 devices support it. */
-#define UCT_DCX_DEVX_QP_LOG_MSG  30
+#define UCT_DCX_DEVX_QP_LOG_MSG 30
 
 /* Retry count and ACK timeout, which nothing needs, as nothing is sent:
  * infinite, 67 ms */
-#define UCT_DCX_DEVX_QP_RETRIES  7
-#define UCT_DCX_DEVX_QP_TIMEOUT  14
+#define UCT_DCX_DEVX_QP_RETRIES 7
+#define UCT_DCX_DEVX_QP_TIMEOUT 14
 
 /* A page for doorbells only that is not write-combining
  * (MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED of mlx5dv.h). Newer than
  * MLX5DV_UAR_ALLOC_TYPE_NC, which returns a shared page. */
-#define UCT_DCX_DEVX_UAR_NC_DEDICATED  (1u << 31)
+#define UCT_DCX_DEVX_UAR_NC_DEDICATED (1u << 31)
 
 /* Bytes of half of a write-combining register (2^log_bf_reg_size bytes of the
  * device's capabilities in mlx5_ifc.h of Linux: 512 on each device) */
-#define UCT_DCX_DEVX_BF_HALF  256
+#define UCT_DCX_DEVX_BF_HALF 256
 
 
 /* Allocates a doorbell page; one that is not write-combining if the platform
@@ -67,18 +67,18 @@ uct_dcx_devx_qp_create(uct_dcx_devx_qp_t *qp,
 {
     struct prm_create_qp_in in = {.opcode = htobe16(PRM_CMD_CREATE_QP)};
 
-    in.qpc.state        = htobe32(PRM_QPC_PM_MIGRATED);
-    in.qpc.pd           = htobe32(params->dev->pdn);
-    in.qpc.sizes        = uct_dcx_devx_bits(PRM_QPC_LOG_SQ_SIZE,
-                                            ucs_ilog2(params->num_bb)) |
-                          htobe32(PRM_QPC_TS_DEFAULT);
+    in.qpc.state = htobe32(PRM_QPC_PM_MIGRATED);
+    in.qpc.pd    = htobe32(params->dev->pdn);
+    in.qpc.sizes = uct_dcx_devx_bits(PRM_QPC_LOG_SQ_SIZE,
+                                     ucs_ilog2(params->num_bb)) |
+                   htobe32(PRM_QPC_TS_DEFAULT);
     in.qpc.uar_page     = htobe32(qp->uar->page_id);
     in.qpc.cqn_snd      = htobe32(params->cqn);
     in.qpc.cqn_rcv      = htobe32(params->cqn);
     in.qpc.dbr_addr     = htobe64(qp->ring.offset);
     in.qpc.rq_type_srqn = htobe32((params->srqn != 0) ?
-                                  (PRM_QPC_RQ_TYPE_SRQ | params->srqn) :
-                                  PRM_QPC_RQ_TYPE_NONE);
+                                      (PRM_QPC_RQ_TYPE_SRQ | params->srqn) :
+                                      PRM_QPC_RQ_TYPE_NONE);
     in.qpc.dbr_umem_id  = htobe32(qp->ring.umem->umem_id);
     in.wq_umem_id       = htobe32(qp->ring.umem->umem_id);
     return uct_dcx_devx_create(&qp->obj, params->dev, params->name, &in,
@@ -86,9 +86,9 @@ uct_dcx_devx_qp_create(uct_dcx_devx_qp_t *qp,
 }
 
 
-static ucs_status_t
-uct_dcx_devx_qp_modify(const uct_dcx_devx_qp_t *qp, uint16_t opcode,
-                       const char *what, struct prm_modify_qp_in *in)
+static ucs_status_t uct_dcx_devx_qp_modify(const uct_dcx_devx_qp_t *qp,
+                                           uint16_t opcode, const char *what,
+                                           struct prm_modify_qp_in *in)
 {
     in->opcode = htobe16(opcode);
     in->qpn    = htobe32(qp->obj.number);
@@ -111,10 +111,10 @@ static ucs_status_t uct_dcx_devx_qp_to_rtr(const uct_dcx_devx_qp_t *qp)
 {
     struct prm_modify_qp_in in = {};
 
-    in.qpc.state           = htobe32(PRM_QPC_PM_MIGRATED);
-    in.qpc.sizes           = uct_dcx_devx_bits(PRM_QPC_MTU, qp->path.mtu) |
-                             uct_dcx_devx_bits(PRM_QPC_LOG_MSG_MAX,
-                                               UCT_DCX_DEVX_QP_LOG_MSG);
+    in.qpc.state = htobe32(PRM_QPC_PM_MIGRATED);
+    in.qpc.sizes = uct_dcx_devx_bits(PRM_QPC_MTU, qp->path.mtu) |
+                   uct_dcx_devx_bits(PRM_QPC_LOG_MSG_MAX,
+                                     UCT_DCX_DEVX_QP_LOG_MSG);
     in.qpc.remote_qpn      = htobe32(qp->obj.number);
     in.qpc.path            = qp->path.ads;
     in.qpc.path.pkey_index = 0; /* INIT has set it */
@@ -126,11 +126,10 @@ static ucs_status_t uct_dcx_devx_qp_to_rts(const uct_dcx_devx_qp_t *qp)
 {
     struct prm_modify_qp_in in = {};
 
-    in.qpc.state            = htobe32(PRM_QPC_PM_MIGRATED);
-    in.qpc.retry            = uct_dcx_devx_bits(PRM_QPC_RETRY_COUNT,
-                                                UCT_DCX_DEVX_QP_RETRIES) |
-                              uct_dcx_devx_bits(PRM_QPC_RNR_RETRY,
-                                                UCT_DCX_DEVX_QP_RETRIES);
+    in.qpc.state = htobe32(PRM_QPC_PM_MIGRATED);
+    in.qpc.retry =
+        uct_dcx_devx_bits(PRM_QPC_RETRY_COUNT, UCT_DCX_DEVX_QP_RETRIES) |
+        uct_dcx_devx_bits(PRM_QPC_RNR_RETRY, UCT_DCX_DEVX_QP_RETRIES);
     in.qpc.path.ack_timeout = UCT_DCX_DEVX_QP_TIMEOUT << PRM_ADS_ACK_TIMEOUT;
     return uct_dcx_devx_qp_modify(qp, PRM_CMD_RTR2RTS_QP, "RTR2RTS_QP", &in);
 }
@@ -163,7 +162,7 @@ static void uct_dcx_devx_qp_init_sq(uct_dcx_devx_qp_t *qp,
         .bf       = &qp->bf,
         .qpn      = qp->obj.number,
         .num_bb   = params->num_bb,
-        .capacity = params->num_bb - params->max_bb
+        .capacity = params->num_bb - params->max_bb,
     };
 
     uct_dcx_sq_init(&qp->sq, &sq_params);
@@ -176,9 +175,8 @@ ucs_status_t uct_dcx_devx_qp_init(uct_dcx_devx_qp_t *qp,
     ucs_status_t status;
 
     qp->path = *params->path;
-    status   = uct_dcx_devx_ring_init(&qp->ring, params->dev,
-                                      (size_t)params->num_bb <<
-                                      MLX5_SEND_WQE_SHIFT);
+    status   = uct_dcx_devx_ring_init(
+          &qp->ring, params->dev, (size_t)params->num_bb << MLX5_SEND_WQE_SHIFT);
     if (status != UCS_OK) {
         return status;
     }
@@ -217,7 +215,7 @@ static ucs_status_t uct_dcx_devx_qp_stop(const uct_dcx_devx_qp_t *qp,
 {
     const struct prm_2rst_qp_in in = {
         .opcode = htobe16(opcode),
-        .qpn    = htobe32(qp->obj.number)
+        .qpn    = htobe32(qp->obj.number),
     };
 
     return uct_dcx_devx_modify(&qp->obj, what, &in, sizeof(in));

@@ -17,28 +17,28 @@
 /* The path to the own port */
 typedef struct uct_dcx_devx_path {
     struct prm_ads ads;
-    uint8_t        mtu; /* enum ibv_mtu */
+    uint8_t mtu; /* enum ibv_mtu */
 } uct_dcx_devx_path_t;
 
 
 typedef struct uct_dcx_devx_qp {
-    uct_dcx_sq_t           sq;
-    uct_dcx_devx_ring_t    ring;
-    struct mlx5dv_devx_uar *uar;  /* page of the register */
-    uct_dcx_bf_t           bf;    /* exclusive to this QP */
-    uct_dcx_devx_obj_t     obj;
-    uct_dcx_devx_path_t    path;
+    uct_dcx_sq_t sq;
+    uct_dcx_devx_ring_t ring;
+    struct mlx5dv_devx_uar *uar; /* page of the register */
+    uct_dcx_bf_t bf;             /* exclusive to this QP */
+    uct_dcx_devx_obj_t obj;
+    uct_dcx_devx_path_t path;
 } uct_dcx_devx_qp_t;
 
 
 typedef struct uct_dcx_devx_qp_params {
-    const uct_dcx_device_t    *dev;
+    const uct_dcx_device_t *dev;
     const uct_dcx_devx_path_t *path;
-    const char                *name;   /* purpose: "command QP" */
-    uint32_t                  cqn;
-    uint32_t                  srqn;    /* SRQ or XRQ; 0: it receives nothing */
-    unsigned                  num_bb;  /* of the ring; a power of two */
-    unsigned                  max_bb;  /* of the longest WQE */
+    const char *name; /* purpose: "command QP" */
+    uint32_t cqn;
+    uint32_t srqn;   /* SRQ or XRQ; 0: it receives nothing */
+    unsigned num_bb; /* of the ring; a power of two */
+    unsigned max_bb; /* of the longest WQE */
 } uct_dcx_devx_qp_params_t;
 
 

@@ -32,7 +32,7 @@
 enum {
     UCT_DCX_PROFILE_SIZE  = 16384, /* bytes of a file */
     UCT_DCX_PROFILE_WHY   = 320,
-    UCT_DCX_PROFILE_RAISE = 16     /* maximum of a threshold, in multiples of
+    UCT_DCX_PROFILE_RAISE = 16 /* maximum of a threshold, in multiples of
                                     * its default */
 };
 
@@ -49,7 +49,7 @@ typedef enum uct_dcx_profile_place {
 const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
     [UCT_DCX_PROFILE_NESTS]   = "nests",
     [UCT_DCX_PROFILE_INLINE]  = "inline52",
-    [UCT_DCX_PROFILE_TM_KEYS] = "tm_keys"
+    [UCT_DCX_PROFILE_TM_KEYS] = "tm_keys",
 };
 
 
@@ -58,13 +58,13 @@ const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM] = {
     [UCT_DCX_THRESHOLD_COPY]       = 2 * UCS_KBYTE,
     [UCT_DCX_THRESHOLD_COPY_PIECE] = 64,
     [UCT_DCX_THRESHOLD_LENGTH]     = 96 * UCS_KBYTE,
-    [UCT_DCX_THRESHOLD_BLOCK]      = 256
+    [UCT_DCX_THRESHOLD_BLOCK]      = 256,
 };
 
 
 /* Probes that switch a feature off if they fail; "depth" limits the layers. */
 static const struct {
-    const char                *name;
+    const char *name;
     uct_dcx_profile_feature_t feature;
 } uct_dcx_profile_probes[] = {
     {"ksm_boundary", UCT_DCX_PROFILE_KSM},
@@ -86,7 +86,7 @@ static const struct {
     {"wire_strided", UCT_DCX_PROFILE_UMR},
     {"wire_list_over", UCT_DCX_PROFILE_UMR},
     {"wire_tm_eager", UCT_DCX_PROFILE_TM},
-    {"wire_tm_rndv", UCT_DCX_PROFILE_TM}
+    {"wire_tm_rndv", UCT_DCX_PROFILE_TM},
 };
 
 
@@ -125,16 +125,14 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
 
 
 /* --- places --------------------------------------------------------------- */
-static int
-uct_dcx_profile_join(char *folder, const char *base, const char *sub)
+static int uct_dcx_profile_join(char *folder, const char *base, const char *sub)
 {
     return (base != NULL) && (*base != '\0') &&
            (snprintf(folder, PATH_MAX, "%s%s", base, sub) < PATH_MAX);
 }
 
 
-static int
-uct_dcx_profile_folder(char *folder, uct_dcx_profile_place_t place)
+static int uct_dcx_profile_folder(char *folder, uct_dcx_profile_place_t place)
 {
     const char *installed = getenv("DCX_PROFILES"); /* set by dcx-run */
 
@@ -146,8 +144,9 @@ uct_dcx_profile_folder(char *folder, uct_dcx_profile_place_t place)
     case UCT_DCX_PROFILE_SITE:
         return uct_dcx_profile_join(folder, DCX_SYSCONFDIR, "/dcx");
     default:
-        return uct_dcx_profile_join(folder, (installed != NULL) ? installed :
-                                    DCX_PKGDATADIR "/profiles", "");
+        return uct_dcx_profile_join(
+            folder,
+            (installed != NULL) ? installed : DCX_PKGDATADIR "/profiles", "");
     }
 }
 
@@ -169,7 +168,8 @@ ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
                                        char *path)
 {
     return uct_dcx_profile_path(path, id, UCT_DCX_PROFILE_USER) ?
-           UCS_OK : UCS_ERR_NO_ELEM;
+               UCS_OK :
+               UCS_ERR_NO_ELEM;
 }
 
 
@@ -177,7 +177,8 @@ ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
 static void uct_dcx_profile_warn(const char *path, const char *why)
 {
     ucs_warn("profile %s is not used: %s; run dcx_selftest to write another "
-             "one, or set UCX_DCX_PROFILE=none", path, why);
+             "one, or set UCX_DCX_PROFILE=none",
+             path, why);
 }
 
 
@@ -216,7 +217,7 @@ static int uct_dcx_profile_is_whole(const char *text, size_t size)
     const char *last = NULL, *line;
     char crc[32];
 
-    for (line = text; (line != NULL) && (line < text + size); ) {
+    for (line = text; (line != NULL) && (line < text + size);) {
         last = line;
         line = strchr(line, '\n');
         line = (line == NULL) ? NULL : line + 1;
@@ -225,8 +226,7 @@ static int uct_dcx_profile_is_whole(const char *text, size_t size)
         return 0;
     }
 
-    snprintf(crc, sizeof(crc), "crc %08x\n",
-             ucs_crc32(0, text, last - text));
+    snprintf(crc, sizeof(crc), "crc %08x\n", ucs_crc32(0, text, last - text));
     return (strlen(text) == size) && !strcmp(last, crc);
 }
 
@@ -242,7 +242,7 @@ static int uct_dcx_profile_check_id(const char *text,
         {"part", part},
         {"psid", id->psid},
         {"firmware", id->firmware},
-        {"driver", id->driver}
+        {"driver", id->driver},
     };
     unsigned i;
 
@@ -282,8 +282,8 @@ static int uct_dcx_profile_check_file(int fd, char *why)
 }
 
 
-static int
-uct_dcx_profile_is(const char *text, const char *key, const char *expected)
+static int uct_dcx_profile_is(const char *text, const char *key,
+                              const char *expected)
 {
     char value[16];
 
@@ -336,7 +336,7 @@ static void uct_dcx_profile_raise(uct_dcx_profile_t *profile,
     const double least = uct_dcx_profile_defaults[threshold];
 
     profile->thresholds[threshold] =
-            ucs_max(least, ucs_min(bytes, UCT_DCX_PROFILE_RAISE * least));
+        ucs_max(least, ucs_min(bytes, UCT_DCX_PROFILE_RAISE * least));
 }
 
 
@@ -346,12 +346,12 @@ static void uct_dcx_profile_measured(uct_dcx_profile_t *profile,
                                      const char *text)
 {
     const double speed = uct_dcx_profile_number(text, UCT_DCX_PROFILE_COPY);
-    const double umr4 =
-            uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "4");
-    const double umr52 =
-            uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "52");
-    const double umr1k =
-            uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "1024");
+    const double umr4  = uct_dcx_profile_number(text,
+                                                UCT_DCX_PROFILE_UMR_US "4");
+    const double umr52 = uct_dcx_profile_number(text,
+                                                UCT_DCX_PROFILE_UMR_US "52");
+    const double umr1k = uct_dcx_profile_number(text,
+                                                UCT_DCX_PROFILE_UMR_US "1024");
     const double entry = (umr4 > 0) ? (umr1k - umr4) / (1024 - 4) : 0;
 
     /* 1 MB/s is 1 byte per us */
@@ -362,8 +362,8 @@ static void uct_dcx_profile_measured(uct_dcx_profile_t *profile,
 }
 
 
-static void
-uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
+static void uct_dcx_profile_results(uct_dcx_profile_t *profile,
+                                    const char *text)
 {
     char levels[16];
     unsigned i;
@@ -412,8 +412,7 @@ static int uct_dcx_profile_check(const char *text, size_t size,
 /* Returns 0 if there is no such file. Otherwise it decides, even if it is
  * invalid. */
 static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
-                                const uct_dcx_profile_id_t *id,
-                                int is_required)
+                                const uct_dcx_profile_id_t *id, int is_required)
 {
     char text[UCT_DCX_PROFILE_SIZE], why[UCT_DCX_PROFILE_WHY];
     ssize_t size = -1;
@@ -447,8 +446,8 @@ static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
 
 /* Returns the firmware in the file name of a profile of the same kind of
  * device, or NULL. Cuts the suffix off. */
-static char *
-uct_dcx_profile_firmware(char *name, const uct_dcx_profile_id_t *id)
+static char *uct_dcx_profile_firmware(char *name,
+                                      const uct_dcx_profile_id_t *id)
 {
     const size_t length = strlen(name);
     const size_t suffix = strlen(UCT_DCX_PROFILE_SUFFIX);
@@ -531,8 +530,8 @@ void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
 
 
 /* --- writing -------------------------------------------------------------- */
-static ucs_status_t
-uct_dcx_profile_store(const char *path, const char *text, size_t size)
+static ucs_status_t uct_dcx_profile_store(const char *path, const char *text,
+                                          size_t size)
 {
     char temp[PATH_MAX];
     struct stat st;

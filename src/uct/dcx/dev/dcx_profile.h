@@ -57,18 +57,18 @@ typedef enum uct_dcx_threshold {
 /* A kind of device */
 typedef struct uct_dcx_profile_id {
     uint32_t part;
-    char     psid[64];
-    char     firmware[64];
-    char     driver[128];
+    char psid[64];
+    char firmware[64];
+    char driver[128];
 } uct_dcx_profile_id_t;
 
 
 typedef struct uct_dcx_profile {
-    uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t */
+    uint32_t passed; /* bits 1 << uct_dcx_profile_feature_t */
     uint32_t failed;
-    unsigned levels;         /* nesting of layouts, 0: not measured */
-    size_t   thresholds[UCT_DCX_THRESHOLD_NUM]; /* bytes */
-    char     path[PATH_MAX]; /* "": no profile is valid */
+    unsigned levels; /* nesting of layouts, 0: not measured */
+    size_t thresholds[UCT_DCX_THRESHOLD_NUM]; /* bytes */
+    char path[PATH_MAX];                      /* "": no profile is valid */
 } uct_dcx_profile_t;
 
 

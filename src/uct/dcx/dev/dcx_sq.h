@@ -17,43 +17,43 @@
 
 
 /* WQEBBs that operations never fill: two NOPs can always be posted. */
-#define UCT_DCX_SQ_SPARE  2
+#define UCT_DCX_SQ_SPARE 2
 
 
 typedef struct uct_dcx_sq {
-    uint8_t         *start;
-    const uint8_t   *end;
+    uint8_t *start;
+    const uint8_t *end;
     volatile __be32 *dbrec;
-    uct_dcx_bf_t    *bf;      /* register for its doorbells */
-    uint64_t        sender;   /* uct_dcx_wqe_sender() */
-    uint32_t        qpn;
-    uint32_t        mask;     /* number of WQEBBs - 1 */
-    uint64_t        carry;    /* uct_dcx_wqe_flags() that the next WQE adds to
+    uct_dcx_bf_t *bf; /* register for its doorbells */
+    uint64_t sender;  /* uct_dcx_wqe_sender() */
+    uint32_t qpn;
+    uint32_t mask;     /* number of WQEBBs - 1 */
+    uint64_t carry;    /* uct_dcx_wqe_flags() that the next WQE adds to
                                * those of its operation: a fence, its stream,
                                * and the request of a completion */
-    uint16_t        pi;       /* next WQEBB to write */
-    uint16_t        stop;     /* a WQE that begins before it needs no other
+    uint16_t pi;       /* next WQEBB to write */
+    uint16_t stop;     /* a WQE that begins before it needs no other
                                * check */
-    uint16_t        last;     /* beginning of the WQE posted last */
-    uint16_t        ci;       /* all WQEBBs before it have completed */
-    uint16_t        window;   /* maximum distance to @stop, 0: none */
-    uint16_t        signaled; /* beginning of the last WQE that requests a
+    uint16_t last;     /* beginning of the WQE posted last */
+    uint16_t ci;       /* all WQEBBs before it have completed */
+    uint16_t window;   /* maximum distance to @stop, 0: none */
+    uint16_t signaled; /* beginning of the last WQE that requests a
                                * completion, or will */
-    uint16_t        capacity; /* maximum WQEBBs in use when a WQE begins */
-    uint16_t        limit;    /* reduced @capacity if others wait for the
+    uint16_t capacity; /* maximum WQEBBs in use when a WQE begins */
+    uint16_t limit;    /* reduced @capacity if others wait for the
                                * queue */
 } uct_dcx_sq_t;
 
 
 /* Parameters of a queue; fields that are 0 may be omitted. */
 typedef struct uct_dcx_sq_params {
-    void            *start;
+    void *start;
     volatile __be32 *dbrec;
-    uct_dcx_bf_t    *bf;
-    uint32_t        qpn;
-    unsigned        num_bb;   /* WQEBBs, a power of two */
-    unsigned        capacity; /* see uct_dcx_sq_t */
-    uint16_t        window;
+    uct_dcx_bf_t *bf;
+    uint32_t qpn;
+    unsigned num_bb;   /* WQEBBs, a power of two */
+    unsigned capacity; /* see uct_dcx_sq_t */
+    uint16_t window;
 } uct_dcx_sq_params_t;
 
 
@@ -84,10 +84,10 @@ static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
 }
 
 
-static inline void
-uct_dcx_sq_init(uct_dcx_sq_t *sq, const uct_dcx_sq_params_t *params)
+static inline void uct_dcx_sq_init(uct_dcx_sq_t *sq,
+                                   const uct_dcx_sq_params_t *params)
 {
-    sq->start    = (uint8_t*)params->start;
+    sq->start    = (uint8_t *)params->start;
     sq->end      = sq->start + ((size_t)params->num_bb << MLX5_SEND_WQE_SHIFT);
     sq->dbrec    = params->dbrec;
     sq->bf       = params->bf;
@@ -127,7 +127,7 @@ static inline void uct_dcx_sq_signal(uct_dcx_sq_t *sq)
 {
     uint16_t available = sq->limit + 1 - uct_dcx_sq_used(sq);
 
-    sq->carry   |= uct_dcx_wqe_flags(MLX5_WQE_CTRL_CQ_UPDATE);
+    sq->carry |= uct_dcx_wqe_flags(MLX5_WQE_CTRL_CQ_UPDATE);
     sq->signaled = sq->pi;
     sq->stop     = sq->pi + ((available < sq->window) ? available : sq->window);
 }
@@ -136,15 +136,15 @@ static inline void uct_dcx_sq_signal(uct_dcx_sq_t *sq)
 /* Returns the end of the WQE that begins at @index. It is exact for the WQE
  * that was posted last; else it is the end of its first WQEBB, and the others
  * follow with the next WQE. */
-static UCS_F_ALWAYS_INLINE uint16_t
-uct_dcx_sq_end(const uct_dcx_sq_t *sq, uint16_t index)
+static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_end(const uct_dcx_sq_t *sq,
+                                                   uint16_t index)
 {
     return (index == sq->last) ? sq->pi : (uint16_t)(index + 1);
 }
 
 
-static UCS_F_ALWAYS_INLINE void *
-uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
+static UCS_F_ALWAYS_INLINE void *uct_dcx_sq_block(const uct_dcx_sq_t *sq,
+                                                  uint16_t index)
 {
     return sq->start + ((size_t)(index & sq->mask) << MLX5_SEND_WQE_SHIFT);
 }
@@ -156,8 +156,8 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_sq_announce(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb)
 {
     sq->last = pi;
-    pi      += num_bb;
-    sq->pi   = pi;
+    pi += num_bb;
+    sq->pi = pi;
 
     /* The WQE is in memory before the record that announces it. */
     uct_dcx_to_device_barrier();
@@ -170,9 +170,9 @@ uct_dcx_sq_announce(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb)
 
 /* Hands everything up to @num_bb WQEBBs past @pi, where the last WQE begins, to
  * the device. @doorbell is the result of uct_dcx_wqe_finish(). */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
-                uint64_t doorbell)
+static UCS_F_ALWAYS_INLINE void uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi,
+                                                unsigned num_bb,
+                                                uint64_t doorbell)
 {
     uct_dcx_sq_announce(sq, pi, num_bb);
     uct_dcx_bf_ring(sq->bf, doorbell);
@@ -182,9 +182,9 @@ uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
 /* Hands a single new WQE to the device: pushes it through the register if that
  * is possible, which saves the device a DMA read; otherwise rings the
  * doorbell. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
-                uint64_t doorbell)
+static UCS_F_ALWAYS_INLINE void uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi,
+                                                unsigned num_bb,
+                                                uint64_t doorbell)
 {
     uct_dcx_bf_t *bf = sq->bf;
     const uint8_t *from;
@@ -197,10 +197,10 @@ uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
     }
 
     to   = bf->half;
-    from = (const uint8_t*)uct_dcx_sq_block(sq, pi);
+    from = (const uint8_t *)uct_dcx_sq_block(sq, pi);
     uct_dcx_bf_copy(to, from);
     while (--num_bb > 0) {
-        to   += MLX5_SEND_WQE_BB;
+        to += MLX5_SEND_WQE_BB;
         from += MLX5_SEND_WQE_BB;
         if (ucs_unlikely(from == sq->end)) {
             from = sq->start;

@@ -15,7 +15,7 @@
 typedef struct uct_dcx_td {
     struct ibv_td *td; /* NULL: not available */
     struct ibv_pd *pd; /* for QPs */
-    uct_dcx_bf_t  bf;  /* the QPs' register, once there is a QP */
+    uct_dcx_bf_t bf;   /* the QPs' register, once there is a QP */
 } uct_dcx_td_t;
 
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    UCT_DCX_WQE_SEG = 16, /* bytes; unit of a WQE's size */
+    UCT_DCX_WQE_SEG        = 16, /* bytes; unit of a WQE's size */
     UCT_DCX_WQE_INLINE_HDR = sizeof(struct mlx5_wqe_inl_data_seg)
 };
 
@@ -27,11 +27,11 @@ enum {
 /* The first 16 bytes of struct mlx5_wqe_av. Alone it is the compact form, for
  * an InfiniBand destination without GRH. */
 typedef struct uct_dcx_av {
-    __be64  key;          /* DC access key of the peer */
-    __be32  dqp_dct;      /* number of the DCT; bit 31: 32 bytes follow */
+    __be64 key;     /* DC access key of the peer */
+    __be32 dqp_dct; /* number of the DCT; bit 31: 32 bytes follow */
     uint8_t stat_rate_sl;
     uint8_t fl_mlid;
-    __be16  rlid;
+    __be16 rlid;
 } uct_dcx_av_t;
 
 
@@ -41,13 +41,14 @@ typedef struct uct_dcx_grh {
     uint8_t rmac[6];
     uint8_t tclass;
     uint8_t hop_limit;
-    __be32  grh_gid_fl;
+    __be32 grh_gid_fl;
     uint8_t rgid[16];
 } uct_dcx_grh_t;
 
 static_assert(sizeof(uct_dcx_av_t) == UCT_DCX_WQE_SEG, "one segment");
 static_assert(sizeof(uct_dcx_av_t) + sizeof(uct_dcx_grh_t) ==
-              sizeof(struct mlx5_wqe_av), "the two halves of the AV");
+                  sizeof(struct mlx5_wqe_av),
+              "the two halves of the AV");
 static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
               "the AV is cut where its compact form ends");
 
@@ -56,25 +57,25 @@ static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
  * multiples of 64, so a segment of 16 bytes never straddles the end of the
  * ring. */
 typedef struct uct_dcx_wqe {
-    uint8_t  *pos;   /* the ring's end means its start */
-    uint8_t  *first; /* of the WQE */
-    uint8_t  *block; /* inline data continues in this WQEBB, if it fits */
-    uint8_t  *start; /* of the ring */
-    unsigned mask;   /* WQEBBs of the ring - 1 */
-    uint16_t index;  /* of the first WQEBB */
-    unsigned ds;     /* segments begun so far, ctrl included */
-    int      inside; /* segments that still fit in the last one's WQEBB */
+    uint8_t *pos;   /* the ring's end means its start */
+    uint8_t *first; /* of the WQE */
+    uint8_t *block; /* inline data continues in this WQEBB, if it fits */
+    uint8_t *start; /* of the ring */
+    unsigned mask;  /* WQEBBs of the ring - 1 */
+    uint16_t index; /* of the first WQEBB */
+    unsigned ds;    /* segments begun so far, ctrl included */
+    int inside;     /* segments that still fit in the last one's WQEBB */
 } uct_dcx_wqe_t;
 
 
 /* Fields of the ctrl segment, beside its size */
 typedef struct uct_dcx_wqe_ctrl {
-    uint8_t  opcode;   /* MLX5_OPCODE_* */
-    uint8_t  opmod;
-    uint32_t flags;    /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
-    uint32_t imm;      /* of SEND_IMM */
-    uint64_t carry;    /* uct_dcx_wqe_flags() to add */
-    uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
+    uint8_t opcode; /* MLX5_OPCODE_* */
+    uint8_t opmod;
+    uint32_t flags;  /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
+    uint32_t imm;    /* of SEND_IMM */
+    uint64_t carry;  /* uct_dcx_wqe_flags() to add */
+    uint64_t sender; /* uct_dcx_wqe_sender() of the QP */
 } uct_dcx_wqe_ctrl_t;
 
 /* Fence mode of a WQE that waits for all previous ones (linux/mlx5/qp.h,
@@ -83,24 +84,23 @@ typedef struct uct_dcx_wqe_ctrl {
 
 /* The stream of a DCI with streams, in front of fm_ce_se (libmlx5,
  * mlx5_send_wr_set_dc_addr_stream()) */
-#define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)
+#define UCT_DCX_WQE_STREAM(_number) ((uint32_t)(_number) << 8)
 
 
 /* Functions that move the cursor are always inlined, so that the compiler knows
  * how far it has moved: see uct_dcx_wqe_wrap(). */
-#define UCT_DCX_WQE_F  static inline __attribute__((always_inline))
+#define UCT_DCX_WQE_F static inline __attribute__((always_inline))
 
 
 /* Starts a WQE at WQEBB @index of a ring of @bb_mask + 1. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
-                  uint16_t index)
+UCT_DCX_WQE_F void uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start,
+                                     unsigned bb_mask, uint16_t index)
 {
-    wqe->start  = (uint8_t*)start;
-    wqe->mask   = bb_mask;
-    wqe->index  = index;
-    wqe->first  = wqe->start +
-                  ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT);
+    wqe->start = (uint8_t *)start;
+    wqe->mask  = bb_mask;
+    wqe->index = index;
+    wqe->first = wqe->start +
+                 ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT);
     wqe->block  = wqe->first;
     wqe->pos    = wqe->first + sizeof(struct mlx5_wqe_ctrl_seg);
     wqe->ds     = 1;
@@ -136,23 +136,22 @@ UCT_DCX_WQE_F void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
     void *seg;
 
     uct_dcx_wqe_wrap(wqe);
-    seg       = wqe->pos;
+    seg = wqe->pos;
     wqe->pos += UCT_DCX_WQE_SEG;
     wqe->ds++;
     return seg;
 }
 
 
-UCT_DCX_WQE_F void
-uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
+UCT_DCX_WQE_F void uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
 {
     memcpy(uct_dcx_wqe_seg(wqe), av, sizeof(*av));
 }
 
 
 /* Returns segment @number of the WQE, also behind the end of the ring. */
-static inline void *
-uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe, unsigned number)
+static inline void *uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe,
+                                       unsigned number)
 {
     size_t offset = (size_t)(wqe->first - wqe->start) +
                     (number * UCT_DCX_WQE_SEG);
@@ -165,8 +164,7 @@ uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe, unsigned number)
 /* Inserts the second half of the address behind the first, which has bit 31 of
  * dqp_dct set. Called last: few endpoints have one, so all others write their
  * segments without it, and here they are moved. */
-static inline void
-uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
+static inline void uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 {
     const unsigned begin = 2; /* behind ctrl and address */
     const unsigned count = sizeof(*grh) / UCT_DCX_WQE_SEG;
@@ -179,19 +177,19 @@ uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 
     for (i = 0; i < count; ++i) {
         memcpy(uct_dcx_wqe_seg_at(wqe, begin + i),
-               (const uint8_t*)grh + (i * UCT_DCX_WQE_SEG), UCT_DCX_WQE_SEG);
+               (const uint8_t *)grh + (i * UCT_DCX_WQE_SEG), UCT_DCX_WQE_SEG);
     }
     wqe->ds += count;
-    wqe->pos = (uint8_t*)uct_dcx_wqe_seg_at(wqe, wqe->ds);
+    wqe->pos = (uint8_t *)uct_dcx_wqe_seg_at(wqe, wqe->ds);
 }
 
 
-UCT_DCX_WQE_F void
-uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
+UCT_DCX_WQE_F void uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr,
+                                     uint32_t rkey)
 {
     struct mlx5_wqe_raddr_seg *raddr;
 
-    raddr           = (struct mlx5_wqe_raddr_seg*)uct_dcx_wqe_seg(wqe);
+    raddr           = (struct mlx5_wqe_raddr_seg *)uct_dcx_wqe_seg(wqe);
     raddr->raddr    = htobe64(remote_addr);
     raddr->rkey     = htobe32(rkey);
     raddr->reserved = 0;
@@ -200,13 +198,12 @@ uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
 
 /* Adds a pointer to @length bytes, at most 2^31 - 1: the top bit would make the
  * segment inline. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
-                 uint32_t lkey)
+UCT_DCX_WQE_F void uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer,
+                                    uint32_t length, uint32_t lkey)
 {
     struct mlx5_wqe_data_seg *data;
 
-    data             = (struct mlx5_wqe_data_seg*)uct_dcx_wqe_seg(wqe);
+    data             = (struct mlx5_wqe_data_seg *)uct_dcx_wqe_seg(wqe);
     data->byte_count = htobe32(length);
     data->lkey       = htobe32(lkey);
     data->addr       = htobe64((uintptr_t)buffer);
@@ -215,17 +212,16 @@ uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
 
 /* Opens an inline segment of @length bytes, to be put with
  * uct_dcx_wqe_inline_put() and closed with uct_dcx_wqe_inline_end(). */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 {
     struct mlx5_wqe_inl_data_seg *inl;
 
     uct_dcx_wqe_wrap(wqe);
-    inl             = (struct mlx5_wqe_inl_data_seg*)wqe->pos;
+    inl             = (struct mlx5_wqe_inl_data_seg *)wqe->pos;
     inl->byte_count = htobe32(length | MLX5_INLINE_SEG);
-    wqe->pos       += UCT_DCX_WQE_INLINE_HDR;
-    wqe->ds        += (UCT_DCX_WQE_INLINE_HDR + length + UCT_DCX_WQE_SEG - 1) /
-                      UCT_DCX_WQE_SEG;
+    wqe->pos += UCT_DCX_WQE_INLINE_HDR;
+    wqe->ds += (UCT_DCX_WQE_INLINE_HDR + length + UCT_DCX_WQE_SEG - 1) /
+               UCT_DCX_WQE_SEG;
 }
 
 
@@ -242,8 +238,8 @@ UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
 
 
 /* Copies @data to the place that uct_dcx_wqe_inline_place() returns. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data,
+                                           size_t length)
 {
     memcpy(uct_dcx_wqe_inline_place(wqe, length), data, length);
 }
@@ -251,10 +247,10 @@ uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 
 /* Copies like memcpy(), inlined for the lengths of most headers and short
  * messages. @src may be NULL if @length is 0. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_copy(uint8_t *dst, const void *src, size_t length)
+UCT_DCX_WQE_F void uct_dcx_wqe_copy(uint8_t *dst, const void *src,
+                                    size_t length)
 {
-    const uint8_t *from = (const uint8_t*)src;
+    const uint8_t *from = (const uint8_t *)src;
     const size_t part   = sizeof(uint64_t);
     uint64_t head, tail;
 
@@ -270,8 +266,8 @@ uct_dcx_wqe_copy(uint8_t *dst, const void *src, size_t length)
 
 
 /* Puts inline data across the end of a WQEBB, which may be the ring's. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data,
+                                           size_t length)
 {
     size_t left = uct_dcx_wqe_ring_end(wqe) - wqe->pos;
 
@@ -280,15 +276,15 @@ uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data, size_t length)
         wqe->pos += length;
     } else {
         memcpy(wqe->pos, data, left);
-        memcpy(wqe->start, (const uint8_t*)data + left, length - left);
+        memcpy(wqe->start, (const uint8_t *)data + left, length - left);
         wqe->pos = wqe->start + (length - left);
     }
     wqe->block = wqe->pos - MLX5_SEND_WQE_BB; /* it is full */
 }
 
 
-UCT_DCX_WQE_F void
-uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data,
+                                          size_t length)
 {
     ptrdiff_t left = wqe->block + MLX5_SEND_WQE_BB - wqe->pos;
 
@@ -306,7 +302,7 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
     const uintptr_t mask = UCT_DCX_WQE_SEG - 1;
 
     /* The ring is aligned to segments. */
-    wqe->pos    = (uint8_t*)(((uintptr_t)wqe->pos + mask) & ~mask);
+    wqe->pos    = (uint8_t *)(((uintptr_t)wqe->pos + mask) & ~mask);
     wqe->inside = 0;
 }
 
@@ -315,11 +311,11 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
  * @image: the last segment of the WQE. @ring_end is the end of the ring. Copies
  * whole WQEBBs, which saves a call of memcpy(): up to 63 bytes more are
  * read. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe, const uint8_t *ring_end,
-                         const void *image, size_t length)
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe,
+                                            const uint8_t *ring_end,
+                                            const void *image, size_t length)
 {
-    const uint8_t *from = (const uint8_t*)image;
+    const uint8_t *from = (const uint8_t *)image;
     const uint8_t *end  = from + length;
     uint8_t *block      = wqe->block;
     size_t left         = block + MLX5_SEND_WQE_BB - wqe->pos;
@@ -342,12 +338,12 @@ uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe, const uint8_t *ring_end,
  * the masks of both. A masked addition has a field boundary in the place of
  * @compare: each bit set there stops the carry. 0 adds the whole operand; all
  * ones add bit by bit, which is XOR. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
+UCT_DCX_WQE_F void uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add,
+                                        uint64_t compare)
 {
     struct mlx5_wqe_atomic_seg *seg;
 
-    seg           = (struct mlx5_wqe_atomic_seg*)uct_dcx_wqe_seg(wqe);
+    seg           = (struct mlx5_wqe_atomic_seg *)uct_dcx_wqe_seg(wqe);
     seg->swap_add = htobe64(swap_add);
     seg->compare  = htobe64(compare);
 }
@@ -355,13 +351,13 @@ uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
 
 /* Adds the operands of a 32-bit atomic, which is always masked: one segment. An
  * addition has no masks. */
-UCT_DCX_WQE_F void
-uct_dcx_wqe_atomic32(uct_dcx_wqe_t *wqe, uint32_t swap_add, uint32_t compare,
-                     uint32_t swap_mask, uint32_t compare_mask)
+UCT_DCX_WQE_F void uct_dcx_wqe_atomic32(uct_dcx_wqe_t *wqe, uint32_t swap_add,
+                                        uint32_t compare, uint32_t swap_mask,
+                                        uint32_t compare_mask)
 {
     struct prm_masked_cswap32_seg *seg;
 
-    seg               = (struct prm_masked_cswap32_seg*)uct_dcx_wqe_seg(wqe);
+    seg               = (struct prm_masked_cswap32_seg *)uct_dcx_wqe_seg(wqe);
     seg->swap_data    = htobe32(swap_add);
     seg->compare_data = htobe32(compare);
     seg->swap_mask    = htobe32(swap_mask);
@@ -397,8 +393,8 @@ static inline uint64_t uct_dcx_wqe_flags(uint32_t flags)
 
 /* Writes the ctrl segment. Returns its first eight bytes in its byte order, for
  * the doorbell register. */
-UCT_DCX_WQE_F uint64_t
-uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, const uct_dcx_wqe_ctrl_t *ctrl)
+UCT_DCX_WQE_F uint64_t uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe,
+                                          const uct_dcx_wqe_ctrl_t *ctrl)
 {
     uint32_t what = ((uint32_t)ctrl->opmod << 24) |
                     ((uint32_t)wqe->index << 8) | ctrl->opcode;

@@ -9,8 +9,8 @@
 #include "uct/dcx/queue/dcx_desc.h"
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
+static UCS_F_ALWAYS_INLINE void uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr,
+                                                   uint8_t id)
 {
     hdr->opcode = IBV_TMH_NO_TAG;
     hdr->am_id  = id;
@@ -36,8 +36,8 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_post_t tx        = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED
+               .opcode = MLX5_OPCODE_SEND,
+               .flags  = MLX5_WQE_CTRL_SOLICITED,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -69,8 +69,8 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     size_t length            = uct_iov_total_length(iov, iovcnt);
     uct_dcx_post_t tx        = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED
+               .opcode = MLX5_OPCODE_SEND,
+               .flags  = MLX5_WQE_CTRL_SOLICITED,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -102,31 +102,33 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 /* The bytes before the payload of a copied message, in its buffer, and in the
  * WQE of a short one */
 typedef struct uct_dcx_am_head {
-    __be32           byte_count; /* of the inline segment */
+    __be32 byte_count; /* of the inline segment */
     uct_dcx_am_hdr_t hdr;
 } UCS_S_PACKED uct_dcx_am_head_t;
 
 static_assert(sizeof(uct_dcx_desc_t) + sizeof(uct_dcx_am_head_t) <=
-              UCT_DCX_DESC_PAYLOAD, "both are before the payload");
+                  UCT_DCX_DESC_PAYLOAD,
+              "both are before the payload");
 
 
 static UCS_F_ALWAYS_INLINE uct_dcx_am_head_t *
 uct_dcx_am_head(uct_dcx_desc_t *desc)
 {
-    return (uct_dcx_am_head_t*)uct_dcx_desc_payload(desc) - 1;
+    return (uct_dcx_am_head_t *)uct_dcx_desc_payload(desc) - 1;
 }
 
 
 /* Copies a message of @length bytes from @desc into the WQE; this saves the
  * device a DMA read. */
-static UCS_F_ALWAYS_INLINE ssize_t
-uct_dcx_am_post_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                      uct_dcx_desc_t *desc, size_t length)
+static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_post_short(uct_dcx_ep_t *ep,
+                                                         uct_dcx_dci_t *dci,
+                                                         uct_dcx_desc_t *desc,
+                                                         size_t length)
 {
     uct_dcx_am_head_t *head = uct_dcx_am_head(desc);
     uct_dcx_post_t tx       = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED
+              .opcode = MLX5_OPCODE_SEND,
+              .flags  = MLX5_WQE_CTRL_SOLICITED,
     };
     uct_dcx_wqe_t wqe;
 
@@ -141,16 +143,17 @@ uct_dcx_am_post_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 
 
 /* Posts a message of @length bytes that the device reads from @desc. */
-static UCS_F_ALWAYS_INLINE ssize_t
-uct_dcx_am_post_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                     uct_dcx_desc_t *desc, size_t length)
+static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_post_long(uct_dcx_ep_t *ep,
+                                                        uct_dcx_dci_t *dci,
+                                                        uct_dcx_desc_t *desc,
+                                                        size_t length)
 {
     uct_dcx_am_hdr_t *hdr = &uct_dcx_am_head(desc)->hdr;
     uct_dcx_post_t tx     = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED,
-        .done   = uct_dcx_desc_done,
-        .buffer = desc
+            .opcode = MLX5_OPCODE_SEND,
+            .flags  = MLX5_WQE_CTRL_SOLICITED,
+            .done   = uct_dcx_desc_done,
+            .buffer = desc,
     };
     uct_dcx_wqe_t wqe;
 
@@ -169,9 +172,10 @@ uct_dcx_am_post_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 
 
 /* Posts a short message after a long one. The next is expected to be short. */
-static UCS_F_NOINLINE ssize_t
-uct_dcx_am_turn_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                      uct_dcx_desc_t *desc, size_t length)
+static UCS_F_NOINLINE ssize_t uct_dcx_am_turn_short(uct_dcx_ep_t *ep,
+                                                    uct_dcx_dci_t *dci,
+                                                    uct_dcx_desc_t *desc,
+                                                    size_t length)
 {
     uct_dcx_am_post_short(ep, dci, desc, length);
     ucs_mpool_put_inline(desc);
@@ -182,11 +186,12 @@ uct_dcx_am_turn_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 
 /* Posts a long message after a short one, and takes its buffer out of the pool.
  * The next is expected to be long. */
-static UCS_F_NOINLINE ssize_t
-uct_dcx_am_turn_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
+static UCS_F_NOINLINE ssize_t uct_dcx_am_turn_long(uct_dcx_ep_t *ep,
+                                                   uct_dcx_dci_t *dci,
+                                                   size_t length)
 {
-    uct_dcx_desc_t *desc = ucs_mpool_get_inline(
-            &uct_dcx_ep_queues(ep)->desc_mp);
+    uct_dcx_desc_t *desc =
+        ucs_mpool_get_inline(&uct_dcx_ep_queues(ep)->desc_mp);
 
     ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy;
     return uct_dcx_am_post_long(ep, dci, desc, length);
@@ -197,9 +202,10 @@ uct_dcx_am_turn_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
  * long message keeps the buffer. A short one is copied out of it, and the
  * buffer stays in the pool. UCT's table of operations has the variant for
  * messages like the last one: @expects_short. */
-static UCS_F_ALWAYS_INLINE ssize_t
-uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
-                 void *arg, int expects_short)
+static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                                                    uct_pack_callback_t pack_cb,
+                                                    void *arg,
+                                                    int expects_short)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -250,18 +256,18 @@ ssize_t uct_dcx_ep_am_bcopy_short(uct_ep_h ep, uint8_t id,
 
 /* --- zero copy ------------------------------------------------------------ */
 
-ucs_status_t
-uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
-                    unsigned header_length, const uct_iov_t *iov,
-                    size_t iovcnt, unsigned flags, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                                 unsigned header_length, const uct_iov_t *iov,
+                                 size_t iovcnt, unsigned flags,
+                                 uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_post_t tx        = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
-        .done   = uct_dcx_post_done_comp,
-        .comp   = comp
+               .opcode = MLX5_OPCODE_SEND,
+               .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
+               .done   = uct_dcx_post_done_comp,
+               .comp   = comp,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;

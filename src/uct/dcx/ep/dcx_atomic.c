@@ -12,23 +12,22 @@
 #include "uct/dcx/queue/dcx_post.h"
 
 
-#define UCT_DCX_ATOMIC_POST_OPS  (UCS_BIT(UCT_ATOMIC_OP_ADD) | \
-                                  UCS_BIT(UCT_ATOMIC_OP_AND) | \
-                                  UCS_BIT(UCT_ATOMIC_OP_OR)  | \
-                                  UCS_BIT(UCT_ATOMIC_OP_XOR))
-#define UCT_DCX_ATOMIC_FETCH_OPS (UCT_DCX_ATOMIC_POST_OPS | \
-                                  UCS_BIT(UCT_ATOMIC_OP_SWAP))
+#define UCT_DCX_ATOMIC_POST_OPS \
+    (UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) | \
+     UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR))
+#define UCT_DCX_ATOMIC_FETCH_OPS \
+    (UCT_DCX_ATOMIC_POST_OPS | UCS_BIT(UCT_ATOMIC_OP_SWAP))
 
 
 /* An atomic, in the same form for all of UCT's entry points */
 typedef struct uct_dcx_atomic {
-    uct_atomic_op_t  op;
-    unsigned         size;        /* of the operand: 4 or 8 */
-    uint64_t         value;
-    uint64_t         compare;     /* CSWAP */
-    uint64_t         remote_addr;
-    uct_rkey_t       rkey;
-    void             *result;     /* NULL: not requested */
+    uct_atomic_op_t op;
+    unsigned size; /* of the operand: 4 or 8 */
+    uint64_t value;
+    uint64_t compare; /* CSWAP */
+    uint64_t remote_addr;
+    uct_rkey_t rkey;
+    void *result; /* NULL: not requested */
     uct_completion_t *comp;
 } uct_dcx_atomic_t;
 
@@ -38,20 +37,20 @@ void uct_dcx_atomic_query(const uct_dcx_device_t *dev, uct_iface_attr_t *attr)
     const uct_dcx_atomic_caps_t *caps = &dev->atomic;
 
     if (caps->std & sizeof(uint64_t)) {
-        attr->cap.atomic64.op_flags  |= UCS_BIT(UCT_ATOMIC_OP_ADD);
+        attr->cap.atomic64.op_flags |= UCS_BIT(UCT_ATOMIC_OP_ADD);
         attr->cap.atomic64.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_ADD) |
                                         UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     }
 
     if (caps->ext & sizeof(uint64_t)) {
-        attr->cap.atomic64.op_flags  |= UCT_DCX_ATOMIC_POST_OPS &
-                                        ~UCS_BIT(UCT_ATOMIC_OP_ADD);
+        attr->cap.atomic64.op_flags |= UCT_DCX_ATOMIC_POST_OPS &
+                                       ~UCS_BIT(UCT_ATOMIC_OP_ADD);
         attr->cap.atomic64.fop_flags |= UCT_DCX_ATOMIC_FETCH_OPS &
                                         ~UCS_BIT(UCT_ATOMIC_OP_ADD);
     }
 
     if (caps->ext & sizeof(uint32_t)) {
-        attr->cap.atomic32.op_flags  |= UCT_DCX_ATOMIC_POST_OPS;
+        attr->cap.atomic32.op_flags |= UCT_DCX_ATOMIC_POST_OPS;
         attr->cap.atomic32.fop_flags |= UCT_DCX_ATOMIC_FETCH_OPS |
                                         UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     }
@@ -110,8 +109,8 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
                    const uct_dcx_atomic_t *atomic)
 {
     if (uct_dcx_atomic_is_std(atomic)) {
-        tx->opcode = (atomic->op == UCT_ATOMIC_OP_ADD) ?
-                     MLX5_OPCODE_ATOMIC_FA : MLX5_OPCODE_ATOMIC_CS;
+        tx->opcode = (atomic->op == UCT_ATOMIC_OP_ADD) ? MLX5_OPCODE_ATOMIC_FA :
+                                                         MLX5_OPCODE_ATOMIC_CS;
         uct_dcx_wqe_atomic64(wqe, atomic->value, atomic->compare);
         return;
     }
@@ -143,8 +142,8 @@ static void uct_dcx_atomic_done64(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                   ucs_status_t status)
 {
     if (ucs_likely(status == UCS_OK)) {
-        *(uint64_t*)slot->buffer =
-                *(const uint64_t*)uct_dcx_atomic_landed(txq, slot);
+        *(uint64_t *)slot->buffer =
+            *(const uint64_t *)uct_dcx_atomic_landed(txq, slot);
     }
     uct_dcx_post_done_comp(txq, slot, status);
 }
@@ -154,8 +153,8 @@ static void uct_dcx_atomic_done64_be(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                      ucs_status_t status)
 {
     if (ucs_likely(status == UCS_OK)) {
-        *(uint64_t*)slot->buffer =
-                be64toh(*(const uint64_t*)uct_dcx_atomic_landed(txq, slot));
+        *(uint64_t *)slot->buffer =
+            be64toh(*(const uint64_t *)uct_dcx_atomic_landed(txq, slot));
     }
     uct_dcx_post_done_comp(txq, slot, status);
 }
@@ -165,8 +164,8 @@ static void uct_dcx_atomic_done32(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                   ucs_status_t status)
 {
     if (ucs_likely(status == UCS_OK)) {
-        *(uint32_t*)slot->buffer =
-                be32toh(*(const uint32_t*)uct_dcx_atomic_landed(txq, slot));
+        *(uint32_t *)slot->buffer =
+            be32toh(*(const uint32_t *)uct_dcx_atomic_landed(txq, slot));
     }
     uct_dcx_post_done_comp(txq, slot, status);
 }
@@ -207,10 +206,9 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
 }
 
 
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
-                     uint64_t swap, uint64_t remote_addr, uct_rkey_t rkey,
-                     void *result, uct_completion_t *comp)
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_atomic_cswap(
+    uct_ep_h ep, unsigned size, uint64_t compare, uint64_t swap,
+    uint64_t remote_addr, uct_rkey_t rkey, void *result, uct_completion_t *comp)
 {
     uct_dcx_atomic_t atomic = {
         .op          = UCT_ATOMIC_OP_CSWAP,
@@ -220,7 +218,7 @@ uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
         .remote_addr = remote_addr,
         .rkey        = rkey,
         .result      = result,
-        .comp        = comp
+        .comp        = comp,
     };
 
     return uct_dcx_atomic(ep, &atomic);
@@ -229,10 +227,9 @@ uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
 
 /* Posts an atomic with one operand. The old value is not fetched if @result is
  * NULL. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
-                      uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,
-                      void *result, uct_completion_t *comp)
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_atomic_update(
+    uct_ep_h ep, uct_atomic_op_t op, unsigned size, uint64_t value,
+    uint64_t remote_addr, uct_rkey_t rkey, void *result, uct_completion_t *comp)
 {
     uint64_t allowed        = (result == NULL) ? UCT_DCX_ATOMIC_POST_OPS :
                                                  UCT_DCX_ATOMIC_FETCH_OPS;
@@ -243,7 +240,7 @@ uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
         .remote_addr = remote_addr,
         .rkey        = rkey,
         .result      = result,
-        .comp        = comp
+        .comp        = comp,
     };
 
     if (ucs_unlikely(!(UCS_BIT(op) & allowed))) {
@@ -253,58 +250,58 @@ uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
 }
 
 
-ucs_status_t
-uct_dcx_ep_atomic_cswap64(uct_ep_h ep, uint64_t compare, uint64_t swap,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          uint64_t *result, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_atomic_cswap64(uct_ep_h ep, uint64_t compare,
+                                       uint64_t swap, uint64_t remote_addr,
+                                       uct_rkey_t rkey, uint64_t *result,
+                                       uct_completion_t *comp)
 {
     return uct_dcx_atomic_cswap(ep, sizeof(swap), compare, swap, remote_addr,
                                 rkey, result, comp);
 }
 
 
-ucs_status_t
-uct_dcx_ep_atomic_cswap32(uct_ep_h ep, uint32_t compare, uint32_t swap,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          uint32_t *result, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_atomic_cswap32(uct_ep_h ep, uint32_t compare,
+                                       uint32_t swap, uint64_t remote_addr,
+                                       uct_rkey_t rkey, uint32_t *result,
+                                       uct_completion_t *comp)
 {
     return uct_dcx_atomic_cswap(ep, sizeof(swap), compare, swap, remote_addr,
                                 rkey, result, comp);
 }
 
 
-ucs_status_t
-uct_dcx_ep_atomic64_post(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
-                         uint64_t remote_addr, uct_rkey_t rkey)
+ucs_status_t uct_dcx_ep_atomic64_post(uct_ep_h ep, uct_atomic_op_t opcode,
+                                      uint64_t value, uint64_t remote_addr,
+                                      uct_rkey_t rkey)
 {
     return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
                                  rkey, NULL, NULL);
 }
 
 
-ucs_status_t
-uct_dcx_ep_atomic32_post(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
-                         uint64_t remote_addr, uct_rkey_t rkey)
+ucs_status_t uct_dcx_ep_atomic32_post(uct_ep_h ep, uct_atomic_op_t opcode,
+                                      uint32_t value, uint64_t remote_addr,
+                                      uct_rkey_t rkey)
 {
     return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
                                  rkey, NULL, NULL);
 }
 
 
-ucs_status_t
-uct_dcx_ep_atomic64_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
-                          uint64_t *result, uint64_t remote_addr,
-                          uct_rkey_t rkey, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_atomic64_fetch(uct_ep_h ep, uct_atomic_op_t opcode,
+                                       uint64_t value, uint64_t *result,
+                                       uint64_t remote_addr, uct_rkey_t rkey,
+                                       uct_completion_t *comp)
 {
     return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
                                  rkey, result, comp);
 }
 
 
-ucs_status_t
-uct_dcx_ep_atomic32_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
-                          uint32_t *result, uint64_t remote_addr,
-                          uct_rkey_t rkey, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_atomic32_fetch(uct_ep_h ep, uct_atomic_op_t opcode,
+                                       uint32_t value, uint32_t *result,
+                                       uint64_t remote_addr, uct_rkey_t rkey,
+                                       uct_completion_t *comp)
 {
     return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
                                  rkey, result, comp);

@@ -16,8 +16,7 @@
 
 
 /* Initialises an endpoint without a peer. */
-static ucs_status_t
-uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
+static ucs_status_t uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
 {
     ucs_status_t status;
 
@@ -49,13 +48,12 @@ static void uct_dcx_ep_cleanup(uct_dcx_ep_t *ep)
 
 const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops = {
     .init    = uct_dcx_ep_init,
-    .cleanup = uct_dcx_ep_cleanup
+    .cleanup = uct_dcx_ep_cleanup,
 };
 
 
 /* Returns the memory for endpoints with @flags. */
-static uct_dcx_slab_t *
-uct_dcx_ep_slab(uct_dcx_queues_t *queues, unsigned flags)
+static uct_dcx_slab_t *uct_dcx_ep_slab(uct_dcx_queues_t *queues, unsigned flags)
 {
     if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
         return &queues->eps.small;
@@ -65,17 +63,17 @@ uct_dcx_ep_slab(uct_dcx_queues_t *queues, unsigned flags)
 }
 
 
-static ucs_status_t
-uct_dcx_ep_new(uct_dcx_queues_t *queues, const uct_dcx_av_t *av,
-               const uct_dcx_grh_t *grh, const uct_dcx_iface_addr_t *addr,
-               uct_dcx_ep_t **ep_p)
+static ucs_status_t uct_dcx_ep_new(uct_dcx_queues_t *queues,
+                                   const uct_dcx_av_t *av,
+                                   const uct_dcx_grh_t *grh,
+                                   const uct_dcx_iface_addr_t *addr,
+                                   uct_dcx_ep_t **ep_p)
 {
-    uint32_t seg_size    = be32toh(addr->seg_size);
-    unsigned flags       = (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
-                           ((seg_size < queues->rx.seg_size) ?
-                            UCT_DCX_EP_FLAG_SMALL : 0) |
-                           ((addr->flags & UCT_DCX_ADDR_FLAG_TM) ?
-                            0 : UCT_DCX_EP_FLAG_NO_TM);
+    uint32_t seg_size = be32toh(addr->seg_size);
+    unsigned flags =
+        (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
+        ((seg_size < queues->rx.seg_size) ? UCT_DCX_EP_FLAG_SMALL : 0) |
+        ((addr->flags & UCT_DCX_ADDR_FLAG_TM) ? 0 : UCT_DCX_EP_FLAG_NO_TM);
     uct_dcx_slab_t *slab = uct_dcx_ep_slab(queues, flags);
     uct_dcx_ep_t *ep     = uct_dcx_slab_get(slab);
     ucs_status_t status;
@@ -90,14 +88,14 @@ uct_dcx_ep_new(uct_dcx_queues_t *queues, const uct_dcx_av_t *av,
         return status;
     }
 
-    ep->av     = *av;
+    ep->av = *av;
     ep->flags |= flags;
     if (flags & UCT_DCX_EP_FLAG_GRH) {
         ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh = *grh;
     }
     if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
         ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit =
-                seg_size - sizeof(uct_dcx_am_hdr_t);
+            seg_size - sizeof(uct_dcx_am_hdr_t);
     }
     *ep_p = ep;
     return UCS_OK;
@@ -117,19 +115,19 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     ucs_status_t status;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
-    addr = (const uct_dcx_iface_addr_t*)params->iface_addr;
+    addr = (const uct_dcx_iface_addr_t *)params->iface_addr;
     own  = uct_dcx_fc_addr_own(queues->fc);
     if (!uct_dcx_addr_check(addr, &own, UCS_LOG_LEVEL_ERROR)) {
         return UCS_ERR_INVALID_ADDR;
     }
 
     target.dc_key   = addr->dc_key;
-    target.dev_addr = *(const uct_dcx_dev_addr_t*)params->dev_addr;
+    target.dev_addr = *(const uct_dcx_dev_addr_t *)params->dev_addr;
     memcpy(target.dctn, addr->dctn, sizeof(target.dctn));
-    route  = (uct_dcx_route_t){
+    route = (uct_dcx_route_t){
         .target     = &target,
         .own_dctn   = queues->rx.dctn,
-        .path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params)
+        .path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params),
     };
     status = uct_dcx_port_make_av(&queues->port, &route, &av, &grh);
     if (status != UCS_OK) {
@@ -165,8 +163,8 @@ void uct_dcx_ep_destroy(uct_ep_h tl_ep)
 }
 
 
-ucs_status_t
-uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                              uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -214,7 +212,8 @@ int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 
     ucs_error("a message of %zu bytes is too long for a peer whose "
               "UCX_DCX_SEG_SIZE leaves room for %zu: set the same in all "
-              "processes, or UCX_ADDRESS_VERSION=v2", length, max);
+              "processes, or UCX_ADDRESS_VERSION=v2",
+              length, max);
     uct_dcx_tx_settle(uct_dcx_ep_dci_set(ep), dci);
     return 0;
 }
@@ -245,13 +244,13 @@ int uct_dcx_ep_is_connected(uct_ep_h tl_ep,
                             const uct_iface_addr_t *tl_iface_addr)
 {
     const uct_dcx_dev_addr_t *dev_addr =
-            (const uct_dcx_dev_addr_t*)tl_dev_addr;
-    const uct_dcx_iface_addr_t *addr   =
-            (const uct_dcx_iface_addr_t*)tl_iface_addr;
-    uct_dcx_ep_t *ep                   = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    const uct_dcx_grh_t *grh           =
-            uct_dcx_av_has_grh(&ep->av) ?
-            &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh : NULL;
+        (const uct_dcx_dev_addr_t *)tl_dev_addr;
+    const uct_dcx_iface_addr_t *addr =
+        (const uct_dcx_iface_addr_t *)tl_iface_addr;
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    const uct_dcx_grh_t *grh = uct_dcx_av_has_grh(&ep->av) ?
+                                   &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh :
+                                   NULL;
 
     return (uct_dcx_av_dctn(&ep->av) == uct_dcx_target_dctn(addr->dctn)) &&
            (ep->av.key == addr->dc_key) &&
@@ -259,8 +258,8 @@ int uct_dcx_ep_is_connected(uct_ep_h tl_ep,
 }
 
 
-ucs_status_t
-uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags,
+                              uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);

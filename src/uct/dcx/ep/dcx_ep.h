@@ -21,7 +21,7 @@ extern const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops;
 
 /* Operations of UCT's tables; arguments and results are those of UCT's function
  * of the same name, see uct/api/uct.h. */
-#define UCT_DCX_EP_OP(_name)  __typeof__(uct_ep_##_name) uct_dcx_ep_##_name
+#define UCT_DCX_EP_OP(_name) __typeof__(uct_ep_##_name) uct_dcx_ep_##_name
 
 /* dcx_ep.c */
 UCT_DCX_EP_OP(create);

@@ -15,9 +15,8 @@
 #include <ucs/debug/log.h>
 
 
-ucs_status_t
-uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                      uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                                   uct_completion_t *comp)
 {
     uint16_t index = uct_dcx_dci_is_shared(dci) ? ep->last : dci->txq.sq.last;
     ucs_status_t status;
@@ -36,8 +35,8 @@ uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 
 
 /* Flushes an endpoint that has nothing outstanding on an initiator. */
-static ucs_status_t
-uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
+static ucs_status_t uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep,
+                                          uct_completion_t *comp)
 {
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
     ucs_status_t status;
@@ -59,7 +58,7 @@ static int uct_dcx_ep_has_ended(const uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_op_t *op;
 
-    ucs_list_for_each(op, &dci->txq.ops, wqe) {
+    ucs_list_for_each (op, &dci->txq.ops, wqe) {
         if (op->ep == ep) {
             return 0;
         }
@@ -101,8 +100,8 @@ ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
 /* Gives the endpoint's credits up. Its pending requests get the error from the
  * operations that they try. Progress calls the error handler. If no initiator
  * is idle now, the endpoint fails when it gets one for its next operation. */
-ucs_status_t
-uct_dcx_ep_invalidate(uct_ep_h tl_ep, uct_dcx_ucx_ep_invalidate_arg_t arg)
+ucs_status_t uct_dcx_ep_invalidate(uct_ep_h tl_ep,
+                                   uct_dcx_ucx_ep_invalidate_arg_t arg)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);

@@ -10,15 +10,14 @@
 
 /* Flushes @ep: waits for all that is outstanding on @dci. Returns
  * UCS_INPROGRESS. */
-ucs_status_t
-uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                      uct_completion_t *comp);
+ucs_status_t uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                                   uct_completion_t *comp);
 
 /* Implements uct_ep_flush() with UCT_FLUSH_FLAG_CANCEL. */
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp);
 
 /* Operation of UCT's tables */
-ucs_status_t
-uct_dcx_ep_invalidate(uct_ep_h ep, uct_dcx_ucx_ep_invalidate_arg_t arg);
+ucs_status_t uct_dcx_ep_invalidate(uct_ep_h ep,
+                                   uct_dcx_ucx_ep_invalidate_arg_t arg);
 
 #endif

@@ -11,9 +11,8 @@
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_rma_post_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                        const void *data, unsigned length,
-                        uint64_t remote_addr, uct_rkey_t rkey)
+uct_dcx_rma_post_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, const void *data,
+                        unsigned length, uint64_t remote_addr, uct_rkey_t rkey)
 {
     const uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
     uct_dcx_wqe_t wqe;
@@ -59,7 +58,7 @@ uct_dcx_rma_put_copy(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
                      size_t length, uint64_t remote_addr, uct_rkey_t rkey)
 {
     const uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
-    __be32 *byte_count      = (__be32*)uct_dcx_desc_payload(desc) - 1;
+    __be32 *byte_count      = (__be32 *)uct_dcx_desc_payload(desc) - 1;
     uct_dcx_wqe_t wqe;
 
     *byte_count = htobe32(MLX5_INLINE_SEG | length);
@@ -83,7 +82,7 @@ uct_dcx_rma_put_desc(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
     const uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_RDMA_WRITE,
         .done   = uct_dcx_desc_done,
-        .buffer = desc
+        .buffer = desc,
     };
     uct_dcx_wqe_t wqe;
 
@@ -97,10 +96,9 @@ uct_dcx_rma_put_desc(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
 
 
 /* See uct_dcx_am_turn_short(). */
-static UCS_F_NOINLINE ssize_t
-uct_dcx_rma_turn_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                       uct_dcx_desc_t *desc, size_t length,
-                       uint64_t remote_addr, uct_rkey_t rkey)
+static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_short(
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
+    uint64_t remote_addr, uct_rkey_t rkey)
 {
     uct_dcx_rma_put_copy(ep, dci, desc, length, remote_addr, rkey);
     ucs_mpool_put_inline(desc);
@@ -110,12 +108,14 @@ uct_dcx_rma_turn_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 
 
 /* See uct_dcx_am_turn_long(). */
-static UCS_F_NOINLINE ssize_t
-uct_dcx_rma_turn_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length,
-                      uint64_t remote_addr, uct_rkey_t rkey)
+static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_long(uct_dcx_ep_t *ep,
+                                                    uct_dcx_dci_t *dci,
+                                                    size_t length,
+                                                    uint64_t remote_addr,
+                                                    uct_rkey_t rkey)
 {
-    uct_dcx_desc_t *desc = ucs_mpool_get_inline(
-            &uct_dcx_ep_queues(ep)->desc_mp);
+    uct_dcx_desc_t *desc =
+        ucs_mpool_get_inline(&uct_dcx_ep_queues(ep)->desc_mp);
 
     ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy;
     return uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
@@ -147,13 +147,14 @@ uct_dcx_rma_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.rma_bcopy);
     if (length <= queues->limits.put_short) {
-        return expects_short ?
-               uct_dcx_rma_put_copy(ep, dci, desc, length, remote_addr, rkey) :
-               uct_dcx_rma_turn_short(ep, dci, desc, length, remote_addr, rkey);
+        return expects_short ? uct_dcx_rma_put_copy(ep, dci, desc, length,
+                                                    remote_addr, rkey) :
+                               uct_dcx_rma_turn_short(ep, dci, desc, length,
+                                                      remote_addr, rkey);
     }
     return expects_short ?
-           uct_dcx_rma_turn_long(ep, dci, length, remote_addr, rkey) :
-           uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
+               uct_dcx_rma_turn_long(ep, dci, length, remote_addr, rkey) :
+               uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
 }
 
 
@@ -164,9 +165,9 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h ep, uct_pack_callback_t pack_cb,
 }
 
 
-ssize_t
-uct_dcx_ep_put_bcopy_short(uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg,
-                           uint64_t remote_addr, uct_rkey_t rkey)
+ssize_t uct_dcx_ep_put_bcopy_short(uct_ep_h ep, uct_pack_callback_t pack_cb,
+                                   void *arg, uint64_t remote_addr,
+                                   uct_rkey_t rkey)
 {
     return uct_dcx_rma_put_bcopy(ep, pack_cb, arg, remote_addr, rkey, 1);
 }
@@ -176,19 +177,18 @@ uct_dcx_ep_put_bcopy_short(uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg,
 
 /* Posts a put or a get between remote memory and registered pieces of local
  * memory; UCT has one type for both. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
-                  uint64_t remote_addr, uct_rkey_t rkey,
-                  uct_completion_t *comp, uint8_t opcode)
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_rma_zcopy(
+    uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt, uint64_t remote_addr,
+    uct_rkey_t rkey, uct_completion_t *comp, uint8_t opcode)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     int is_get               = (opcode == MLX5_OPCODE_RDMA_READ);
     uct_dcx_post_t tx        = {
-        .opcode = opcode,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
-        .done   = uct_dcx_post_done_comp,
-        .comp   = comp
+               .opcode = opcode,
+               .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
+               .done   = uct_dcx_post_done_comp,
+               .comp   = comp,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -262,18 +262,18 @@ static void uct_dcx_rma_done_get_bcopy(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 }
 
 
-ucs_status_t
-uct_dcx_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
-                     void *arg, size_t length, uint64_t remote_addr,
-                     uct_rkey_t rkey, uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_get_bcopy(uct_ep_h tl_ep,
+                                  uct_unpack_callback_t unpack_cb, void *arg,
+                                  size_t length, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_post_t tx        = {
-        .opcode = MLX5_OPCODE_RDMA_READ,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
-        .done   = uct_dcx_rma_done_get_bcopy,
-        .comp   = comp
+               .opcode = MLX5_OPCODE_RDMA_READ,
+               .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
+               .done   = uct_dcx_rma_done_get_bcopy,
+               .comp   = comp,
     };
     uct_dcx_desc_t *desc;
     uct_dcx_dci_t *dci;

@@ -24,64 +24,65 @@ enum {
 typedef struct uct_dcx_strided uct_dcx_strided_t;
 
 /* UCT's operation on plain memory */
-typedef ucs_status_t
-(*uct_dcx_strided_post_t)(const uct_dcx_strided_t *op, const uct_iov_t *iov,
-                          size_t iovcnt, uct_completion_t *comp);
+typedef ucs_status_t (*uct_dcx_strided_post_t)(const uct_dcx_strided_t *op,
+                                               const uct_iov_t *iov,
+                                               size_t iovcnt,
+                                               uct_completion_t *comp);
 
 /* An operation, except its memory */
 struct uct_dcx_strided {
-    const char             *name;
-    uct_ep_h               ep;
-    uct_completion_t       *comp;
+    const char *name;
+    uct_ep_h ep;
+    uct_completion_t *comp;
     uct_dcx_strided_post_t post;
-    size_t                 max_plain;  /* maximum of plain entries */
-    size_t                 max_length; /* bytes */
-    int                    is_dest;    /* the memory is written to */
-    int                    is_rma;
-    int                    is_rndv;    /* a peer reads the memory by its key */
+    size_t max_plain;  /* maximum of plain entries */
+    size_t max_length; /* bytes */
+    int is_dest;       /* the memory is written to */
+    int is_rma;
+    int is_rndv; /* a peer reads the memory by its key */
     union {
         struct {
-            const void     *header;
-            unsigned       header_length;
-            uint8_t        id;
+            const void *header;
+            unsigned header_length;
+            uint8_t id;
         } am;
         struct {
-            uint64_t       remote_addr;
-            uct_rkey_t     rkey;
+            uint64_t remote_addr;
+            uct_rkey_t rkey;
         } rma;
         struct {
-            uct_tag_t      tag;
-            uint64_t       imm;
+            uct_tag_t tag;
+            uint64_t imm;
         } tag;
         struct {
-            uct_tag_t      tag;
-            const void     *header;
-            unsigned       header_length;
-            uint32_t       rkey;      /* of memory in one piece */
-            void           **request; /* the result */
+            uct_tag_t tag;
+            const void *header;
+            unsigned header_length;
+            uint32_t rkey;  /* of memory in one piece */
+            void **request; /* the result */
         } rndv;
     };
-    unsigned               flags;
+    unsigned flags;
 };
 
 
 /* State of a copied operation, until it ends */
 typedef struct uct_dcx_strided_copy {
     uct_completion_t super;
-    uct_completion_t *comp;  /* the user's, or NULL */
-    uct_dcx_desc_t   *desc;
-    int              is_dest;
-    uct_dcx_sgl_t    layout; /* of a destination, with its entries */
+    uct_completion_t *comp; /* the user's, or NULL */
+    uct_dcx_desc_t *desc;
+    int is_dest;
+    uct_dcx_sgl_t layout; /* of a destination, with its entries */
 } uct_dcx_strided_copy_t;
 
 
 /* State of an operation with a strided mkey, until it ends */
 typedef struct uct_dcx_strided_keyed {
     uct_completion_t super;
-    uct_completion_t *comp;   /* the user's, or NULL */
-    uct_dcx_keys_t   *keys;
-    uct_dcx_key_t    *key;
-    int              is_held; /* until the peer has the data */
+    uct_completion_t *comp; /* the user's, or NULL */
+    uct_dcx_keys_t *keys;
+    uct_dcx_key_t *key;
+    int is_held; /* until the peer has the data */
 } uct_dcx_strided_keyed_t;
 
 
@@ -108,13 +109,13 @@ static ucs_status_t uct_dcx_strided_plain(const uct_dcx_strided_t *op,
         memhs[i] = (uct_dcx_mem_t){
             .lkey   = piece.lkey,
             .rkey   = op->is_rndv ? op->rndv.rkey : 0,
-            .origin = &memhs[i]
+            .origin = &memhs[i],
         };
-        iov[i]   = (uct_iov_t){
-            .buffer = (void*)(uintptr_t)piece.addr,
+        iov[i] = (uct_iov_t){
+            .buffer = (void *)(uintptr_t)piece.addr,
             .length = piece.bytes,
             .memh   = &memhs[i],
-            .count  = 1
+            .count  = 1,
         };
     }
     return op->post(op, iov, num, op->comp);
@@ -137,8 +138,7 @@ static void uct_dcx_strided_copy_done(uct_completion_t *self)
     ucs_status_t status          = self->status;
 
     if (copy->is_dest && (status == UCS_OK)) {
-        uct_dcx_sgl_scatter(&copy->layout,
-                            uct_dcx_desc_payload(copy->desc));
+        uct_dcx_sgl_scatter(&copy->layout, uct_dcx_desc_payload(copy->desc));
     }
 
     uct_dcx_strided_copy_free(copy);
@@ -196,7 +196,7 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
         .buffer = uct_dcx_desc_payload(copy->desc),
         .length = layout->length,
         .memh   = copy->desc,
-        .count  = 1
+        .count  = 1,
     };
     if (!op->is_dest) {
         uct_dcx_sgl_gather(layout, iov.buffer);
@@ -237,20 +237,21 @@ void uct_dcx_strided_canceled(uct_completion_t *comp)
 {
     if ((comp != NULL) && (comp->func == uct_dcx_strided_keyed_done)) {
         uct_dcx_strided_keyed_free(
-                ucs_derived_of(comp, uct_dcx_strided_keyed_t));
+            ucs_derived_of(comp, uct_dcx_strided_keyed_t));
     }
 }
 
 
 /* Posts the operation with a strided mkey, whose addresses begin at 0. */
-static ucs_status_t
-uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
-                           uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+static ucs_status_t uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op,
+                                               size_t length,
+                                               uct_dcx_keys_t *keys,
+                                               uct_dcx_key_t *key)
 {
-    uct_dcx_mem_t memh  = {
+    uct_dcx_mem_t memh = {
         .lkey   = key->lkey,
         .rkey   = op->is_rndv ? uct_dcx_keys_give_rkey(keys, key) : 0,
-        .origin = &memh
+        .origin = &memh,
     };
     const uct_iov_t iov = {.length = length, .memh = &memh, .count = 1};
     uct_dcx_strided_keyed_t *keyed;
@@ -313,8 +314,8 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
     case UCS_ERR_NO_RESOURCE:
         return uct_dcx_strided_wait(op);
     case UCS_ERR_BUSY: /* keys in use will be released */
-        return (layout->length > max_copy) ?
-               uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
+        return (layout->length > max_copy) ? uct_dcx_strided_wait(op) :
+                                             UCS_ERR_UNSUPPORTED;
     case UCS_ERR_EXCEEDS_LIMIT: /* keys in use may be held until the user
                                  * acts */
         return op->is_rndv ? status : UCS_ERR_UNSUPPORTED;
@@ -333,10 +334,9 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
                                              size_t max_copy)
 {
     ucs_error("%s: %zu bytes in %zu pieces: without a key that has a layout it "
-              "takes %zu pieces, or %zu bytes", op->name,
-              (size_t)layout->length,
-              (size_t)uct_dcx_sgl_num_pieces(layout), op->max_plain,
-              max_copy);
+              "takes %zu pieces, or %zu bytes",
+              op->name, (size_t)layout->length,
+              (size_t)uct_dcx_sgl_num_pieces(layout), op->max_plain, max_copy);
     return UCS_ERR_UNSUPPORTED;
 }
 
@@ -359,25 +359,25 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 
 /* Posts the operation. @depth as in uct_dcx_iov_depth(): layouts are not
  * copied, as the processor cannot read them, and a key's nesting is limited. */
-static ucs_status_t
-uct_dcx_strided_post(const uct_dcx_strided_t *op,
-                     const uct_dcx_sgl_t *layout, unsigned depth)
+static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
+                                         const uct_dcx_sgl_t *layout,
+                                         unsigned depth)
 {
     const uct_dcx_queues_t *queues       = uct_dcx_strided_queues(op);
     const uct_dcx_device_t *dev          = queues->port.dev;
     const uct_dcx_limits_t *queue_limits = &queues->limits;
     const uct_dcx_sgl_limits_t limits    = {
-        .max_plain  = ucs_min(ucs_min(op->max_plain,
-                                      queue_limits->strided.max_plain),
-                              UCT_DCX_STRIDED_MAX_PLAIN),
-        .max_copy   = (!op->is_rndv && (depth == 0)) ?
-                      queue_limits->rma_bcopy : 0,
-        .copy       = queue_limits->strided.copy,
-        .copy_piece = queue_limits->strided.copy_piece,
-        .max_klm    = (depth < dev->umr.max_depth) ?
-                      queue_limits->strided.max_klm : 0
+           .max_plain =
+               ucs_min(ucs_min(op->max_plain, queue_limits->strided.max_plain),
+                       UCT_DCX_STRIDED_MAX_PLAIN),
+           .max_copy   = (!op->is_rndv && (depth == 0)) ? queue_limits->rma_bcopy :
+                                                          0,
+           .copy       = queue_limits->strided.copy,
+           .copy_piece = queue_limits->strided.copy_piece,
+           .max_klm =
+            (depth < dev->umr.max_depth) ? queue_limits->strided.max_klm : 0,
     };
-    uct_dcx_sgl_form_t form              = uct_dcx_sgl_pick(layout, &limits);
+    uct_dcx_sgl_form_t form = uct_dcx_sgl_pick(layout, &limits);
     ucs_status_t status;
 
     if (form == UCT_DCX_SGL_FORM_PLAIN) {
@@ -395,8 +395,8 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
         }
     }
     return (layout->length <= limits.max_copy) ?
-           uct_dcx_strided_copied(op, layout) :
-           uct_dcx_strided_too_much(op, layout, limits.max_copy);
+               uct_dcx_strided_copied(op, layout) :
+               uct_dcx_strided_too_much(op, layout, limits.max_copy);
 }
 
 
@@ -422,10 +422,11 @@ static ucs_status_t uct_dcx_strided_run(const uct_dcx_strided_t *op,
     const uct_dcx_iov_user_t user = {
         .name      = op->name,
         .access    = op->is_dest ? IBV_ACCESS_LOCAL_WRITE :
-                     op->is_rndv ? IBV_ACCESS_REMOTE_READ : 0,
+                     op->is_rndv ? IBV_ACCESS_REMOTE_READ :
+                                   0,
         .has_nests = uct_dcx_strided_queues(op)->port.dev->umr.has_nests,
         .func      = uct_dcx_strided_start,
-        .arg       = (void*)op
+        .arg       = (void *)op,
     };
 
     return uct_dcx_iov_use(iov, iovcnt, &user);
@@ -434,22 +435,23 @@ static ucs_status_t uct_dcx_strided_run(const uct_dcx_strided_t *op,
 
 /* --- operations ----------------------------------------------------------- */
 
-static ucs_status_t
-uct_dcx_strided_post_am(const uct_dcx_strided_t *op, const uct_iov_t *iov,
-                        size_t iovcnt, uct_completion_t *comp)
+static ucs_status_t uct_dcx_strided_post_am(const uct_dcx_strided_t *op,
+                                            const uct_iov_t *iov, size_t iovcnt,
+                                            uct_completion_t *comp)
 {
     return uct_ep_am_zcopy(op->ep, op->am.id, op->am.header,
                            op->am.header_length, iov, iovcnt, op->flags, comp);
 }
 
 
-ucs_status_t
-uct_dcx_strided_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
-                         unsigned header_length, const uct_iov_t *iov,
-                         size_t iovcnt, unsigned flags, uct_completion_t *comp)
+ucs_status_t uct_dcx_strided_am_zcopy(uct_ep_h ep, uint8_t id,
+                                      const void *header,
+                                      unsigned header_length,
+                                      const uct_iov_t *iov, size_t iovcnt,
+                                      unsigned flags, uct_completion_t *comp)
 {
-    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
-                                                 uct_dcx_queues_t)->limits;
+    uct_dcx_limits_t *limits =
+        &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
     const uct_dcx_strided_t op = {
         .name       = "am_zcopy",
         .ep         = ep,
@@ -457,12 +459,13 @@ uct_dcx_strided_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
         .post       = uct_dcx_strided_post_am,
         .max_plain  = limits->am_iov,
         .max_length = limits->am_zcopy - header_length,
-        .am         = {
-            .id            = id,
-            .header        = header,
-            .header_length = header_length
-        },
-        .flags      = flags
+        .am =
+            {
+                .id            = id,
+                .header        = header,
+                .header_length = header_length,
+            },
+        .flags = flags,
     };
 
     UCT_CHECK_LENGTH(header_length, 0, limits->am_hdr, "am_zcopy header");
@@ -470,22 +473,22 @@ uct_dcx_strided_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
 }
 
 
-static ucs_status_t
-uct_dcx_strided_post_put(const uct_dcx_strided_t *op, const uct_iov_t *iov,
-                         size_t iovcnt, uct_completion_t *comp)
+static ucs_status_t uct_dcx_strided_post_put(const uct_dcx_strided_t *op,
+                                             const uct_iov_t *iov,
+                                             size_t iovcnt,
+                                             uct_completion_t *comp)
 {
     return uct_ep_put_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
                             op->rma.rkey, comp);
 }
 
 
-ucs_status_t
-uct_dcx_strided_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
+ucs_status_t uct_dcx_strided_put_zcopy(uct_ep_h ep, const uct_iov_t *iov,
+                                       size_t iovcnt, uint64_t remote_addr,
+                                       uct_rkey_t rkey, uct_completion_t *comp)
 {
-    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
-                                                 uct_dcx_queues_t)->limits;
+    uct_dcx_limits_t *limits =
+        &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
     const uct_dcx_strided_t op = {
         .name       = "put_zcopy",
         .ep         = ep,
@@ -494,29 +497,29 @@ uct_dcx_strided_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
         .max_plain  = limits->rma_iov,
         .max_length = limits->rma_zcopy,
         .is_rma     = 1,
-        .rma        = {.remote_addr = remote_addr, .rkey = rkey}
+        .rma        = {.remote_addr = remote_addr, .rkey = rkey},
     };
 
     return uct_dcx_strided_run(&op, iov, iovcnt);
 }
 
 
-static ucs_status_t
-uct_dcx_strided_post_get(const uct_dcx_strided_t *op, const uct_iov_t *iov,
-                         size_t iovcnt, uct_completion_t *comp)
+static ucs_status_t uct_dcx_strided_post_get(const uct_dcx_strided_t *op,
+                                             const uct_iov_t *iov,
+                                             size_t iovcnt,
+                                             uct_completion_t *comp)
 {
     return uct_ep_get_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
                             op->rma.rkey, comp);
 }
 
 
-ucs_status_t
-uct_dcx_strided_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
+ucs_status_t uct_dcx_strided_get_zcopy(uct_ep_h ep, const uct_iov_t *iov,
+                                       size_t iovcnt, uint64_t remote_addr,
+                                       uct_rkey_t rkey, uct_completion_t *comp)
 {
-    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
-                                                 uct_dcx_queues_t)->limits;
+    uct_dcx_limits_t *limits =
+        &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
     const uct_dcx_strided_t op = {
         .name       = "get_zcopy",
         .ep         = ep,
@@ -526,29 +529,30 @@ uct_dcx_strided_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
         .max_length = limits->rma_zcopy,
         .is_dest    = 1,
         .is_rma     = 1,
-        .rma        = {.remote_addr = remote_addr, .rkey = rkey}
+        .rma        = {.remote_addr = remote_addr, .rkey = rkey},
     };
 
     return uct_dcx_strided_run(&op, iov, iovcnt);
 }
 
 
-static ucs_status_t
-uct_dcx_strided_post_tag(const uct_dcx_strided_t *op, const uct_iov_t *iov,
-                         size_t iovcnt, uct_completion_t *comp)
+static ucs_status_t uct_dcx_strided_post_tag(const uct_dcx_strided_t *op,
+                                             const uct_iov_t *iov,
+                                             size_t iovcnt,
+                                             uct_completion_t *comp)
 {
     return uct_ep_tag_eager_zcopy(op->ep, op->tag.tag, op->tag.imm, iov, iovcnt,
                                   op->flags, comp);
 }
 
 
-ucs_status_t
-uct_dcx_strided_tag_eager_zcopy(uct_ep_h ep, uct_tag_t tag, uint64_t imm,
-                                const uct_iov_t *iov, size_t iovcnt,
-                                unsigned flags, uct_completion_t *comp)
+ucs_status_t uct_dcx_strided_tag_eager_zcopy(uct_ep_h ep, uct_tag_t tag,
+                                             uint64_t imm, const uct_iov_t *iov,
+                                             size_t iovcnt, unsigned flags,
+                                             uct_completion_t *comp)
 {
-    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
-                                                 uct_dcx_queues_t)->limits;
+    uct_dcx_limits_t *limits =
+        &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
     const uct_dcx_strided_t op = {
         .name       = "tag_eager_zcopy",
         .ep         = ep,
@@ -557,7 +561,7 @@ uct_dcx_strided_tag_eager_zcopy(uct_ep_h ep, uct_tag_t tag, uint64_t imm,
         .max_plain  = limits->tag.iov,
         .max_length = limits->tag.bcopy,
         .tag        = {.tag = tag, .imm = imm},
-        .flags      = flags
+        .flags      = flags,
     };
 
     return uct_dcx_strided_run(&op, iov, iovcnt);
@@ -586,8 +590,7 @@ static ucs_status_t uct_dcx_strided_post_rndv(const uct_dcx_strided_t *op,
 /* Marks the keys of all of this memory as given to a peer, each entry's own or
  * a strided one. Returns that of the first entry; of memory in one piece all
  * are the same. */
-static uint32_t
-uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
+static uint32_t uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 {
     uint32_t first = 0;
     uint32_t rkey;
@@ -605,14 +608,12 @@ uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 /* Sends the request of a rendezvous. The peer's device fetches the data by one
  * key, so the memory has to be a single piece, or a layout. It is never copied:
  * peers get no keys of buffers. */
-ucs_status_ptr_t
-uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,
-                               unsigned header_length, const uct_iov_t *iov,
-                               size_t iovcnt, unsigned flags,
-                               uct_completion_t *comp)
+ucs_status_ptr_t uct_dcx_strided_tag_rndv_zcopy(
+    uct_ep_h ep, uct_tag_t tag, const void *header, unsigned header_length,
+    const uct_iov_t *iov, size_t iovcnt, unsigned flags, uct_completion_t *comp)
 {
-    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
-                                                 uct_dcx_queues_t)->limits;
+    uct_dcx_limits_t *limits =
+        &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
     void *request              = NULL;
     const uct_dcx_strided_t op = {
         .name       = "tag_rndv_zcopy",
@@ -622,14 +623,15 @@ uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,
         .max_plain  = 1,
         .max_length = limits->tag.rndv_zcopy,
         .is_rndv    = 1,
-        .rndv       = {
-            .tag           = tag,
-            .header        = header,
-            .header_length = header_length,
-            .rkey          = uct_dcx_strided_give_rkeys(iov, iovcnt),
-            .request       = &request
-        },
-        .flags      = flags
+        .rndv =
+            {
+                .tag           = tag,
+                .header        = header,
+                .header_length = header_length,
+                .rkey          = uct_dcx_strided_give_rkeys(iov, iovcnt),
+                .request       = &request,
+            },
+        .flags = flags,
     };
     ucs_status_t status;
 

@@ -30,13 +30,12 @@
 
 /* The header of a rendezvous request */
 typedef struct uct_dcx_tag_rndv_hdr {
-    struct ibv_tmh  tmh;
-    struct ibv_rvh  rvh;
+    struct ibv_tmh tmh;
+    struct ibv_rvh rvh;
     struct prm_ravh ravh;
 } uct_dcx_tag_rndv_hdr_t;
 
-static_assert(sizeof(uct_dcx_tag_rndv_hdr_t) == UCT_DCX_TM_RNDV_HDR,
-              "no gaps");
+static_assert(sizeof(uct_dcx_tag_rndv_hdr_t) == UCT_DCX_TM_RNDV_HDR, "no gaps");
 
 
 /* Calls uct_dcx_fc_get(). If it returns NULL, the operation returns
@@ -45,7 +44,8 @@ static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tag_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 {
     return ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_NO_TM) ?
-           NULL : uct_dcx_fc_get(queues, ep);
+               NULL :
+               uct_dcx_fc_get(queues, ep);
 }
 
 
@@ -67,22 +67,23 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_dcx_tag_opcode(uint64_t imm)
 }
 
 
-static UCS_F_ALWAYS_INLINE struct ibv_tmh
-uct_dcx_tag_tmh(uct_tag_t tag, uint64_t imm)
+static UCS_F_ALWAYS_INLINE struct ibv_tmh uct_dcx_tag_tmh(uct_tag_t tag,
+                                                          uint64_t imm)
 {
     return (struct ibv_tmh){
         .opcode  = IBV_TMH_EAGER,
         .app_ctx = htobe32(imm >> 32),
-        .tag     = tag
+        .tag     = tag,
     };
 }
 
 
 /* Opens the inline segment of an eager message, for its header and @length
  * bytes. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tag_inline_begin(uct_dcx_wqe_t *wqe, uct_tag_t tag, uint64_t imm,
-                         size_t length)
+static UCS_F_ALWAYS_INLINE void uct_dcx_tag_inline_begin(uct_dcx_wqe_t *wqe,
+                                                         uct_tag_t tag,
+                                                         uint64_t imm,
+                                                         size_t length)
 {
     const struct ibv_tmh tmh = uct_dcx_tag_tmh(tag, imm);
 
@@ -94,15 +95,17 @@ uct_dcx_tag_inline_begin(uct_dcx_wqe_t *wqe, uct_tag_t tag, uint64_t imm,
 /* --- short ---------------------------------------------------------------- */
 
 /* Posts an eager message, or a request, that is all inline. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_tag_short(uct_ep_h tl_ep, uct_tag_t tag, const void *data,
-                  size_t length, uint8_t opcode)
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_tag_short(uct_ep_h tl_ep,
+                                                          uct_tag_t tag,
+                                                          const void *data,
+                                                          size_t length,
+                                                          uint8_t opcode)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_post_t tx        = {
-        .opcode = opcode,
-        .flags  = MLX5_WQE_CTRL_SOLICITED
+               .opcode = opcode,
+               .flags  = MLX5_WQE_CTRL_SOLICITED,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -133,9 +136,9 @@ ucs_status_t uct_dcx_ep_tag_eager_short(uct_ep_h tl_ep, uct_tag_t tag,
 }
 
 
-ucs_status_t
-uct_dcx_ep_tag_rndv_request(uct_ep_h tl_ep, uct_tag_t tag, const void *header,
-                            unsigned header_length, unsigned flags)
+ucs_status_t uct_dcx_ep_tag_rndv_request(uct_ep_h tl_ep, uct_tag_t tag,
+                                         const void *header,
+                                         unsigned header_length, unsigned flags)
 {
     return uct_dcx_tag_short(tl_ep, tag, header, header_length,
                              MLX5_OPCODE_SEND_IMM);
@@ -144,18 +147,17 @@ uct_dcx_ep_tag_rndv_request(uct_ep_h tl_ep, uct_tag_t tag, const void *header,
 
 /* --- copied --------------------------------------------------------------- */
 
-ssize_t
-uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
-                           uct_pack_callback_t pack_cb, void *arg,
-                           unsigned flags)
+ssize_t uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
+                                   uct_pack_callback_t pack_cb, void *arg,
+                                   unsigned flags)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_post_t tx        = {
-        .opcode = uct_dcx_tag_opcode(imm),
-        .flags  = MLX5_WQE_CTRL_SOLICITED,
-        .imm    = imm,
-        .done   = uct_dcx_desc_done
+               .opcode = uct_dcx_tag_opcode(imm),
+               .flags  = MLX5_WQE_CTRL_SOLICITED,
+               .imm    = imm,
+               .done   = uct_dcx_desc_done,
     };
     uct_dcx_desc_t *desc;
     struct ibv_tmh *tmh;
@@ -195,19 +197,19 @@ uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
 
 /* --- zero copy ------------------------------------------------------------ */
 
-ucs_status_t
-uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
-                           const uct_iov_t *iov, size_t iovcnt, unsigned flags,
-                           uct_completion_t *comp)
+ucs_status_t uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag,
+                                        uint64_t imm, const uct_iov_t *iov,
+                                        size_t iovcnt, unsigned flags,
+                                        uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_post_t tx        = {
-        .opcode = uct_dcx_tag_opcode(imm),
-        .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
-        .imm    = imm,
-        .done   = uct_dcx_post_done_comp,
-        .comp   = comp
+               .opcode = uct_dcx_tag_opcode(imm),
+               .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
+               .imm    = imm,
+               .done   = uct_dcx_post_done_comp,
+               .comp   = comp,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -245,15 +247,15 @@ uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
 
 /* Fills the header of a request. The service level in the upper byte of sl_dct
  * is 0, as in UCX: its position in that byte is not public. */
-static void
-uct_dcx_tag_rndv_fill(uct_dcx_tag_rndv_hdr_t *hdr, const uct_dcx_rx_t *rx,
-                      uct_tag_t tag, const uct_dcx_op_t *op,
-                      const uct_iov_t *iov, size_t length)
+static void uct_dcx_tag_rndv_fill(uct_dcx_tag_rndv_hdr_t *hdr,
+                                  const uct_dcx_rx_t *rx, uct_tag_t tag,
+                                  const uct_dcx_op_t *op, const uct_iov_t *iov,
+                                  size_t length)
 {
-    hdr->tmh                = (struct ibv_tmh){
+    hdr->tmh = (struct ibv_tmh){
         .opcode  = IBV_TMH_RNDV,
         .app_ctx = htobe32(op->id),
-        .tag     = tag
+        .tag     = tag,
     };
     hdr->rvh                = (struct ibv_rvh){};
     hdr->ravh.sl_dct        = htobe32(rx->dctn);
@@ -280,7 +282,7 @@ static void uct_dcx_tag_rndv_post(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
     uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED,
-        .done   = uct_dcx_post_done_comp
+        .done   = uct_dcx_post_done_comp,
     };
     uct_dcx_wqe_t wqe;
 
@@ -338,7 +340,7 @@ uct_dcx_ep_tag_rndv_zcopy(uct_ep_h tl_ep, uct_tag_t tag, const void *header,
 
 ucs_status_t uct_dcx_ep_tag_rndv_cancel(uct_ep_h tl_ep, void *op)
 {
-    uct_completion_t *comp = ((uct_dcx_op_t*)op)->comp;
+    uct_completion_t *comp = ((uct_dcx_op_t *)op)->comp;
 
     uct_dcx_tm_rndv_cancel(op);
     uct_dcx_strided_canceled(comp);

@@ -14,13 +14,13 @@
 
 /* Ticks after which a request is sent again, and then at each power of two: it
  * takes a receive buffer, and the receiver may only be busy. */
-#define UCT_DCX_FC_RESEND_TICK  8
+#define UCT_DCX_FC_RESEND_TICK 8
 
 
 /* A request in its WQE; our address follows in other segments. */
 typedef struct uct_dcx_fc_request_head {
-    __be32             byte_count;
-    uct_dcx_am_hdr_t   hdr;
+    __be32 byte_count;
+    uct_dcx_am_hdr_t hdr;
     uct_dcx_fc_grant_t state;
 } UCS_S_PACKED uct_dcx_fc_request_head_t;
 
@@ -37,19 +37,18 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
 {
     uct_dcx_ep_t *ep               = entry->ep;
     uct_dcx_fc_request_head_t head = {
-        .byte_count    = htobe32(MLX5_INLINE_SEG |
-                                 (sizeof(uct_dcx_am_hdr_t) +
-                                  sizeof(uct_dcx_fc_request_t))),
+        .byte_count    = htobe32(MLX5_INLINE_SEG | (sizeof(uct_dcx_am_hdr_t) +
+                                                 sizeof(uct_dcx_fc_request_t))),
         .hdr.am_id     = UCT_DCX_FC_ID_REQUEST,
         .state.entry   = htobe16(ep->fc_entry),
         .state.seq     = htobe16(entry->seq),
         .state.credits = htobe16(ep->credits),
         .state.loan    = htobe16(entry->loan.credits),
-        .state.epoch   = htobe16(entry->loan.epoch)
+        .state.epoch   = htobe16(entry->loan.epoch),
     };
-    uct_dcx_post_t tx              = {
+    uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
     };
     uct_dcx_wqe_t wqe;
     unsigned i;
@@ -74,7 +73,7 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
         uct_dcx_pending_block(set, ep);
         if (uct_dcx_fc_table_block(&fc->table, ep)) {
             fc->next_tick = ucs_get_time() + fc->interval;
-            set->todo    |= UCT_DCX_TODO_FC;
+            set->todo |= UCT_DCX_TODO_FC;
         }
     }
 
@@ -145,8 +144,8 @@ uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
 
 /* Returns the entry that sent the request. Returns NULL if it was answered
  * before, or the entry belongs to another endpoint now. */
-static uct_dcx_fc_entry_t *
-uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
+static uct_dcx_fc_entry_t *uct_dcx_fc_find(const uct_dcx_fc_t *fc,
+                                           const uct_dcx_fc_grant_t *grant)
 {
     unsigned index = be16toh(grant->entry);
     uct_dcx_fc_entry_t *entry;
@@ -158,7 +157,8 @@ uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
     entry = &fc->table.entries[index];
     return ((entry->seq == be16toh(grant->seq)) &&
             ((entry->ep == NULL) || uct_dcx_ep_has_requested(entry->ep))) ?
-           entry : NULL;
+               entry :
+               NULL;
 }
 
 
@@ -182,10 +182,10 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
                  * grant */
     }
 
-    credits             = ep->credits + be16toh(grant->credits);
-    reserve             = entry->loan.credits * fc->thresh;
-    entry->reserve      = ucs_min(ucs_max(reserve, 1), credits - (credits > 0));
-    ep->credits         = credits - entry->reserve;
+    credits        = ep->credits + be16toh(grant->credits);
+    reserve        = entry->loan.credits * fc->thresh;
+    entry->reserve = ucs_min(ucs_max(reserve, 1), credits - (credits > 0));
+    ep->credits    = credits - entry->reserve;
     uct_dcx_fc_table_unblock(&fc->table, ep);
     uct_dcx_pending_resume(&fc->queues->dci, ep);
 }
@@ -208,10 +208,10 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 
     if (fc->enabled && (id == UCT_DCX_FC_ID_GRANT) &&
         (length == sizeof(*hdr) + sizeof(uct_dcx_fc_grant_t))) {
-        uct_dcx_fc_receive_grant(fc, (const void*)(hdr + 1));
+        uct_dcx_fc_receive_grant(fc, (const void *)(hdr + 1));
     } else if (fc->enabled && (id == UCT_DCX_FC_ID_REQUEST) &&
                (length == sizeof(*hdr) + sizeof(uct_dcx_fc_request_t))) {
-        uct_dcx_fc_receive_request(fc, (const void*)(hdr + 1));
+        uct_dcx_fc_receive_request(fc, (const void *)(hdr + 1));
     } else {
         uct_dcx_fc_receive_unknown(&fc->queues->port, id, length);
     }
@@ -222,8 +222,8 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 
 /* Returns an initiator for a reminder. It bypasses the wait queue, where
  * endpoints may wait for the answer to it. It takes one WQE, rarely. */
-static uct_dcx_dci_t *
-uct_dcx_fc_reminder_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+static uct_dcx_dci_t *uct_dcx_fc_reminder_dci(uct_dcx_dci_set_t *set,
+                                              uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_t *dci;
 
@@ -263,8 +263,7 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
 
     dci = uct_dcx_fc_reminder_dci(&fc->queues->dci, ep);
     if (dci == NULL) {
-        return (ep->dci != UCT_DCX_NO_DCI) ||
-               (ep->state == UCT_DCX_EP_FAILED);
+        return (ep->dci != UCT_DCX_NO_DCI) || (ep->state == UCT_DCX_EP_FAILED);
     }
 
     entry->ticks++;
@@ -362,8 +361,8 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
         ((fc->bank.window > posted) || (fc->bank.base > fc->bank.window))) {
         ucs_error("UCX_DCX_FC_INITIAL (%u) may be no more than "
                   "UCX_DCX_FC_WINDOW (%u), and that no more than "
-                  "UCX_DCX_RX_QUEUE_LEN (%u)", fc->bank.base, fc->bank.window,
-                  posted);
+                  "UCX_DCX_RX_QUEUE_LEN (%u)",
+                  fc->bank.base, fc->bank.window, posted);
         return UCS_ERR_INVALID_PARAM;
     }
 

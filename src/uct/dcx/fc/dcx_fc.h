@@ -46,48 +46,49 @@ typedef struct uct_dcx_fc_grant {
  * does not have. */
 typedef struct uct_dcx_fc_request {
     uct_dcx_fc_grant_t state;
-    uct_dcx_target_t   origin;
+    uct_dcx_target_t origin;
 } UCS_S_PACKED uct_dcx_fc_request_t;
 
 
 /* The origin, padded to whole segments of a WQE */
 typedef union uct_dcx_fc_origin {
     uct_dcx_target_t fields;
-    uint8_t          segs[48];
+    uint8_t segs[48];
 } uct_dcx_fc_origin_t;
 
 static_assert(sizeof(uct_dcx_fc_origin_t) - sizeof(uct_dcx_target_t) <
-              UCT_DCX_WQE_SEG, "and no more of them than it takes");
+                  UCT_DCX_WQE_SEG,
+              "and no more of them than it takes");
 
 
 /* Callbacks for endpoints of answers: the room above creates all endpoints. */
 typedef struct uct_dcx_fc_ep_ops {
     ucs_status_t (*init)(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues);
-    void         (*cleanup)(uct_dcx_ep_t *ep);
+    void (*cleanup)(uct_dcx_ep_t *ep);
 } uct_dcx_fc_ep_ops_t;
 
 
 /* Flow control of an interface */
 struct uct_dcx_fc {
-    uct_dcx_queues_t          *queues;
-    int                       enabled;
+    uct_dcx_queues_t *queues;
+    int enabled;
 
     /* sender */
-    uct_dcx_fc_table_t        table;
-    double                    thresh;    /* fraction of a grant that is
+    uct_dcx_fc_table_t table;
+    double thresh; /* fraction of a grant that is
                                           * reserve */
-    ucs_time_t                interval;
-    ucs_time_t                next_tick;
-    unsigned                  num_due;   /* entries not checked since the last
+    ucs_time_t interval;
+    ucs_time_t next_tick;
+    unsigned num_due;           /* entries not checked since the last
                                           * tick */
-    unsigned                  next_due;  /* first of these entries */
-    uct_dcx_fc_origin_t       origin;    /* address in our own requests */
+    unsigned next_due;          /* first of these entries */
+    uct_dcx_fc_origin_t origin; /* address in our own requests */
 
     /* receiver */
-    uct_dcx_credit_bank_t     bank;
+    uct_dcx_credit_bank_t bank;
     const uct_dcx_fc_ep_ops_t *ep_ops;
-    ucs_mpool_t               answers;   /* uct_dcx_fc_answer_t */
-    ucs_list_link_t           waiting;   /* answers that wait for an
+    ucs_mpool_t answers;     /* uct_dcx_fc_answer_t */
+    ucs_list_link_t waiting; /* answers that wait for an
                                           * initiator */
 };
 
@@ -141,9 +142,10 @@ uct_dcx_fc_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 
 
 /* Ends the post of an active message: takes a credit. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_fc_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
-                const uct_dcx_post_t *tx)
+static UCS_F_ALWAYS_INLINE void uct_dcx_fc_post(const uct_dcx_wqe_t *wqe,
+                                                uct_dcx_dci_t *dci,
+                                                uct_dcx_ep_t *ep,
+                                                const uct_dcx_post_t *tx)
 {
     uct_dcx_post_end(wqe, dci, ep, tx);
     ep->credits--;
@@ -155,7 +157,7 @@ static inline uct_dcx_addr_own_t uct_dcx_fc_addr_own(const uct_dcx_fc_t *fc)
 {
     const uct_dcx_addr_own_t own = {
         .flags    = fc->enabled ? UCT_DCX_ADDR_FLAG_FC : 0,
-        .am_short = sizeof(uct_dcx_am_hdr_t) + fc->queues->limits.am_short
+        .am_short = sizeof(uct_dcx_am_hdr_t) + fc->queues->limits.am_short,
     };
 
     return own;

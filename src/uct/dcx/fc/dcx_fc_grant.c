@@ -14,24 +14,24 @@
 
 /* Answers allocated at a time, and their maximum. If more endpoints send
  * requests at the same time, some have to repeat them. */
-#define UCT_DCX_FC_CHUNK        16
-#define UCT_DCX_FC_MAX_ANSWERS  65536
+#define UCT_DCX_FC_CHUNK       16
+#define UCT_DCX_FC_MAX_ANSWERS 65536
 
 
 /* A grant, and the endpoint to the peer that sent the request. Both are reused
  * for the next request of any peer. */
 typedef struct uct_dcx_fc_answer {
-    uct_dcx_grh_ep_t   ep;
-    int                has_ep;
-    uct_pending_req_t  req;    /* waits for an initiator */
-    ucs_list_link_t    list;   /* entry of fc->waiting */
+    uct_dcx_grh_ep_t ep;
+    int has_ep;
+    uct_pending_req_t req; /* waits for an initiator */
+    ucs_list_link_t list;  /* entry of fc->waiting */
     uct_dcx_fc_grant_t grant;
 } uct_dcx_fc_answer_t;
 
 
 static void uct_dcx_fc_answer_init(ucs_mpool_t *mp, void *obj, void *chunk)
 {
-    ((uct_dcx_fc_answer_t*)obj)->has_ep = 0;
+    ((uct_dcx_fc_answer_t *)obj)->has_ep = 0;
 }
 
 
@@ -52,22 +52,22 @@ static ucs_mpool_ops_t uct_dcx_fc_answer_ops = {
     .chunk_alloc   = ucs_mpool_chunk_malloc,
     .chunk_release = ucs_mpool_chunk_free,
     .obj_init      = uct_dcx_fc_answer_init,
-    .obj_cleanup   = uct_dcx_fc_answer_cleanup
+    .obj_cleanup   = uct_dcx_fc_answer_cleanup,
 };
 
 
 /* Connects the endpoint of an answer to @target. Creates it the first time, and
  * again if it has failed since. */
-static ucs_status_t
-uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
-                      const uct_dcx_target_t *target)
+static ucs_status_t uct_dcx_fc_set_target(uct_dcx_fc_t *fc,
+                                          uct_dcx_fc_answer_t *answer,
+                                          const uct_dcx_target_t *target)
 {
     const uct_dcx_route_t route = {
         .target    = target,
         .own_dctn  = fc->queues->rx.dctn,
-        .is_answer = 1
+        .is_answer = 1,
     };
-    uct_dcx_ep_t *ep            = &answer->ep.super;
+    uct_dcx_ep_t *ep = &answer->ep.super;
     ucs_status_t status;
 
     if (answer->has_ep && ucs_unlikely(ep->state == UCT_DCX_EP_FAILED)) {
@@ -123,10 +123,10 @@ static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
     uct_dcx_am_hdr_t hdr   = {.am_id = UCT_DCX_FC_ID_GRANT};
     uct_dcx_post_t tx      = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED,
-        .done   = uct_dcx_fc_done_grant,
-        .buffer = answer
+             .opcode = MLX5_OPCODE_SEND,
+             .flags  = MLX5_WQE_CTRL_SOLICITED,
+             .done   = uct_dcx_fc_done_grant,
+             .buffer = answer,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -154,8 +154,8 @@ static ucs_status_t uct_dcx_fc_resume_grant(uct_pending_req_t *req)
 {
     uct_dcx_fc_answer_t *answer = ucs_container_of(req, uct_dcx_fc_answer_t,
                                                    req);
-    ucs_list_link_t *waiting    =
-            &uct_dcx_ep_queues(&answer->ep.super)->fc->waiting;
+    ucs_list_link_t *waiting =
+        &uct_dcx_ep_queues(&answer->ep.super)->fc->waiting;
     ucs_status_t status;
 
     ucs_list_del(&answer->list);
@@ -198,7 +198,7 @@ void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
 {
     uct_dcx_credit_loan_t loan = {
         .credits = be16toh(request->state.loan),
-        .epoch   = be16toh(request->state.epoch)
+        .epoch   = be16toh(request->state.epoch),
     };
     uct_dcx_fc_answer_t *answer;
     unsigned credits;
@@ -246,8 +246,8 @@ void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
 {
     uct_dcx_fc_answer_t *answer, *next;
 
-    ucs_list_for_each_safe(answer, next, &fc->waiting, list) {
-        uct_dcx_ep_pending_purge(&answer->ep.super.super.super,
-                                 uct_dcx_fc_drop, NULL);
+    ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
+        uct_dcx_ep_pending_purge(&answer->ep.super.super.super, uct_dcx_fc_drop,
+                                 NULL);
     }
 }

@@ -20,27 +20,26 @@
 
 
 /* Pieces of am_zcopy, apart from its header */
-#define UCT_DCX_AM_IOV         3
+#define UCT_DCX_AM_IOV 3
 
 /* First bytes of each WQE, with the long form of the address */
-#define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
-                                sizeof(struct mlx5_wqe_av))
+#define UCT_DCX_CTRL_AV \
+    (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_av))
 
 /* Limit of a read WQE, in bytes (MLX5_MAX_SGE_RD in Linux,
  * include/linux/mlx5/device.h) */
-#define UCT_DCX_MAX_READ_WQE   512
+#define UCT_DCX_MAX_READ_WQE 512
 
 /* Limit of a data segment's length field, and of messages on all mlx5
  * devices */
-#define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
+#define UCT_DCX_MAX_MESSAGE UCS_BIT(30)
 
 
 /* Calculates the length of the list, on a device that supports @max tagged
  * buffers. */
-static ucs_status_t
-uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
-                       const uct_dcx_device_t *dev, unsigned max,
-                       unsigned *num_tags_p)
+static ucs_status_t uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
+                                           const uct_dcx_device_t *dev,
+                                           unsigned max, unsigned *num_tags_p)
 {
     unsigned wanted = uct_dcx_sizes_num_tags(config);
     static int is_told;
@@ -48,7 +47,8 @@ uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
     if ((wanted > max) && (config->tm.enable == UCS_YES) &&
         (config->tm.list_size != UCS_ULUNITS_AUTO)) {
         ucs_error("UCX_DCX_TM_LIST_SIZE=%u is too much for the device, which "
-                  "takes %u", wanted, max);
+                  "takes %u",
+                  wanted, max);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -62,10 +62,10 @@ uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
 }
 
 
-ucs_status_t
-uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
-                     const uct_dcx_device_t *dev,
-                     const uct_iface_params_t *params, unsigned *num_tags_p)
+ucs_status_t uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
+                                  const uct_dcx_device_t *dev,
+                                  const uct_iface_params_t *params,
+                                  unsigned *num_tags_p)
 {
     const char *fault = uct_dcx_device_tm_fault(dev);
     uct_dcx_sizes_t sizes;
@@ -83,8 +83,9 @@ uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
         return uct_dcx_caps_list_size(config, dev, max, num_tags_p);
     }
 
-    fault = (fault != NULL) ? fault : "UCX_DCX_RX_QUEUE_LEN leaves none of its "
-                                      "completions for tags";
+    fault = (fault != NULL) ? fault :
+                              "UCX_DCX_RX_QUEUE_LEN leaves none of its "
+                              "completions for tags";
     if (config->tm.enable == UCS_YES) {
         ucs_error("UCX_DCX_TM_ENABLE=y: %s matches no tags: %s; "
                   "UCX_DCX_TM_ENABLE=try goes on without",
@@ -104,29 +105,28 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
                        const uct_dcx_port_t *port)
 {
-    const size_t am_hdr   = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
-    const size_t put_hdr  = UCT_DCX_WQE_INLINE_HDR +
-                            sizeof(struct mlx5_wqe_raddr_seg);
+    const size_t am_hdr  = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
+    const size_t put_hdr = UCT_DCX_WQE_INLINE_HDR +
+                           sizeof(struct mlx5_wqe_raddr_seg);
     const size_t data_seg = sizeof(struct mlx5_wqe_data_seg);
     uct_dcx_sizes_t sizes;
     size_t room;
 
     static_assert(sizeof(uct_dcx_am_hdr_t) + sizeof(uint64_t) <=
-                  sizeof(struct mlx5_wqe_raddr_seg),
+                      sizeof(struct mlx5_wqe_raddr_seg),
                   "uct_dcx_sizes_init() takes the header of a put");
 
     uct_dcx_sizes_init(&sizes, config);
-    limits->seg_size  = uct_dcx_sizes_seg(config, limits->num_tags);
-    limits->max_bb    = sizes.max_bb;
-    room              = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
-    limits->am_short  = ucs_min(room - am_hdr,
-                                limits->seg_size - sizeof(uct_dcx_am_hdr_t));
-    limits->am_iov    = UCT_DCX_AM_IOV;
+    limits->seg_size = uct_dcx_sizes_seg(config, limits->num_tags);
+    limits->max_bb   = sizes.max_bb;
+    room             = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
+    limits->am_short = ucs_min(room - am_hdr,
+                               limits->seg_size - sizeof(uct_dcx_am_hdr_t));
+    limits->am_iov   = UCT_DCX_AM_IOV;
     /* UCP's headers are multiples of 8 bytes, and MPICH cannot unpack a part of
      * a message that ends within a number. */
-    limits->am_bcopy  = ucs_align_down_pow2(limits->seg_size -
-                                            sizeof(uct_dcx_am_hdr_t),
-                                            sizeof(uint64_t));
+    limits->am_bcopy = ucs_align_down_pow2(
+        limits->seg_size - sizeof(uct_dcx_am_hdr_t), sizeof(uint64_t));
     limits->am_zcopy  = limits->am_bcopy;
     limits->am_hdr    = ucs_min(room - am_hdr - (limits->am_iov * data_seg),
                                 limits->am_zcopy);
@@ -134,17 +134,17 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->rma_iov   = (room - sizeof(struct mlx5_wqe_raddr_seg)) / data_seg;
     limits->get_iov   = ucs_min(limits->rma_iov,
                                 (UCT_DCX_MAX_READ_WQE - UCT_DCX_CTRL_AV -
-                                 sizeof(struct mlx5_wqe_raddr_seg)) /
-                                data_seg);
+                               sizeof(struct mlx5_wqe_raddr_seg)) /
+                                    data_seg);
     limits->rma_bcopy = limits->seg_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
 
-    limits->strided.max_plain  = config->strided.max_plain;
-    limits->strided.copy       = uct_dcx_profile_threshold(
-            &port->dev->profile, UCT_DCX_THRESHOLD_COPY, config->strided.copy);
+    limits->strided.max_plain = config->strided.max_plain;
+    limits->strided.copy      = uct_dcx_profile_threshold(
+             &port->dev->profile, UCT_DCX_THRESHOLD_COPY, config->strided.copy);
     limits->strided.copy_piece = uct_dcx_profile_threshold(
-            &port->dev->profile, UCT_DCX_THRESHOLD_COPY_PIECE,
-            config->strided.copy_piece);
+        &port->dev->profile, UCT_DCX_THRESHOLD_COPY_PIECE,
+        config->strided.copy_piece);
 
     memset(&limits->tag, 0, sizeof(limits->tag));
     if (limits->num_tags > 0) {
@@ -168,11 +168,11 @@ void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request)
     limits->tag.max_short = ucs_min(room - inl_hdr, limits->tag.bcopy);
     limits->tag.min_recv  = ucs_max(limits->tag.bcopy, UCT_DCX_MAX_TM_REQUEST);
     limits->tag.iov       = (room - ucs_align_up(inl_hdr, UCT_DCX_WQE_SEG)) /
-                            sizeof(struct mlx5_wqe_data_seg);
+                      sizeof(struct mlx5_wqe_data_seg);
     if (max_request >= UCT_DCX_MAX_TM_REQUEST) {
         limits->tag.rndv_zcopy = limits->rma_zcopy;
         limits->tag.rndv_hdr   = UCT_DCX_MAX_TM_REQUEST - UCT_DCX_TM_RNDV_HDR +
-                                 UCT_DCX_TM_RNDV_IN_TMH;
+                               UCT_DCX_TM_RNDV_IN_TMH;
     } else {
         limits->tag.rndv_zcopy = 0;
         limits->tag.rndv_hdr   = limits->tag.max_short;
@@ -192,28 +192,27 @@ uct_dcx_caps_check_streams(const uct_dcx_iface_config_t *config,
 
     if (dev->log_streams == 0) {
         ucs_error("UCX_DCX_TX_POLICY=%s: %s has no DCI streams, which it "
-                  "needs; choose another, such as dcs_quota", policy->name,
-                  uct_dcx_device_name(dev));
+                  "needs; choose another, such as dcs_quota",
+                  policy->name, uct_dcx_device_name(dev));
         return UCS_ERR_UNSUPPORTED;
     }
 
     if (config->tx.num_streams > UCS_BIT(dev->log_streams)) {
         ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is too much for the device, "
-                  "which takes %lu", config->tx.num_streams,
-                  UCS_BIT(dev->log_streams));
+                  "which takes %lu",
+                  config->tx.num_streams, UCS_BIT(dev->log_streams));
         return UCS_ERR_INVALID_PARAM;
     }
     return UCS_OK;
 }
 
 
-ucs_status_t
-uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,
-                   const uct_dcx_device_t *dev)
+ucs_status_t uct_dcx_caps_check(const uct_dcx_iface_config_t *config,
+                                unsigned max_bb, const uct_dcx_device_t *dev)
 {
     const struct ibv_device_attr *attr = &dev->attr;
     const struct {
-        const char    *name;
+        const char *name;
         unsigned long value;
         unsigned long max;
     } limits[] = {
@@ -221,14 +220,15 @@ uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,
         /* in WQEBBs: the kernel's mlx5_ib compares a send queue's length in
          * WQEBBs with the number that it announces (calc_sq_size()) */
         {"TX_QUEUE_LEN", config->tx.queue_len, attr->max_qp_wr / max_bb},
-        {"RX_QUEUE_LEN", config->rx.queue_len, attr->max_srq_wr}
+        {"RX_QUEUE_LEN", config->rx.queue_len, attr->max_srq_wr},
     };
     unsigned i;
 
     for (i = 0; i < ucs_static_array_size(limits); ++i) {
         if (limits[i].value > limits[i].max) {
             ucs_error("UCX_DCX_%s=%lu is too much for the device, which takes "
-                      "%lu", limits[i].name, limits[i].value, limits[i].max);
+                      "%lu",
+                      limits[i].name, limits[i].value, limits[i].max);
             return UCS_ERR_INVALID_PARAM;
         }
     }
@@ -264,18 +264,16 @@ static void uct_dcx_caps_query_rma(const uct_dcx_queues_t *queues,
     const uct_dcx_limits_t *limits = &queues->limits;
     unsigned mtu                   = uct_dcx_port_mtu_bytes(&queues->port);
 
-    attr->cap.put.max_short       = limits->put_short;
-    attr->cap.put.max_bcopy       = limits->rma_bcopy;
-    attr->cap.put.max_zcopy       = limits->rma_zcopy;
-    attr->cap.put.max_iov         = uct_dcx_caps_max_iov(limits,
-                                                         limits->rma_iov);
+    attr->cap.put.max_short = limits->put_short;
+    attr->cap.put.max_bcopy = limits->rma_bcopy;
+    attr->cap.put.max_zcopy = limits->rma_zcopy;
+    attr->cap.put.max_iov   = uct_dcx_caps_max_iov(limits, limits->rma_iov);
     attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.put.align_mtu       = mtu;
 
-    attr->cap.get.max_bcopy       = limits->rma_bcopy;
-    attr->cap.get.max_zcopy       = limits->rma_zcopy;
-    attr->cap.get.max_iov         = uct_dcx_caps_max_iov(limits,
-                                                         limits->get_iov);
+    attr->cap.get.max_bcopy = limits->rma_bcopy;
+    attr->cap.get.max_zcopy = limits->rma_zcopy;
+    attr->cap.get.max_iov   = uct_dcx_caps_max_iov(limits, limits->get_iov);
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.get.align_mtu       = mtu;
 }
@@ -290,10 +288,10 @@ static void uct_dcx_caps_query_tag(const uct_dcx_queues_t *queues,
         return;
     }
 
-    attr->cap.flags                   |= UCT_IFACE_FLAG_TAG_EAGER_SHORT |
-                                         UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
-                                         UCT_IFACE_FLAG_TAG_EAGER_ZCOPY |
-                                         UCT_IFACE_FLAG_TAG_RNDV_ZCOPY;
+    attr->cap.flags |= UCT_IFACE_FLAG_TAG_EAGER_SHORT |
+                       UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
+                       UCT_IFACE_FLAG_TAG_EAGER_ZCOPY |
+                       UCT_IFACE_FLAG_TAG_RNDV_ZCOPY;
     attr->cap.tag.eager.max_short      = limits->tag.max_short;
     attr->cap.tag.eager.max_bcopy      = limits->tag.bcopy;
     attr->cap.tag.eager.max_zcopy      = limits->tag.bcopy;
@@ -308,31 +306,23 @@ static void uct_dcx_caps_query_tag(const uct_dcx_queues_t *queues,
 }
 
 
-ucs_status_t
-uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
+ucs_status_t uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
 
     uct_base_iface_query(&queues->super, attr); /* sets all other fields to 0 */
-    attr->cap.flags       = UCT_IFACE_FLAG_AM_SHORT          |
-                            UCT_IFACE_FLAG_AM_BCOPY          |
-                            UCT_IFACE_FLAG_AM_ZCOPY          |
-                            UCT_IFACE_FLAG_PUT_SHORT         |
-                            UCT_IFACE_FLAG_PUT_BCOPY         |
-                            UCT_IFACE_FLAG_PUT_ZCOPY         |
-                            UCT_IFACE_FLAG_GET_BCOPY         |
-                            UCT_IFACE_FLAG_GET_ZCOPY         |
-                            UCT_IFACE_FLAG_PENDING           |
-                            UCT_IFACE_FLAG_CONNECT_TO_IFACE  |
-                            UCT_IFACE_FLAG_CB_SYNC           |
-                            UCT_IFACE_FLAG_EP_CHECK          |
-                            UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
-                            UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF    |
-                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM   |
-                            UCT_DCX_UCX_IFACE_FLAGS;
+    attr->cap.flags = UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
+                      UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
+                      UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
+                      UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
+                      UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                      UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_EP_CHECK |
+                      UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                      UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
+                      UCT_DCX_UCX_IFACE_FLAGS;
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
-                            UCT_IFACE_FLAG_EVENT_RECV      |
-                            UCT_IFACE_FLAG_EVENT_FD;
+                            UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     attr->device_addr_len = sizeof(uct_dcx_dev_addr_t);
     attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
     attr->dev_num_paths   = queues->port.num_paths;
@@ -341,16 +331,16 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     uct_dcx_caps_query_tag(queues, attr);
     uct_dcx_atomic_query(queues->port.dev, attr);
 
-    attr->latency          = ucs_linear_func_make(
-            uct_dcx_port_latency(&queues->port), 0);
+    attr->latency = ucs_linear_func_make(uct_dcx_port_latency(&queues->port),
+                                         0);
     attr->bandwidth.shared = uct_dcx_port_bandwidth(&queues->port);
     attr->overhead         = 40e-9; /* of a post, UCX's figure for mlx5 */
     return UCS_OK;
 }
 
 
-ucs_status_t
-uct_dcx_caps_estimate_perf(uct_iface_h tl_iface, uct_perf_attr_t *attr)
+ucs_status_t uct_dcx_caps_estimate_perf(uct_iface_h tl_iface,
+                                        uct_perf_attr_t *attr)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
     ucs_status_t status;

@@ -12,10 +12,10 @@
 /* Decides whether the device matches tags, before uct_dcx_caps_init(): stores
  * the number of tagged buffers in @num_tags_p; 0 for none, or if @params has no
  * tags. Logs an error if the options request an unsupported feature. */
-ucs_status_t
-uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
-                     const uct_dcx_device_t *dev,
-                     const uct_iface_params_t *params, unsigned *num_tags_p);
+ucs_status_t uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
+                                  const uct_dcx_device_t *dev,
+                                  const uct_iface_params_t *params,
+                                  unsigned *num_tags_p);
 
 /* Calculates the sizes of operations; limits->num_tags is set. */
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
@@ -28,13 +28,12 @@ void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request);
 
 /* Checks that the device supports the options. @max_bb: WQEBBs of a WQE. Logs
  * the first option that is too large, and returns UCS_ERR_INVALID_PARAM. */
-ucs_status_t
-uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,
-                   const uct_dcx_device_t *dev);
+ucs_status_t uct_dcx_caps_check(const uct_dcx_iface_config_t *config,
+                                unsigned max_bb, const uct_dcx_device_t *dev);
 
 /* Operations of UCT's tables */
 ucs_status_t uct_dcx_caps_query(uct_iface_h iface, uct_iface_attr_t *attr);
-ucs_status_t
-uct_dcx_caps_estimate_perf(uct_iface_h iface, uct_perf_attr_t *attr);
+ucs_status_t uct_dcx_caps_estimate_perf(uct_iface_h iface,
+                                        uct_perf_attr_t *attr);
 
 #endif

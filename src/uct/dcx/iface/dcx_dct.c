@@ -11,9 +11,8 @@
 
 /* --- by verbs ------------------------------------------------------------ */
 
-static ucs_status_t
-uct_dcx_dct_modify(uct_dcx_queues_t *queues,
-                   const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_dct_modify(uct_dcx_queues_t *queues,
+                                       const uct_dcx_iface_config_t *config)
 {
     struct ibv_qp *dct      = queues->rx.dct;
     struct ibv_qp_attr attr = {
@@ -22,11 +21,12 @@ uct_dcx_dct_modify(uct_dcx_queues_t *queues,
         .port_num        = queues->port.num,
         .qp_access_flags = queues->port.dev->mem_access &
                            (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                            IBV_ACCESS_REMOTE_ATOMIC)
+                            IBV_ACCESS_REMOTE_ATOMIC),
     };
 
-    if (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-                                  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
+    if (ibv_modify_qp(dct, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                          IBV_QP_ACCESS_FLAGS) != 0) {
         return UCS_ERR_IO_ERROR;
     }
 
@@ -34,9 +34,11 @@ uct_dcx_dct_modify(uct_dcx_queues_t *queues,
     attr.path_mtu      = queues->port.mtu;
     attr.min_rnr_timer = uct_dcx_config_rnr_code(config->rx.rnr_timeout);
     uct_dcx_port_fill_ah(&queues->port, &attr.ah_attr);
-    return (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER |
-                                      IBV_QP_AV | IBV_QP_PATH_MTU) != 0) ?
-           UCS_ERR_IO_ERROR : UCS_OK;
+    return (ibv_modify_qp(dct, &attr,
+                          IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
+                              IBV_QP_PATH_MTU) != 0) ?
+               UCS_ERR_IO_ERROR :
+               UCS_OK;
 }
 
 
@@ -48,23 +50,23 @@ static ucs_status_t
 uct_dcx_dct_create_verbs(uct_dcx_queues_t *queues,
                          const uct_dcx_iface_config_t *config)
 {
-    uct_dcx_rx_t *rx                   = &queues->rx;
-    struct ibv_qp_init_attr_ex attr    = {
+    uct_dcx_rx_t *rx                = &queues->rx;
+    struct ibv_qp_init_attr_ex attr = {
         .qp_type   = IBV_QPT_DRIVER,
         .comp_mask = IBV_QP_INIT_ATTR_PD,
         .pd        = queues->port.dev->pd,
         .send_cq   = queues->rx.cq.cq,
         .recv_cq   = queues->rx.cq.cq,
-        .srq       = rx->srq
+        .srq       = rx->srq,
     };
     struct mlx5dv_qp_init_attr dv_attr = {
         .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC,
         .dc_init_attr = {.dc_type        = MLX5DV_DCTYPE_DCT,
-                         .dct_access_key = rx->dc_key}
+                         .dct_access_key = rx->dc_key},
     };
 
     if (config->rx.inl == 0) {
-        dv_attr.comp_mask   |= MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+        dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
         dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
     }
 
@@ -154,9 +156,8 @@ uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
 ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
                               const uct_dcx_iface_config_t *config)
 {
-    return (queues->rx.num_tags > 0) ?
-           uct_dcx_dct_create_devx(queues, config) :
-           uct_dcx_dct_create_verbs(queues, config);
+    return (queues->rx.num_tags > 0) ? uct_dcx_dct_create_devx(queues, config) :
+                                       uct_dcx_dct_create_verbs(queues, config);
 }
 
 

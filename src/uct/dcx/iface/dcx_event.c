@@ -43,8 +43,7 @@ static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
     }
 
     if ((errno != EAGAIN) && (errno != EINTR)) {
-        ucs_error("%s: ibv_get_cq_event() failed: %m",
-                  iface->super.port.name);
+        ucs_error("%s: ibv_get_cq_event() failed: %m", iface->super.port.name);
         return -1;
     }
     return count;
@@ -95,8 +94,7 @@ static ucs_status_t uct_dcx_event_arm_timer(uct_dcx_iface_t *iface)
     }
 
     if (timerfd_settime(event->timer_fd, 0, &expiry, NULL) != 0) {
-        ucs_error("%s: timerfd_settime() failed: %m",
-                  iface->super.port.name);
+        ucs_error("%s: timerfd_settime() failed: %m", iface->super.port.name);
         return UCS_ERR_IO_ERROR;
     }
 

@@ -32,27 +32,27 @@ static ucs_status_t uct_dcx_iface_get_device_address(uct_iface_h tl_iface,
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
 
-    uct_dcx_port_get_address(&queues->port, (uct_dcx_dev_addr_t*)addr);
+    uct_dcx_port_get_address(&queues->port, (uct_dcx_dev_addr_t *)addr);
     return UCS_OK;
 }
 
 
-static ucs_status_t
-uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
+static ucs_status_t uct_dcx_iface_get_address(uct_iface_h tl_iface,
+                                              uct_iface_addr_t *tl_addr)
 {
     uct_dcx_iface_t *iface     = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     const uct_dcx_rx_t *rx     = &iface->super.rx;
-    uct_dcx_iface_addr_t *addr = (uct_dcx_iface_addr_t*)tl_addr;
+    uct_dcx_iface_addr_t *addr = (uct_dcx_iface_addr_t *)tl_addr;
 
-    addr->version  = UCT_DCX_ADDR_VERSION;
-    addr->flags    = uct_dcx_fc_addr_own(&iface->fc).flags |
-                     ((rx->num_tags > 0) ? UCT_DCX_ADDR_FLAG_TM : 0);
+    addr->version = UCT_DCX_ADDR_VERSION;
+    addr->flags   = uct_dcx_fc_addr_own(&iface->fc).flags |
+                  ((rx->num_tags > 0) ? UCT_DCX_ADDR_FLAG_TM : 0);
     addr->dc_key   = htobe64(rx->dc_key);
     addr->seg_size = htobe32(rx->seg_size);
     addr->credits  = htobe16(iface->fc.bank.base);
     addr->pid      = htobe32(getpid());
     uct_dcx_target_set_dctn(addr->dctn, rx->dctn);
-    addr->check    = uct_dcx_addr_hash(*addr);
+    addr->check = uct_dcx_addr_hash(*addr);
     return UCS_OK;
 }
 
@@ -63,13 +63,12 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
                                       const uct_device_addr_t *tl_dev_addr,
                                       const uct_iface_addr_t *tl_iface_addr)
 {
-    uct_dcx_iface_t *iface             = ucs_derived_of(tl_iface,
-                                                        uct_dcx_iface_t);
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     const uct_dcx_dev_addr_t *dev_addr =
-            (const uct_dcx_dev_addr_t*)tl_dev_addr;
-    const uct_dcx_iface_addr_t *addr   =
-            (const uct_dcx_iface_addr_t*)tl_iface_addr;
-    const uct_dcx_addr_own_t own       = uct_dcx_fc_addr_own(&iface->fc);
+        (const uct_dcx_dev_addr_t *)tl_dev_addr;
+    const uct_dcx_iface_addr_t *addr =
+        (const uct_dcx_iface_addr_t *)tl_iface_addr;
+    const uct_dcx_addr_own_t own = uct_dcx_fc_addr_own(&iface->fc);
 
     if ((addr != NULL) &&
         !uct_dcx_addr_check(addr, &own, UCS_LOG_LEVEL_DEBUG)) {
@@ -138,9 +137,8 @@ static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
 }
 
 
-static ucs_status_t
-uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
-                      const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
+                                          const uct_dcx_iface_config_t *config)
 {
     ucs_status_t status;
 
@@ -156,9 +154,9 @@ uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
         goto err_cleanup_mpool;
     }
 
-    status = uct_dcx_dci_set_init_mmio(
-            &queues->dci, config->tx.mmio_mode,
-            queues->super.worker->thread_mode != UCS_THREAD_MODE_SINGLE);
+    status = uct_dcx_dci_set_init_mmio(&queues->dci, config->tx.mmio_mode,
+                                       queues->super.worker->thread_mode !=
+                                           UCS_THREAD_MODE_SINGLE);
     if (status != UCS_OK) {
         goto err_cleanup_dci_set;
     }
@@ -186,10 +184,9 @@ static void uct_dcx_iface_cleanup_tx(uct_dcx_queues_t *queues)
 
 
 /* Opens the receiving half, with tag matching if the device does it. */
-static ucs_status_t
-uct_dcx_iface_init_rx(uct_dcx_iface_t *iface,
-                      const uct_dcx_iface_config_t *config,
-                      const uct_iface_params_t *params)
+static ucs_status_t uct_dcx_iface_init_rx(uct_dcx_iface_t *iface,
+                                          const uct_dcx_iface_config_t *config,
+                                          const uct_iface_params_t *params)
 {
     uct_dcx_queues_t *queues = &iface->super;
     ucs_status_t status;
@@ -231,8 +228,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
                            const uct_iface_config_t *tl_config)
 {
     const uct_dcx_iface_config_t *config =
-            ucs_derived_of(tl_config, uct_dcx_iface_config_t);
-    uct_dcx_queues_t *queues             = &self->super;
+        ucs_derived_of(tl_config, uct_dcx_iface_config_t);
+    uct_dcx_queues_t *queues = &self->super;
     ucs_status_t status;
 
     if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode ==
@@ -247,13 +244,11 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         return status;
     }
 
-    status = UCS_CLASS_INIT(uct_base_iface_t, &queues->super,
-                            &uct_dcx_iface_ops,
-                            &uct_dcx_iface_internal_ops.super, md, worker,
-                            params, tl_config UCS_STATS_ARG(
-                                    UCT_IFACE_PARAM_VALUE(params, stats_root,
-                                                          STATS_ROOT, NULL))
-                            UCS_STATS_ARG("dcx"));
+    status = UCS_CLASS_INIT(
+        uct_base_iface_t, &queues->super, &uct_dcx_iface_ops,
+        &uct_dcx_iface_internal_ops.super, md, worker, params,
+        tl_config UCS_STATS_ARG(UCT_IFACE_PARAM_VALUE(
+            params, stats_root, STATS_ROOT, NULL)) UCS_STATS_ARG("dcx"));
     if (status != UCS_OK) {
         return status;
     }
@@ -310,8 +305,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));
 
     ucs_debug("iface %p: %s, DCT 0x%x, up to %u DCIs of %u WQEBBs", self,
-              queues->port.name, queues->rx.dctn,
-              queues->dci.pool.num_dci, queues->dci.dci[0].txq.sq.mask + 1);
+              queues->port.name, queues->rx.dctn, queues->dci.pool.num_dci,
+              queues->dci.dci[0].txq.sq.mask + 1);
     return UCS_OK;
 
 err_cleanup_rx:
@@ -357,8 +352,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
 
 UCS_CLASS_DEFINE(uct_dcx_iface_t, void);
 static UCS_CLASS_DEFINE_NEW_FUNC(uct_dcx_iface_t, uct_iface_t, uct_md_h,
-                                 uct_worker_h, const uct_iface_params_t*,
-                                 const uct_iface_config_t*);
+                                 uct_worker_h, const uct_iface_params_t *,
+                                 const uct_iface_config_t *);
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_iface_t, uct_iface_t);
 
 
@@ -404,22 +399,23 @@ static uct_iface_ops_t uct_dcx_iface_ops = {
     .iface_query              = uct_dcx_caps_query,
     .iface_get_device_address = uct_dcx_iface_get_device_address,
     .iface_get_address        = uct_dcx_iface_get_address,
-    .iface_is_reachable       = uct_dcx_iface_is_reachable
+    .iface_is_reachable       = uct_dcx_iface_is_reachable,
 };
 
 static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops = {
-    .super                   = {
-        UCT_DCX_UCX_IFACE_OPS
-        .iface_estimate_perf = uct_dcx_caps_estimate_perf,
-        .ep_invalidate       = uct_dcx_ep_invalidate
-    },
-    .ep_is_connected         = uct_dcx_ep_is_connected
+    .super =
+        {
+            UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
+                uct_dcx_caps_estimate_perf,
+            .ep_invalidate = uct_dcx_ep_invalidate,
+        },
+    .ep_is_connected = uct_dcx_ep_is_connected,
 };
 
 
-UCT_TL_DEFINE_ENTRY(&uct_dcx_component, dcx,
-                    uct_dcx_port_query_devices, uct_dcx_iface_t, "DCX_",
-                    uct_dcx_iface_config_table, uct_dcx_iface_config_t);
+UCT_TL_DEFINE_ENTRY(&uct_dcx_component, dcx, uct_dcx_port_query_devices,
+                    uct_dcx_iface_t, "DCX_", uct_dcx_iface_config_table,
+                    uct_dcx_iface_config_t);
 
 UCT_SINGLE_TL_INIT(&uct_dcx_component, dcx, ctor,
                    uct_dcx_md_set_hook(&uct_dcx_mem_layout_hook), )

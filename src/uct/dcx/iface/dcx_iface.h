@@ -18,7 +18,7 @@
 
 /* Descriptors for waiting, see dcx_event.c */
 typedef struct uct_dcx_event {
-    int fd;         /* ready when the channel or the timer is */
+    int fd; /* ready when the channel or the timer is */
     int timer_fd;
     int timer_runs; /* or has expired */
 } uct_dcx_event_t;
@@ -26,9 +26,9 @@ typedef struct uct_dcx_event {
 
 typedef struct uct_dcx_iface {
     uct_dcx_queues_t super;
-    uct_dcx_fc_t     fc;
-    uct_dcx_event_t  event;
-    uct_dcx_tm_t     tm;
+    uct_dcx_fc_t fc;
+    uct_dcx_event_t event;
+    uct_dcx_tm_t tm;
 } uct_dcx_iface_t;
 
 #endif

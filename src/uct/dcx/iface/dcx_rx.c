@@ -17,21 +17,21 @@
 
 /* Handles a completion; one byte has the opcode and the place of the message.
  * Returns 1 if it released an entry of the queue. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+static UCS_F_ALWAYS_INLINE int uct_dcx_rx_handle(uct_dcx_iface_t *iface,
+                                                 struct mlx5_cqe64 *cqe)
 {
     const uint8_t send = MLX5_CQE_RESP_SEND << 4;
-    uint8_t what       = cqe->op_own & (0xf0 | MLX5_INLINE_SCATTER_64 |
-                                        MLX5_INLINE_SCATTER_32);
-    size_t length      = be32toh(cqe->byte_cnt);
+    uint8_t what       = cqe->op_own &
+                   (0xf0 | MLX5_INLINE_SCATTER_64 | MLX5_INLINE_SCATTER_32);
+    size_t length = be32toh(cqe->byte_cnt);
 
     if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_32))) {
-        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)cqe, length, 0);
+        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t *)cqe, length, 0);
     } else if (what == send) {
         uct_dcx_rx_deliver_buffer(iface, length, cqe);
     } else if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_64))) {
         /* in the first half of the 128 bytes */
-        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)(cqe - 1), length, 0);
+        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t *)(cqe - 1), length, 0);
     } else {
         return uct_dcx_rx_failed(&iface->super, cqe);
     }
@@ -64,8 +64,8 @@ static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
 
 
 /* Takes completions; most calls find one. */
-static UCS_F_NOINLINE unsigned
-uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface,
+                                               struct mlx5_cqe64 *cqe)
 {
     uct_dcx_cq_t *cq = &iface->super.rx.cq;
     __be16 index;
@@ -82,7 +82,8 @@ uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
     }
 
     return ucs_likely(uct_dcx_cq_next(cq) == NULL) ?
-           1 + uct_dcx_tx_progress(iface) : uct_dcx_rx_poll_more(iface);
+               1 + uct_dcx_tx_progress(iface) :
+               uct_dcx_rx_poll_more(iface);
 }
 
 
@@ -101,16 +102,15 @@ unsigned uct_dcx_rx_progress(uct_iface_h tl_iface)
 /* Creates the completion queue. Buffers are posted again while a batch of
  * messages is being delivered (dcx_fc_grant.c), and the completions are given
  * back only at its end. */
-static ucs_status_t
-uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
-                   const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
+                                       const uct_dcx_iface_config_t *config)
 {
     uct_dcx_cq_params_t params = {
         .ctx       = queues->port.dev->ctx,
         .channel   = queues->channel,
         .cqe_size  = (config->rx.inl == 0) ? 64 : 128,
         .what      = "receives",
-        .log_level = UCS_LOG_LEVEL_ERROR
+        .log_level = UCS_LOG_LEVEL_ERROR,
     };
     uct_dcx_sizes_t sizes;
 
@@ -138,8 +138,7 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
  * matches tags. Such a device fetches the data of a rendezvous from the
  * sender's target by one key, and no public text says whether that is the
  * sender's or its own. UCX has one key for all, too. */
-static ucs_status_t
-uct_dcx_rx_init_key(uct_dcx_rx_t *rx, int has_common_key)
+static ucs_status_t uct_dcx_rx_init_key(uct_dcx_rx_t *rx, int has_common_key)
 {
     if ((rx->num_tags > 0) && has_common_key) {
         rx->dc_key = UCT_DCX_RX_TM_KEY;
@@ -152,9 +151,9 @@ uct_dcx_rx_init_key(uct_dcx_rx_t *rx, int has_common_key)
 }
 
 
-ucs_status_t
-uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
-                const uct_iface_params_t *params)
+ucs_status_t uct_dcx_rx_init(uct_dcx_queues_t *queues,
+                             const uct_dcx_iface_config_t *config,
+                             const uct_iface_params_t *params)
 {
     uct_dcx_rx_t *rx = &queues->rx;
     ucs_status_t status;

@@ -12,9 +12,9 @@
 
 /* Creates target, queue and buffers; needs iface->port and iface->channel.
  * @params gives headroom and alignment. Logs errors. */
-ucs_status_t
-uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
-                const uct_iface_params_t *params);
+ucs_status_t uct_dcx_rx_init(uct_dcx_queues_t *queues,
+                             const uct_dcx_iface_config_t *config,
+                             const uct_iface_params_t *params);
 
 /* Destroys the target first, then the memory that it wrote to. */
 void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues);

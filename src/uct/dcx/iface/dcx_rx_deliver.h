@@ -38,7 +38,7 @@ uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
     uct_iface_trace_am(&iface->super.super, UCT_AM_TRACE_TYPE_RECV, hdr->am_id,
                        hdr + 1, payload, "RX: AM");
     return uct_iface_invoke_am(&iface->super.super, hdr->am_id,
-                               (void*)(hdr + 1), payload, flags);
+                               (void *)(hdr + 1), payload, flags);
 }
 
 
@@ -51,9 +51,10 @@ uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 
 /* Passes the buffer to the user, from the headroom before @payload on, until
  * the user releases it. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_rx_give(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe, void *payload,
-                uct_recv_desc_t *release)
+static UCS_F_ALWAYS_INLINE void uct_dcx_rx_give(uct_dcx_rx_t *rx,
+                                                const struct mlx5_cqe64 *cqe,
+                                                void *payload,
+                                                uct_recv_desc_t *release)
 {
     void *desc = UCS_PTR_BYTE_OFFSET(payload, -(ptrdiff_t)rx->headroom);
 
@@ -65,8 +66,8 @@ uct_dcx_rx_give(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe, void *payload,
 
 /* Passes the buffer of an active message to the user. Not extern: the compiler
  * makes better code for callers in the same file. */
-static UCS_F_NOINLINE void
-uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE void uct_dcx_rx_keep(uct_dcx_rx_t *rx,
+                                           const struct mlx5_cqe64 *cqe)
 {
     uct_dcx_rx_give(rx, cqe, uct_dcx_rx_buffer(rx, cqe) + 1, &rx->release);
 }
@@ -74,10 +75,10 @@ uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 
 /* Logs a failed receive. Returns 1 if the completion took an entry of the
  * queue. */
-static UCS_F_NOINLINE int
-uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE int uct_dcx_rx_failed(uct_dcx_queues_t *queues,
+                                            const struct mlx5_cqe64 *cqe)
 {
-    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe *)cqe;
 
     ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
               queues->port.name, queues->rx.dctn,

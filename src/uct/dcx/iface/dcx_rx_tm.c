@@ -13,9 +13,9 @@
 
 /* Returns the place of a message; stores in @flags whether the user may keep
  * it. */
-static UCS_F_ALWAYS_INLINE void *
-uct_dcx_rx_tm_data(const uct_dcx_rx_t *rx, struct mlx5_cqe64 *cqe,
-                   unsigned *flags)
+static UCS_F_ALWAYS_INLINE void *uct_dcx_rx_tm_data(const uct_dcx_rx_t *rx,
+                                                    struct mlx5_cqe64 *cqe,
+                                                    unsigned *flags)
 {
     *flags = 0;
     if (cqe->op_own & MLX5_INLINE_SCATTER_32) {
@@ -59,8 +59,7 @@ static void uct_dcx_rx_tm_no_tag(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 
     hdr = uct_dcx_rx_tm_data(rx, cqe, &flags);
     if ((hdr->opcode == IBV_TMH_FIN) && (length >= sizeof(struct ibv_tmh))) {
-        uct_dcx_tm_rndv_fin(&iface->tm.rndv,
-                            ((struct ibv_tmh*)hdr)->app_ctx);
+        uct_dcx_tm_rndv_fin(&iface->tm.rndv, ((struct ibv_tmh *)hdr)->app_ctx);
         return;
     }
 
@@ -72,8 +71,7 @@ static void uct_dcx_rx_tm_no_tag(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 
 
 /* Returns 1 if an entry of the queue is free. */
-static int
-uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+static int uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
     uint8_t opcode = mlx5dv_get_cqe_opcode(cqe);
 
@@ -99,8 +97,8 @@ uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-static UCS_F_NOINLINE unsigned
-uct_dcx_rx_tm_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE unsigned uct_dcx_rx_tm_poll(uct_dcx_iface_t *iface,
+                                                  struct mlx5_cqe64 *cqe)
 {
     uct_dcx_rx_t *rx = &iface->super.rx;
     uct_dcx_tm_t *tm = &iface->tm;

@@ -46,14 +46,14 @@ static void uct_dcx_tx_completed(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 
 
 /* Handles any completion. */
-static UCS_F_NOINLINE void
-uct_dcx_tx_handle_any(uct_dcx_dci_set_t *set, const struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE void uct_dcx_tx_handle_any(uct_dcx_dci_set_t *set,
+                                                 const struct mlx5_cqe64 *cqe)
 {
     uint16_t index     = be16toh(cqe->wqe_counter);
     uct_dcx_dci_t *dci = uct_dcx_dci_find(set, uct_dcx_cqe_qpn(cqe));
 
     ucs_assertv(uct_dcx_txq_is_outstanding(&dci->txq, index) ||
-                (dci->state == UCT_DCX_DCI_LOST),
+                    (dci->state == UCT_DCX_DCI_LOST),
                 "DCI 0x%x: completion of WQE %u, but outstanding are %u-%u",
                 dci->txq.sq.qpn, index, dci->txq.sq.ci, dci->txq.sq.pi);
 
@@ -69,8 +69,8 @@ uct_dcx_tx_handle_any(uct_dcx_dci_set_t *set, const struct mlx5_cqe64 *cqe)
 /* Returns non-zero for the usual completion: of all that was outstanding on an
  * exclusive initiator, with at most one operation to end, and without waiting
  * endpoints. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_tx_is_plain(const uct_dcx_dci_t *dci, const struct mlx5_cqe64 *cqe)
+static UCS_F_ALWAYS_INLINE int uct_dcx_tx_is_plain(const uct_dcx_dci_t *dci,
+                                                   const struct mlx5_cqe64 *cqe)
 {
     const uct_dcx_txq_t *txq = &dci->txq;
 
@@ -115,8 +115,8 @@ uct_dcx_tx_handle_plain(uct_dcx_queues_t *queues, uct_dcx_dci_t *dci)
 }
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tx_handle(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
+static UCS_F_ALWAYS_INLINE void uct_dcx_tx_handle(uct_dcx_queues_t *queues,
+                                                  const struct mlx5_cqe64 *cqe)
 {
     uct_dcx_dci_t *dci = uct_dcx_dci_of(&queues->dci, uct_dcx_cqe_qpn(cqe));
 
@@ -165,8 +165,7 @@ static unsigned uct_dcx_tx_poll_cq(uct_dcx_queues_t *queues, uct_dcx_cq_t *cq)
 }
 
 
-static UCS_F_NOINLINE unsigned
-uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
+static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
 {
     uct_dcx_dci_set_t *set = &queues->dci;
     unsigned count         = 0;
@@ -216,16 +215,14 @@ UCS_F_NOINLINE unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count)
 static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
 {
     uct_dcx_queues_t *queues = &iface->super;
-    unsigned count           = uct_dcx_tx_poll_cq(queues,
-                                                  &queues->dci.group[0].cq);
+    unsigned count = uct_dcx_tx_poll_cq(queues, &queues->dci.group[0].cq);
 
     return (queues->dci.todo == 0) ? count : uct_dcx_tx_todo(iface, count);
 }
 
 
 /* Takes completions; most calls find one. */
-unsigned
-uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
+unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uct_dcx_queues_t *queues = &iface->super;
 

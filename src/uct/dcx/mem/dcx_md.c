@@ -26,8 +26,7 @@ static void (*uct_dcx_md_watch)(uct_md_h md, int is_open);
 
 
 static ucs_config_field_t uct_dcx_md_config_table[] = {
-    {"", "", NULL,
-     ucs_offsetof(uct_dcx_md_config_t, super),
+    {"", "", NULL, ucs_offsetof(uct_dcx_md_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
     {"RCACHE", UCT_DCX_UCX_RCACHE_DEFAULT,
@@ -36,8 +35,7 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "UCP has a cache for all transports (UCX_RCACHE_*) the default is \"n\".",
      ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY},
 
-    {"", "", NULL,
-     ucs_offsetof(uct_dcx_md_config_t, rcache_config),
+    {"", "", NULL, ucs_offsetof(uct_dcx_md_config_t, rcache_config),
      UCS_CONFIG_TYPE_TABLE(UCT_DCX_UCX_RCACHE_TABLE)},
 
     {"EXT_ATOMICS", "try",
@@ -78,10 +76,9 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
     {"UMR_MAX_ENTRIES", "1024",
      "Pieces of the greatest layout, 4-65528; fewer if the device's keys take\n"
      "no more.",
-     ucs_offsetof(uct_dcx_md_config_t, umr_max_entries),
-     UCS_CONFIG_TYPE_UINT},
+     ucs_offsetof(uct_dcx_md_config_t, umr_max_entries), UCS_CONFIG_TYPE_UINT},
 
-    {.name = NULL}
+    {.name = NULL},
 };
 
 
@@ -103,7 +100,9 @@ static uint64_t uct_dcx_md_place_types(const uct_dcx_md_t *md)
     ucs_memory_type_t type = uct_dcx_mem_places_type();
 
     return ((type != UCS_MEMORY_TYPE_UNKNOWN) && md->dev.has_devx &&
-            md->dev.umr.has_keys) ? UCS_BIT(type) : 0;
+            md->dev.umr.has_keys) ?
+               UCS_BIT(type) :
+               0;
 }
 
 
@@ -111,17 +110,17 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
-    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
-                             uct_dcx_md_place_types(md);
-    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->needs_keys       = 1;
-    attr->can_invalidate   = md->dev.indirect_keys;
+    attr->reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
+                          uct_dcx_md_place_types(md);
+    attr->access_mem_types       = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->needs_keys             = 1;
+    attr->can_invalidate         = md->dev.indirect_keys;
     attr->can_invalidate_atomics = md->dev.indirect_keys &&
                                    md->dev.indirect_atomics;
-    attr->max_reg          = md->dev.attr.max_mr_size;
-    attr->rkey_size        = UCT_DCX_RKEY_PACKED_SIZE;
-    attr->reg_cost         = md->reg_cost;
-    attr->local_cpus       = md->dev.local_cpus;
+    attr->max_reg    = md->dev.attr.max_mr_size;
+    attr->rkey_size  = UCT_DCX_RKEY_PACKED_SIZE;
+    attr->reg_cost   = md->reg_cost;
+    attr->local_cpus = md->dev.local_cpus;
 }
 
 
@@ -134,8 +133,8 @@ static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
 }
 
 
-static ucs_status_t
-uct_dcx_md_init_handles(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+static ucs_status_t uct_dcx_md_init_handles(uct_dcx_md_t *md,
+                                            const uct_dcx_md_config_t *config)
 {
     ucs_status_t status = ucs_spinlock_init(&md->mems_lock, 0);
 
@@ -188,8 +187,9 @@ uct_dcx_md_invalidation(const uct_md_mem_dereg_params_t *params)
 {
     return (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
             UCT_MD_MEM_DEREG_FLAG_INVALIDATE) ?
-           UCT_MD_MEM_DEREG_FIELD_VALUE(params, comp, FIELD_COMPLETION, NULL) :
-           NULL;
+               UCT_MD_MEM_DEREG_FIELD_VALUE(params, comp, FIELD_COMPLETION,
+                                            NULL) :
+               NULL;
 }
 
 
@@ -207,7 +207,8 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
     comp = uct_dcx_md_invalidation(params);
     if (mem->md != md) {
         ucs_error("%s: memory handle %p is of another memory domain, or was "
-                  "deregistered before", uct_dcx_device_name(&md->dev), mem);
+                  "deregistered before",
+                  uct_dcx_device_name(&md->dev), mem);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -229,19 +230,19 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
 
 /* Omits functions that UCT calls only if a capability is announced. */
 static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
-    .super         = {
-        UCT_DCX_UCX_MD_OPS
-        .close     = uct_dcx_md_close,
-        .mem_dereg = uct_dcx_md_mem_dereg
-    },
-    .query         = uct_dcx_md_query,
-    .mem_reg       = uct_dcx_md_mem_reg,
-    .mkey_pack     = uct_dcx_mem_pack
+    .super =
+        {
+            UCT_DCX_UCX_MD_OPS.close = uct_dcx_md_close,
+            .mem_dereg               = uct_dcx_md_mem_dereg,
+        },
+    .query     = uct_dcx_md_query,
+    .mem_reg   = uct_dcx_md_mem_reg,
+    .mkey_pack = uct_dcx_mem_pack,
 };
 
 
-static ucs_status_t
-uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+static ucs_status_t uct_dcx_md_init_rcache(uct_dcx_md_t *md,
+                                           const uct_dcx_md_config_t *config)
 {
     const char *name = uct_dcx_device_name(&md->dev);
     ucs_status_t status;
@@ -252,25 +253,24 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
         return UCS_OK;
     }
 
-    status = uct_dcx_ucx_rcache_create(&config->rcache_config,
-                                       sizeof(uct_dcx_region_t),
-                                       &uct_dcx_mem_rcache_ops, md, name,
-                                       &md->rcache);
+    status = uct_dcx_ucx_rcache_create(
+        &config->rcache_config, sizeof(uct_dcx_region_t),
+        &uct_dcx_mem_rcache_ops, md, name, &md->rcache);
     if (status == UCS_OK) {
         md->reg_cost = ucs_linear_func_make(
-                uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);
+            uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);
         return UCS_OK;
     }
 
     md->rcache = NULL;
     if (config->rcache == UCS_YES) {
         ucs_error("%s: no registration cache (%s); UCX_DCX_RCACHE=try goes on "
-                  "without", name, ucs_status_string(status));
+                  "without",
+                  name, ucs_status_string(status));
         return status;
     }
 
-    ucs_debug("%s: no registration cache: %s", name,
-              ucs_status_string(status));
+    ucs_debug("%s: no registration cache: %s", name, ucs_status_string(status));
     return UCS_OK;
 }
 
@@ -296,8 +296,8 @@ static ucs_status_t uct_dcx_md_init_fork(const uct_dcx_md_config_t *config)
 }
 
 
-static ucs_status_t
-uct_dcx_md_init_order(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+static ucs_status_t uct_dcx_md_init_order(uct_dcx_md_t *md,
+                                          const uct_dcx_md_config_t *config)
 {
     uct_dcx_device_t *dev = &md->dev;
 
@@ -309,17 +309,16 @@ uct_dcx_md_init_order(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
         return UCS_ERR_UNSUPPORTED;
     }
 
-    dev->relaxed = dev->has_relaxed &&
-                   ((config->site.relaxed == UCS_AUTO) ?
-                    uct_dcx_ucx_cpu_prefers_relaxed() :
-                    (config->site.relaxed != UCS_NO));
+    dev->relaxed = dev->has_relaxed && ((config->site.relaxed == UCS_AUTO) ?
+                                            uct_dcx_ucx_cpu_prefers_relaxed() :
+                                            (config->site.relaxed != UCS_NO));
     return UCS_OK;
 }
 
 
-static ucs_status_t
-uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
-                  uct_md_h *md_p)
+static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
+                                      const uct_dcx_md_config_t *config,
+                                      uct_md_h *md_p)
 {
     ucs_status_t status;
     uint64_t subnet;
@@ -394,8 +393,8 @@ err_free:
 }
 
 
-static struct ibv_device *
-uct_dcx_md_find_device(struct ibv_device **list, const char *name)
+static struct ibv_device *uct_dcx_md_find_device(struct ibv_device **list,
+                                                 const char *name)
 {
     for (; *list != NULL; ++list) {
         if (!strcmp(ibv_get_device_name(*list), name)) {
@@ -406,9 +405,10 @@ uct_dcx_md_find_device(struct ibv_device **list, const char *name)
 }
 
 
-static ucs_status_t
-uct_dcx_md_open(uct_component_t *component, const char *md_name,
-                const uct_md_config_t *md_config, uct_md_h *md_p)
+static ucs_status_t uct_dcx_md_open(uct_component_t *component,
+                                    const char *md_name,
+                                    const uct_md_config_t *md_config,
+                                    uct_md_h *md_p)
 {
     const uct_dcx_md_config_t *config = ucs_derived_of(md_config,
                                                        uct_dcx_md_config_t);
@@ -452,7 +452,8 @@ uct_dcx_query_md_resources(uct_component_t *component,
     int i;
 
     /* before UCX parses them */
-    UCS_INIT_ONCE(&warned) {
+    UCS_INIT_ONCE(&warned)
+    {
         uct_dcx_site_warn(uct_dcx_md_config_table);
         uct_dcx_site_warn(uct_dcx_iface_config_table);
     }
@@ -461,8 +462,7 @@ uct_dcx_query_md_resources(uct_component_t *component,
                            "uct_dcx_resources");
     for (i = 0; (resources != NULL) && (i < count); ++i) {
         if (uct_dcx_device_is_mlx5(list[i])) {
-            ucs_snprintf_zero(resources[found++].md_name,
-                              UCT_MD_NAME_MAX, "%s",
+            ucs_snprintf_zero(resources[found++].md_name, UCT_MD_NAME_MAX, "%s",
                               ibv_get_device_name(list[i]));
         }
     }
@@ -487,20 +487,19 @@ uct_dcx_query_md_resources(uct_component_t *component,
 
 
 uct_component_t uct_dcx_component = {
-    UCT_DCX_UCX_COMPONENT_OPS
-    .query_md_resources = uct_dcx_query_md_resources,
-    .md_open            = uct_dcx_md_open,
-    .rkey_unpack        = uct_dcx_rkey_unpack,
-    .rkey_release       = (void*)ucs_empty_function_return_success,
-    .name               = "dcx",
-    .md_config          = {
-        .name           = "dcx memory domain",
-        .prefix         = "DCX_",
-        .table          = uct_dcx_md_config_table,
-        .size           = sizeof(uct_dcx_md_config_t)
-    },
-    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
-    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
-            &uct_dcx_component),
-    .flags              = 0
+    UCT_DCX_UCX_COMPONENT_OPS.query_md_resources = uct_dcx_query_md_resources,
+    .md_open                                     = uct_dcx_md_open,
+    .rkey_unpack                                 = uct_dcx_rkey_unpack,
+    .rkey_release = (void *)ucs_empty_function_return_success,
+    .name         = "dcx",
+    .md_config =
+        {
+            .name   = "dcx memory domain",
+            .prefix = "DCX_",
+            .table  = uct_dcx_md_config_table,
+            .size   = sizeof(uct_dcx_md_config_t),
+        },
+    .cm_config = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
+    .tl_list   = UCT_COMPONENT_TL_LIST_INITIALIZER(&uct_dcx_component),
+    .flags     = 0,
 };

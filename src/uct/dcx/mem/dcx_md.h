@@ -17,32 +17,32 @@
 
 
 struct uct_dcx_md {
-    uct_md_t          super;
-    uct_dcx_device_t  dev;
-    ucs_rcache_t      *rcache;   /* NULL: register on each call */
-    ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
-    uct_dcx_mkeys_t   mkeys;
-    struct uct_dcx_keys *keys;   /* strided mkeys, owned by the hook */
+    uct_md_t super;
+    uct_dcx_device_t dev;
+    ucs_rcache_t *rcache;       /* NULL: register on each call */
+    ucs_linear_func_t reg_cost; /* seconds, seconds per byte */
+    uct_dcx_mkeys_t mkeys;
+    struct uct_dcx_keys *keys; /* strided mkeys, owned by the hook */
     const struct uct_dcx_md_hook *hook;
-    ucs_spinlock_t    mems_lock;
-    uct_dcx_mem_t     *mems;     /* free handles, the oldest first */
-    uct_dcx_mem_t     *last_mem; /* the newest of them, if there is any */
-    uct_dcx_mem_t     **places;  /* handles by number, NULL: no places */
-    uct_dcx_async_t   async;     /* events of the device */
-    uint64_t          subnet;    /* prefix of usable ports, 0: all */
+    ucs_spinlock_t mems_lock;
+    uct_dcx_mem_t *mems;     /* free handles, the oldest first */
+    uct_dcx_mem_t *last_mem; /* the newest of them, if there is any */
+    uct_dcx_mem_t **places;  /* handles by number, NULL: no places */
+    uct_dcx_async_t async;   /* events of the device */
+    uint64_t subnet;         /* prefix of usable ports, 0: all */
 };
 
 
 typedef struct uct_dcx_md_config {
-    uct_md_config_t             super;
-    int                         rcache;      /* ucs_ternary_auto_value_t */
-    int                         ext_atomics; /* ucs_ternary_auto_value_t */
-    uct_dcx_site_md_config_t    site;
-    char                        *profile;
-    unsigned                    umr_slots;       /* strided mkeys of each
+    uct_md_config_t super;
+    int rcache;      /* ucs_ternary_auto_value_t */
+    int ext_atomics; /* ucs_ternary_auto_value_t */
+    uct_dcx_site_md_config_t site;
+    char *profile;
+    unsigned umr_slots;       /* strided mkeys of each
                                                   * size */
-    unsigned                    umr_layouts;     /* handles, of each size */
-    unsigned                    umr_max_entries; /* of a strided mkey */
+    unsigned umr_layouts;     /* handles, of each size */
+    unsigned umr_max_entries; /* of a strided mkey */
     uct_dcx_ucx_rcache_config_t rcache_config;
 } uct_dcx_md_config_t;
 
@@ -54,16 +54,16 @@ typedef struct uct_dcx_md_hook {
     ucs_status_t (*open)(uct_dcx_md_t *md, const uct_dcx_md_config_t *config);
 
     /* Destroys md->keys. All memory was deregistered. */
-    void         (*close)(uct_dcx_md_t *md);
+    void (*close)(uct_dcx_md_t *md);
 
     /* Invalidates all that names the key @lkey, whose memory is about to be
      * deregistered. Returns 1 if the device has no layout with it any longer;
      * with @is_waiting, waits until then. */
-    int          (*region)(uct_dcx_md_t *md, uint32_t lkey, int is_waiting);
+    int (*region)(uct_dcx_md_t *md, uint32_t lkey, int is_waiting);
 
     /* Forgets a handle that layouts have named, or that is a layout, before it
      * is freed. */
-    void         (*handle)(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
+    void (*handle)(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 } uct_dcx_md_hook_t;
 
 

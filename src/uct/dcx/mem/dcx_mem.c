@@ -47,8 +47,8 @@ static __thread ucs_queue_head_t *uct_dcx_mem_rests;
 /* Returns the protection that the caller requests. */
 static int uct_dcx_mem_prot(uint64_t flags)
 {
-    static const uint64_t reads  = UCT_MD_MEM_ACCESS_LOCAL_READ |
-                                   UCT_MD_MEM_ACCESS_REMOTE_GET;
+    static const uint64_t reads = UCT_MD_MEM_ACCESS_LOCAL_READ |
+                                  UCT_MD_MEM_ACCESS_REMOTE_GET;
     static const uint64_t writes = UCT_MD_MEM_ACCESS_ALL & ~reads;
 
     return ((flags & reads) && !(flags & writes)) ? PROT_READ :
@@ -56,9 +56,8 @@ static int uct_dcx_mem_prot(uint64_t flags)
 }
 
 
-static void
-uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
-                   size_t length, uint32_t access)
+static void uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md,
+                               void *address, size_t length, uint32_t access)
 {
     region->access = access;
     region->mr     = ibv_reg_mr(md->dev.pd, address, length, access);
@@ -82,9 +81,10 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 /* Registers a region with all rights, as other users of it may need more; with
  * read access only, if more is neither possible nor requested. Stores the
  * protection in @prot_p. */
-static ucs_status_t
-uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
-                    size_t length, uint64_t flags, int *prot_p)
+static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
+                                        uct_dcx_md_t *md, void *address,
+                                        size_t length, uint64_t flags,
+                                        int *prot_p)
 {
     int silent = flags & UCT_MD_MEM_FLAG_HIDE_ERRORS;
 
@@ -94,8 +94,7 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
     uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
     if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
         *prot_p = PROT_READ;
-        uct_dcx_region_reg(region, md, address, length,
-                           IBV_ACCESS_REMOTE_READ);
+        uct_dcx_region_reg(region, md, address, length, IBV_ACCESS_REMOTE_READ);
     }
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
@@ -128,8 +127,8 @@ static ucs_status_t uct_dcx_region_dereg(uct_dcx_md_t *md, struct ibv_mr *mr,
 }
 
 
-static void
-uct_dcx_region_destroy_idle(uct_dcx_region_t *region, uct_dcx_md_t *md)
+static void uct_dcx_region_destroy_idle(uct_dcx_region_t *region,
+                                        uct_dcx_md_t *md)
 {
     uct_dcx_mkey_t *mkey, *next;
 
@@ -170,8 +169,8 @@ static void uct_dcx_mem_end(ucs_queue_head_t *rests)
 {
     uct_dcx_mem_rests = NULL;
     while (!ucs_queue_is_empty(rests)) {
-        uct_dcx_mem_do(ucs_queue_pull_elem_non_empty(rests, uct_dcx_mem_rest_t,
-                                                     queue));
+        uct_dcx_mem_do(
+            ucs_queue_pull_elem_non_empty(rests, uct_dcx_mem_rest_t, queue));
     }
 }
 
@@ -189,10 +188,10 @@ static void uct_dcx_mem_put_off(uct_dcx_mem_rest_t *rest)
 
 
 /* Sets @is_freed_p to 1 if regions were deregistered only at the end. */
-static ucs_status_t
-uct_dcx_region_find(uct_dcx_md_t *md, void *address, size_t length,
-                    uint64_t flags, uct_dcx_region_t **region_p,
-                    int *is_freed_p)
+static ucs_status_t uct_dcx_region_find(uct_dcx_md_t *md, void *address,
+                                        size_t length, uint64_t flags,
+                                        uct_dcx_region_t **region_p,
+                                        int *is_freed_p)
 {
     ucs_rcache_region_t *cached = NULL;
     ucs_queue_head_t rests;
@@ -200,8 +199,7 @@ uct_dcx_region_find(uct_dcx_md_t *md, void *address, size_t length,
 
     uct_dcx_mem_begin(&rests);
     status      = uct_dcx_ucx_rcache_get(md->rcache, address, length,
-                                         uct_dcx_mem_prot(flags), &flags,
-                                         &cached);
+                                         uct_dcx_mem_prot(flags), &flags, &cached);
     *region_p   = ucs_derived_of(cached, uct_dcx_region_t);
     *is_freed_p = !ucs_queue_is_empty(&rests);
     uct_dcx_mem_end(&rests);
@@ -211,9 +209,9 @@ uct_dcx_region_find(uct_dcx_md_t *md, void *address, size_t length,
 
 /* Tries again if a region that was replaced counted as locked memory until the
  * end, and to log the error. */
-static ucs_status_t
-uct_dcx_region_cached(uct_dcx_md_t *md, void *address, size_t length,
-                      uint64_t flags, uct_dcx_region_t **region_p)
+static ucs_status_t uct_dcx_region_cached(uct_dcx_md_t *md, void *address,
+                                          size_t length, uint64_t flags,
+                                          uct_dcx_region_t **region_p)
 {
     ucs_status_t status;
     int is_freed;
@@ -231,9 +229,8 @@ uct_dcx_region_cached(uct_dcx_md_t *md, void *address, size_t length,
 
 
 /* Gets a region from the cache, or makes one of its own without a cache. */
-ucs_status_t
-uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
-                   uint64_t flags, uct_dcx_region_t **region_p)
+ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
+                                uint64_t flags, uct_dcx_region_t **region_p)
 {
     ucs_status_t status;
     int prot;
@@ -363,7 +360,7 @@ static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
         mkey->next   = region->idle;
         region->idle = mkey;
         region->num_idle++;
-        mkey         = NULL;
+        mkey = NULL;
     }
     ucs_spin_unlock(&md->mkeys.lock);
 
@@ -425,12 +422,12 @@ ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
 }
 
 
-static ucs_status_t
-uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
-                   ucs_rcache_region_t *rregion, uint16_t rcache_flags)
+static ucs_status_t uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache,
+                                       void *arg, ucs_rcache_region_t *rregion,
+                                       uint16_t rcache_flags)
 {
     uct_dcx_region_t *region = ucs_derived_of(rregion, uct_dcx_region_t);
-    uint64_t flags           = *(const uint64_t*)arg;
+    uint64_t flags           = *(const uint64_t *)arg;
     int prot                 = rregion->prot;
     ucs_status_t status;
 
@@ -443,7 +440,7 @@ uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_region_init(region, context, (void*)rregion->super.start,
+    status = uct_dcx_region_init(region, context, (void *)rregion->super.start,
                                  rregion->super.end - rregion->super.start,
                                  flags, &prot);
     rregion->prot = prot;
@@ -474,9 +471,9 @@ static void uct_dcx_rcache_dereg(void *context, ucs_rcache_t *rcache,
 }
 
 
-static void
-uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
-                    ucs_rcache_region_t *rregion, char *buf, size_t max)
+static void uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
+                                ucs_rcache_region_t *rregion, char *buf,
+                                size_t max)
 {
     const struct ibv_mr *mr = ucs_derived_of(rregion, uct_dcx_region_t)->mr;
 
@@ -485,10 +482,9 @@ uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
 
 
 const ucs_rcache_ops_t uct_dcx_mem_rcache_ops = {
-    UCT_DCX_UCX_RCACHE_OPS
-    .mem_reg     = uct_dcx_rcache_reg,
-    .mem_dereg   = uct_dcx_rcache_dereg,
-    .dump_region = uct_dcx_rcache_dump
+    UCT_DCX_UCX_RCACHE_OPS.mem_reg = uct_dcx_rcache_reg,
+    .mem_dereg                     = uct_dcx_rcache_dereg,
+    .dump_region                   = uct_dcx_rcache_dump,
 };
 
 
@@ -565,7 +561,8 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
         rkey = uct_dcx_mem_give_rkey(memh);
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: the device has no indirect keys, memory cannot be "
-                  "invalidated", uct_dcx_device_name(&md->dev));
+                  "invalidated",
+                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_UNSUPPORTED;
     } else {
         status = uct_dcx_mem_get_mkey(md, mem);
@@ -580,10 +577,9 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
 }
 
 
-ucs_status_t
-uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
-                    UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
-                    void **handle_p)
+ucs_status_t uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
+                                 UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
+                                 void **handle_p)
 {
     const uct_dcx_packed_rkey_t *packed = buffer;
     uint32_t rkey                       = be32toh(packed->rkey);

@@ -41,40 +41,40 @@ typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
  * invalidation to complete */
 typedef struct uct_dcx_mem_rest {
     ucs_queue_elem_t queue;
-    uct_dcx_md_t     *md;
-    struct ibv_mr    *mr;
-    struct ibv_mr    *relaxed;
-    uct_completion_t *comp;    /* NULL: deregister the region */
+    uct_dcx_md_t *md;
+    struct ibv_mr *mr;
+    struct ibv_mr *relaxed;
+    uct_completion_t *comp; /* NULL: deregister the region */
 } uct_dcx_mem_rest_t;
 
 
 /* Registered memory; of one handle, or in the cache */
 typedef struct uct_dcx_region {
-    ucs_rcache_region_t super;    /* the cache's own data */
-    struct ibv_mr       *mr;
-    struct ibv_mr       *relaxed; /* registered with relaxed ordering, or @mr */
-    uint32_t            access;   /* IBV_ACCESS_* of @mr */
-    uct_dcx_mkey_t      *idle;    /* indirect keys without a handle */
-    unsigned            num_idle; /* number of these, UCT_DCX_MEM_MAX_IDLE at
+    ucs_rcache_region_t super; /* the cache's own data */
+    struct ibv_mr *mr;
+    struct ibv_mr *relaxed;   /* registered with relaxed ordering, or @mr */
+    uint32_t access;          /* IBV_ACCESS_* of @mr */
+    uct_dcx_mkey_t *idle;     /* indirect keys without a handle */
+    unsigned num_idle;        /* number of these, UCT_DCX_MEM_MAX_IDLE at
                                    * most */
-    uct_dcx_mem_rest_t  *rest;    /* in the cache: its deregistration */
+    uct_dcx_mem_rest_t *rest; /* in the cache: its deregistration */
 } uct_dcx_region_t;
 
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t         lkey;      /* for local data, may be relaxed */
-    uint32_t         rkey;      /* for peers */
+    uint32_t lkey; /* for local data, may be relaxed */
+    uint32_t rkey; /* for peers */
     uct_dcx_region_t *region;
-    uct_dcx_mkey_t   *mkey;     /* indirect key, or NULL */
+    uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
-    int              is_bare;   /* the region's own key was packed */
-    int              was_named; /* a layout named it: the device may still have
+    int is_bare;                /* the region's own key was packed */
+    int was_named;              /* a layout named it: the device may still have
                                  * one */
-    uct_dcx_md_t     *md;       /* NULL: deregistered */
+    uct_dcx_md_t *md;           /* NULL: deregistered */
     union {
         uct_dcx_mem_layout_t *layout; /* instead of a region, or NULL */
-        struct uct_dcx_mem   *next;   /* free handle: the next one */
+        struct uct_dcx_mem *next;     /* free handle: the next one */
     };
     uct_dcx_mem_rest_t rest; /* its invalidation */
 } uct_dcx_mem_t;
@@ -85,20 +85,20 @@ enum {
 
     /* UCX's usual number of handles of a region; more are left by a burst, and
      * the device's keys are limited */
-    UCT_DCX_MEM_MAX_IDLE     = 16
+    UCT_DCX_MEM_MAX_IDLE = 16
 };
 
 
 /* Returns 1 for a layout, whose addresses are offsets. */
 static inline int uct_dcx_mem_is_layout(const void *memh)
 {
-    return ((const uct_dcx_mem_t*)memh)->region == NULL;
+    return ((const uct_dcx_mem_t *)memh)->region == NULL;
 }
 
 
 static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 {
-    return ((const uct_dcx_mem_t*)memh)->lkey;
+    return ((const uct_dcx_mem_t *)memh)->lkey;
 }
 
 
@@ -129,9 +129,8 @@ void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Registers memory without a handle: finds a region in the cache of the domain,
  * or makes one. */
-ucs_status_t
-uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
-                   uint64_t flags, uct_dcx_region_t **region_p);
+ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
+                                uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
 /* Implements uct_md_mem_reg() for memory: uses the cache of the domain if it
@@ -150,12 +149,11 @@ extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 
 /* Pack and unpack remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on
  * arrival. */
-ucs_status_t
-uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
+ucs_status_t uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate,
+                              void *buffer);
 void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer);
-ucs_status_t
-uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
-                    UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
-                    void **handle_p);
+ucs_status_t uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
+                                 UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
+                                 void **handle_p);
 
 #endif

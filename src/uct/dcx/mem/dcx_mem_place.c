@@ -16,8 +16,7 @@ void uct_dcx_mem_places_enable(ucs_memory_type_t type, uint64_t base,
 {
     uct_dcx_mem_places.base   = base;
     uct_dcx_mem_places.length = length;
-    __atomic_store_n(&uct_dcx_mem_places.total, length * max,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&uct_dcx_mem_places.total, length * max, __ATOMIC_RELEASE);
     __atomic_store_n(&uct_dcx_mem_places.type, type, __ATOMIC_RELEASE);
 }
 
@@ -107,9 +106,9 @@ void uct_dcx_mem_place_clear(uct_dcx_md_t *md, unsigned index)
 
 /* Does not compare @length with the layout's: the device checks it, and UCP
  * registers some bytes more. */
-ucs_status_t
-uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address, size_t length,
-                      uint64_t flags, uct_mem_h *memh_p)
+ucs_status_t uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address,
+                                   size_t length, uint64_t flags,
+                                   uct_mem_h *memh_p)
 {
     uint64_t size        = uct_dcx_mem_places.length;
     uint64_t offset      = address - uct_dcx_mem_places.base;

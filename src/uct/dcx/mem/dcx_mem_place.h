@@ -16,10 +16,10 @@
 
 /* All places; no type, and no bytes, until they are enabled */
 typedef struct uct_dcx_mem_places {
-    ucs_memory_type_t type;   /* memory type of their addresses in UCP */
-    uint64_t          base;   /* address of the first one */
-    uint64_t          length; /* bytes of a place */
-    uint64_t          total;  /* bytes of all places; written last */
+    ucs_memory_type_t type; /* memory type of their addresses in UCP */
+    uint64_t base;          /* address of the first one */
+    uint64_t length;        /* bytes of a place */
+    uint64_t total;         /* bytes of all places; written last */
 } uct_dcx_mem_places_t;
 
 extern uct_dcx_mem_places_t uct_dcx_mem_places;
@@ -57,9 +57,9 @@ void uct_dcx_mem_place_clear(uct_dcx_md_t *md, unsigned index);
 /* Finds the handle of @length bytes at an address in a place. Returns
  * UCS_ERR_INVALID_PARAM if the place stands for nothing here, or does not have
  * these bytes; logs it unless @flags hide errors. */
-ucs_status_t
-uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address, size_t length,
-                      uint64_t flags, uct_mem_h *memh_p);
+ucs_status_t uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address,
+                                   size_t length, uint64_t flags,
+                                   uct_mem_h *memh_p);
 
 void uct_dcx_mem_places_cleanup(uct_dcx_md_t *md);
 

@@ -17,28 +17,27 @@
  * counts entries from there, regardless of the key's start ("CREATE_MKEY range
  * check issue", ib_mlx5dv_md.c of UCX, which does the same). The region still
  * limits access. */
-#define UCT_DCX_MKEY_LOG_ENTITY   31
-#define UCT_DCX_MKEY_ENTITY       UCS_BIT(UCT_DCX_MKEY_LOG_ENTITY)
+#define UCT_DCX_MKEY_LOG_ENTITY 31
+#define UCT_DCX_MKEY_ENTITY     UCS_BIT(UCT_DCX_MKEY_LOG_ENTITY)
 
 /* The key ends at a multiple of this. Atomics through an indirect key need at
  * least their own size (ib_mlx5dv_md.c). */
-#define UCT_DCX_MKEY_ALIGN        4096ul
+#define UCT_DCX_MKEY_ALIGN 4096ul
 
 /* Numbers to try: each costs an index that the device has returned before */
-#define UCT_DCX_MKEY_TRIES        (4 * UCT_DCX_MKEY_HELD)
+#define UCT_DCX_MKEY_TRIES (4 * UCT_DCX_MKEY_HELD)
 
 
-ucs_status_t
-uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys, const uct_dcx_device_t *dev)
+ucs_status_t uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys,
+                                const uct_dcx_device_t *dev)
 {
     mkeys->dev = dev;
     return ucs_spinlock_init(&mkeys->lock, 0);
 }
 
 
-static ucs_status_t
-uct_dcx_mkey_destroy_obj(const uct_dcx_mkeys_t *mkeys,
-                         struct mlx5dv_devx_obj *obj)
+static ucs_status_t uct_dcx_mkey_destroy_obj(const uct_dcx_mkeys_t *mkeys,
+                                             struct mlx5dv_devx_obj *obj)
 {
     if (mlx5dv_devx_obj_destroy(obj) != 0) {
         ucs_warn("%s: failed to destroy an indirect key: %m",
@@ -73,26 +72,30 @@ static uint64_t uct_dcx_mkey_start(const struct ibv_mr *mr)
 static uint64_t uct_dcx_mkey_length(const struct ibv_mr *mr)
 {
     return ucs_align_up_pow2((uintptr_t)mr->addr + mr->length,
-                             UCT_DCX_MKEY_ALIGN) - uct_dcx_mkey_start(mr);
+                             UCT_DCX_MKEY_ALIGN) -
+           uct_dcx_mkey_start(mr);
 }
 
 
 /* Returns the rights of a key: at most those of the region, as firmware refuses
  * a key with atomics over one without them (issue 8218 of UCX). */
-static uint32_t uct_dcx_mkey_rights(const uct_dcx_mkeys_t *mkeys, uint32_t access)
+static uint32_t uct_dcx_mkey_rights(const uct_dcx_mkeys_t *mkeys,
+                                    uint32_t access)
 {
     return PRM_MKC_LOCAL_READ |
            ((access & IBV_ACCESS_LOCAL_WRITE) ? PRM_MKC_LOCAL_WRITE : 0) |
            ((access & IBV_ACCESS_REMOTE_READ) ? PRM_MKC_REMOTE_READ : 0) |
            ((access & IBV_ACCESS_REMOTE_WRITE) ? PRM_MKC_REMOTE_WRITE : 0) |
            (((access & IBV_ACCESS_REMOTE_ATOMIC) &&
-             mkeys->dev->indirect_atomics) ? PRM_MKC_ATOMIC : 0);
+             mkeys->dev->indirect_atomics) ?
+                PRM_MKC_ATOMIC :
+                0);
 }
 
 
-static void
-uct_dcx_mkey_fill(const uct_dcx_mkeys_t *mkeys, const struct ibv_mr *mr,
-                  unsigned num_entries, struct prm_create_mkey_in *in)
+static void uct_dcx_mkey_fill(const uct_dcx_mkeys_t *mkeys,
+                              const struct ibv_mr *mr, unsigned num_entries,
+                              struct prm_create_mkey_in *in)
 {
     uint64_t address = uct_dcx_mkey_start(mr);
     unsigned i;
@@ -107,7 +110,7 @@ uct_dcx_mkey_fill(const uct_dcx_mkeys_t *mkeys, const struct ibv_mr *mr,
     for (i = 0; i < num_entries; ++i) {
         in->klm[i].mkey    = htobe32(mr->lkey);
         in->klm[i].address = htobe64(address);
-        address           += UCT_DCX_MKEY_ENTITY;
+        address += UCT_DCX_MKEY_ENTITY;
     }
 }
 
@@ -129,10 +132,8 @@ uct_dcx_mkey_create_obj(uct_dcx_mkeys_t *mkeys, uint32_t rights,
     in->mkc.rights       = htobe32(rights | PRM_MKC_ACCESS_MODE_KSM);
     in->mkc.qpn_mkey_7_0 = htobe32(PRM_MKC_ANY_QP | variant);
     size                 = sizeof(*in) +
-                           (be32toh(in->translations_octword_actual_size) *
-                            sizeof(in->klm[0]));
-    obj                  = mlx5dv_devx_obj_create(mkeys->dev->ctx, in, size,
-                                                  &out, sizeof(out));
+           (be32toh(in->translations_octword_actual_size) * sizeof(in->klm[0]));
+    obj = mlx5dv_devx_obj_create(mkeys->dev->ctx, in, size, &out, sizeof(out));
     if (obj == NULL) {
         ucs_error("%s: no indirect key (CREATE_MKEY: %m, syndrome 0x%x)",
                   uct_dcx_device_name(mkeys->dev), be32toh(out.syndrome));
@@ -154,10 +155,9 @@ static void uct_dcx_mkey_hold(uct_dcx_mkeys_t *mkeys,
 
     obj = uct_dcx_mkey_create_obj(mkeys, 0, in, &number);
     ucs_spin_lock(&mkeys->lock);
-    oldest                         = mkeys->held[mkeys->next_held];
-    mkeys->held[mkeys->next_held]  = obj;
-    mkeys->next_held               = (mkeys->next_held + 1) %
-                                     UCT_DCX_MKEY_HELD;
+    oldest                        = mkeys->held[mkeys->next_held];
+    mkeys->held[mkeys->next_held] = obj;
+    mkeys->next_held              = (mkeys->next_held + 1) % UCT_DCX_MKEY_HELD;
     ucs_spin_unlock(&mkeys->lock);
 
     if (oldest != NULL) {
@@ -186,15 +186,15 @@ void uct_dcx_mkey_add_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
 
 
 /* Creates a key with a number that no peer can still use. */
-static ucs_status_t
-uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, uint32_t rights,
-                          struct prm_create_mkey_in *in, uct_dcx_mkey_t *mkey)
+static ucs_status_t uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys,
+                                              uint32_t rights,
+                                              struct prm_create_mkey_in *in,
+                                              uct_dcx_mkey_t *mkey)
 {
     unsigned tries;
 
     for (tries = 0; tries < UCT_DCX_MKEY_TRIES; ++tries) {
-        mkey->obj = uct_dcx_mkey_create_obj(mkeys, rights, in,
-                                            &mkey->rkey);
+        mkey->obj = uct_dcx_mkey_create_obj(mkeys, rights, in, &mkey->rkey);
         if (mkey->obj == NULL) {
             return UCS_ERR_IO_ERROR;
         }
@@ -210,7 +210,8 @@ uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, uint32_t rights,
     }
 
     ucs_error("%s: the device has no index for an indirect key that was not "
-              "in use before", uct_dcx_device_name(mkeys->dev));
+              "in use before",
+              uct_dcx_device_name(mkeys->dev));
     return UCS_ERR_NO_RESOURCE;
 }
 
@@ -234,9 +235,8 @@ ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
     }
 
     uct_dcx_mkey_fill(mkeys, mr, num_entries, in);
-    status = uct_dcx_mkey_create_fresh(mkeys,
-                                       uct_dcx_mkey_rights(mkeys, access), in,
-                                       mkey);
+    status = uct_dcx_mkey_create_fresh(
+        mkeys, uct_dcx_mkey_rights(mkeys, access), in, mkey);
     if (status != UCS_OK) {
         goto err_free_mkey;
     }

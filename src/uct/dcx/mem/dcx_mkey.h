@@ -38,26 +38,26 @@ enum {
 
 
 typedef struct uct_dcx_mkey {
-    struct uct_dcx_mkey    *next; /* of a region's idle keys */
+    struct uct_dcx_mkey *next; /* of a region's idle keys */
     struct mlx5dv_devx_obj *obj;
-    uint32_t               rkey;
+    uint32_t rkey;
 } uct_dcx_mkey_t;
 
 
 /* The indirect keys of a memory domain */
 typedef struct uct_dcx_mkeys {
     const uct_dcx_device_t *dev;
-    ucs_spinlock_t         lock; /* protects the fields below, and regions'
+    ucs_spinlock_t lock; /* protects the fields below, and regions'
                                   * lists */
-    uint8_t                variant;
-    unsigned               next_held;
+    uint8_t variant;
+    unsigned next_held;
     struct mlx5dv_devx_obj *held[UCT_DCX_MKEY_HELD];
-    uct_dcx_stale_t        stale;
+    uct_dcx_stale_t stale;
 } uct_dcx_mkeys_t;
 
 
-ucs_status_t
-uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys, const uct_dcx_device_t *dev);
+ucs_status_t uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys,
+                                const uct_dcx_device_t *dev);
 
 /* Frees everything; all keys of regions have been destroyed. */
 void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys);
@@ -70,8 +70,7 @@ ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
 
 /* Destroys a key. The device refuses it if this returns UCS_OK. Frees @mkey in
  * any case. */
-ucs_status_t
-uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey);
+ucs_status_t uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey);
 
 /* Returns non-zero if a released key had this number, and a peer may still use
  * it. */

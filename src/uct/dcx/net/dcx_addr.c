@@ -13,21 +13,22 @@
  * limits copied messages and those from registered memory if it knows
  * (UCX_ADDRESS_VERSION), and longer ones are refused when they are sent. UCP
  * does not ask for the peer's limit of a short message. */
-static int
-uct_dcx_addr_check_options(const uct_dcx_iface_addr_t *addr,
-                           const uct_dcx_addr_own_t *own,
-                           ucs_log_level_t level)
+static int uct_dcx_addr_check_options(const uct_dcx_iface_addr_t *addr,
+                                      const uct_dcx_addr_own_t *own,
+                                      ucs_log_level_t level)
 {
     if (be32toh(addr->seg_size) < own->am_short) {
-        ucs_log(level, "the peer has UCX_DCX_SEG_SIZE=%u, short messages of "
+        ucs_log(level,
+                "the peer has UCX_DCX_SEG_SIZE=%u, short messages of "
                 "this process have up to %zu bytes: raise the one there, or "
-                "lower UCX_DCX_TX_MIN_INLINE here", be32toh(addr->seg_size),
-                own->am_short);
+                "lower UCX_DCX_TX_MIN_INLINE here",
+                be32toh(addr->seg_size), own->am_short);
         return 0;
     }
 
     if ((addr->flags ^ own->flags) & UCT_DCX_ADDR_FLAG_FC) {
-        ucs_log(level, "the peer has UCX_DCX_FC_ENABLE=%c, this process %c: "
+        ucs_log(level,
+                "the peer has UCX_DCX_FC_ENABLE=%c, this process %c: "
                 "set the same everywhere",
                 (addr->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n',
                 (own->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n');
@@ -41,34 +42,41 @@ int uct_dcx_addr_check(const uct_dcx_iface_addr_t *addr,
                        const uct_dcx_addr_own_t *own, ucs_log_level_t level)
 {
     if (addr->version != UCT_DCX_ADDR_VERSION) {
-        ucs_log(level, "the peer's address is of version %u, this is %u: run "
-                "the same dcx everywhere", addr->version, UCT_DCX_ADDR_VERSION);
+        ucs_log(level,
+                "the peer's address is of version %u, this is %u: run "
+                "the same dcx everywhere",
+                addr->version, UCT_DCX_ADDR_VERSION);
         return 0;
     }
 
     if (addr->check != uct_dcx_addr_hash(*addr)) {
-        ucs_log(level, "the peer's interface address is damaged, or was cut "
-                "off: its check is 0x%x instead of 0x%x", addr->check,
-                uct_dcx_addr_hash(*addr));
+        ucs_log(level,
+                "the peer's interface address is damaged, or was cut "
+                "off: its check is 0x%x instead of 0x%x",
+                addr->check, uct_dcx_addr_hash(*addr));
         return 0;
     }
 
     if (addr->flags & ~UCT_DCX_ADDR_FLAGS) {
-        ucs_log(level, "the peer's interface address is damaged, it has "
-                "unknown flags 0x%x", addr->flags);
+        ucs_log(level,
+                "the peer's interface address is damaged, it has "
+                "unknown flags 0x%x",
+                addr->flags);
         return 0;
     }
 
     if (!(addr->dctn[0] | addr->dctn[1] | addr->dctn[2])) {
         ucs_log(level, "the peer's interface address is damaged, it has no "
-                "number of a DCT");
+                       "number of a DCT");
         return 0;
     }
 
     if ((be32toh(addr->seg_size) < UCT_DCX_MIN_SEG_SIZE) ||
         (be32toh(addr->seg_size) > UCT_DCX_MAX_SEG_SIZE)) {
-        ucs_log(level, "the peer's interface address is damaged, it has "
-                "receive buffers of %u bytes", be32toh(addr->seg_size));
+        ucs_log(level,
+                "the peer's interface address is damaged, it has "
+                "receive buffers of %u bytes",
+                be32toh(addr->seg_size));
         return 0;
     }
 

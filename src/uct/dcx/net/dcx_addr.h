@@ -20,20 +20,18 @@
 
 /* The interface address on the wire: 24 bytes */
 typedef struct uct_dcx_iface_addr {
-    uint8_t version;  /* UCT_DCX_ADDR_VERSION */
-    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_* */
-    uint8_t dctn[3];  /* number of the DCT, big endian */
-    __be64  dc_key;
-    __be16  credits;  /* initial credits of a peer's endpoint */
-    __be32  pid;      /* of the process, for messages */
-    __be32  seg_size; /* bytes of a receive buffer, the limit of a message */
-    uint8_t check;    /* hash of all fields before; last, so that bytes behind a
+    uint8_t version; /* UCT_DCX_ADDR_VERSION */
+    uint8_t flags;   /* UCT_DCX_ADDR_FLAG_* */
+    uint8_t dctn[3]; /* number of the DCT, big endian */
+    __be64 dc_key;
+    __be16 credits;  /* initial credits of a peer's endpoint */
+    __be32 pid;      /* of the process, for messages */
+    __be32 seg_size; /* bytes of a receive buffer, the limit of a message */
+    uint8_t check;   /* hash of all fields before; last, so that bytes behind a
                        * truncated address do not match */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
-enum {
-    UCT_DCX_ADDR_VERSION = 8
-};
+enum { UCT_DCX_ADDR_VERSION = 8 };
 
 enum {
     UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0), /* uses flow control: peers have to
@@ -58,8 +56,8 @@ static inline uint8_t uct_dcx_addr_hash(uct_dcx_iface_addr_t addr)
 
 /* Properties of the own interface to compare an address with */
 typedef struct uct_dcx_addr_own {
-    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_* on which peers have to agree */
-    size_t  am_short; /* bytes of the longest short message on the wire */
+    uint8_t flags;   /* UCT_DCX_ADDR_FLAG_* on which peers have to agree */
+    size_t am_short; /* bytes of the longest short message on the wire */
 } uct_dcx_addr_own_t;
 
 

@@ -10,8 +10,8 @@
 #include <ucs/time/time.h>
 
 
-void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
-                        uct_dcx_neigh_resolve_t resolve, void *arg)
+void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh, uct_dcx_neigh_resolve_t resolve,
+                        void *arg)
 {
     kh_init_inplace(uct_dcx_neigh, &neigh->known);
     neigh->resolve = resolve;
@@ -25,9 +25,9 @@ void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh)
 }
 
 
-static ucs_status_t
-uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  uct_dcx_mac_t *mac)
+static ucs_status_t uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh,
+                                      const union ibv_gid *gid,
+                                      uct_dcx_mac_t *mac)
 {
     uct_dcx_neighbour_t found = {};
     ucs_status_t status       = neigh->resolve(neigh->arg, gid, &found.mac);
@@ -49,9 +49,8 @@ uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
 }
 
 
-ucs_status_t
-uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  ucs_time_t patience, uct_dcx_mac_t *mac)
+ucs_status_t uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
+                               ucs_time_t patience, uct_dcx_mac_t *mac)
 {
     khiter_t iter = kh_get(uct_dcx_neigh, &neigh->known, *gid);
     const uct_dcx_neighbour_t *known;

@@ -25,7 +25,7 @@ typedef struct uct_dcx_mac {
 /* An answer of the kernel. @failed is the time of a failure, or 0. */
 typedef struct uct_dcx_neighbour {
     uct_dcx_mac_t mac;
-    ucs_time_t    failed;
+    ucs_time_t failed;
 } uct_dcx_neighbour_t;
 
 
@@ -46,27 +46,26 @@ KHASH_INIT(uct_dcx_neigh, union ibv_gid, uct_dcx_neighbour_t, 1,
 
 
 /* Queries the MAC of @gid; logs errors. */
-typedef ucs_status_t
-(*uct_dcx_neigh_resolve_t)(void *arg, const union ibv_gid *gid,
-                           uct_dcx_mac_t *mac);
+typedef ucs_status_t (*uct_dcx_neigh_resolve_t)(void *arg,
+                                                const union ibv_gid *gid,
+                                                uct_dcx_mac_t *mac);
 
 typedef struct uct_dcx_neigh {
-    khash_t(uct_dcx_neigh)  known;
+    khash_t(uct_dcx_neigh) known;
     uct_dcx_neigh_resolve_t resolve;
-    void                    *arg;
+    void *arg;
 } uct_dcx_neigh_t;
 
 
-void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
-                        uct_dcx_neigh_resolve_t resolve, void *arg);
+void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh, uct_dcx_neigh_resolve_t resolve,
+                        void *arg);
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh);
 
 /* Finds the MAC of @gid; queries it if it is not known. After a failure it does
  * not query again for @patience, as others wait meanwhile; 0 if the caller may
  * wait. */
-ucs_status_t
-uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  ucs_time_t patience, uct_dcx_mac_t *mac);
+ucs_status_t uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
+                               ucs_time_t patience, uct_dcx_mac_t *mac);
 
 /* Forgets the MAC of a peer that did not answer: it may have moved. */
 void uct_dcx_neigh_forget(uct_dcx_neigh_t *neigh, const union ibv_gid *gid);

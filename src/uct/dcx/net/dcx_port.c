@@ -14,7 +14,7 @@
 
 
 /* ibv_port_attr.active_speed, 100 Gb/s for each lane */
-#define UCT_DCX_SPEED_NDR  128
+#define UCT_DCX_SPEED_NDR 128
 
 
 int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
@@ -22,17 +22,15 @@ int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
 {
     union ibv_gid gid;
 
-    return (md->subnet == 0) ||
-           (attr->link_layer == IBV_LINK_LAYER_ETHERNET) ||
+    return (md->subnet == 0) || (attr->link_layer == IBV_LINK_LAYER_ETHERNET) ||
            ((ibv_query_gid(md->dev.ctx, num, 0, &gid) == 0) &&
             (gid.global.subnet_prefix == md->subnet));
 }
 
 
-ucs_status_t
-uct_dcx_port_query_devices(uct_md_h tl_md,
-                           uct_tl_device_resource_t **devices_p,
-                           unsigned *num_devices_p)
+ucs_status_t uct_dcx_port_query_devices(uct_md_h tl_md,
+                                        uct_tl_device_resource_t **devices_p,
+                                        unsigned *num_devices_p)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
     uct_tl_device_resource_t *devices, *device;
@@ -71,8 +69,8 @@ uct_dcx_port_query_devices(uct_md_h tl_md,
 }
 
 
-static ucs_status_t
-uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
+static ucs_status_t uct_dcx_port_find(uct_dcx_port_t *port,
+                                      const char *dev_name)
 {
     const char *name = uct_dcx_device_name(port->dev);
     size_t length    = strlen(name);
@@ -80,7 +78,8 @@ uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
     char *end;
 
     num = strncmp(dev_name, name, length) || (dev_name[length] != ':') ?
-          0 : strtoul(dev_name + length + 1, &end, 10);
+              0 :
+              strtoul(dev_name + length + 1, &end, 10);
     if ((num < 1) || (num > port->dev->attr.phys_port_cnt) || (*end != '\0')) {
         ucs_error("'%s' is no port of device %s, which has %s:1 to %s:%u",
                   dev_name, name, name, name, port->dev->attr.phys_port_cnt);
@@ -111,9 +110,8 @@ static int uct_dcx_port_pkey_fits(uint16_t pkey, uint16_t wanted)
 }
 
 
-static ucs_status_t
-uct_dcx_port_init_pkey(uct_dcx_port_t *port,
-                       const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_port_init_pkey(uct_dcx_port_t *port,
+                                           const uct_dcx_iface_config_t *config)
 {
     uint16_t wanted;
     __be16 pkey;
@@ -132,7 +130,8 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port,
 
     if (wanted == 0) {
         ucs_error("%s has no partition key with full membership: set "
-                  "UCX_DCX_PKEY", port->name);
+                  "UCX_DCX_PKEY",
+                  port->name);
     } else {
         ucs_error("%s=0x%x: %s is not in that partition",
                   uct_dcx_config_variable("PKEY"), wanted, port->name);
@@ -149,21 +148,19 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
 
     if (config->path.mtu > port->attr.active_mtu) {
         ucs_error("%s=%u: port %s has %u at most",
-                  uct_dcx_config_variable("PATH_MTU"),
-                  128u << config->path.mtu, port->name,
-                  128u << port->attr.active_mtu);
+                  uct_dcx_config_variable("PATH_MTU"), 128u << config->path.mtu,
+                  port->name, 128u << port->attr.active_mtu);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    port->mtu           = (config->path.mtu != 0) ?
-                          (enum ibv_mtu)config->path.mtu :
-                          port->attr.active_mtu;
-    port->hop_limit     = config->path.hop_limit;
+    port->mtu       = (config->path.mtu != 0) ? (enum ibv_mtu)config->path.mtu :
+                                                port->attr.active_mtu;
+    port->hop_limit = config->path.hop_limit;
     port->traffic_class = (config->path.traffic_class != UCS_ULUNITS_AUTO) ?
-                          config->path.traffic_class : (roce_v2 ? 106 : 0);
-    port->is_global     = uct_dcx_port_is_roce(port) ||
-                          config->path.is_global ||
-                          (port->attr.flags & IBV_QPF_GRH_REQUIRED);
+                              config->path.traffic_class :
+                              (roce_v2 ? 106 : 0);
+    port->is_global = uct_dcx_port_is_roce(port) || config->path.is_global ||
+                      (port->attr.flags & IBV_QPF_GRH_REQUIRED);
     return UCS_OK;
 }
 
@@ -184,8 +181,8 @@ static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
 
 /* Queries the MAC of a neighbour, by creating an address handle: its vector is
  * the only result. */
-static ucs_status_t
-uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
+static ucs_status_t uct_dcx_port_resolve(void *arg, const union ibv_gid *gid,
+                                         uct_dcx_mac_t *mac)
 {
     const uct_dcx_port_t *port = arg;
     struct mlx5dv_ah dv_ah     = {};
@@ -222,13 +219,14 @@ static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
 {
     return (port->is_global || !port->dev->compact_av ||
             !(port->pkey & 0x8000)) ?
-           UINT32_MAX : htobe16(port->pkey);
+               UINT32_MAX :
+               htobe16(port->pkey);
 }
 
 
-ucs_status_t
-uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
-                  const uct_dcx_iface_config_t *config)
+ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
+                               const char *dev_name,
+                               const uct_dcx_iface_config_t *config)
 {
     ucs_status_t status;
 
@@ -259,9 +257,9 @@ uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
         return status;
     }
 
-    port->num_paths = (config->path.num_paths == UCS_ULUNITS_AUTO) ?
-                      uct_dcx_port_default_paths(port) :
-                      config->path.num_paths;
+    port->num_paths  = (config->path.num_paths == UCS_ULUNITS_AUTO) ?
+                           uct_dcx_port_default_paths(port) :
+                           config->path.num_paths;
     port->plain_pkey = uct_dcx_port_plain_pkey(port);
     uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
     return UCS_OK;
@@ -293,19 +291,19 @@ void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
  * fairly. */
 typedef struct uct_dcx_port_speed {
     unsigned active_speed;
-    double   rate;
-    double   latency;
+    double rate;
+    double latency;
 } uct_dcx_port_speed_t;
 
 static const uct_dcx_port_speed_t uct_dcx_port_speeds[] = {
     {UCT_DCX_SPEED_NDR, 100e9 * 64 / 66, 600e-9},
-    {64, 51.5625e9 * 64 / 66, 600e-9},   /* HDR */
-    {32, 25.78125e9 * 64 / 66, 600e-9},  /* EDR */
-    {16, 14.0625e9 * 64 / 66, 700e-9},   /* FDR */
-    {8, 10.3125e9 * 64 / 66, 700e-9},    /* FDR10 */
-    {4, 10e9 * 8 / 10, 1300e-9},         /* QDR */
-    {2, 5e9 * 8 / 10, 2500e-9},          /* DDR */
-    {0, 2.5e9 * 8 / 10, 5000e-9}         /* SDR, or unknown */
+    {64, 51.5625e9 * 64 / 66, 600e-9},  /* HDR */
+    {32, 25.78125e9 * 64 / 66, 600e-9}, /* EDR */
+    {16, 14.0625e9 * 64 / 66, 700e-9},  /* FDR */
+    {8, 10.3125e9 * 64 / 66, 700e-9},   /* FDR10 */
+    {4, 10e9 * 8 / 10, 1300e-9},        /* QDR */
+    {2, 5e9 * 8 / 10, 2500e-9},         /* DDR */
+    {0, 2.5e9 * 8 / 10, 5000e-9},       /* SDR, or unknown */
 };
 
 
@@ -334,14 +332,15 @@ double uct_dcx_port_latency(const uct_dcx_port_t *port)
 double uct_dcx_port_bandwidth(const uct_dcx_port_t *port)
 {
     /* InfiniBand specification, PortInfo.LinkWidthActive */
-    static const uint8_t widths[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12,
-                                     [16] = 2};
+    static const uint8_t widths[] =
+        {[1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2};
     unsigned width   = port->attr.active_width;
     unsigned headers = port->is_global ? 100 : 60; /* bytes of a packet */
     double mtu       = uct_dcx_port_mtu_bytes(port);
     unsigned lanes;
 
     lanes = ((width < ucs_static_array_size(widths)) && widths[width]) ?
-            widths[width] : 1;
+                widths[width] :
+                1;
     return uct_dcx_port_speed(port)->rate / 8 * lanes * mtu / (mtu + headers);
 }

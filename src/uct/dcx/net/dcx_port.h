@@ -19,26 +19,26 @@
 
 typedef struct uct_dcx_port {
     const uct_dcx_device_t *dev;
-    char                   name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
-    uint8_t                num;
-    struct ibv_port_attr   attr;
-    enum ibv_mtu           mtu;
-    union ibv_gid          gid;
-    uint8_t                gid_index;
-    uint8_t                gid_type;   /* enum ibv_gid_type */
-    uint16_t               pkey;       /* bit 15: full member */
-    uint16_t               pkey_index;
-    uint8_t                sl;
-    uint8_t                is_ordered; /* RDMA reaches memory in the order of
+    char name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
+    uint8_t num;
+    struct ibv_port_attr attr;
+    enum ibv_mtu mtu;
+    union ibv_gid gid;
+    uint8_t gid_index;
+    uint8_t gid_type; /* enum ibv_gid_type */
+    uint16_t pkey;    /* bit 15: full member */
+    uint16_t pkey_index;
+    uint8_t sl;
+    uint8_t is_ordered; /* RDMA reaches memory in the order of
                                         * its queue */
-    uint8_t                traffic_class;
-    uint8_t                hop_limit;
-    uint8_t                is_global;  /* each packet has a GRH */
-    uint8_t                num_paths;
-    uint8_t                prefix_len; /* RoCE v2: bits of the IP address that a
+    uint8_t traffic_class;
+    uint8_t hop_limit;
+    uint8_t is_global; /* each packet has a GRH */
+    uint8_t num_paths;
+    uint8_t prefix_len;    /* RoCE v2: bits of the IP address that a
                                         * peer has to share */
-    uct_dcx_neigh_t        neigh;      /* RoCE */
-    uint32_t               plain_pkey; /* pkey, as in an address, of peers that
+    uct_dcx_neigh_t neigh; /* RoCE */
+    uint32_t plain_pkey;   /* pkey, as in an address, of peers that
                                         * need no further checks (see
                                         * uct_dcx_port_make_plain_av()); no
                                         * valid one if there are no such
@@ -63,15 +63,15 @@ int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
                            const struct ibv_port_attr *attr);
 
 /* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
-ucs_status_t
-uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
-                           unsigned *num_devices_p);
+ucs_status_t uct_dcx_port_query_devices(uct_md_h md,
+                                        uct_tl_device_resource_t **devices_p,
+                                        unsigned *num_devices_p);
 
 /* Finds the port @dev_name ("mlx5_0:1") and resolves the options of the path.
  * Logs errors with the name of the option. */
-ucs_status_t
-uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
-                  const uct_dcx_iface_config_t *config);
+ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
+                               const char *dev_name,
+                               const uct_dcx_iface_config_t *config);
 void uct_dcx_port_cleanup(uct_dcx_port_t *port);
 
 /* Part of uct_dcx_port_init(): chooses the service level, and finds out whether

@@ -24,7 +24,7 @@
 #define UCT_DCX_NEIGH_PATIENCE 10.0
 
 /* GRH bit of the kernel's "struct mlx5_av"; reserved on Ethernet */
-#define UCT_DCX_GRH_FLAG      UCS_BIT(30)
+#define UCT_DCX_GRH_FLAG UCS_BIT(30)
 
 
 /* Returns non-zero for a unicast LID (InfiniBand specification, "Local
@@ -38,10 +38,9 @@ static int uct_dcx_port_is_lid(unsigned lid)
 void uct_dcx_port_get_address(const uct_dcx_port_t *port,
                               uct_dcx_dev_addr_t *addr)
 {
-    addr->flags    = (uct_dcx_port_is_roce(port) ?
-                      UCT_DCX_DEV_ADDR_ETHERNET : 0) |
-                     (port->is_global ? UCT_DCX_DEV_ADDR_GLOBAL : 0) |
-                     (port->attr.lmc << UCT_DCX_DEV_ADDR_LMC_SHIFT);
+    addr->flags = (uct_dcx_port_is_roce(port) ? UCT_DCX_DEV_ADDR_ETHERNET : 0) |
+                  (port->is_global ? UCT_DCX_DEV_ADDR_GLOBAL : 0) |
+                  (port->attr.lmc << UCT_DCX_DEV_ADDR_LMC_SHIFT);
     addr->gid_type = uct_dcx_port_is_roce(port) ? port->gid_type : 0;
     addr->lid      = htobe16(port->attr.lid);
     addr->pkey     = htobe16(port->pkey);
@@ -98,7 +97,8 @@ static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
     if (is_roce) {
         return ((addr->gid_type == IBV_GID_TYPE_ROCE_V1) ||
                 (addr->gid_type == IBV_GID_TYPE_ROCE_V2)) ?
-               NULL : "an unknown version of RoCE";
+                   NULL :
+                   "an unknown version of RoCE";
     }
 
     if (!uct_dcx_port_is_lid(lid)) {
@@ -130,9 +130,9 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
 }
 
 
-static void
-uct_dcx_port_make_grh(const uct_dcx_port_t *port,
-                      const uct_dcx_dev_addr_t *addr, uct_dcx_grh_t *grh)
+static void uct_dcx_port_make_grh(const uct_dcx_port_t *port,
+                                  const uct_dcx_dev_addr_t *addr,
+                                  uct_dcx_grh_t *grh)
 {
     uint32_t flag = uct_dcx_port_is_roce(port) ? 0 : UCT_DCX_GRH_FLAG;
 
@@ -145,21 +145,18 @@ uct_dcx_port_make_grh(const uct_dcx_port_t *port,
 
 /* Makes an address vector on InfiniBand, identical to that of libmlx5's
  * mlx5_create_ah(), which calls neither the kernel nor the device here. */
-static void
-uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
-                        const uct_dcx_route_t *route, uct_dcx_av_t *av,
-                        uct_dcx_grh_t *grh)
+static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
+                                    const uct_dcx_route_t *route,
+                                    uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
     const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
-    int is_global                  = port->is_global ||
-                                     (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
-    unsigned peer_lmc              = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
+    int is_global = port->is_global || (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
+    unsigned peer_lmc = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
 
     /* The low bits of the LIDs select the path to a port. */
     av->stat_rate_sl = port->sl;
     av->fl_mlid      = route->path_index & UCS_MASK(port->attr.lmc);
-    av->rlid         = addr->lid |
-                       htobe16(route->path_index & UCS_MASK(peer_lmc));
+    av->rlid = addr->lid | htobe16(route->path_index & UCS_MASK(peer_lmc));
     if (is_global) {
         uct_dcx_port_make_grh(port, addr, grh);
     }
@@ -180,18 +177,18 @@ static uint16_t uct_dcx_port_flow(const uct_dcx_route_t *route)
 
 /* Makes an address vector on RoCE. libmlx5 chooses the UDP port at random; here
  * the paths of a flow always have different ones. */
-static ucs_status_t
-uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
-                          uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+static ucs_status_t uct_dcx_port_make_roce_av(uct_dcx_port_t *port,
+                                              const uct_dcx_route_t *route,
+                                              uct_dcx_av_t *av,
+                                              uct_dcx_grh_t *grh)
 {
     const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
     unsigned udp_port              = UCT_DCX_UDP_PORT_MIN |
-                                     ((uct_dcx_port_flow(route) +
-                                       route->path_index) &
-                                      UCT_DCX_UDP_PORT_MASK);
-    ucs_time_t patience            = route->is_answer ?
-                                     ucs_time_from_sec(UCT_DCX_NEIGH_PATIENCE) :
-                                     0;
+                        ((uct_dcx_port_flow(route) + route->path_index) &
+                         UCT_DCX_UDP_PORT_MASK);
+    ucs_time_t patience = route->is_answer ?
+                              ucs_time_from_sec(UCT_DCX_NEIGH_PATIENCE) :
+                              0;
     union ibv_gid gid;
     ucs_status_t status;
     uct_dcx_mac_t mac;
@@ -204,8 +201,7 @@ uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
 
     av->dqp_dct      = htobe32(MLX5_EXTENDED_UD_AV);
     av->stat_rate_sl = port->sl << 1;
-    av->rlid         = (port->gid_type == IBV_GID_TYPE_ROCE_V2) ?
-                       htobe16(udp_port) : 0;
+    av->rlid = (port->gid_type == IBV_GID_TYPE_ROCE_V2) ? htobe16(udp_port) : 0;
     uct_dcx_port_make_grh(port, addr, grh);
     memcpy(grh->rmac, mac.bytes, sizeof(grh->rmac));
     return UCS_OK;
@@ -292,9 +288,9 @@ uct_dcx_port_make_any_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
 }
 
 
-ucs_status_t
-uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
-                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+ucs_status_t uct_dcx_port_make_av(uct_dcx_port_t *port,
+                                  const uct_dcx_route_t *route,
+                                  uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
     const uct_dcx_target_t *target = route->target;
     ucs_status_t status;
@@ -307,7 +303,7 @@ uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
         }
     }
 
-    av->key      = target->dc_key;
+    av->key = target->dc_key;
     av->dqp_dct |= htobe32(uct_dcx_target_dctn(target->dctn));
     return UCS_OK;
 }
@@ -335,15 +331,14 @@ static void uct_dcx_port_fill_path(const uct_dcx_port_t *port,
     if (uct_dcx_port_is_roce(port) || port->is_global) {
         ads->src_addr_index = port->gid_index;
         ads->hop_limit      = port->hop_limit;
-        ads->tclass         = uct_dcx_devx_bits(PRM_ADS_TCLASS,
-                                                port->traffic_class);
+        ads->tclass = uct_dcx_devx_bits(PRM_ADS_TCLASS, port->traffic_class);
         memcpy(ads->rgid, grh->rgid, sizeof(ads->rgid));
     }
 }
 
 
-ucs_status_t
-uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path)
+ucs_status_t uct_dcx_port_own_path(uct_dcx_port_t *port,
+                                   uct_dcx_devx_path_t *path)
 {
     uct_dcx_target_t target     = {};
     const uct_dcx_route_t route = {.target = &target};

@@ -15,23 +15,23 @@
 typedef struct uct_dcx_dev_addr {
     uint8_t flags;    /* UCT_DCX_DEV_ADDR_*, LMC in the upper bits */
     uint8_t gid_type; /* RoCE: enum ibv_gid_type */
-    __be16  lid;      /* InfiniBand */
-    __be16  pkey;
+    __be16 lid;       /* InfiniBand */
+    __be16 pkey;
     uint8_t gid[16];
 } UCS_S_PACKED uct_dcx_dev_addr_t;
 
 enum {
-    UCT_DCX_DEV_ADDR_ETHERNET = UCS_BIT(0),
-    UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1), /* requires a GRH */
-    UCT_DCX_DEV_ADDR_LMC_SHIFT = 5          /* the port has 2^LMC LIDs */
+    UCT_DCX_DEV_ADDR_ETHERNET  = UCS_BIT(0),
+    UCT_DCX_DEV_ADDR_GLOBAL    = UCS_BIT(1), /* requires a GRH */
+    UCT_DCX_DEV_ADDR_LMC_SHIFT = 5           /* the port has 2^LMC LIDs */
 };
 
 
 /* The address of a target (DCT) in a request for credits: a receive completion
  * does not name the sender. */
 typedef struct uct_dcx_target {
-    __be64             dc_key;
-    uint8_t            dctn[3];
+    __be64 dc_key;
+    uint8_t dctn[3];
     uct_dcx_dev_addr_t dev_addr;
 } UCS_S_PACKED uct_dcx_target_t;
 
@@ -53,10 +53,10 @@ static inline uint32_t uct_dcx_target_dctn(const uint8_t bytes[3])
 /* A path to a target */
 typedef struct uct_dcx_route {
     const uct_dcx_target_t *target;
-    uint32_t               own_dctn;   /* our own target: pairs of targets are
+    uint32_t own_dctn; /* our own target: pairs of targets are
                                         * spread over the links */
-    unsigned               path_index;
-    int                    is_answer;  /* called by progress */
+    unsigned path_index;
+    int is_answer; /* called by progress */
 } uct_dcx_route_t;
 
 
@@ -70,14 +70,14 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
  * av->dqp_dct is set. On InfiniBand this copies bytes; on RoCE the first route
  * to a GID takes a system call. If that fails, it is repeated for the user's
  * next endpoint, or for an answer after some time. Logs errors. */
-ucs_status_t
-uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
-                     uct_dcx_av_t *av, uct_dcx_grh_t *grh);
+ucs_status_t uct_dcx_port_make_av(uct_dcx_port_t *port,
+                                  const uct_dcx_route_t *route,
+                                  uct_dcx_av_t *av, uct_dcx_grh_t *grh);
 
 /* Returns in @path the path to the own port, for a QP that is connected to
  * itself. Takes as long as uct_dcx_port_make_av(); logs errors. */
-ucs_status_t
-uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path);
+ucs_status_t uct_dcx_port_own_path(uct_dcx_port_t *port,
+                                   uct_dcx_devx_path_t *path);
 
 /* Forgets cached data of a peer with this GID, as it failed. */
 void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);

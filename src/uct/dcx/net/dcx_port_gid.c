@@ -20,8 +20,8 @@ static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
 }
 
 
-static ucs_status_t
-uct_dcx_port_select_roce_gid(uct_dcx_port_t *port, struct ibv_gid_entry *best)
+static ucs_status_t uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
+                                                 struct ibv_gid_entry *best)
 {
     unsigned rating, best_rating = 0;
     struct ibv_gid_entry entry;
@@ -48,8 +48,8 @@ uct_dcx_port_select_roce_gid(uct_dcx_port_t *port, struct ibv_gid_entry *best)
 }
 
 
-static ucs_status_t
-uct_dcx_port_find_gid(uct_dcx_port_t *port, unsigned long gid_index)
+static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
+                                          unsigned long gid_index)
 {
     struct ibv_gid_entry entry = {};
     ucs_status_t status;
@@ -63,7 +63,8 @@ uct_dcx_port_find_gid(uct_dcx_port_t *port, unsigned long gid_index)
         gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
         if (ibv_query_gid_ex(port->dev->ctx, port->num, gid_index, &entry, 0)) {
             ucs_error("%s=%lu: %s has no such GID; 'ibv_devinfo -v' lists "
-                      "them", uct_dcx_config_variable("GID_INDEX"), gid_index,
+                      "them",
+                      uct_dcx_config_variable("GID_INDEX"), gid_index,
                       port->name);
             return UCS_ERR_INVALID_PARAM;
         }

@@ -11,7 +11,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/sys/string.h>
 
-#define UCT_DCX_PORT_SLS  UCS_MASK(16)
+#define UCT_DCX_PORT_SLS UCS_MASK(16)
 
 
 /* Finds the service levels with adaptive routing, and those without; a level is
@@ -19,9 +19,9 @@
 static void uct_dcx_port_query_sls(const uct_dcx_port_t *port,
                                    uint16_t *adaptive_p, uint16_t *plain_p)
 {
-    struct prm_query_hca_vport_in in   = {
+    struct prm_query_hca_vport_in in = {
         .opcode = htobe16(PRM_CMD_QUERY_HCA_VPORT_CONTEXT),
-        .port   = htobe16(port->num)
+        .port   = htobe16(port->num),
     };
     struct prm_query_hca_vport_out out = {};
 
@@ -47,25 +47,24 @@ uct_dcx_port_init_priority(uct_dcx_port_t *port,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    port->sl         = (config->path.sl == UCS_ULUNITS_AUTO) ?
-                       0 : config->path.sl;
+    port->sl = (config->path.sl == UCS_ULUNITS_AUTO) ? 0 : config->path.sl;
     port->is_ordered = !port->dev->may_reorder;
     return UCS_OK;
 }
 
 
-static ucs_status_t
-uct_dcx_port_choose_sl(uct_dcx_port_t *port,
-                       const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_port_choose_sl(uct_dcx_port_t *port,
+                                           const uct_dcx_iface_config_t *config)
 {
     uint16_t allowed = (config->path.sl == UCS_ULUNITS_AUTO) ?
-                       UCT_DCX_PORT_SLS : UCS_BIT(config->path.sl);
+                           UCT_DCX_PORT_SLS :
+                           UCS_BIT(config->path.sl);
     int ar           = config->path.ar_enable;
     uint16_t adaptive, plain, chosen;
 
     uct_dcx_port_query_sls(port, &adaptive, &plain);
     chosen = (ar == UCS_AUTO) ? allowed :
-             (allowed & ((ar == UCS_NO) ? plain : adaptive));
+                                (allowed & ((ar == UCS_NO) ? plain : adaptive));
     if ((chosen == 0) && (ar == UCS_TRY)) {
         chosen = allowed;
     }
@@ -97,8 +96,8 @@ ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
     }
 
     status = uct_dcx_port_is_roce(port) ?
-             uct_dcx_port_init_priority(port, config) :
-             uct_dcx_port_choose_sl(port, config);
+                 uct_dcx_port_init_priority(port, config) :
+                 uct_dcx_port_choose_sl(port, config);
     if (status == UCS_OK) {
         ucs_debug("%s: SL %u, RDMA %s", port->name, port->sl,
                   port->is_ordered ? "in order" : "in any order");

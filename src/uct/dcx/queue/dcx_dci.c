@@ -18,35 +18,36 @@ int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask)
 }
 
 
-ucs_status_t
-uct_dcx_dci_connect(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+ucs_status_t uct_dcx_dci_connect(const uct_dcx_dci_set_t *set,
+                                 uct_dcx_dci_t *dci)
 {
     const uct_dcx_dci_params_t *params = &set->params;
     struct ibv_qp_attr init            = {
-        .qp_state   = IBV_QPS_INIT,
-        .pkey_index = set->port->pkey_index,
-        .port_num   = set->port->num
+                   .qp_state   = IBV_QPS_INIT,
+                   .pkey_index = set->port->pkey_index,
+                   .port_num   = set->port->num,
     };
-    struct ibv_qp_attr rtr             = {
+    struct ibv_qp_attr rtr = {
         .qp_state = IBV_QPS_RTR,
-        .path_mtu = set->port->mtu
+        .path_mtu = set->port->mtu,
     };
-    struct ibv_qp_attr rts             = {
+    struct ibv_qp_attr rts = {
         .qp_state      = IBV_QPS_RTS,
         .timeout       = params->timeout,
         .retry_cnt     = params->retry_count,
         .rnr_retry     = params->rnr_retry_count,
-        .max_rd_atomic = params->max_rd_atomic
+        .max_rd_atomic = params->max_rd_atomic,
     };
 
     uct_dcx_port_fill_ah(set->port, &rtr.ah_attr);
     if (uct_dcx_dci_modify(dci, &init, IBV_QP_PKEY_INDEX | IBV_QP_PORT) ||
         uct_dcx_dci_modify(dci, &rtr, IBV_QP_PATH_MTU | IBV_QP_AV) ||
-        uct_dcx_dci_modify(dci, &rts, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                      IBV_QP_MAX_QP_RD_ATOMIC)) {
-        ucs_error("%s: DCI 0x%x cannot be brought to RTS: %m",
-                  set->port->name, dci->txq.qp->qp_num);
+        uct_dcx_dci_modify(dci, &rts,
+                           IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                               IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                               IBV_QP_MAX_QP_RD_ATOMIC)) {
+        ucs_error("%s: DCI 0x%x cannot be brought to RTS: %m", set->port->name,
+                  dci->txq.qp->qp_num);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -54,28 +55,26 @@ uct_dcx_dci_connect(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-static ucs_status_t
-uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                      const uct_dcx_cq_t *cq, ucs_log_level_t level)
+static ucs_status_t uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set,
+                                          uct_dcx_dci_t *dci,
+                                          const uct_dcx_cq_t *cq,
+                                          ucs_log_level_t level)
 {
-    struct ibv_qp_init_attr_ex attr    = {
+    struct ibv_qp_init_attr_ex attr = {
         .qp_type    = IBV_QPT_DRIVER,
-        .qp_context = (void*)(uintptr_t)dci->index, /* for its events */
+        .qp_context = (void *)(uintptr_t)dci->index, /* for its events */
         .comp_mask  = IBV_QP_INIT_ATTR_PD,
         .pd         = set->td.pd,
         .send_cq    = cq->cq,
         .recv_cq    = cq->cq,
-        .cap        = {
-            .max_send_sge = 1,
-            .max_send_wr  = set->params.max_send_wr
-        }
+        .cap = {.max_send_sge = 1, .max_send_wr = set->params.max_send_wr},
     };
     /* Results of gets and atomics go to memory, never into the completion. */
     struct mlx5dv_qp_init_attr dv_attr = {
-        .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC |
-                        MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC |
+                     MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
         .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI},
     };
 
     if (set->pool.policy->has_streams) {
@@ -83,14 +82,15 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
          * then an error of one stream does not stop the whole initiator. */
         dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
         dv_attr.dc_init_attr.dci_streams.log_num_concurent =
-                set->params.log_streams;
+            set->params.log_streams;
         dv_attr.dc_init_attr.dci_streams.log_num_errored =
-                set->params.log_errored;
+            set->params.log_errored;
     }
 
     dci->txq.qp = mlx5dv_create_qp(set->port->dev->ctx, &attr, &dv_attr);
     if (dci->txq.qp == NULL) {
-        ucs_log(level, "%s: failed to create DCI %u of %u: %m; lower "
+        ucs_log(level,
+                "%s: failed to create DCI %u of %u: %m; lower "
                 "UCX_DCX_NUM_DCI or UCX_DCX_TX_QUEUE_LEN",
                 set->port->name, set->num_created + 1, set->pool.num_dci);
         return UCS_ERR_IO_ERROR;
@@ -102,8 +102,8 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 
 /* Allocates the state of each stream, and of each WQEBB if the initiator is
  * shared. */
-static ucs_status_t
-uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared, unsigned num_streams)
+static ucs_status_t uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared,
+                                      unsigned num_streams)
 {
     unsigned i;
 
@@ -111,9 +111,9 @@ uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared, unsigned num_streams)
                                "uct_dcx_failures");
     dci->streams  = ucs_malloc(num_streams * sizeof(*dci->streams),
                                "uct_dcx_streams");
-    dci->eps      = is_shared ? ucs_calloc(dci->txq.sq.mask + 1,
-                                           sizeof(*dci->eps), "uct_dcx_eps") :
-                                NULL;
+    dci->eps = is_shared ? ucs_calloc(dci->txq.sq.mask + 1, sizeof(*dci->eps),
+                                      "uct_dcx_eps") :
+                           NULL;
     if ((dci->failures == NULL) || (dci->streams == NULL) ||
         (is_shared && (dci->eps == NULL))) {
         return UCS_ERR_NO_MEMORY;
@@ -143,7 +143,7 @@ ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         .bf         = (set->td.td == NULL) ? NULL : &set->td.bf,
         .max_bb     = set->max_bb,
         .num_bb     = set->params.num_bb,
-        .moderation = (is_shared || set->traced) ? 0 : set->params.moderation
+        .moderation = (is_shared || set->traced) ? 0 : set->params.moderation,
     };
     ucs_status_t status;
 

@@ -17,14 +17,14 @@
 
 /* Send queues with a common completion queue, unless it would exceed the second
  * limit, in entries, or the device's */
-#define UCT_DCX_MAX_PER_GROUP  64
-#define UCT_DCX_GROUP_CQES     32768
+#define UCT_DCX_MAX_PER_GROUP 64
+#define UCT_DCX_GROUP_CQES    32768
 
 
 /* --- from QP number to initiator ------------------------------------------ */
 
-uct_dcx_dci_t *
-uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn)
+uct_dcx_dci_t *uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set,
+                                      uint32_t qpn)
 {
     uct_dcx_dci_t *dci;
     uint32_t i;
@@ -40,8 +40,8 @@ uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn)
 }
 
 
-static void
-uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+static void uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set,
+                                      uct_dcx_dci_t *dci)
 {
     uint32_t slot = dci->txq.sq.qpn;
 
@@ -56,21 +56,18 @@ uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 /* Returns the places for results of one initiator, in whole cache lines: one
  * for each WQEBB, and one for all atomics that are not fetched. */
-static size_t
-uct_dcx_dci_group_num_results(const uct_dcx_dci_set_t *set)
+static size_t uct_dcx_dci_group_num_results(const uct_dcx_dci_set_t *set)
 {
     return set->params.num_bb +
            (UCS_SYS_CACHE_LINE_SIZE / sizeof(*set->dci->results));
 }
 
 
-static ucs_status_t
-uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
-                               uct_dcx_dci_group_t *group,
-                               ucs_log_level_t level)
+static ucs_status_t uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
+                                                   uct_dcx_dci_group_t *group,
+                                                   ucs_log_level_t level)
 {
-    size_t size = set->per_group *
-                  uct_dcx_dci_group_num_results(set) *
+    size_t size = set->per_group * uct_dcx_dci_group_num_results(set) *
                   sizeof(*group->results);
     void *results;
 
@@ -95,18 +92,17 @@ uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
 
 /* Creates a completion queue with room for WQEs that callbacks post, and that
  * complete, before a batch of completions is given back at its end. */
-static ucs_status_t
-uct_dcx_dci_group_init(uct_dcx_dci_set_t *set, uct_dcx_dci_group_t *group,
-                       ucs_log_level_t level)
+static ucs_status_t uct_dcx_dci_group_init(uct_dcx_dci_set_t *set,
+                                           uct_dcx_dci_group_t *group,
+                                           ucs_log_level_t level)
 {
     uct_dcx_cq_params_t params = {
         .ctx       = set->port->dev->ctx,
         .channel   = set->channel,
-        .length    = (set->per_group * set->params.num_bb) +
-                     set->max_poll,
+        .length    = (set->per_group * set->params.num_bb) + set->max_poll,
         .cqe_size  = sizeof(struct mlx5_cqe64),
         .what      = "sends",
-        .log_level = level
+        .log_level = level,
     };
     ucs_status_t status;
 
@@ -142,9 +138,8 @@ static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
 
 /* --- creating initiators -------------------------------------------------- */
 
-static ucs_status_t
-uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
-                    ucs_log_level_t level)
+static ucs_status_t uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
+                                        ucs_log_level_t level)
 {
     uct_dcx_dci_t *dci   = &set->dci[index];
     unsigned group_index = set->num_created / set->per_group;
@@ -161,8 +156,8 @@ uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
         set->num_groups++; /* it may stay without an initiator */
     }
 
-    offset            = (set->num_created % set->per_group) *
-                        uct_dcx_dci_group_num_results(set);
+    offset = (set->num_created % set->per_group) *
+             uct_dcx_dci_group_num_results(set);
     dci->index        = index;
     dci->results      = group->results + offset;
     dci->results_lkey = group->results_mr->lkey;
@@ -175,14 +170,14 @@ uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
     uct_dcx_dci_set_enter_qpn(set, dci);
     set->created[set->num_created++] = index;
     uct_dcx_dci_set_open(set);
-    ucs_debug("%s: DCI 0x%x of %u WQEBBs is number %u",
-              set->port->name, dci->txq.sq.qpn, dci->txq.sq.mask + 1, index);
+    ucs_debug("%s: DCI 0x%x of %u WQEBBs is number %u", set->port->name,
+              dci->txq.sq.qpn, dci->txq.sq.mask + 1, index);
     return UCS_OK;
 }
 
 
-UCS_F_NOINLINE uct_dcx_dci_t *
-uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
+UCS_F_NOINLINE uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set,
+                                                     uint16_t index)
 {
     uct_dcx_dci_t *dci = &set->dci[index];
 
@@ -195,8 +190,8 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
     }
 
     if (uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
-        ucs_diag("%s: goes on with %u of %u DCIs",
-                 set->port->name, set->num_created, set->pool.num_dci);
+        ucs_diag("%s: goes on with %u of %u DCIs", set->port->name,
+                 set->num_created, set->pool.num_dci);
         set->is_short = 1;
         uct_dcx_dci_set_open(set);
         return NULL;
@@ -207,8 +202,8 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
 
 /* Returns a usable initiator: an existing one, beginning at @index, otherwise a
  * new one. If there is none, returns an unusable one. */
-static uint16_t
-uct_dcx_dci_set_find_usable(uct_dcx_dci_set_t *set, uint16_t index)
+static uint16_t uct_dcx_dci_set_find_usable(uct_dcx_dci_set_t *set,
+                                            uint16_t index)
 {
     unsigned i;
     uint16_t other;
@@ -251,9 +246,9 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 #define UCT_DCX_DCI_MAX_RETRIES 7
 
 
-static unsigned
-uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set, const char *option,
-                      unsigned value, unsigned limit)
+static unsigned uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set,
+                                      const char *option, unsigned value,
+                                      unsigned limit)
 {
     if (value > limit) {
         ucs_diag("%s=%u: %s takes %u", uct_dcx_config_variable(option), value,
@@ -263,40 +258,36 @@ uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set, const char *option,
 }
 
 
-static void
-uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
-                            const uct_dcx_iface_config_t *config)
+static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
+                                        const uct_dcx_iface_config_t *config)
 {
     uct_dcx_sizes_t sizes;
 
     uct_dcx_sizes_init(&sizes, config);
-    set->params.max_send_wr     = sizes.max_send_wr;
-    set->params.num_bb          = sizes.num_bb;
-    set->max_poll               = sizes.tx_max_poll;
-    set->params.moderation      = ucs_min(config->tx.cq_moderation,
-                                          set->params.num_bb / 4);
+    set->params.max_send_wr = sizes.max_send_wr;
+    set->params.num_bb      = sizes.num_bb;
+    set->max_poll           = sizes.tx_max_poll;
+    set->params.moderation  = ucs_min(config->tx.cq_moderation,
+                                      set->params.num_bb / 4);
     if (set->pool.share == UINT_MAX) {
         /* Others get an initiator only when nothing is outstanding: that has to
          * be known at once. */
         set->params.moderation = 1;
     }
-    set->params.timeout         = uct_dcx_config_timeout_code(
-            config->tx.timeout);
-    set->params.retry_count     = uct_dcx_dci_set_limit(
-            set, "RETRY_COUNT", config->tx.retry_count,
-            UCT_DCX_DCI_MAX_RETRIES);
+    set->params.timeout     = uct_dcx_config_timeout_code(config->tx.timeout);
+    set->params.retry_count = uct_dcx_dci_set_limit(
+        set, "RETRY_COUNT", config->tx.retry_count, UCT_DCX_DCI_MAX_RETRIES);
     set->params.rnr_retry_count = uct_dcx_dci_set_limit(
-            set, "RNR_RETRY_COUNT", config->tx.rnr_retry_count,
-            UCT_DCX_DCI_MAX_RETRIES);
-    set->params.max_rd_atomic   = uct_dcx_dci_set_limit(
-            set, "MAX_RD_ATOMIC", config->tx.max_rd_atomic,
-            set->port->dev->max_rd_atomic);
-    set->params.fence           = set->port->is_ordered ?
-                                  MLX5_WQE_CTRL_FENCE :
-                                  UCT_DCX_WQE_STRONG_ORDER;
-    set->params.log_streams     = ucs_ilog2(config->tx.num_streams);
-    set->params.log_errored     = ucs_min(set->params.log_streams,
-                                          set->port->dev->log_errored);
+        set, "RNR_RETRY_COUNT", config->tx.rnr_retry_count,
+        UCT_DCX_DCI_MAX_RETRIES);
+    set->params.max_rd_atomic =
+        uct_dcx_dci_set_limit(set, "MAX_RD_ATOMIC", config->tx.max_rd_atomic,
+                              set->port->dev->max_rd_atomic);
+    set->params.fence       = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
+                                                      UCT_DCX_WQE_STRONG_ORDER;
+    set->params.log_streams = ucs_ilog2(config->tx.num_streams);
+    set->params.log_errored = ucs_min(set->params.log_streams,
+                                      set->port->dev->log_errored);
 }
 
 
@@ -332,7 +323,7 @@ uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
         .num_dci     = config->tx.num_dci,
         .quota       = config->tx.quota,
         .num_streams = config->tx.num_streams,
-        .seed        = config->tx.rand_seed
+        .seed        = config->tx.rand_seed,
     };
 
     if ((config->tx.rand_seed == 0) &&
@@ -340,8 +331,7 @@ uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
         ucs_diag("getrandom() failed: %m");
     }
 
-    return (uct_dcx_pool_init(pool, &params) == 0) ? UCS_OK :
-                                                     UCS_ERR_NO_MEMORY;
+    return (uct_dcx_pool_init(pool, &params) == 0) ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
 
 
@@ -355,9 +345,8 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 
     /* at most a fourth of the table is in use */
     set->qpn_mask = ucs_roundup_pow2(num_dci * 4) - 1;
-    set->memory  = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");
-    set->group   = ucs_calloc(num_groups, sizeof(*set->group),
-                              "uct_dcx_groups");
+    set->memory   = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");
+    set->group = ucs_calloc(num_groups, sizeof(*set->group), "uct_dcx_groups");
     set->created = ucs_calloc(num_dci, sizeof(*set->created),
                               "uct_dcx_created");
     set->by_qpn  = ucs_malloc((set->qpn_mask + 1) * sizeof(*set->by_qpn),
@@ -367,8 +356,8 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
         return UCS_ERR_NO_MEMORY;
     }
 
-    set->dci = (void*)ucs_align_up_pow2((uintptr_t)set->memory,
-                                        UCT_DCX_DCI_SIZE);
+    set->dci = (void *)ucs_align_up_pow2((uintptr_t)set->memory,
+                                         UCT_DCX_DCI_SIZE);
     for (i = 0; i <= set->qpn_mask; ++i) {
         set->by_qpn[i] = set->dci;
     }
@@ -381,7 +370,7 @@ ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
 {
     uct_dcx_bf_t *bf = &set->td.bf;
     int flush        = (mode == UCT_DCX_MMIO_MODE_BF_POST_MT) ||
-                       ((mode == UCT_DCX_MMIO_MODE_AUTO) && threads_take_turns);
+                ((mode == UCT_DCX_MMIO_MODE_AUTO) && threads_take_turns);
 
     if (mode == UCT_DCX_MMIO_MODE_DB) {
         uct_dcx_bf_set_mode(bf, 0, flush);
@@ -420,10 +409,11 @@ static void uct_dcx_dci_set_free(uct_dcx_dci_set_t *set)
 }
 
 
-ucs_status_t
-uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
-                     struct ibv_comp_channel *channel, unsigned max_bb,
-                     const uct_dcx_iface_config_t *config)
+ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
+                                  const uct_dcx_port_t *port,
+                                  struct ibv_comp_channel *channel,
+                                  unsigned max_bb,
+                                  const uct_dcx_iface_config_t *config)
 {
     ucs_status_t status;
 

@@ -21,9 +21,9 @@
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/mpool.h>
 
-typedef struct uct_dcx_dci      uct_dcx_dci_t;
-typedef struct uct_dcx_ep       uct_dcx_ep_t;
-typedef struct uct_dcx_lost     uct_dcx_lost_t;     /* recover/ */
+typedef struct uct_dcx_dci uct_dcx_dci_t;
+typedef struct uct_dcx_ep uct_dcx_ep_t;
+typedef struct uct_dcx_lost uct_dcx_lost_t;         /* recover/ */
 typedef struct uct_dcx_fc_table uct_dcx_fc_table_t; /* sched/ */
 
 
@@ -31,16 +31,16 @@ typedef struct uct_dcx_fc_table uct_dcx_fc_table_t; /* sched/ */
  * none. */
 enum {
     /* serve wait queues: uct_dcx_pending_serve() */
-    UCT_DCX_TODO_PENDING    = UCS_BIT(0),
+    UCT_DCX_TODO_PENDING = UCS_BIT(0),
 
     /* post buffers: none were left when messages were received */
-    UCT_DCX_TODO_REFILL     = UCS_BIT(1),
+    UCT_DCX_TODO_REFILL = UCS_BIT(1),
 
     /* poll more than one send completion queue, from now on */
-    UCT_DCX_TODO_GROUPS     = UCS_BIT(2),
+    UCT_DCX_TODO_GROUPS = UCS_BIT(2),
 
     /* remind receivers: an endpoint is blocked, and waits for credits */
-    UCT_DCX_TODO_FC         = UCS_BIT(3),
+    UCT_DCX_TODO_FC = UCS_BIT(3),
 
     /* request completions of unsignaled WQEs: see uct_dcx_dci_set_t */
     UCT_DCX_TODO_UNSIGNALED = UCS_BIT(4)
@@ -48,77 +48,77 @@ enum {
 
 
 typedef struct uct_dcx_dci_group {
-    uct_dcx_cq_t  cq;
-    uint64_t      *results;
+    uct_dcx_cq_t cq;
+    uint64_t *results;
     struct ibv_mr *results_mr;
 } uct_dcx_dci_group_t;
 
 
 /* Parameters of a new initiator */
 typedef struct uct_dcx_dci_params {
-    unsigned max_send_wr;     /* for libmlx5 */
-    unsigned num_bb;          /* WQEBBs of the send queue, a power of two */
-    uint16_t moderation;      /* see uct_dcx_txq_params_t */
-    uint8_t  timeout;         /* code of the ACK timeout */
-    uint8_t  retry_count;
-    uint8_t  rnr_retry_count;
-    uint8_t  max_rd_atomic;
-    uint8_t  log_streams;     /* log2 of the streams of a shared one, if the
+    unsigned max_send_wr; /* for libmlx5 */
+    unsigned num_bb;      /* WQEBBs of the send queue, a power of two */
+    uint16_t moderation;  /* see uct_dcx_txq_params_t */
+    uint8_t timeout;      /* code of the ACK timeout */
+    uint8_t retry_count;
+    uint8_t rnr_retry_count;
+    uint8_t max_rd_atomic;
+    uint8_t log_streams; /* log2 of the streams of a shared one, if the
                                * policy has them */
-    uint8_t  log_errored;     /* log2 of the streams that may be in error before
+    uint8_t log_errored; /* log2 of the streams that may be in error before
                                * the initiator is */
-    uint8_t  fence;           /* see uct_dcx_dci_t */
+    uint8_t fence;       /* see uct_dcx_dci_t */
 } uct_dcx_dci_params_t;
 
 
 /* The initiators, and the parameters of new ones. Most of the rooms above take
  * nothing else of an interface. */
 typedef struct uct_dcx_dci_set {
-    uint8_t              todo;       /* UCT_DCX_TODO_*, also of the receiving
+    uint8_t todo;       /* UCT_DCX_TODO_*, also of the receiving
                                       * side: progress tests one byte */
-    uct_dcx_dci_t        *dci;       /* indexed by the pool's numbers; txq.qp
+    uct_dcx_dci_t *dci; /* indexed by the pool's numbers; txq.qp
                                       * tells if it exists */
-    uct_dcx_pool_t       pool;
-    ucs_arbiter_t        waitq;      /* endpoints that wait for an initiator */
-    ucs_list_link_t      ready;      /* initiators whose wait queue can be
+    uct_dcx_pool_t pool;
+    ucs_arbiter_t waitq;            /* endpoints that wait for an initiator */
+    ucs_list_link_t ready;          /* initiators whose wait queue can be
                                       * served */
-    ucs_list_link_t      unsignaled; /* initiators with unsignaled WQEs after
+    ucs_list_link_t unsignaled;     /* initiators with unsignaled WQEs after
                                       * the last requested completion, see
                                       * dcx_signal.h */
-    ucs_list_link_t      unsignaled_due; /* initiators that had such WQEs in the
+    ucs_list_link_t unsignaled_due; /* initiators that had such WQEs in the
                                           * last call of progress */
-    int                  throttled;  /* endpoints are limited to their quota */
-    unsigned             take_above; /* fast path: pop an initiator if more than
+    int throttled;                  /* endpoints are limited to their quota */
+    unsigned take_above;            /* fast path: pop an initiator if more than
                                       * this number are idle; those at the
                                       * bottom of the pool do not exist yet;
                                       * UINT_MAX while others wait, and if
                                       * changes of states are logged */
-    int                  traced;     /* changes of states are logged */
+    int traced;                     /* changes of states are logged */
 
-    uct_dcx_dci_t        **by_qpn;   /* hash table by QP number */
-    uint32_t             qpn_mask;   /* its length - 1 */
+    uct_dcx_dci_t **by_qpn; /* hash table by QP number */
+    uint32_t qpn_mask;      /* its length - 1 */
 
-    uct_dcx_dci_group_t  *group;     /* the first @num_groups exist */
-    unsigned             num_groups;
-    unsigned             per_group;  /* initiators in each */
+    uct_dcx_dci_group_t *group; /* the first @num_groups exist */
+    unsigned num_groups;
+    unsigned per_group; /* initiators in each */
 
-    uint16_t             *created;   /* initiators that exist, the oldest first;
+    uint16_t *created; /* initiators that exist, the oldest first;
                                       * @per_group in each group */
-    unsigned             num_created;
-    int                  is_short;   /* no more can be created */
+    unsigned num_created;
+    int is_short; /* no more can be created */
     uct_dcx_dci_params_t params;
 
-    uct_dcx_op_set_t     ops;
-    uct_dcx_lost_t       *lost;      /* recover/ */
-    unsigned             num_lost;   /* initiators that are LOST, or could not
+    uct_dcx_op_set_t ops;
+    uct_dcx_lost_t *lost;         /* recover/ */
+    unsigned num_lost;            /* initiators that are LOST, or could not
                                       * be created */
-    uct_dcx_fc_table_t   *fc_table;  /* endpoints that requested credits */
+    uct_dcx_fc_table_t *fc_table; /* endpoints that requested credits */
     const uct_dcx_port_t *port;
-    uct_dcx_td_t         td;         /* has the common doorbell register */
+    uct_dcx_td_t td; /* has the common doorbell register */
     struct ibv_comp_channel *channel;
-    unsigned             max_bb;     /* maximum WQEBBs of a WQE */
-    unsigned             max_poll;   /* completions of one call of progress */
-    void                 *memory;    /* dci, before alignment */
+    unsigned max_bb;   /* maximum WQEBBs of a WQE */
+    unsigned max_poll; /* completions of one call of progress */
+    void *memory;      /* dci, before alignment */
 } uct_dcx_dci_set_t;
 
 
@@ -127,16 +127,17 @@ static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
 {
     set->take_above = (set->throttled || set->traced) ? UINT_MAX :
                       set->is_short                   ? 0 :
-                      set->pool.num_dci - set->num_created;
+                                      set->pool.num_dci - set->num_created;
 }
 
 
 /* Sets up the pool and creates the first initiator, for WQEs of at most @max_bb
  * WQEBBs. Logs errors. */
-ucs_status_t
-uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
-                     struct ibv_comp_channel *channel, unsigned max_bb,
-                     const uct_dcx_iface_config_t *config);
+ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
+                                  const uct_dcx_port_t *port,
+                                  struct ibv_comp_channel *channel,
+                                  unsigned max_bb,
+                                  const uct_dcx_iface_config_t *config);
 
 void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
 
@@ -153,7 +154,7 @@ uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);
 uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set);
 
 /* Searches the whole table for uct_dcx_dci_find(). */
-uct_dcx_dci_t *
-uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn);
+uct_dcx_dci_t *uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set,
+                                      uint32_t qpn);
 
 #endif

@@ -17,7 +17,7 @@ void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 
 void uct_dcx_desc_init(uct_iface_h iface, void *obj, uct_mem_h memh)
 {
-    *(uint32_t*)obj = uct_dcx_mem_lkey(memh);
+    *(uint32_t *)obj = uct_dcx_mem_lkey(memh);
 }
 
 
@@ -29,8 +29,7 @@ ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
 
     /* No limit of its own: each buffer that is taken belongs to a WQE, and their
      * number is limited. */
-    return uct_dcx_ucx_mpool_init_registered(iface, mp, size,
-                                             UCT_DCX_DESC_PAYLOAD,
-                                             UCS_SYS_CACHE_LINE_SIZE, 64,
-                                             uct_dcx_desc_init, "uct_dcx_desc");
+    return uct_dcx_ucx_mpool_init_registered(
+        iface, mp, size, UCT_DCX_DESC_PAYLOAD, UCS_SYS_CACHE_LINE_SIZE, 64,
+        uct_dcx_desc_init, "uct_dcx_desc");
 }

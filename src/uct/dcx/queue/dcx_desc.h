@@ -15,15 +15,13 @@
  * UCT_DCX_DESC_PAYLOAD. Right before it is the header of an active message, and
  * before that the byte count of an inline segment. */
 typedef struct uct_dcx_desc {
-    uint32_t              lkey;
-    uint32_t              length;    /* of a get */
+    uint32_t lkey;
+    uint32_t length;                 /* of a get */
     uct_unpack_callback_t unpack_cb; /* of a get */
-    void                  *arg;
+    void *arg;
 } uct_dcx_desc_t;
 
-enum {
-    UCT_DCX_DESC_PAYLOAD = 64
-};
+enum { UCT_DCX_DESC_PAYLOAD = 64 };
 
 
 static UCS_F_ALWAYS_INLINE void *uct_dcx_desc_payload(uct_dcx_desc_t *desc)
@@ -35,8 +33,8 @@ static UCS_F_ALWAYS_INLINE void *uct_dcx_desc_payload(uct_dcx_desc_t *desc)
 /* Returns the next buffer of a pool, or NULL if memory is short. If @is_kept,
  * the buffer stays in the pool: its content is copied before another buffer is
  * taken. So a pack callback must not post on its own interface. */
-static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *
-uct_dcx_desc_get(ucs_mpool_t *mp, int is_kept)
+static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *uct_dcx_desc_get(ucs_mpool_t *mp,
+                                                            int is_kept)
 {
     void *desc;
 
@@ -51,7 +49,7 @@ uct_dcx_desc_get(ucs_mpool_t *mp, int is_kept)
         }
         ucs_mpool_put_inline(desc);
     }
-    return (uct_dcx_desc_t*)(mp->freelist + 1);
+    return (uct_dcx_desc_t *)(mp->freelist + 1);
 }
 
 

@@ -27,28 +27,28 @@ typedef enum uct_dcx_ep_state {
 
 enum {
     /* the address vector has a second part: a uct_dcx_grh_ep_t */
-    UCT_DCX_EP_FLAG_GRH     = UCS_BIT(0),
+    UCT_DCX_EP_FLAG_GRH = UCS_BIT(0),
 
     /* the peer's receive buffers are smaller than ours: a uct_dcx_small_ep_t */
-    UCT_DCX_EP_FLAG_SMALL   = UCS_BIT(1),
+    UCT_DCX_EP_FLAG_SMALL = UCS_BIT(1),
 
     /* internal: it sends a grant */
-    UCT_DCX_EP_FLAG_GRANT   = UCS_BIT(2),
+    UCT_DCX_EP_FLAG_GRANT = UCS_BIT(2),
 
     /* errors are not reported to the user */
-    UCT_DCX_EP_FLAG_MUTED   = UCS_BIT(3),
+    UCT_DCX_EP_FLAG_MUTED = UCS_BIT(3),
 
     /* an operation was refused, and the reason logged */
     UCT_DCX_EP_FLAG_REFUSED = UCS_BIT(4),
 
     /* bound to a shared initiator */
-    UCT_DCX_EP_FLAG_SHARED  = UCS_BIT(5),
+    UCT_DCX_EP_FLAG_SHARED = UCS_BIT(5),
 
     /* the peer does not match tags */
-    UCT_DCX_EP_FLAG_NO_TM   = UCS_BIT(6),
+    UCT_DCX_EP_FLAG_NO_TM = UCS_BIT(6),
 
     /* its last operation waits for the layout of a strided mkey */
-    UCT_DCX_EP_FLAG_LAYOUT  = UCS_BIT(7),
+    UCT_DCX_EP_FLAG_LAYOUT = UCS_BIT(7),
 
     /* flags with extra work for each posted WQE */
     UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
@@ -56,37 +56,35 @@ enum {
 };
 
 
-enum {
-    UCT_DCX_EP_NO_FC_ENTRY = UINT16_MAX
-};
+enum { UCT_DCX_EP_NO_FC_ENTRY = UINT16_MAX };
 
 
 struct uct_dcx_ep {
-    uct_base_ep_t       super;
+    uct_base_ep_t super;
     ucs_arbiter_group_t pending;
-    uct_dcx_av_t        av;
-    uint16_t            dci;     /* or UCT_DCX_NO_DCI */
-    uint8_t             state;   /* uct_dcx_ep_state_t */
-    uint8_t             flags;   /* UCT_DCX_EP_FLAG_* */
-    uint16_t            stream;  /* of a shared initiator, 0 if it has none */
-    uint16_t            last;    /* first WQEBB of its last WQE on a shared
+    uct_dcx_av_t av;
+    uint16_t dci;    /* or UCT_DCX_NO_DCI */
+    uint8_t state;   /* uct_dcx_ep_state_t */
+    uint8_t flags;   /* UCT_DCX_EP_FLAG_* */
+    uint16_t stream; /* of a shared initiator, 0 if it has none */
+    uint16_t last;   /* first WQEBB of its last WQE on a shared
                                   * initiator */
     union {
-        uint16_t        credits; /* active messages that it may send before it
+        uint16_t credits; /* active messages that it may send before it
                                   * requests more */
-        uint16_t        left;    /* failed: shared initiator on which its last
+        uint16_t left;    /* failed: shared initiator on which its last
                                   * operations may be outstanding, or none */
     };
     union {
-        uint16_t        fc_entry; /* in the table of flow control */
-        uint16_t        error;    /* failed: -ucs_status_t */
+        uint16_t fc_entry; /* in the table of flow control */
+        uint16_t error;    /* failed: -ucs_status_t */
     };
-    uint32_t            pid;     /* of the peer */
+    uint32_t pid; /* of the peer */
 };
 
 /* The endpoint of a peer whose packets need a global route header */
 typedef struct uct_dcx_grh_ep {
-    uct_dcx_ep_t  super;
+    uct_dcx_ep_t super;
     uct_dcx_grh_t grh;
 } uct_dcx_grh_ep_t;
 
@@ -94,18 +92,19 @@ typedef struct uct_dcx_grh_ep {
  * without a route header */
 typedef struct uct_dcx_small_ep {
     uct_dcx_grh_ep_t super;
-    uint32_t         am_limit; /* bytes of an active message */
+    uint32_t am_limit; /* bytes of an active message */
 } UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
 
 /* Sizes are limited, as a job has an endpoint for each peer. With asserts UCX's
  * arbiter group takes 16 bytes more. */
-#define UCT_DCX_EP_ASSERT_SIZE  (UCS_ENABLE_ASSERT * 16)
+#define UCT_DCX_EP_ASSERT_SIZE (UCS_ENABLE_ASSERT * 16)
 static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint without GRH");
 static_assert(sizeof(uct_dcx_grh_ep_t) <= 80 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint with GRH");
 static_assert((sizeof(uct_dcx_ep_t) % 16 == 0) &&
-              (sizeof(uct_dcx_grh_ep_t) % 16 == 0), "uct_dcx_slab_init()");
+                  (sizeof(uct_dcx_grh_ep_t) % 16 == 0),
+              "uct_dcx_slab_init()");
 
 
 /* Returns non-zero if a global route header follows an address vector. */
@@ -144,8 +143,8 @@ static inline int uct_dcx_ep_has_requested(const uct_dcx_ep_t *ep)
 /* Returns non-zero if nothing of the endpoint is outstanding on its initiator.
  * On a shared one @last may be older than a wrap of the counters: then no WQE
  * of this endpoint begins there. */
-static inline int
-uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
+static inline int uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep,
+                                     const uct_dcx_dci_t *dci)
 {
     if (!uct_dcx_dci_is_shared(dci)) {
         return uct_dcx_txq_is_idle(&dci->txq);

@@ -13,7 +13,7 @@
 
 static ucs_mpool_ops_t uct_dcx_op_mpool_ops = {
     .chunk_alloc   = ucs_mpool_chunk_malloc,
-    .chunk_release = ucs_mpool_chunk_free
+    .chunk_release = ucs_mpool_chunk_free,
 };
 
 
@@ -90,7 +90,7 @@ void uct_dcx_op_wait_wqe(uct_dcx_op_t *op, ucs_list_link_t *wqes,
      * posted. */
     while ((pos != wqes) &&
            UCS_CIRCULAR_COMPARE16(
-                   ucs_container_of(pos, uct_dcx_op_t, wqe)->index, >, index)) {
+               ucs_container_of(pos, uct_dcx_op_t, wqe)->index, >, index)) {
         pos = pos->prev;
     }
 
@@ -159,7 +159,7 @@ static uct_dcx_op_t *uct_dcx_op_next_done(const uct_dcx_op_set_t *set)
 {
     uct_dcx_op_t *op;
 
-    ucs_list_for_each(op, &set->open, list) {
+    ucs_list_for_each (op, &set->open, list) {
         if (uct_dcx_op_is_done(op)) {
             return op;
         }
@@ -175,7 +175,7 @@ void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
 {
     uct_dcx_op_t *op, *next;
 
-    ucs_list_for_each_safe(op, next, &set->open, list) {
+    ucs_list_for_each_safe (op, next, &set->open, list) {
         if ((op->ep == ep) || (ep == NULL)) {
             uct_dcx_op_fail(op, status);
         }

@@ -21,8 +21,8 @@
 #include <ucs/datastruct/mpool.inl>
 #include <uct/base/uct_iface.h>
 
-typedef struct uct_dcx_ep     uct_dcx_ep_t;
-typedef struct uct_dcx_op     uct_dcx_op_t;
+typedef struct uct_dcx_ep uct_dcx_ep_t;
+typedef struct uct_dcx_op uct_dcx_op_t;
 typedef struct uct_dcx_op_set uct_dcx_op_set_t;
 
 
@@ -32,27 +32,27 @@ typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op);
 
 struct uct_dcx_op {
     uct_dcx_op_set_t *set;
-    ucs_list_link_t  list;      /* entry of the list of operations that wait for
+    ucs_list_link_t list;   /* entry of the list of operations that wait for
                                  * events, or linked to itself */
-    ucs_list_link_t  wqe;       /* entry of the queue of the WQE that it waits
+    ucs_list_link_t wqe;    /* entry of the queue of the WQE that it waits
                                  * for, in the order of indexes; or linked to
                                  * itself */
-    uct_dcx_ep_t     *ep;       /* only for comparison: once it is destroyed,
+    uct_dcx_ep_t *ep;       /* only for comparison: once it is destroyed,
                                  * the operation waits for its WQE alone */
-    uct_completion_t *comp;     /* may be NULL */
-    uct_dcx_op_end_t end;       /* may be NULL */
-    void             *owner;    /* for @end, like @id */
-    uint32_t         id;
-    uint16_t         index;     /* first WQEBB of the WQE it waits for */
-    uint16_t         events;    /* number of events it waits for */
-    ucs_status_t     status;    /* its first error */
+    uct_completion_t *comp; /* may be NULL */
+    uct_dcx_op_end_t end;   /* may be NULL */
+    void *owner;            /* for @end, like @id */
+    uint32_t id;
+    uint16_t index;      /* first WQEBB of the WQE it waits for */
+    uint16_t events;     /* number of events it waits for */
+    ucs_status_t status; /* its first error */
 };
 
 
 /* The operations of an interface */
 struct uct_dcx_op_set {
-    ucs_mpool_t     mp;
-    ucs_list_link_t open;  /* operations that wait for events, the oldest
+    ucs_mpool_t mp;
+    ucs_list_link_t open; /* operations that wait for events, the oldest
                             * first */
 };
 

@@ -28,11 +28,11 @@ void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
     }
 
     if (ep->flags & UCT_DCX_EP_FLAG_SHARED) {
-        stream     = &dci->streams[ep->stream];
-        sq->carry  = uct_dcx_wqe_flags(*stream);
-        *stream    = UCT_DCX_WQE_STREAM(ep->stream);
+        stream    = &dci->streams[ep->stream];
+        sq->carry = uct_dcx_wqe_flags(*stream);
+        *stream   = UCT_DCX_WQE_STREAM(ep->stream);
         tx->flags |= MLX5_WQE_CTRL_CQ_UPDATE;
-        ep->last   = sq->pi;
+        ep->last                    = sq->pi;
         dci->eps[sq->pi & sq->mask] = ep;
     }
 

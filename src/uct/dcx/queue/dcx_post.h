@@ -16,12 +16,11 @@
 
 
 /* Starts a WQE: leaves the ctrl segment open, and adds the peer's address. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_post_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
-                   const uct_dcx_ep_t *ep)
+static UCS_F_ALWAYS_INLINE void uct_dcx_post_begin(uct_dcx_wqe_t *wqe,
+                                                   const uct_dcx_dci_t *dci,
+                                                   const uct_dcx_ep_t *ep)
 {
-    uct_dcx_wqe_begin(wqe, dci->txq.sq.start, dci->txq.sq.mask,
-                      dci->txq.sq.pi);
+    uct_dcx_wqe_begin(wqe, dci->txq.sq.start, dci->txq.sq.mask, dci->txq.sq.pi);
     uct_dcx_wqe_av(wqe, &ep->av);
 }
 
@@ -40,9 +39,10 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
 
 
 /* Posts an operation all of whose segments are written. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
-                 uct_dcx_ep_t *ep, const uct_dcx_post_t *tx)
+static UCS_F_ALWAYS_INLINE void uct_dcx_post_end(const uct_dcx_wqe_t *wqe,
+                                                 uct_dcx_dci_t *dci,
+                                                 uct_dcx_ep_t *ep,
+                                                 const uct_dcx_post_t *tx)
 {
     uct_dcx_wqe_t shown; /* a copy, so that @wqe and @tx stay in registers */
     uct_dcx_post_t copy;
@@ -62,8 +62,8 @@ uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
 
 
 /* Adds a data segment, if the piece of memory is not empty. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_post_piece(uct_dcx_wqe_t *wqe, const uct_iov_t *iov)
+static UCS_F_ALWAYS_INLINE void uct_dcx_post_piece(uct_dcx_wqe_t *wqe,
+                                                   const uct_iov_t *iov)
 {
     if (iov->length > 0) {
         uct_dcx_wqe_data(wqe, iov->buffer, iov->length,

@@ -15,35 +15,45 @@ enum {
 /* The data of a WQE: its length, and its first piece, if that is in our memory:
  * a part of the WQE, or a buffer */
 typedef struct uct_dcx_post_log {
-    size_t     length;
+    size_t length;
     const void *head;
-    size_t     head_length;
-    uint8_t    segs[UCT_DCX_POST_LOG_SIZE];
+    size_t head_length;
+    uint8_t segs[UCT_DCX_POST_LOG_SIZE];
 } uct_dcx_post_log_t;
 
 
 static const char *uct_dcx_post_log_name(uint8_t opcode)
 {
     switch (opcode) {
-    case MLX5_OPCODE_NOP:              return "NOP";
-    case MLX5_OPCODE_RDMA_WRITE:       return "RDMA_WRITE";
-    case MLX5_OPCODE_RDMA_READ:        return "RDMA_READ";
-    case MLX5_OPCODE_SEND:             return "SEND";
-    case MLX5_OPCODE_SEND_IMM:         return "SEND_IMM";
-    case MLX5_OPCODE_ATOMIC_CS:        return "ATOMIC_CS";
-    case MLX5_OPCODE_ATOMIC_FA:        return "ATOMIC_FA";
-    case MLX5_OPCODE_ATOMIC_MASKED_CS: return "ATOMIC_MASKED_CS";
-    case MLX5_OPCODE_ATOMIC_MASKED_FA: return "ATOMIC_MASKED_FA";
-    default:                           return "WQE";
+    case MLX5_OPCODE_NOP:
+        return "NOP";
+    case MLX5_OPCODE_RDMA_WRITE:
+        return "RDMA_WRITE";
+    case MLX5_OPCODE_RDMA_READ:
+        return "RDMA_READ";
+    case MLX5_OPCODE_SEND:
+        return "SEND";
+    case MLX5_OPCODE_SEND_IMM:
+        return "SEND_IMM";
+    case MLX5_OPCODE_ATOMIC_CS:
+        return "ATOMIC_CS";
+    case MLX5_OPCODE_ATOMIC_FA:
+        return "ATOMIC_FA";
+    case MLX5_OPCODE_ATOMIC_MASKED_CS:
+        return "ATOMIC_MASKED_CS";
+    case MLX5_OPCODE_ATOMIC_MASKED_FA:
+        return "ATOMIC_MASKED_FA";
+    default:
+        return "WQE";
     }
 }
 
 
 /* Reads @length inline bytes from segment @number on; they may continue at the
  * ring's start. */
-static void
-uct_dcx_post_log_inline(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
-                        unsigned number, size_t length)
+static void uct_dcx_post_log_inline(uct_dcx_post_log_t *log,
+                                    const uct_dcx_wqe_t *wqe, unsigned number,
+                                    size_t length)
 {
     size_t at;
 
@@ -59,9 +69,8 @@ uct_dcx_post_log_inline(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
 
 /* Reads the data of the segments from @number on. A message begins inline, or
  * is in one buffer of ours; other data segments may name memory of the user. */
-static void
-uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
-                      unsigned number)
+static void uct_dcx_post_log_read(uct_dcx_post_log_t *log,
+                                  const uct_dcx_wqe_t *wqe, unsigned number)
 {
     const struct mlx5_wqe_data_seg *data;
     const unsigned first = number;
@@ -70,12 +79,12 @@ uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
     log->length      = 0;
     log->head_length = 0;
     while (number < wqe->ds) {
-        data         = uct_dcx_wqe_seg_at(wqe, number);
-        length       = be32toh(data->byte_count) & ~MLX5_INLINE_SEG;
+        data   = uct_dcx_wqe_seg_at(wqe, number);
+        length = be32toh(data->byte_count) & ~MLX5_INLINE_SEG;
         log->length += length;
         if (!(data->byte_count & htobe32(MLX5_INLINE_SEG))) {
             if (number++ == first) {
-                log->head        = (const void*)(uintptr_t)be64toh(data->addr);
+                log->head        = (const void *)(uintptr_t)be64toh(data->addr);
                 log->head_length = length;
             }
             continue;
@@ -93,9 +102,8 @@ uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
 /* Adds the text of the user's tracer for an active message. The tracer gets all
  * of a copied message, but only the header of a zero-copy one: it trusts that
  * header. */
-static void
-uct_dcx_post_log_am(const uct_dcx_post_log_t *log, uct_dcx_ep_t *ep, char *text,
-                    size_t size)
+static void uct_dcx_post_log_am(const uct_dcx_post_log_t *log, uct_dcx_ep_t *ep,
+                                char *text, size_t size)
 {
     const uct_dcx_am_hdr_t *hdr = log->head;
     int length;
@@ -133,14 +141,14 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
         uct_dcx_post_log_read(&log, wqe,
                               ((opcode == MLX5_OPCODE_RDMA_WRITE) ||
                                (opcode == MLX5_OPCODE_RDMA_READ)) ?
-                              UCT_DCX_POST_LOG_FIRST + 1 : wqe->ds - 1);
+                                  UCT_DCX_POST_LOG_FIRST + 1 :
+                                  wqe->ds - 1);
     }
 
     if (!uct_dcx_port_is_roce(uct_dcx_ep_dci_set(ep)->port)) {
         snprintf(lid, sizeof(lid), " at lid %u", be16toh(ep->av.rlid));
     }
     ucs_trace_data("TX: DCI 0x%x [%u] to DCT 0x%x%s: %s len %zu%s",
-                   dci->txq.sq.qpn, wqe->index,
-                   uct_dcx_av_dctn(&ep->av), lid,
+                   dci->txq.sq.qpn, wqe->index, uct_dcx_av_dctn(&ep->av), lid,
                    uct_dcx_post_log_name(opcode), log.length, text);
 }

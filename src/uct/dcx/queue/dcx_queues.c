@@ -16,8 +16,9 @@ static uct_dcx_keys_t *uct_dcx_queues_md_keys(const uct_dcx_queues_t *queues)
 void uct_dcx_queues_init_keys(uct_dcx_queues_t *queues)
 {
     queues->limits.strided.max_klm =
-            queues->port.dev->umr.has_keys ?
-            uct_dcx_keys_max_klm(uct_dcx_queues_md_keys(queues)) : 0;
+        queues->port.dev->umr.has_keys ?
+            uct_dcx_keys_max_klm(uct_dcx_queues_md_keys(queues)) :
+            0;
 }
 
 

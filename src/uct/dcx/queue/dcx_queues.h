@@ -23,34 +23,34 @@ typedef struct uct_dcx_tm uct_dcx_tm_t; /* tm/ */
 /* Maximum sizes of operations, set when the interface opens; bytes unless
  * noted */
 typedef struct uct_dcx_limits {
-    unsigned max_bb;        /* WQEBBs of a WQE */
-    unsigned num_tags;      /* tagged buffers, 0: the device matches no tags */
-    size_t   seg_size;      /* of a receive buffer */
-    size_t   am_short;      /* of a message, including its 8-byte header */
-    size_t   am_bcopy;
-    size_t   am_zcopy;      /* header and data */
-    size_t   am_hdr;
-    size_t   am_iov;
-    size_t   put_short;
-    size_t   rma_bcopy;
-    size_t   rma_zcopy;
-    size_t   rma_iov;
-    size_t   get_iov;       /* at most rma_iov */
+    unsigned max_bb;   /* WQEBBs of a WQE */
+    unsigned num_tags; /* tagged buffers, 0: the device matches no tags */
+    size_t seg_size;   /* of a receive buffer */
+    size_t am_short;   /* of a message, including its 8-byte header */
+    size_t am_bcopy;
+    size_t am_zcopy; /* header and data */
+    size_t am_hdr;
+    size_t am_iov;
+    size_t put_short;
+    size_t rma_bcopy;
+    size_t rma_zcopy;
+    size_t rma_iov;
+    size_t get_iov;         /* at most rma_iov */
     struct {                /* of memory that is not plain (dcx_iov.h) */
         unsigned max_plain; /* pieces that become scatter entries */
-        size_t   copy;      /* bytes that are copied, if they have more
+        size_t copy;        /* bytes that are copied, if they have more
                              * pieces */
-        size_t   copy_piece; /* bytes of an average piece that is copied */
+        size_t copy_piece;  /* bytes of an average piece that is copied */
         unsigned max_klm;   /* of a strided mkey, 0: there are none */
     } strided;
-    struct {                /* 0 without tag matching */
-        size_t   max_short; /* also for the header of a request that the user
+    struct {              /* 0 without tag matching */
+        size_t max_short; /* also for the header of a request that the user
                              * carries out */
-        size_t   bcopy;     /* also without a copy */
-        size_t   iov;
-        size_t   rndv_zcopy;
-        size_t   rndv_hdr;
-        size_t   min_recv;  /* the shortest buffer that is posted */
+        size_t bcopy;     /* also without a copy */
+        size_t iov;
+        size_t rndv_zcopy;
+        size_t rndv_hdr;
+        size_t min_recv; /* the shortest buffer that is posted */
     } tag;
 } uct_dcx_limits_t;
 
@@ -59,20 +59,20 @@ typedef struct uct_dcx_limits {
  * needs less takes a smaller part: the set of initiators, the receive queue, a
  * pool, the port. */
 typedef struct uct_dcx_queues {
-    uct_base_iface_t        super;
-    uct_dcx_dci_set_t       dci;
-    uct_dcx_rx_t            rx;
-    ucs_mpool_t             desc_mp;  /* uct_dcx_desc_t */
-    uct_dcx_limits_t        limits;
+    uct_base_iface_t super;
+    uct_dcx_dci_set_t dci;
+    uct_dcx_rx_t rx;
+    ucs_mpool_t desc_mp; /* uct_dcx_desc_t */
+    uct_dcx_limits_t limits;
     struct {
-        uct_dcx_slab_t      plain;    /* uct_dcx_ep_t */
-        uct_dcx_slab_t      grh;      /* uct_dcx_grh_ep_t */
-        uct_dcx_slab_t      small;    /* uct_dcx_small_ep_t */
-    } eps;                            /* memory of the user's endpoints */
-    uct_dcx_port_t          port;
+        uct_dcx_slab_t plain; /* uct_dcx_ep_t */
+        uct_dcx_slab_t grh;   /* uct_dcx_grh_ep_t */
+        uct_dcx_slab_t small; /* uct_dcx_small_ep_t */
+    } eps;                    /* memory of the user's endpoints */
+    uct_dcx_port_t port;
     struct ibv_comp_channel *channel; /* of all completion queues */
-    uct_dcx_fc_t            *fc;      /* used when credits are short */
-    uct_dcx_tm_t            *tm;      /* NULL: the device matches no tags */
+    uct_dcx_fc_t *fc;                 /* used when credits are short */
+    uct_dcx_tm_t *tm;                 /* NULL: the device matches no tags */
 } uct_dcx_queues_t;
 
 

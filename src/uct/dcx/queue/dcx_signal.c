@@ -14,17 +14,17 @@ void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->txq.sq;
     const uint8_t *last    = uct_dcx_sq_block(sq, sq->last);
-    const uct_dcx_av_t *av = (const uct_dcx_av_t*)(last + UCT_DCX_WQE_SEG);
+    const uct_dcx_av_t *av = (const uct_dcx_av_t *)(last + UCT_DCX_WQE_SEG);
     uct_dcx_post_t tx      = {
-        .opcode = MLX5_OPCODE_NOP,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE | dci->fence
+             .opcode = MLX5_OPCODE_NOP,
+             .flags  = MLX5_WQE_CTRL_CQ_UPDATE | dci->fence,
     };
     uct_dcx_wqe_t wqe;
 
     uct_dcx_wqe_begin(&wqe, sq->start, sq->mask, sq->pi);
     uct_dcx_wqe_av(&wqe, av);
     if (uct_dcx_av_has_grh(av)) {
-        uct_dcx_wqe_grh(&wqe, (const uct_dcx_grh_t*)(av + 1));
+        uct_dcx_wqe_grh(&wqe, (const uct_dcx_grh_t *)(av + 1));
     }
     uct_dcx_txq_post(&dci->txq, &wqe, &tx);
 }

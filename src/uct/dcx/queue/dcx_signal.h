@@ -19,8 +19,8 @@
 
 /* Returns non-zero if a completion has been requested that ends the WQE at
  * @index, which is outstanding. */
-static inline int
-uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci, uint16_t index)
+static inline int uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci,
+                                              uint16_t index)
 {
     const uct_dcx_sq_t *sq = &dci->txq.sq;
 

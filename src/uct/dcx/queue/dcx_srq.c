@@ -22,8 +22,8 @@ static void uct_dcx_srq_release(uct_recv_desc_t *self, void *desc)
 {
     uct_dcx_rx_t *rx = ucs_container_of(self, uct_dcx_rx_t, release);
 
-    ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(desc, (ptrdiff_t)rx->headroom -
-                                             (ptrdiff_t)rx->payload_offset));
+    ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(
+        desc, (ptrdiff_t)rx->headroom - (ptrdiff_t)rx->payload_offset));
 }
 
 
@@ -77,7 +77,7 @@ void uct_dcx_srq_post(uct_dcx_rx_t *rx)
         posted = uct_dcx_srq_walk(rx);
     }
 
-    rx->excess  -= posted;
+    rx->excess -= posted;
     rx->counter += posted;
 
     /* The entries are in memory before the record that announces them. */
@@ -106,8 +106,8 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
 
 
 /* Takes the queue over from libmlx5, which would continue with its own list. */
-static ucs_status_t
-uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
+static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
+                                          const uct_dcx_device_t *dev)
 {
     struct mlx5dv_srq dv_srq = {};
     struct mlx5dv_obj obj    = {.srq = {.in = rx->srq, .out = &dv_srq}};
@@ -121,8 +121,9 @@ uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
     if ((dv_srq.stride != sizeof(*rx->wqes)) || (dv_srq.head != 0) ||
         (dv_srq.tail < 1) || (dv_srq.tail > UINT16_MAX / 2)) {
         ucs_error("%s: a receive queue with stride %u, head %u and tail %u is "
-                  "not known to dcx", uct_dcx_device_name(dev),
-                  dv_srq.stride, dv_srq.head, dv_srq.tail);
+                  "not known to dcx",
+                  uct_dcx_device_name(dev), dv_srq.stride, dv_srq.head,
+                  dv_srq.tail);
         return UCS_ERR_UNSUPPORTED;
     }
 
@@ -138,15 +139,15 @@ uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
                          const uct_dcx_iface_config_t *config)
 {
     struct ibv_srq_init_attr attr = {
-        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
+        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1},
     };
     ucs_status_t status;
 
     rx->srq = ibv_create_srq(dev->pd, &attr);
     if (rx->srq == NULL) {
         ucs_error("%s: failed to create a receive queue of %u: %m; lower "
-                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_device_name(dev),
-                  config->rx.queue_len);
+                  "UCX_DCX_RX_QUEUE_LEN",
+                  uct_dcx_device_name(dev), config->rx.queue_len);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -158,9 +159,9 @@ uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
 }
 
 
-static ucs_status_t
-uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx, const uct_dcx_port_t *port,
-                       const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx,
+                                           const uct_dcx_port_t *port,
+                                           const uct_dcx_iface_config_t *config)
 {
     const uct_dcx_xrq_params_t params = {
         .port     = port,
@@ -169,7 +170,7 @@ uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx, const uct_dcx_port_t *port,
         .num_tags = rx->num_tags,
         .cqn      = rx->cq.cqn,
         .dc_key   = rx->dc_key,
-        .timeout  = uct_dcx_config_timeout_code(config->tx.timeout)
+        .timeout  = uct_dcx_config_timeout_code(config->tx.timeout),
     };
     ucs_status_t status;
 
@@ -185,8 +186,7 @@ uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx, const uct_dcx_port_t *port,
 }
 
 
-static void
-uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
+static void uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 {
     if (rx->num_tags > 0) {
         uct_dcx_xrq_cleanup(&rx->xrq);
@@ -199,8 +199,7 @@ uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 
 /* Allocates the ring. It may have more entries than requested: the chain omits
  * these. */
-static ucs_status_t
-uct_dcx_srq_alloc(uct_dcx_rx_t *rx, unsigned queue_len)
+static ucs_status_t uct_dcx_srq_alloc(uct_dcx_rx_t *rx, unsigned queue_len)
 {
     rx->length = ucs_min(rx->length, queue_len + 1);
     rx->hdrs   = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
@@ -213,51 +212,47 @@ uct_dcx_srq_alloc(uct_dcx_rx_t *rx, unsigned queue_len)
 }
 
 
-static ucs_status_t
-uct_dcx_srq_init_mpool(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                       const uct_iface_params_t *params)
+static ucs_status_t uct_dcx_srq_init_mpool(uct_dcx_rx_t *rx,
+                                           uct_base_iface_t *iface,
+                                           const uct_iface_params_t *params)
 {
     size_t align, align_offset;
     ucs_status_t status;
 
     /* A pointer to rx->release is right before the user's headroom. */
-    rx->headroom       = UCT_IFACE_PARAM_VALUE(params, rx_headroom,
-                                               RX_HEADROOM, 0);
+    rx->headroom = UCT_IFACE_PARAM_VALUE(params, rx_headroom, RX_HEADROOM, 0);
     rx->payload_offset = sizeof(uct_dcx_rx_desc_t) +
-                         ucs_max(sizeof(uct_recv_desc_t*) + rx->headroom,
+                         ucs_max(sizeof(uct_recv_desc_t *) + rx->headroom,
                                  sizeof(uct_dcx_am_hdr_t));
 
     /* The device's write begins at a cache line, unless the user requests an
      * alignment of the payload. */
-    status = uct_iface_param_am_alignment(params, rx->seg_size,
-                                          rx->payload_offset -
-                                          sizeof(uct_dcx_am_hdr_t),
-                                          rx->payload_offset, &align,
-                                          &align_offset);
+    status = uct_iface_param_am_alignment(
+        params, rx->seg_size, rx->payload_offset - sizeof(uct_dcx_am_hdr_t),
+        rx->payload_offset, &align, &align_offset);
     if (status != UCS_OK) {
         return status;
     }
 
     rx->release.cb = uct_dcx_srq_release;
     return uct_dcx_ucx_mpool_init_registered(
-            iface, &rx->mp,
-            rx->payload_offset + rx->seg_size - sizeof(uct_dcx_am_hdr_t),
-            align_offset, align, ucs_max(rx->length / 4, 16),
-            uct_dcx_desc_init, "uct_dcx_rx_desc");
+        iface, &rx->mp,
+        rx->payload_offset + rx->seg_size - sizeof(uct_dcx_am_hdr_t),
+        align_offset, align, ucs_max(rx->length / 4, 16), uct_dcx_desc_init,
+        "uct_dcx_rx_desc");
 }
 
 
-ucs_status_t
-uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                 const uct_dcx_port_t *port,
-                 const uct_dcx_iface_config_t *config,
-                 const uct_iface_params_t *params)
+ucs_status_t uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                              const uct_dcx_port_t *port,
+                              const uct_dcx_iface_config_t *config,
+                              const uct_iface_params_t *params)
 {
     ucs_status_t status;
 
     status = (rx->num_tags > 0) ?
-             uct_dcx_srq_create_xrq(rx, port, config) :
-             uct_dcx_srq_create_verbs(rx, port->dev, config);
+                 uct_dcx_srq_create_xrq(rx, port, config) :
+                 uct_dcx_srq_create_verbs(rx, port->dev, config);
     if (status != UCS_OK) {
         return status;
     }

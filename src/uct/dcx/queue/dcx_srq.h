@@ -34,7 +34,7 @@ typedef struct uct_dcx_rx_desc {
 /* One entry of the SRQ; the device follows the chain of next_wqe_index. */
 typedef struct uct_dcx_srq_wqe {
     struct mlx5_wqe_srq_next_seg next;
-    struct mlx5_wqe_data_seg     data;
+    struct mlx5_wqe_data_seg data;
 } uct_dcx_srq_wqe_t;
 
 static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
@@ -42,33 +42,33 @@ static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
 
 /* The receiving side of an interface */
 typedef struct uct_dcx_rx {
-    uct_dcx_cq_t       cq;
-    uct_dcx_srq_wqe_t  *wqes;
-    uct_dcx_am_hdr_t   **hdrs;    /* in the buffer of each entry; NULL if it has
+    uct_dcx_cq_t cq;
+    uct_dcx_srq_wqe_t *wqes;
+    uct_dcx_am_hdr_t **hdrs; /* in the buffer of each entry; NULL if it has
                                    * none */
-    volatile __be32    *dbrec;
-    uint16_t           head;      /* next entry to post */
-    uint16_t           tail;      /* end of the chain, never posted */
-    uint16_t           counter;   /* entries posted so far */
-    int                excess;    /* free entries, from @head to before @tail,
+    volatile __be32 *dbrec;
+    uint16_t head;     /* next entry to post */
+    uint16_t tail;     /* end of the chain, never posted */
+    uint16_t counter;  /* entries posted so far */
+    int excess;        /* free entries, from @head to before @tail,
                                    * minus @batch */
-    unsigned           missing;   /* entries without a buffer */
-    int                batch;     /* post if this number of entries are free */
-    unsigned           max_poll;  /* messages of one call of progress */
-    unsigned           length;    /* entries in the ring */
-    unsigned           payload_offset;
-    unsigned           headroom;  /* for the user, right before the payload */
-    unsigned           seg_size;
-    uct_recv_desc_t    release;   /* releases a buffer that the user kept */
-    ucs_mpool_t        mp;
-    unsigned           num_tags;  /* tagged buffers, 0: the device matches no
+    unsigned missing;  /* entries without a buffer */
+    int batch;         /* post if this number of entries are free */
+    unsigned max_poll; /* messages of one call of progress */
+    unsigned length;   /* entries in the ring */
+    unsigned payload_offset;
+    unsigned headroom; /* for the user, right before the payload */
+    unsigned seg_size;
+    uct_recv_desc_t release; /* releases a buffer that the user kept */
+    ucs_mpool_t mp;
+    unsigned num_tags;   /* tagged buffers, 0: the device matches no
                                    * tags */
-    struct ibv_srq     *srq;      /* by verbs, without tags */
-    struct ibv_qp      *dct;
-    uct_dcx_xrq_t      xrq;       /* by DEVX, with tags */
+    struct ibv_srq *srq; /* by verbs, without tags */
+    struct ibv_qp *dct;
+    uct_dcx_xrq_t xrq; /* by DEVX, with tags */
     uct_dcx_devx_obj_t dct_obj;
-    uint32_t           dctn;
-    uint64_t           dc_key;
+    uint32_t dctn;
+    uint64_t dc_key;
 } uct_dcx_rx_t;
 
 
@@ -83,14 +83,14 @@ static inline unsigned uct_dcx_srq_num_free(const uct_dcx_rx_t *rx)
 static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
 uct_dcx_srq_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
 {
-    return UCS_PTR_BYTE_OFFSET(desc, rx->payload_offset -
-                               sizeof(uct_dcx_am_hdr_t));
+    return UCS_PTR_BYTE_OFFSET(desc,
+                               rx->payload_offset - sizeof(uct_dcx_am_hdr_t));
 }
 
 
 /* Returns the buffer that contains the message at @hdr. */
-static inline uct_dcx_rx_desc_t *
-uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
+static inline uct_dcx_rx_desc_t *uct_dcx_srq_desc(const uct_dcx_rx_t *rx,
+                                                  uct_dcx_am_hdr_t *hdr)
 {
     return UCS_PTR_BYTE_OFFSET(hdr + 1, -(ptrdiff_t)rx->payload_offset);
 }
@@ -99,11 +99,10 @@ uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
 /* Creates the queue and the pool of its buffers for @iface; @params gives
  * headroom and alignment. rx->seg_size, ->num_tags, ->cq and ->dc_key are set.
  * Logs errors. */
-ucs_status_t
-uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                 const uct_dcx_port_t *port,
-                 const uct_dcx_iface_config_t *config,
-                 const uct_iface_params_t *params);
+ucs_status_t uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                              const uct_dcx_port_t *port,
+                              const uct_dcx_iface_config_t *config,
+                              const uct_iface_params_t *params);
 
 /* Frees the buffers, once the device no longer uses them. */
 void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev);

@@ -9,9 +9,9 @@
 
 
 /* Returns the doorbell register. A shared one is that of the first QP. */
-static uct_dcx_bf_t *
-uct_dcx_txq_bf(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params,
-               const struct mlx5dv_qp *dv_qp)
+static uct_dcx_bf_t *uct_dcx_txq_bf(uct_dcx_txq_t *txq,
+                                    const uct_dcx_txq_params_t *params,
+                                    const struct mlx5dv_qp *dv_qp)
 {
     if (params->bf == NULL) {
         uct_dcx_bf_init(&txq->own_bf, dv_qp->bf.reg, dv_qp->bf.size);
@@ -26,8 +26,8 @@ uct_dcx_txq_bf(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params,
 }
 
 
-static ucs_status_t
-uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
+static ucs_status_t uct_dcx_txq_take_over(uct_dcx_txq_t *txq,
+                                          const uct_dcx_txq_params_t *params)
 {
     const char *name       = ibv_get_device_name(params->qp->context->device);
     struct mlx5dv_qp dv_qp = {};
@@ -39,8 +39,7 @@ uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
         return UCS_ERR_IO_ERROR;
     }
 
-    if (!ucs_is_pow2(dv_qp.sq.wqe_cnt) ||
-        (dv_qp.sq.wqe_cnt > params->num_bb) ||
+    if (!ucs_is_pow2(dv_qp.sq.wqe_cnt) || (dv_qp.sq.wqe_cnt > params->num_bb) ||
         (dv_qp.sq.wqe_cnt <= params->max_bb + UCT_DCX_SQ_SPARE) ||
         (dv_qp.sq.stride != MLX5_SEND_WQE_BB)) {
         ucs_error("%s: a send queue of %u WQEBBs of %u bytes is of no use, "
@@ -61,8 +60,8 @@ uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
 }
 
 
-ucs_status_t
-uct_dcx_txq_init(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
+ucs_status_t uct_dcx_txq_init(uct_dcx_txq_t *txq,
+                              const uct_dcx_txq_params_t *params)
 {
     ucs_status_t status;
     unsigned i;

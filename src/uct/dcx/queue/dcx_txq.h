@@ -15,7 +15,7 @@
 
 #include <ucs/sys/math.h>
 
-typedef struct uct_dcx_txq  uct_dcx_txq_t;
+typedef struct uct_dcx_txq uct_dcx_txq_t;
 typedef struct uct_dcx_slot uct_dcx_slot_t;
 
 
@@ -27,30 +27,30 @@ typedef void (*uct_dcx_slot_done_t)(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 /* An operation that ends with a WQE. The slots of a queue are a ring, in the
  * order of posting. */
 struct uct_dcx_slot {
-    uct_dcx_slot_done_t done;     /* NULL: it has ended, but others before it
+    uct_dcx_slot_done_t done; /* NULL: it has ended, but others before it
                                    * have not */
-    uct_completion_t    *comp;
-    void                *buffer;
-    uint16_t            index;    /* first WQEBB of its WQE */
-    int16_t             status;   /* overrides the completion status unless
+    uct_completion_t *comp;
+    void *buffer;
+    uint16_t index;  /* first WQEBB of its WQE */
+    int16_t status;  /* overrides the completion status unless
                                    * UCS_OK */
-    uint16_t            result;   /* place of an atomic's result in @results of
+    uint16_t result; /* place of an atomic's result in @results of
                                    * a DCI; it moves in the ring with the
                                    * slot */
 };
 
 struct uct_dcx_txq {
-    uct_dcx_sq_t    sq;
-    uct_dcx_bf_t    own_bf; /* doorbells only; unused if it shares a register */
-    uct_dcx_slot_t  *slots; /* one for each WQEBB */
-    uint16_t        head;   /* the oldest slot in use; runs freely */
-    uint16_t        tail;   /* the next slot; runs freely */
-    unsigned        turn;   /* incremented by resets, and by returns to a
+    uct_dcx_sq_t sq;
+    uct_dcx_bf_t own_bf;   /* doorbells only; unused if it shares a register */
+    uct_dcx_slot_t *slots; /* one for each WQEBB */
+    uint16_t head;         /* the oldest slot in use; runs freely */
+    uint16_t tail;         /* the next slot; runs freely */
+    unsigned turn;         /* incremented by resets, and by returns to a
                              * pool */
-    ucs_list_link_t ops;    /* operations that wait for a WQE, ordered by
+    ucs_list_link_t ops;   /* operations that wait for a WQE, ordered by
                              * index */
-    uct_dcx_cq_t    *cq;
-    struct ibv_qp   *qp;    /* NULL: not created yet */
+    uct_dcx_cq_t *cq;
+    struct ibv_qp *qp; /* NULL: not created yet */
 };
 
 static_assert(sizeof(uct_dcx_slot_t) == 32, "is indexed: a power of two");
@@ -58,13 +58,13 @@ static_assert(sizeof(uct_dcx_slot_t) == 32, "is indexed: a power of two");
 
 /* A WQE to be posted, except its segments */
 typedef struct uct_dcx_post {
-    uint8_t             opcode;
-    uint8_t             opmod;
-    uint8_t             flags;   /* of the ctrl segment: MLX5_WQE_CTRL_* */
-    uint32_t            imm;     /* of SEND_IMM */
-    uct_dcx_slot_done_t done;    /* NULL: no operation ends with it */
-    uct_completion_t    *comp;
-    void                *buffer;
+    uint8_t opcode;
+    uint8_t opmod;
+    uint8_t flags;            /* of the ctrl segment: MLX5_WQE_CTRL_* */
+    uint32_t imm;             /* of SEND_IMM */
+    uct_dcx_slot_done_t done; /* NULL: no operation ends with it */
+    uct_completion_t *comp;
+    void *buffer;
 } uct_dcx_post_t;
 
 
@@ -84,8 +84,8 @@ static inline int uct_dcx_txq_has_ended(uct_dcx_txq_t *txq)
 
 
 /* Returns non-zero if the WQEBB at @index was posted and has not completed. */
-static inline int
-uct_dcx_txq_is_outstanding(const uct_dcx_txq_t *txq, uint16_t index)
+static inline int uct_dcx_txq_is_outstanding(const uct_dcx_txq_t *txq,
+                                             uint16_t index)
 {
     return (uint16_t)(index - txq->sq.ci) < uct_dcx_sq_used(&txq->sq);
 }
@@ -99,9 +99,9 @@ uct_dcx_txq_slot(const uct_dcx_txq_t *txq, uint16_t number)
 
 
 /* Finishes the WQE, whose segments are written, and rings the doorbell. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
-                 const uct_dcx_post_t *post)
+static UCS_F_ALWAYS_INLINE void uct_dcx_txq_post(uct_dcx_txq_t *txq,
+                                                 const uct_dcx_wqe_t *wqe,
+                                                 const uct_dcx_post_t *post)
 {
     uct_dcx_sq_t *sq        = &txq->sq;
     uct_dcx_wqe_ctrl_t ctrl = {
@@ -110,7 +110,7 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
         .flags  = post->flags,
         .imm    = post->imm,
         .carry  = sq->carry,
-        .sender = sq->sender
+        .sender = sq->sender,
     };
     uct_dcx_slot_t *slot;
     uint64_t doorbell;
@@ -156,8 +156,8 @@ int uct_dcx_txq_end_ops(uct_dcx_txq_t *txq, uint16_t until);
  * Returns 0 if a callback of the user has reset the queue or returned it to the
  * pool, for example by destroying the endpoint. Then everything before @until
  * has ended, and outstanding WQEs were posted since. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
+static UCS_F_ALWAYS_INLINE int uct_dcx_txq_retire(uct_dcx_txq_t *txq,
+                                                  uint16_t until)
 {
     unsigned turn = txq->turn;
     uct_dcx_slot_t *slot;
@@ -185,21 +185,21 @@ uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
 /* Parameters of a queue */
 typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
-    uct_dcx_cq_t  *cq;        /* receives its send completions */
-    uct_dcx_bf_t  *bf;        /* register that the QP shares with others of this
+    uct_dcx_cq_t *cq;    /* receives its send completions */
+    uct_dcx_bf_t *bf;    /* register that the QP shares with others of this
                                * owner; NULL: other owners may use its
                                * register */
-    unsigned      max_bb;     /* WQEBBs of the longest WQE */
-    unsigned      num_bb;     /* limit of the send queue: entries of @cq */
-    uint16_t      moderation; /* WQEBBs after which a completion is requested.
+    unsigned max_bb;     /* WQEBBs of the longest WQE */
+    unsigned num_bb;     /* limit of the send queue: entries of @cq */
+    uint16_t moderation; /* WQEBBs after which a completion is requested.
                                * 0: for each WQE, and everything is checked
                                * before each, as a shared initiator requires */
 } uct_dcx_txq_params_t;
 
 /* Takes over the send queue of a QP, in any state. Logs errors. The caller
  * keeps the ownership of the QP. */
-ucs_status_t
-uct_dcx_txq_init(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params);
+ucs_status_t uct_dcx_txq_init(uct_dcx_txq_t *txq,
+                              const uct_dcx_txq_params_t *params);
 
 /* Ends all remaining operations with UCS_ERR_CANCELED. The device does not use
  * the buffers any longer. Nothing may be posted meanwhile. */

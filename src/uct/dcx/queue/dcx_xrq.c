@@ -15,19 +15,18 @@ static void uct_dcx_xrq_fill_wq(const uct_dcx_xrq_params_t *params,
                                 const uct_dcx_devx_ring_t *ring,
                                 struct prm_wq *wq)
 {
-    wq->pd          = htobe32(params->port->dev->pdn);
-    wq->dbr_addr    = htobe64(ring->offset);
-    wq->log_sizes   = uct_dcx_devx_bits(PRM_WQ_LOG_STRIDE,
-                                        ucs_ilog2(params->stride)) |
-                      uct_dcx_devx_bits(PRM_WQ_LOG_SIZE,
-                                        ucs_ilog2(params->length));
+    wq->pd       = htobe32(params->port->dev->pdn);
+    wq->dbr_addr = htobe64(ring->offset);
+    wq->log_sizes =
+        uct_dcx_devx_bits(PRM_WQ_LOG_STRIDE, ucs_ilog2(params->stride)) |
+        uct_dcx_devx_bits(PRM_WQ_LOG_SIZE, ucs_ilog2(params->length));
     wq->dbr_umem_id = htobe32(ring->umem->umem_id);
     wq->wq_umem_id  = htobe32(ring->umem->umem_id);
 }
 
 
-static ucs_status_t
-uct_dcx_xrq_create(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params)
+static ucs_status_t uct_dcx_xrq_create(uct_dcx_xrq_t *xrq,
+                                       const uct_dcx_xrq_params_t *params)
 {
     const uct_dcx_device_t *dev = params->port->dev;
     unsigned list_size          = ucs_roundup_pow2(params->num_tags + 1);
@@ -51,18 +50,15 @@ uct_dcx_xrq_set_dc_params(const uct_dcx_xrq_t *xrq,
 {
     const uct_dcx_port_t *port         = params->port;
     struct prm_set_xrq_dc_params_in in = {
-        .opcode        = htobe16(PRM_CMD_SET_XRQ_DC_PARAMS_ENTRY),
-        .xrqn          = htobe32(xrq->obj.number),
-        .path          = uct_dcx_devx_bits(PRM_XRQ_DC_ACK_TIMEOUT,
-                                           params->timeout) |
-                         uct_dcx_devx_bits(PRM_XRQ_DC_MTU, port->mtu) |
-                         uct_dcx_devx_bits(PRM_XRQ_DC_PKEY_INDEX,
-                                           port->pkey_index),
-        .sl            = uct_dcx_devx_bits(PRM_XRQ_DC_CNAK_REVERSE_SL,
-                                           port->sl) |
-                         uct_dcx_devx_bits(PRM_XRQ_DC_REVERSE_SL, port->sl) |
-                         uct_dcx_devx_bits(PRM_XRQ_DC_SL, port->sl),
-        .dc_access_key = htobe64(params->dc_key)
+        .opcode = htobe16(PRM_CMD_SET_XRQ_DC_PARAMS_ENTRY),
+        .xrqn   = htobe32(xrq->obj.number),
+        .path   = uct_dcx_devx_bits(PRM_XRQ_DC_ACK_TIMEOUT, params->timeout) |
+                uct_dcx_devx_bits(PRM_XRQ_DC_MTU, port->mtu) |
+                uct_dcx_devx_bits(PRM_XRQ_DC_PKEY_INDEX, port->pkey_index),
+        .sl = uct_dcx_devx_bits(PRM_XRQ_DC_CNAK_REVERSE_SL, port->sl) |
+              uct_dcx_devx_bits(PRM_XRQ_DC_REVERSE_SL, port->sl) |
+              uct_dcx_devx_bits(PRM_XRQ_DC_SL, port->sl),
+        .dc_access_key = htobe64(params->dc_key),
     };
 
     return uct_dcx_devx_modify(&xrq->obj, "SET_XRQ_DC_PARAMS_ENTRY", &in,
@@ -70,8 +66,8 @@ uct_dcx_xrq_set_dc_params(const uct_dcx_xrq_t *xrq,
 }
 
 
-ucs_status_t
-uct_dcx_xrq_init(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params)
+ucs_status_t uct_dcx_xrq_init(uct_dcx_xrq_t *xrq,
+                              const uct_dcx_xrq_params_t *params)
 {
     const uct_dcx_device_t *dev = params->port->dev;
     ucs_status_t status;

@@ -14,26 +14,26 @@
 
 typedef struct uct_dcx_xrq {
     uct_dcx_devx_ring_t ring;
-    uct_dcx_devx_obj_t  obj;
+    uct_dcx_devx_obj_t obj;
 } uct_dcx_xrq_t;
 
 
 /* Parameters of a new XRQ */
 typedef struct uct_dcx_xrq_params {
     const uct_dcx_port_t *port;
-    unsigned             length;   /* entries, a power of two */
-    size_t               stride;   /* bytes of an entry */
-    unsigned             num_tags; /* tagged buffers, at least one */
-    uint32_t             cqn;      /* of its completion queue */
-    uint64_t             dc_key;
-    uint8_t              timeout;  /* code of the timeout of a read without
+    unsigned length;   /* entries, a power of two */
+    size_t stride;     /* bytes of an entry */
+    unsigned num_tags; /* tagged buffers, at least one */
+    uint32_t cqn;      /* of its completion queue */
+    uint64_t dc_key;
+    uint8_t timeout; /* code of the timeout of a read without
                                     * answer */
 } uct_dcx_xrq_params_t;
 
 
 /* Creates an XRQ. Logs errors. */
-ucs_status_t
-uct_dcx_xrq_init(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params);
+ucs_status_t uct_dcx_xrq_init(uct_dcx_xrq_t *xrq,
+                              const uct_dcx_xrq_params_t *params);
 
 void uct_dcx_xrq_cleanup(uct_dcx_xrq_t *xrq);
 

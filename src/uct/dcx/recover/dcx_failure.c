@@ -8,10 +8,10 @@
 #include <ucs/debug/log.h>
 
 
-static void
-uct_dcx_failure_log(const uct_dcx_failure_t *failure,
-                    const uct_dcx_port_t *port, const uct_dcx_dci_t *dci,
-                    const char *peer, ucs_log_level_t level)
+static void uct_dcx_failure_log(const uct_dcx_failure_t *failure,
+                                const uct_dcx_port_t *port,
+                                const uct_dcx_dci_t *dci, const char *peer,
+                                ucs_log_level_t level)
 {
     const char *cause = failure->meaning->cause;
 
@@ -20,19 +20,20 @@ uct_dcx_failure_log(const uct_dcx_failure_t *failure,
                 "whether this one has arrived";
     }
 
-    ucs_log(level, "%s: operation to %s failed: %s (%s, syndrome 0x%x, "
-            "vendor 0x%x; DCI 0x%x, WQE %u)", port->name, peer, cause,
-            failure->meaning->reason, failure->syndrome,
-            failure->vendor_syndrome, dci->txq.sq.qpn, failure->index);
+    ucs_log(level,
+            "%s: operation to %s failed: %s (%s, syndrome 0x%x, "
+            "vendor 0x%x; DCI 0x%x, WQE %u)",
+            port->name, peer, cause, failure->meaning->reason,
+            failure->syndrome, failure->vendor_syndrome, dci->txq.sq.qpn,
+            failure->index);
 }
 
 
 void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
-                           const uct_dcx_port_t *port,
-                           const uct_dcx_dci_t *dci,
+                           const uct_dcx_port_t *port, const uct_dcx_dci_t *dci,
                            const struct mlx5_cqe64 *cqe)
 {
-    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe *)cqe;
 
     failure->meaning         = uct_dcx_cqe_syndrome(cqe);
     failure->status          = failure->meaning->status;

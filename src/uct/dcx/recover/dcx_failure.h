@@ -12,8 +12,7 @@
 /* Reads the failure from a completion of @dci. Logs it if the endpoint of the
  * WQE was destroyed. */
 void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
-                           const uct_dcx_port_t *port,
-                           const uct_dcx_dci_t *dci,
+                           const uct_dcx_port_t *port, const uct_dcx_dci_t *dci,
                            const struct mlx5_cqe64 *cqe);
 
 /* Calls the error handler of @ep. A failure without a handler is fatal, as data

@@ -41,19 +41,20 @@ ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set)
     size_t num_bb = set->params.num_bb;
     uct_dcx_lost_t *lost;
 
-    lost = ucs_calloc(1, sizeof(*lost) +
-                         num_bb * (sizeof(*lost->slots) + sizeof(*lost->eps) +
-                                   sizeof(*lost->owners) + MLX5_SEND_WQE_BB),
+    lost = ucs_calloc(1,
+                      sizeof(*lost) +
+                          num_bb * (sizeof(*lost->slots) + sizeof(*lost->eps) +
+                                    sizeof(*lost->owners) + MLX5_SEND_WQE_BB),
                       "uct_dcx_lost");
     if (lost == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
     ucs_list_head_init(&lost->ops);
-    lost->slots  = (uct_dcx_slot_t*)(lost + 1);
-    lost->eps    = (uct_dcx_ep_t**)(lost->slots + num_bb);
+    lost->slots  = (uct_dcx_slot_t *)(lost + 1);
+    lost->eps    = (uct_dcx_ep_t **)(lost->slots + num_bb);
     lost->owners = lost->eps + num_bb;
-    lost->ring   = (uint8_t*)(lost->owners + num_bb);
+    lost->ring   = (uint8_t *)(lost->owners + num_bb);
     set->lost    = lost;
     return UCS_OK;
 }
@@ -67,12 +68,11 @@ void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set)
 
 /* --- acknowledged WQEs ---------------------------------------------------- */
 
-static uct_dcx_op_t *
-uct_dcx_recover_find_op(uct_dcx_dci_t *dci, uint16_t index)
+static uct_dcx_op_t *uct_dcx_recover_find_op(uct_dcx_dci_t *dci, uint16_t index)
 {
     uct_dcx_op_t *op;
 
-    ucs_list_for_each(op, &dci->txq.ops, wqe) {
+    ucs_list_for_each (op, &dci->txq.ops, wqe) {
         if (op->index == index) {
             return op;
         }
@@ -109,17 +109,17 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 /* --- after the last completion -------------------------------------------- */
 
 /* Marks an initiator as LOST. Streams without a failure get one. */
-static void
-uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+static void uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     static const uct_dcx_syndrome_t unusable = {
-        UCS_ERR_IO_ERROR, "the initiator is not used any more",
-        "the device could not bring it back to work"
+        UCS_ERR_IO_ERROR,
+        "the initiator is not used any more",
+        "the device could not bring it back to work",
     };
-    static const uct_dcx_failure_t failure   = {
+    static const uct_dcx_failure_t failure = {
         .status   = UCS_ERR_IO_ERROR,
         .meaning  = &unusable,
-        .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR
+        .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
     };
     unsigned i;
 
@@ -148,8 +148,8 @@ static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
               set->port->name, dci->txq.sq.qpn, uct_dcx_sq_used(&dci->txq.sq));
     if ((uct_dcx_dci_modify(dci, &error, 0) != 0) ||
         (uct_dcx_dci_modify(dci, &reset, 0) != 0)) {
-        ucs_error("%s: DCI 0x%x cannot be reset: %m",
-                  set->port->name, dci->txq.sq.qpn);
+        ucs_error("%s: DCI 0x%x cannot be reset: %m", set->port->name,
+                  dci->txq.sq.qpn);
         return 0;
     }
 
@@ -213,7 +213,8 @@ ucs_status_t uct_dcx_recover_flush(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
                                    uct_completion_t *comp)
 {
     return uct_dcx_recover_tells(set) ?
-           uct_dcx_op_flush(&set->ops, ep, &set->lost->ops, 0, comp) : UCS_OK;
+               uct_dcx_op_flush(&set->ops, ep, &set->lost->ops, 0, comp) :
+               UCS_OK;
 }
 
 
@@ -255,7 +256,8 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     uct_dcx_recover_part(set, dci);
     if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
         uct_dcx_tx_set_state(dci, ucs_arbiter_is_empty(&dci->waitq) ?
-                               UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
+                                      UCT_DCX_DCI_OPEN :
+                                      UCT_DCX_DCI_WAITQ);
         uct_dcx_resend(lost, dci);
         uct_dcx_dci_fence_all(dci, set->pool.num_streams);
         uct_dcx_recover_ring(&dci->txq.sq);
@@ -287,8 +289,7 @@ static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         uct_dcx_tx_set_state(dci, UCT_DCX_DCI_DRAINING);
     }
 
-    memset(dci->failures, 0,
-           set->pool.num_streams * sizeof(*dci->failures));
+    memset(dci->failures, 0, set->pool.num_streams * sizeof(*dci->failures));
     return 1;
 }
 
@@ -325,8 +326,7 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 
 /* Removes a destroyed endpoint: its error handler will not be called, and its
  * own lost operations end now. */
-static void
-uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
+static void uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 {
     unsigned i;
 

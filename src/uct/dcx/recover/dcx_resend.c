@@ -35,8 +35,8 @@ static const struct mlx5_wqe_ctrl_seg *
 uct_dcx_resend_ctrl(const uct_dcx_lost_t *lost, const uct_dcx_dci_t *dci,
                     uint16_t index)
 {
-    return (const void*)(lost->ring + ((size_t)(index & dci->txq.sq.mask)
-                                       << MLX5_SEND_WQE_SHIFT));
+    return (const void *)(lost->ring + ((size_t)(index & dci->txq.sq.mask)
+                                        << MLX5_SEND_WQE_SHIFT));
 }
 
 
@@ -59,13 +59,13 @@ static int uct_dcx_resend_is_repeatable(const struct mlx5_wqe_ctrl_seg *ctrl)
 
 /* Visits all outstanding WQEs, in order. */
 typedef struct uct_dcx_resend {
-    uct_dcx_lost_t                 *lost;
-    uct_dcx_dci_t                  *dci;
-    uint16_t                       index;    /* of the current WQE */
-    uint16_t                       end;
+    uct_dcx_lost_t *lost;
+    uct_dcx_dci_t *dci;
+    uint16_t index; /* of the current WQE */
+    uint16_t end;
     const struct mlx5_wqe_ctrl_seg *ctrl;
-    uct_dcx_ep_t                   *ep;      /* NULL: destroyed */
-    const uct_dcx_failure_t        *failure; /* NULL: the WQE was
+    uct_dcx_ep_t *ep;                 /* NULL: destroyed */
+    const uct_dcx_failure_t *failure; /* NULL: the WQE was
                                               * acknowledged */
 } uct_dcx_resend_t;
 
@@ -91,8 +91,8 @@ static int uct_dcx_resend_load(uct_dcx_resend_t *walk, uint16_t index)
 
 static int uct_dcx_resend_next(uct_dcx_resend_t *walk)
 {
-    return uct_dcx_resend_load(walk, walk->index +
-                                     uct_dcx_resend_num_bb(walk->ctrl));
+    return uct_dcx_resend_load(walk,
+                               walk->index + uct_dcx_resend_num_bb(walk->ctrl));
 }
 
 
@@ -103,12 +103,11 @@ static int uct_dcx_resend_next(uct_dcx_resend_t *walk)
 static int uct_dcx_resend_is_to_failed(const uct_dcx_resend_t *walk)
 {
     const struct mlx5_wqe_ctrl_seg *failed =
-            uct_dcx_resend_ctrl(walk->lost, walk->dci, walk->failure->index);
-    const uct_dcx_av_t *a = (const uct_dcx_av_t*)(walk->ctrl + 1);
-    const uct_dcx_av_t *b = (const uct_dcx_av_t*)(failed + 1);
+        uct_dcx_resend_ctrl(walk->lost, walk->dci, walk->failure->index);
+    const uct_dcx_av_t *a = (const uct_dcx_av_t *)(walk->ctrl + 1);
+    const uct_dcx_av_t *b = (const uct_dcx_av_t *)(failed + 1);
 
-    return (a->key == b->key) &&
-           (uct_dcx_av_dctn(a) == uct_dcx_av_dctn(b));
+    return (a->key == b->key) && (uct_dcx_av_dctn(a) == uct_dcx_av_dctn(b));
 }
 
 
@@ -138,18 +137,17 @@ static int uct_dcx_resend_is_lost(const uct_dcx_resend_t *walk)
 void uct_dcx_lost_add_ep(uct_dcx_lost_t *lost, const uct_dcx_dci_t *dci,
                          uct_dcx_ep_t *ep)
 {
-    if ((ep != NULL) &&
-        uct_dcx_ep_fail(ep, dci->failures[ep->stream].status)) {
+    if ((ep != NULL) && uct_dcx_ep_fail(ep, dci->failures[ep->stream].status)) {
         lost->eps[lost->num_eps++] = ep;
     }
 }
 
 
-static ucs_status_t
-uct_dcx_lost_status(const uct_dcx_dci_t *dci, uint16_t index)
+static ucs_status_t uct_dcx_lost_status(const uct_dcx_dci_t *dci,
+                                        uint16_t index)
 {
-    return uct_dcx_failure_of(dci,
-                              uct_dcx_sq_block(&dci->txq.sq, index))->status;
+    return uct_dcx_failure_of(dci, uct_dcx_sq_block(&dci->txq.sq, index))
+        ->status;
 }
 
 
@@ -194,8 +192,7 @@ void uct_dcx_lost_add_all(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci)
 
     while (!ucs_list_is_empty(&dci->txq.ops)) {
         op = ucs_list_head(&dci->txq.ops, uct_dcx_op_t, wqe);
-        uct_dcx_lost_add_op(lost, op,
-                            uct_dcx_lost_status(dci, op->index));
+        uct_dcx_lost_add_op(lost, op, uct_dcx_lost_status(dci, op->index));
     }
 
     if (uct_dcx_dci_is_shared(dci)) {
@@ -250,7 +247,7 @@ static void uct_dcx_resend_keep(const uct_dcx_resend_t *walk)
     }
     sq->last     = sq->pi;
     sq->signaled = sq->pi;
-    sq->pi      += num_bb;
+    sq->pi += num_bb;
 }
 
 

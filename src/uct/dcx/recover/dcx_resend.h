@@ -13,16 +13,16 @@
  * reset of an initiator until the last report to the user. It has room for all
  * that fits on one initiator. */
 struct uct_dcx_lost {
-    uct_dcx_slot_t  *slots;   /* copies, with their status */
-    unsigned        num_slots;
-    unsigned        next;     /* next one to report */
-    const uct_dcx_ep_t *ep;   /* their endpoint, if the initiator was exclusive;
+    uct_dcx_slot_t *slots; /* copies, with their status */
+    unsigned num_slots;
+    unsigned next;          /* next one to report */
+    const uct_dcx_ep_t *ep; /* their endpoint, if the initiator was exclusive;
                                * only for comparison */
-    uct_dcx_ep_t    **eps;    /* NULL: destroyed meanwhile */
-    unsigned        num_eps;
-    ucs_list_link_t ops;      /* operations that waited for a lost WQE */
-    uint8_t         *ring;    /* copy of a shared initiator's ring */
-    uct_dcx_ep_t    **owners; /* endpoints of the WQEs in @ring */
+    uct_dcx_ep_t **eps;     /* NULL: destroyed meanwhile */
+    unsigned num_eps;
+    ucs_list_link_t ops;   /* operations that waited for a lost WQE */
+    uint8_t *ring;         /* copy of a shared initiator's ring */
+    uct_dcx_ep_t **owners; /* endpoints of the WQEs in @ring */
 };
 
 

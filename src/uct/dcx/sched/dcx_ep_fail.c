@@ -47,7 +47,8 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
             level = iface->config.failure_level;
         }
         uct_dcx_peer_name(port, ep, name);
-        ucs_log(level, "%s: operation to %s is refused: the endpoint has "
+        ucs_log(level,
+                "%s: operation to %s is refused: the endpoint has "
                 "failed before (%s), and can only be destroyed",
                 port->name, name, ucs_status_string(status));
     }
@@ -102,7 +103,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
     uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_NOP,
         .flags  = dci->fence, /* waits for reads, too */
-        .done   = uct_dcx_ep_done_mark
+        .done   = uct_dcx_ep_done_mark,
     };
     uct_dcx_wqe_t wqe;
 
@@ -123,8 +124,8 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     uct_dcx_post_t tx       = {
-        .opcode = MLX5_OPCODE_NOP,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE
+              .opcode = MLX5_OPCODE_NOP,
+              .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
     };
     uct_dcx_wqe_t wqe;
 

@@ -8,10 +8,10 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 
-#define UCT_DCX_FC_TABLE_MIN     64
+#define UCT_DCX_FC_TABLE_MIN 64
 
 /* Maximum of free entries that are compared with the target of a new one */
-#define UCT_DCX_FC_TABLE_SEARCH  1024
+#define UCT_DCX_FC_TABLE_SEARCH 1024
 
 
 void uct_dcx_fc_table_init(uct_dcx_fc_table_t *table)
@@ -58,8 +58,8 @@ static int uct_dcx_fc_table_extend(uct_dcx_fc_table_t *table)
 /* Returns a free entry: the entry of the last endpoint to the same target, if
  * there is one. Otherwise an unused entry (these are at the end of the list),
  * or else the one that is free for longest. */
-static uint16_t
-uct_dcx_fc_table_take(uct_dcx_fc_table_t *table, const uct_dcx_av_t *av)
+static uint16_t uct_dcx_fc_table_take(uct_dcx_fc_table_t *table,
+                                      const uct_dcx_av_t *av)
 {
     unsigned left  = UCT_DCX_FC_TABLE_SEARCH;
     uint16_t *link = &table->free;
@@ -79,8 +79,8 @@ uct_dcx_fc_table_take(uct_dcx_fc_table_t *table, const uct_dcx_av_t *av)
 }
 
 
-uct_dcx_fc_entry_t *
-uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
+uct_dcx_fc_entry_t *uct_dcx_fc_table_get(uct_dcx_fc_table_t *table,
+                                         uct_dcx_ep_t *ep)
 {
     uct_dcx_fc_entry_t *entry;
 

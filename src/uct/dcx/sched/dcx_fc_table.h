@@ -13,26 +13,26 @@
 
 
 typedef struct uct_dcx_fc_entry {
-    uct_dcx_ep_t          *ep;     /* NULL: this entry is free */
-    uct_dcx_av_t          av;      /* of the entry's last endpoint */
-    uct_dcx_credit_loan_t loan;    /* returned by the next request, of this
+    uct_dcx_ep_t *ep;           /* NULL: this entry is free */
+    uct_dcx_av_t av;            /* of the entry's last endpoint */
+    uct_dcx_credit_loan_t loan; /* returned by the next request, of this
                                     * endpoint or another one to the same
                                     * target */
-    uint16_t              reserve; /* credits that are left when it requests
+    uint16_t reserve;           /* credits that are left when it requests
                                     * more */
-    uint16_t              seq;     /* of the entry's last request */
-    uint16_t              ticks;   /* of the timer, since the endpoint is
+    uint16_t seq;               /* of the entry's last request */
+    uint16_t ticks;             /* of the timer, since the endpoint is
                                     * blocked */
-    uint16_t              next;    /* of a free entry: the next free one */
+    uint16_t next;              /* of a free entry: the next free one */
 } uct_dcx_fc_entry_t;
 
 
 struct uct_dcx_fc_table {
     uct_dcx_fc_entry_t *entries;
-    unsigned           num;         /* length of the table */
-    unsigned           max;         /* maximum of @num */
-    uint16_t           free;        /* first free one */
-    unsigned           num_blocked; /* endpoints that wait for a grant */
+    unsigned num;         /* length of the table */
+    unsigned max;         /* maximum of @num */
+    uint16_t free;        /* first free one */
+    unsigned num_blocked; /* endpoints that wait for a grant */
 };
 
 
@@ -41,8 +41,8 @@ void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table);
 
 /* Returns the entry of an endpoint, a new one if it has none. Returns NULL if
  * there are too many, or memory is short. */
-uct_dcx_fc_entry_t *
-uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
+uct_dcx_fc_entry_t *uct_dcx_fc_table_get(uct_dcx_fc_table_t *table,
+                                         uct_dcx_ep_t *ep);
 
 /* Blocks an endpoint that has requested credits. Returns non-zero if it is the
  * only blocked one. */

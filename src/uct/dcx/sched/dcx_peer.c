@@ -12,8 +12,8 @@
 
 /* Returns the part of the vector with a GID. On InfiniBand bit 30 is set if
  * there is one (libmlx5, mlx5_create_ah()). */
-static const uct_dcx_grh_t *
-uct_dcx_peer_grh(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep)
+static const uct_dcx_grh_t *uct_dcx_peer_grh(const uct_dcx_port_t *port,
+                                             const uct_dcx_ep_t *ep)
 {
     const uct_dcx_grh_t *grh;
 
@@ -23,15 +23,16 @@ uct_dcx_peer_grh(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep)
 
     grh = &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh;
     return (uct_dcx_port_is_roce(port) ||
-            (grh->grh_gid_fl & htobe32(UCS_BIT(30)))) ? grh : NULL;
+            (grh->grh_gid_fl & htobe32(UCS_BIT(30)))) ?
+               grh :
+               NULL;
 }
 
 
 /* Writes the port that the vector leads to. Returns non-zero if it is @port
  * itself: then the peer is on this host. */
-static int
-uct_dcx_peer_port(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
-                  char *text, size_t max)
+static int uct_dcx_peer_port(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
+                             char *text, size_t max)
 {
     const uct_dcx_grh_t *grh = uct_dcx_peer_grh(port, ep);
     unsigned lid             = be16toh(ep->av.rlid);

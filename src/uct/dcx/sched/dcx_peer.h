@@ -8,9 +8,7 @@
 
 #include "uct/dcx/queue/dcx_endpoint.h"
 
-enum {
-    UCT_DCX_PEER_NAME_MAX = 192
-};
+enum { UCT_DCX_PEER_NAME_MAX = 192 };
 
 
 /* Writes the name of the peer of @ep: number of the target, address of its

@@ -52,8 +52,8 @@ static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 
 
 /* Has progress serve the wait queue of @dci. */
-static inline void
-uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+static inline void uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set,
+                                             uct_dcx_dci_t *dci)
 {
     if (ucs_list_is_empty(&dci->ready)) {
         set->todo |= UCT_DCX_TODO_PENDING;
@@ -91,8 +91,7 @@ static inline int uct_dcx_pending_is_ready(uct_dcx_dci_set_t *set)
     return !uct_dcx_pending_is_empty(set) &&
            (ucs_arbiter_is_empty(&set->waitq) ||
             !ucs_list_is_empty(&set->ready) ||
-            uct_dcx_pool_has_idle(&set->pool) ||
-            set->pool.policy->is_shared);
+            uct_dcx_pool_has_idle(&set->pool) || set->pool.policy->is_shared);
 }
 
 #endif

@@ -28,8 +28,7 @@ static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
 
 /* Calls a request whose endpoint has failed, or fails now. If the request does
  * not end, its owner has to purge it: it waits for nothing any longer. */
-static ucs_arbiter_cb_result_t
-uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
+static ucs_arbiter_cb_result_t uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
 {
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
 
@@ -72,9 +71,9 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
  * endpoint keeps its place. If one is, the request waits for something else and
  * is called again in the next call of progress; if the endpoint has nothing
  * outstanding, others may have the initiator meanwhile. */
-static ucs_arbiter_cb_result_t
-uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
-                        uct_dcx_dci_t *dci)
+static ucs_arbiter_cb_result_t uct_dcx_pending_refused(uct_dcx_dci_set_t *set,
+                                                       uct_dcx_ep_t *ep,
+                                                       uct_dcx_dci_t *dci)
 {
     int is_blocked = (ep->state == UCT_DCX_EP_BLOCKED);
 
@@ -166,8 +165,7 @@ uct_dcx_pending_purge_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                          ucs_arbiter_elem_t *elem, void *arg)
 {
     const uct_purge_cb_args_t *args = arg;
-    uct_pending_req_t *req          = ucs_container_of(elem, uct_pending_req_t,
-                                                       priv);
+    uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
 
     if (args->cb != NULL) {
         args->cb(req, args->arg);
@@ -188,8 +186,8 @@ void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
     uct_dcx_dci_t *dci;
 
     /* The arbiter is only passed on to the callback, which does not use it. */
-    ucs_arbiter_group_purge(&set->waitq, &ep->pending,
-                            uct_dcx_pending_purge_cb, &args);
+    ucs_arbiter_group_purge(&set->waitq, &ep->pending, uct_dcx_pending_purge_cb,
+                            &args);
     if (ep->dci == UCT_DCX_NO_DCI) {
         return;
     }

@@ -8,42 +8,42 @@
 #include <ucs/sys/math.h>
 
 
-#define UCT_DCX_DCI_BIT(_state)  UCS_BIT(UCT_DCX_DCI_##_state)
+#define UCT_DCX_DCI_BIT(_state) UCS_BIT(UCT_DCX_DCI_##_state)
 
 /* A state, and the mask of its successors */
 typedef struct uct_dcx_state {
     const char *name;
-    unsigned   next;
+    unsigned next;
 } uct_dcx_state_t;
 
 
 /* Successors of each state in which an endpoint has an exclusive initiator */
-#define UCT_DCX_DCI_ENDS  (UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LEFT) | \
-                           UCT_DCX_DCI_BIT(ERROR) | UCT_DCX_DCI_BIT(LOST))
+#define UCT_DCX_DCI_ENDS \
+    (UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LEFT) | UCT_DCX_DCI_BIT(ERROR) | \
+     UCT_DCX_DCI_BIT(LOST))
 
 static const uct_dcx_state_t uct_dcx_dci_states[] = {
-    [UCT_DCX_DCI_NONE]     = {"NONE", 0},
-    [UCT_DCX_DCI_IDLE]     = {"IDLE", UCT_DCX_DCI_BIT(HELD) |
-                                      UCT_DCX_DCI_BIT(WATCHED)},
-    [UCT_DCX_DCI_HELD]     = {"HELD", UCT_DCX_DCI_ENDS |
-                                      UCT_DCX_DCI_BIT(WATCHED) |
+    [UCT_DCX_DCI_NONE] = {"NONE", 0},
+    [UCT_DCX_DCI_IDLE] = {"IDLE",
+                          UCT_DCX_DCI_BIT(HELD) | UCT_DCX_DCI_BIT(WATCHED)},
+    [UCT_DCX_DCI_HELD] = {"HELD", UCT_DCX_DCI_ENDS | UCT_DCX_DCI_BIT(WATCHED) |
                                       UCT_DCX_DCI_BIT(WAITQ)},
-    [UCT_DCX_DCI_WATCHED]  = {"WATCHED", UCT_DCX_DCI_ENDS |
-                                         UCT_DCX_DCI_BIT(WAITQ)},
-    [UCT_DCX_DCI_LEFT]     = {"LEFT", UCT_DCX_DCI_BIT(IDLE) |
-                                      UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_WATCHED]  = {"WATCHED",
+                              UCT_DCX_DCI_ENDS | UCT_DCX_DCI_BIT(WAITQ)},
+    [UCT_DCX_DCI_LEFT]     = {"LEFT",
+                              UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LOST)},
     [UCT_DCX_DCI_ERROR]    = {"ERROR", UCT_DCX_DCI_ENDS},
     [UCT_DCX_DCI_OPEN]     = {"OPEN", UCT_DCX_DCI_BIT(WAITQ) |
-                                      UCT_DCX_DCI_BIT(DRAINING) |
-                                      UCT_DCX_DCI_BIT(LOST)},
-    [UCT_DCX_DCI_DRAINING] = {"DRAINING", UCT_DCX_DCI_BIT(OPEN) |
-                                          UCT_DCX_DCI_BIT(WAITQ) |
+                                          UCT_DCX_DCI_BIT(DRAINING) |
                                           UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_DRAINING] = {"DRAINING", UCT_DCX_DCI_BIT(OPEN) |
+                                              UCT_DCX_DCI_BIT(WAITQ) |
+                                              UCT_DCX_DCI_BIT(LOST)},
     [UCT_DCX_DCI_WAITQ]    = {"WAITQ", UCT_DCX_DCI_ENDS |
-                                       UCT_DCX_DCI_BIT(WATCHED) |
-                                       UCT_DCX_DCI_BIT(OPEN) |
-                                       UCT_DCX_DCI_BIT(DRAINING)},
-    [UCT_DCX_DCI_LOST]     = {"LOST", 0}
+                                           UCT_DCX_DCI_BIT(WATCHED) |
+                                           UCT_DCX_DCI_BIT(OPEN) |
+                                           UCT_DCX_DCI_BIT(DRAINING)},
+    [UCT_DCX_DCI_LOST]     = {"LOST", 0},
 };
 
 static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
@@ -65,8 +65,8 @@ static void uct_dcx_tx_check(const uct_dcx_state_t *table, const char *what,
 void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 {
     if (dci->state != state) {
-        uct_dcx_tx_check(uct_dcx_dci_states, "DCI", dci->txq.sq.qpn,
-                         dci->state, state);
+        uct_dcx_tx_check(uct_dcx_dci_states, "DCI", dci->txq.sq.qpn, dci->state,
+                         state);
         dci->state = state;
 
         /* The state is checked before the next WQE. */
@@ -159,7 +159,8 @@ void uct_dcx_tx_unwait(uct_dcx_dci_t *dci)
     if ((dci->state == UCT_DCX_DCI_WAITQ) && (dci->served == NULL) &&
         ucs_arbiter_is_empty(&dci->waitq)) {
         uct_dcx_tx_set_state(dci, uct_dcx_dci_is_shared(dci) ?
-                               UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WATCHED);
+                                      UCT_DCX_DCI_OPEN :
+                                      UCT_DCX_DCI_WATCHED);
     }
 }
 
@@ -190,7 +191,7 @@ void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set)
 
     for (i = 0; i < set->num_created; ++i) {
         set->dci[set->created[i]].txq.sq.limit =
-                set->dci[set->created[i]].txq.sq.capacity;
+            set->dci[set->created[i]].txq.sq.capacity;
     }
     set->throttled = 0;
     uct_dcx_dci_set_open(set);
@@ -220,17 +221,17 @@ void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb)
 
 /* --- endpoints ------------------------------------------------------------ */
 
-#define UCT_DCX_EP_BIT(_state)  UCS_BIT(UCT_DCX_EP_##_state)
+#define UCT_DCX_EP_BIT(_state) UCS_BIT(UCT_DCX_EP_##_state)
 
 static const uct_dcx_state_t uct_dcx_ep_states[] = {
     [UCT_DCX_EP_OPEN]      = {"OPEN", UCT_DCX_EP_BIT(REQUESTED) |
-                                      UCT_DCX_EP_BIT(GIVEN_UP) |
-                                      UCT_DCX_EP_BIT(FAILED)},
-    [UCT_DCX_EP_REQUESTED] = {"REQUESTED", UCT_DCX_EP_BIT(OPEN) |
-                                           UCT_DCX_EP_BIT(BLOCKED)},
+                                          UCT_DCX_EP_BIT(GIVEN_UP) |
+                                          UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_REQUESTED] = {"REQUESTED",
+                              UCT_DCX_EP_BIT(OPEN) | UCT_DCX_EP_BIT(BLOCKED)},
     [UCT_DCX_EP_BLOCKED]   = {"BLOCKED", UCT_DCX_EP_BIT(OPEN)},
     [UCT_DCX_EP_GIVEN_UP]  = {"GIVEN_UP", UCT_DCX_EP_BIT(FAILED)},
-    [UCT_DCX_EP_FAILED]    = {"FAILED", 0}
+    [UCT_DCX_EP_FAILED]    = {"FAILED", 0},
 };
 
 static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
@@ -239,8 +240,7 @@ static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
 
 void uct_dcx_tx_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
-    uct_dcx_tx_check(uct_dcx_ep_states, "ep", (uintptr_t)ep, ep->state,
-                     state);
+    uct_dcx_tx_check(uct_dcx_ep_states, "ep", (uintptr_t)ep, ep->state, state);
 }
 
 

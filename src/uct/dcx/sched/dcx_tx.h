@@ -87,8 +87,7 @@ void uct_dcx_tx_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state);
 
 
 /* Makes a transition that the table allows. */
-static inline void
-uct_dcx_tx_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
+static inline void uct_dcx_tx_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
     if (UCS_ENABLE_ASSERT || uct_dcx_trace_is_on()) {
         uct_dcx_tx_check_ep(ep, state);
@@ -101,19 +100,19 @@ uct_dcx_tx_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 
 /* Returns non-zero if @ep will never have an initiator: all that it could get
  * are lost. */
-static inline int
-uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
+static inline int uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set,
+                                     const uct_dcx_ep_t *ep)
 {
     return (ep->dci == UCT_DCX_NO_DCI) ?
-           (set->num_lost == set->pool.num_dci) :
-           (set->dci[ep->dci].state == UCT_DCX_DCI_LOST);
+               (set->num_lost == set->pool.num_dci) :
+               (set->dci[ep->dci].state == UCT_DCX_DCI_LOST);
 }
 
 
 /* Returns non-zero if the next operation of @ep would not return
  * UCS_ERR_NO_RESOURCE. */
-static inline int
-uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
+static inline int uct_dcx_tx_can_send(uct_dcx_dci_set_t *set,
+                                      const uct_dcx_ep_t *ep)
 {
     if (uct_dcx_tx_is_lost(set, ep)) {
         return 1;
@@ -165,8 +164,8 @@ uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 
 /* uct_dcx_tx_get_dci() for most operations: the endpoint has an initiator that
  * needs no further check, or takes an idle one. */
-static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_tx_get(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *uct_dcx_tx_get(uct_dcx_dci_set_t *set,
+                                                         uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_t *dci;
 

@@ -76,7 +76,7 @@ void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     unsigned i;
 
     uct_dcx_dci_mark_canceled(dci, ep);
-    ucs_list_for_each(op, &dci->txq.ops, wqe) {
+    ucs_list_for_each (op, &dci->txq.ops, wqe) {
         if (op->ep == ep) {
             op->status = UCS_ERR_CANCELED;
         }

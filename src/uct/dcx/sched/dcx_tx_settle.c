@@ -11,8 +11,7 @@ uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     /* Flushes that are ending are still in the list when nothing is outstanding
      * any longer. */
     if (uct_dcx_dci_is_shared(dci) || !uct_dcx_txq_is_idle(&dci->txq) ||
-        !ucs_list_is_empty(&dci->txq.ops) ||
-        (dci->state == UCT_DCX_DCI_LOST)) {
+        !ucs_list_is_empty(&dci->txq.ops) || (dci->state == UCT_DCX_DCI_LOST)) {
         return NULL;
     }
     return uct_dcx_tx_unlink(set, dci);

@@ -35,8 +35,8 @@ static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)
 
 /* Returns the maximum of entries of a layout, at least one. A single run stays
  * one entry, see uct_dcx_sgl_add(). */
-static size_t
-uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt, int is_list)
+static size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt,
+                                      int is_list)
 {
     const size_t max = UCT_DCX_SGL_MAX_ENTRIES;
     size_t num       = 0;
@@ -68,15 +68,14 @@ static unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-static const char *
-uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
+static const char *uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_run_t run = {
         .addr   = (uintptr_t)iov->buffer,
         .bytes  = iov->length,
         .stride = iov->stride,
         .count  = iov->count,
-        .lkey   = uct_dcx_mem_strict_lkey(iov->memh)
+        .lkey   = uct_dcx_mem_strict_lkey(iov->memh),
     };
 
     return uct_dcx_sgl_add(layout, &run);
@@ -84,9 +83,8 @@ uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 
 
 /* Fills @layout, which has begun, and has room for the entries. */
-static ucs_status_t
-uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
-                   uct_dcx_sgl_t *layout)
+static ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
+                                       const char *name, uct_dcx_sgl_t *layout)
 {
     const char *fault = NULL;
     int overlaps      = 0;
@@ -116,14 +114,15 @@ uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
 }
 
 
-static ucs_status_t
-uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
-                 const uct_dcx_iov_user_t *user, uct_dcx_sgl_t *layout)
+static ucs_status_t uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
+                                     const uct_dcx_iov_user_t *user,
+                                     uct_dcx_sgl_t *layout)
 {
     ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
 
-    return (status != UCS_OK) ? status :
-           user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
+    return (status != UCS_OK) ?
+               status :
+               user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
 }
 
 
@@ -134,9 +133,8 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     size_t num  = uct_dcx_iov_num_entries(iov, iovcnt, is_list);
     union {
         uct_dcx_sgl_t layout;
-        uint8_t          space[sizeof(uct_dcx_sgl_t) +
-                               (UCT_DCX_IOV_MAX_STACK *
-                                sizeof(uct_dcx_sgl_entry_t))];
+        uint8_t space[sizeof(uct_dcx_sgl_t) +
+                      (UCT_DCX_IOV_MAX_STACK * sizeof(uct_dcx_sgl_entry_t))];
     } few;
     uct_dcx_sgl_t *layout = &few.layout;
     ucs_status_t status;
@@ -156,7 +154,7 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
 
     uct_dcx_sgl_begin(layout, num, user->access);
     layout->is_list = is_list;
-    status = uct_dcx_iov_call(iov, iovcnt, user, layout);
+    status          = uct_dcx_iov_call(iov, iovcnt, user, layout);
     if (layout != &few.layout) {
         ucs_free(layout);
     }

@@ -14,7 +14,7 @@
 
 enum {
     /* maximum of entries of an operation */
-    UCT_DCX_IOV_MAX       = 1024,
+    UCT_DCX_IOV_MAX = 1024,
 
     /* Entries that messages announce: UCP has as many on its stack, and aborts
      * from 30 on (ucs_alloca() in proto_am.inl); it uses 16. For puts and gets
@@ -31,9 +31,9 @@ static inline int uct_dcx_iov_is_empty(const uct_iov_t *iov)
 
 
 /* uct_dcx_iov_is_plain() of several entries */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
-                      size_t *length_p)
+static UCS_F_ALWAYS_INLINE int uct_dcx_iov_are_plain(const uct_iov_t *iov,
+                                                     size_t iovcnt, size_t max,
+                                                     size_t *length_p)
 {
     const uct_iov_t *end = iov + iovcnt;
 
@@ -54,9 +54,9 @@ uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 
 /* Returns 1 if each entry is one piece, and @iovcnt is at most @max, which is
  * at least one. Then stores the bytes of all in @length_p. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
-                     size_t *length_p)
+static UCS_F_ALWAYS_INLINE int uct_dcx_iov_is_plain(const uct_iov_t *iov,
+                                                    size_t iovcnt, size_t max,
+                                                    size_t *length_p)
 {
     if (ucs_likely(iovcnt == 1)) {
         *length_p = iov->length;
@@ -68,13 +68,13 @@ uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 
 /* An operation that needs a layout of its entries */
 typedef struct uct_dcx_iov_user {
-    const char   *name;  /* name in messages */
-    uint32_t     access; /* access of the layout; with IBV_ACCESS_LOCAL_WRITE,
+    const char *name; /* name in messages */
+    uint32_t access;  /* access of the layout; with IBV_ACCESS_LOCAL_WRITE,
                           * blocks must not overlap */
-    int          has_nests; /* repeated blocks may be over layouts */
+    int has_nests;    /* repeated blocks may be over layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
                          unsigned depth);
-    void         *arg;
+    void *arg;
 } uct_dcx_iov_user_t;
 
 /* Makes a layout of the entries and calls @func with it; returns the result.

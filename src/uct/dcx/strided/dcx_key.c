@@ -15,7 +15,7 @@
 
 enum {
     /* translations of the smallest keys */
-    UCT_DCX_KEY_FEW   = 4,
+    UCT_DCX_KEY_FEW = 4,
 
     /* spare keys beside those that may be owned: with 255 numbers each, one of
      * them always has a number that was not released lately */
@@ -31,7 +31,9 @@ static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
     unsigned most = ucs_align_up_pow2(params->max_entries + 1,
                                       UCT_DCX_SGL_KLM_ALIGN);
     const unsigned num_klm[UCT_DCX_KEY_SIZES] = {
-        UCT_DCX_KEY_FEW, params->dev->umr.max_inline, most
+        UCT_DCX_KEY_FEW,
+        params->dev->umr.max_inline,
+        most,
     };
     uct_dcx_key_size_t *size;
     unsigned i;
@@ -41,9 +43,8 @@ static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
         size->is_owned = (i >= UCT_DCX_KEY_SIZES);
         size->num_klm  = ucs_min(num_klm[i % UCT_DCX_KEY_SIZES],
                                  ucs_min(most, params->dev->umr.max_klm));
-        size->max      = size->is_owned ?
-                         params->max_owned + UCT_DCX_KEY_SPARE :
-                         params->max_keys;
+        size->max = size->is_owned ? params->max_owned + UCT_DCX_KEY_SPARE :
+                                     params->max_keys;
         ucs_list_head_init(&size->lru);
         ucs_list_head_init(&size->batches);
     }
@@ -75,9 +76,8 @@ static void uct_dcx_keys_close(uct_dcx_keys_t *keys)
     uct_dcx_key_size_t *size;
 
     uct_dcx_umr_cleanup(&keys->umr);
-    for (size = keys->sizes; size < keys->sizes + UCT_DCX_KEY_KINDS;
-         ++size) {
-        ucs_list_for_each_safe(batch, next, &size->batches, list) {
+    for (size = keys->sizes; size < keys->sizes + UCT_DCX_KEY_KINDS; ++size) {
+        ucs_list_for_each_safe (batch, next, &size->batches, list) {
             uct_dcx_key_batch_destroy(batch);
         }
     }
@@ -90,20 +90,21 @@ void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys)
     const char *name                  = uct_dcx_device_name(keys->params.dev);
 
     if (keys->is_open) {
-        ucs_info("%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
-                 "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
-                 "%u keys, %lu doorbells", name, stats->hits, stats->misses,
-                 stats->evictions, stats->exhausted, stats->sets,
-                 stats->invalidated, stats->failures, stats->num_keys,
-                 keys->umr.num_doorbells);
+        ucs_info(
+            "%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
+            "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
+            "%u keys, %lu doorbells",
+            name, stats->hits, stats->misses, stats->evictions,
+            stats->exhausted, stats->sets, stats->invalidated, stats->failures,
+            stats->num_keys, keys->umr.num_doorbells);
         uct_dcx_keys_close(keys);
     }
     ucs_spinlock_destroy(&keys->lock);
 }
 
 
-ucs_status_t
-uct_dcx_keys_open(uct_dcx_keys_t *keys, const uct_dcx_devx_path_t *path)
+ucs_status_t uct_dcx_keys_open(uct_dcx_keys_t *keys,
+                               const uct_dcx_devx_path_t *path)
 {
     const uct_dcx_device_t *dev = keys->params.dev;
     ucs_status_t status         = UCS_OK;
@@ -142,17 +143,17 @@ static uint32_t uct_dcx_keys_clock(void)
 
 
 /* Returns the key of a size that is first to take another layout. */
-static uct_dcx_key_t *
-uct_dcx_keys_victim(const uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
-                    const uct_dcx_sgl_t *layout, uint32_t *number_p)
+static uct_dcx_key_t *uct_dcx_keys_victim(const uct_dcx_keys_t *keys,
+                                          uct_dcx_key_size_t *size,
+                                          const uct_dcx_sgl_t *layout,
+                                          uint32_t *number_p)
 {
     uct_dcx_key_t *key;
 
-    ucs_list_for_each(key, &size->lru, list) {
+    ucs_list_for_each (key, &size->lru, list) {
         if ((!key->is_new ||
              (uct_dcx_keys_clock() - key->since >= UCT_DCX_KEY_GRACE)) &&
-            uct_dcx_keys_next_number(keys, key, layout->access,
-                                     number_p)) {
+            uct_dcx_keys_next_number(keys, key, layout->access, number_p)) {
             return key;
         }
     }
@@ -180,9 +181,9 @@ static void uct_dcx_keys_fill(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 
 
 /* Gives a new layout to a key of a size. Returns as uct_dcx_keys_get(). */
-static ucs_status_t
-uct_dcx_keys_miss(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
-                  const uct_dcx_sgl_t *layout)
+static ucs_status_t uct_dcx_keys_miss(uct_dcx_keys_t *keys,
+                                      uct_dcx_key_size_t *size,
+                                      const uct_dcx_sgl_t *layout)
 {
     uct_dcx_key_t *key;
     uint32_t number;
@@ -215,8 +216,8 @@ static int uct_dcx_key_can_hold(const uct_dcx_key_size_t *size,
 
 
 /* Uses a key that has the layout. Returns as uct_dcx_keys_get(). */
-static ucs_status_t
-uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
+static ucs_status_t uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                                     int is_held)
 {
     if (key->state == UCT_DCX_KEY_PENDING) {
         return UCS_ERR_NO_RESOURCE;
@@ -230,7 +231,7 @@ uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
 
     /* The first use belongs to the operation that missed it. */
     keys->stats.hits += !key->is_new;
-    key->is_new       = 0;
+    key->is_new = 0;
     if (key->users++ == 0) {
         ucs_list_del(&key->list);
     }
@@ -241,9 +242,9 @@ uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
 }
 
 
-static ucs_status_t
-uct_dcx_keys_get_locked(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
-                        int is_held, uct_dcx_key_t **key_p)
+static ucs_status_t uct_dcx_keys_get_locked(uct_dcx_keys_t *keys,
+                                            const uct_dcx_sgl_t *layout,
+                                            int is_held, uct_dcx_key_t **key_p)
 {
     uct_dcx_key_size_t *size;
 
@@ -265,8 +266,8 @@ uct_dcx_keys_get_locked(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
 
     if ((size->num < size->max) && !size->is_growing &&
         (ucs_list_is_empty(&size->lru) ||
-         uct_dcx_key_is_named(ucs_list_head(&size->lru, uct_dcx_key_t,
-                                            list)))) {
+         uct_dcx_key_is_named(
+             ucs_list_head(&size->lru, uct_dcx_key_t, list)))) {
         uct_dcx_keys_grow(keys, size);
         return uct_dcx_keys_get_locked(keys, layout, is_held, key_p);
     }
@@ -274,9 +275,8 @@ uct_dcx_keys_get_locked(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
 }
 
 
-ucs_status_t
-uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
-                 int is_held, uct_dcx_key_t **key_p)
+ucs_status_t uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
+                              int is_held, uct_dcx_key_t **key_p)
 {
     ucs_status_t status;
 
@@ -289,8 +289,7 @@ uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
 
 
 /* A key that has lost its layout meanwhile is first to take another. */
-void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                      int is_held)
+void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
 {
     ucs_spin_lock(&keys->lock);
     if (is_held && (--key->held == 0)) {
@@ -307,8 +306,7 @@ void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 }
 
 
-uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys,
-                                uct_dcx_key_t *key)
+uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     ucs_spin_lock(&keys->lock);
     key->is_given = 1;
@@ -321,8 +319,8 @@ uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys,
 
 /* Finds the number for the next owner, which no peer has. Variants are used in
  * turn, so if the next one was released lately, most others were. */
-static int uct_dcx_keys_number(const uct_dcx_keys_t *keys,
-                               uct_dcx_key_t *key, int is_thorough)
+static int uct_dcx_keys_number(const uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                               int is_thorough)
 {
     uint32_t next = (key->lkey & ~0xffu) | (uint8_t)(key->lkey + 1);
 
@@ -330,19 +328,18 @@ static int uct_dcx_keys_number(const uct_dcx_keys_t *keys,
         key->lkey = next;
         return 1;
     }
-    return is_thorough &&
-           uct_dcx_keys_next_number(keys, key, IBV_ACCESS_REMOTE_READ,
-                                    &key->lkey);
+    return is_thorough && uct_dcx_keys_next_number(
+                              keys, key, IBV_ACCESS_REMOTE_READ, &key->lkey);
 }
 
 
-static uct_dcx_key_t *
-uct_dcx_keys_find_number(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
-                         int is_thorough)
+static uct_dcx_key_t *uct_dcx_keys_find_number(uct_dcx_keys_t *keys,
+                                               uct_dcx_key_size_t *size,
+                                               int is_thorough)
 {
     uct_dcx_key_t *key;
 
-    ucs_list_for_each(key, &size->lru, list) {
+    ucs_list_for_each (key, &size->lru, list) {
         if (uct_dcx_keys_number(keys, key, is_thorough)) {
             return key;
         }
@@ -369,8 +366,8 @@ static int uct_dcx_keys_more(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 
 
 /* Returns a key without owner; makes more if there is none. */
-static uct_dcx_key_t *
-uct_dcx_keys_take(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
+static uct_dcx_key_t *uct_dcx_keys_take(uct_dcx_keys_t *keys,
+                                        uct_dcx_key_size_t *size)
 {
     uct_dcx_key_t *key;
 
@@ -393,8 +390,8 @@ uct_dcx_keys_take(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 
 /* Returns a key without layout to the pool. @is_given: a peer has the
  * number. */
-static void uct_dcx_keys_leave(uct_dcx_keys_t *keys,
-                               uct_dcx_key_t *key, int is_given)
+static void uct_dcx_keys_leave(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                               int is_given)
 {
     key->is_given = is_given;
     uct_dcx_keys_retire(keys, key);
@@ -402,13 +399,12 @@ static void uct_dcx_keys_leave(uct_dcx_keys_t *keys,
 }
 
 
-static ucs_status_t
-uct_dcx_keys_own_locked(uct_dcx_keys_t *keys, unsigned num_klm,
-                        uct_dcx_key_t **key_p)
+static ucs_status_t uct_dcx_keys_own_locked(uct_dcx_keys_t *keys,
+                                            unsigned num_klm,
+                                            uct_dcx_key_t **key_p)
 {
-    uct_dcx_key_size_t *size = uct_dcx_keys_size(&keys->sizes[
-                                                 UCT_DCX_KEY_SIZES],
-                                                 num_klm);
+    uct_dcx_key_size_t *size =
+        uct_dcx_keys_size(&keys->sizes[UCT_DCX_KEY_SIZES], num_klm);
 
     if (size == NULL) {
         return UCS_ERR_EXCEEDS_LIMIT;
@@ -448,8 +444,7 @@ ucs_status_t uct_dcx_keys_own(uct_dcx_keys_t *keys, unsigned num_klm,
 }
 
 
-static int uct_dcx_keys_can_set(uct_dcx_keys_t *keys,
-                                const uct_dcx_key_t *key)
+static int uct_dcx_keys_can_set(uct_dcx_keys_t *keys, const uct_dcx_key_t *key)
 {
     return (key->state != UCT_DCX_KEY_PENDING) &&
            (key->state != UCT_DCX_KEY_GOING) && uct_dcx_keys_can_post(keys);
@@ -458,8 +453,8 @@ static int uct_dcx_keys_can_set(uct_dcx_keys_t *keys,
 
 /* Exchanges a key that has lost its layout, as peers have its number. Making
  * keys releases the lock. */
-static ucs_status_t
-uct_dcx_keys_exchange(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p)
+static ucs_status_t uct_dcx_keys_exchange(uct_dcx_keys_t *keys,
+                                          uct_dcx_key_t **key_p)
 {
     uct_dcx_key_t *key = uct_dcx_keys_take(keys, (*key_p)->size);
 
@@ -484,9 +479,9 @@ static int uct_dcx_keys_has(const uct_dcx_key_t *key,
 
 
 /* May release the lock, but not after it has begun to replace the layout. */
-static ucs_status_t
-uct_dcx_keys_set_locked(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
-                        int is_given, const uct_dcx_sgl_t *layout)
+static ucs_status_t uct_dcx_keys_set_locked(uct_dcx_keys_t *keys,
+                                            uct_dcx_key_t **key_p, int is_given,
+                                            const uct_dcx_sgl_t *layout)
 {
     ucs_status_t status = UCS_OK;
 
@@ -502,8 +497,7 @@ uct_dcx_keys_set_locked(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
         uct_dcx_keys_poll(keys);
     }
 
-    if (uct_dcx_keys_can_set(keys, *key_p) && (*key_p)->is_lost &&
-        is_given) {
+    if (uct_dcx_keys_can_set(keys, *key_p) && (*key_p)->is_lost && is_given) {
         status = uct_dcx_keys_exchange(keys, key_p);
     }
 
@@ -526,9 +520,8 @@ uct_dcx_keys_set_locked(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
 }
 
 
-ucs_status_t
-uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
-                 int is_given, const uct_dcx_sgl_t *layout)
+ucs_status_t uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
+                              int is_given, const uct_dcx_sgl_t *layout)
 {
     ucs_status_t status;
 
@@ -547,16 +540,16 @@ static ucs_status_t uct_dcx_keys_state(const uct_dcx_keys_t *keys,
         [UCT_DCX_KEY_PENDING] = UCS_INPROGRESS,
         [UCT_DCX_KEY_READY]   = UCS_OK,
         [UCT_DCX_KEY_FAILED]  = UCS_ERR_IO_ERROR,
-        [UCT_DCX_KEY_GOING]   = UCS_ERR_NO_ELEM
+        [UCT_DCX_KEY_GOING]   = UCS_ERR_NO_ELEM,
     };
 
-    return ((key->state == UCT_DCX_KEY_PENDING) &&
-            (keys->status != UCS_OK)) ? keys->status : result[key->state];
+    return ((key->state == UCT_DCX_KEY_PENDING) && (keys->status != UCS_OK)) ?
+               keys->status :
+               result[key->state];
 }
 
 
-ucs_status_t
-uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key)
+ucs_status_t uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key)
 {
     ucs_status_t status;
 
@@ -567,8 +560,7 @@ uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key)
 }
 
 
-ucs_status_t
-uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+ucs_status_t uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     ucs_status_t status;
 
@@ -583,8 +575,7 @@ uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 }
 
 
-void uct_dcx_keys_disown(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                         int is_given)
+void uct_dcx_keys_disown(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_given)
 {
     uct_dcx_keys_forget_key(keys, key);
     ucs_spin_lock(&keys->lock);

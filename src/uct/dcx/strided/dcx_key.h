@@ -55,7 +55,7 @@ enum {
 
     /* Milliseconds for which a layout stays that has not been used since its
      * UMR: meanwhile the operation that requested it tries again, or never. */
-    UCT_DCX_KEY_GRACE   = 1000,
+    UCT_DCX_KEY_GRACE = 1000,
 
     /* Seconds without progress after which a queue counts as failed, while a
      * thread waits for it */
@@ -77,38 +77,38 @@ typedef struct uct_dcx_key_name uct_dcx_key_name_t; /* dcx_key_queue.h */
 
 /* The numbers are first, as in a memory handle. */
 typedef struct uct_dcx_key {
-    uint32_t           lkey;
-    uint32_t           rkey;     /* the same number */
-    uint32_t           users;
-    uint32_t           held;     /* users that hold it until a peer does
+    uint32_t lkey;
+    uint32_t rkey; /* the same number */
+    uint32_t users;
+    uint32_t held;    /* users that hold it until a peer does
                                   * something */
-    uint32_t           since;    /* milliseconds: time when it got its layout */
-    uint8_t            state;    /* uct_dcx_key_state_t */
-    uint8_t            is_new;   /* the layout has not been used yet */
-    uint8_t            is_given; /* a peer has the number; of one that is not
+    uint32_t since;   /* milliseconds: time when it got its layout */
+    uint8_t state;    /* uct_dcx_key_state_t */
+    uint8_t is_new;   /* the layout has not been used yet */
+    uint8_t is_given; /* a peer has the number; of one that is not
                                   * owned */
-    uint8_t            is_lost;  /* owned: the layout was forgotten since it was
+    uint8_t is_lost;  /* owned: the layout was forgotten since it was
                                   * set */
-    uint32_t           was;      /* PENDING: number of the previous layout, to
+    uint32_t was;     /* PENDING: number of the previous layout, to
                                   * be invalidated first; or 0 */
-    uint16_t           begin;    /* PENDING, GOING: WQEBBs of its WQEs */
-    uint16_t           end;
+    uint16_t begin;   /* PENDING, GOING: WQEBBs of its WQEs */
+    uint16_t end;
     uct_dcx_key_size_t *size;
-    struct uct_dcx_key *chain;   /* next one of its bucket, if it can be
+    struct uct_dcx_key *chain;    /* next one of its bucket, if it can be
                                   * found */
     struct uct_dcx_key *numbered; /* the next one of keys->numbers */
-    ucs_list_link_t    list;     /* entry of the list of PENDING keys, of GOING
+    ucs_list_link_t list;         /* entry of the list of PENDING keys, of GOING
                                   * keys, or of a size's keys that may be
                                   * taken */
-    uct_dcx_sgl_t      *layout;  /* room for the largest */
-    uct_dcx_key_name_t *names;   /* keys that @layout names */
-    uct_dcx_key_name_t *past;    /* keys that previous layouts on the device may
+    uct_dcx_sgl_t *layout;        /* room for the largest */
+    uct_dcx_key_name_t *names;    /* keys that @layout names */
+    uct_dcx_key_name_t *past; /* keys that previous layouts on the device may
                                   * name */
-    unsigned           num_names;
-    unsigned           num_past;
-    uct_dcx_umr_klm_t  *klm;     /* room for its translations; NULL: they are
+    unsigned num_names;
+    unsigned num_past;
+    uct_dcx_umr_klm_t *klm; /* room for its translations; NULL: they are
                                   * inline */
-    uint32_t           klm_lkey;
+    uint32_t klm_lkey;
     uct_dcx_devx_obj_t obj;
 } uct_dcx_key_t;
 
@@ -116,24 +116,24 @@ typedef struct uct_dcx_key {
 /* Keys that were made together, with their memory */
 typedef struct uct_dcx_key_batch {
     ucs_list_link_t list;
-    unsigned        num;
-    void            *klm;
-    size_t          klm_size;
-    struct ibv_mr   *mr;    /* of @klm; NULL: none is needed */
-    uint8_t         *rooms; /* for layouts and names of each key */
-    uct_dcx_key_t   keys[];
+    unsigned num;
+    void *klm;
+    size_t klm_size;
+    struct ibv_mr *mr; /* of @klm; NULL: none is needed */
+    uint8_t *rooms;    /* for layouts and names of each key */
+    uct_dcx_key_t keys[];
 } uct_dcx_key_batch_t;
 
 
 struct uct_dcx_key_size {
-    int             is_owned;   /* its keys are not in the cache */
-    unsigned        num_klm;
-    unsigned        num;        /* keys that exist */
-    unsigned        max;        /* keys that may exist */
-    unsigned        num_held;   /* keys that are held */
-    unsigned        num_owned;  /* keys that have owners */
-    int             is_growing; /* threads that make more */
-    ucs_list_link_t lru;        /* keys that may be taken: first those without a
+    int is_owned; /* its keys are not in the cache */
+    unsigned num_klm;
+    unsigned num;        /* keys that exist */
+    unsigned max;        /* keys that may exist */
+    unsigned num_held;   /* keys that are held */
+    unsigned num_owned;  /* keys that have owners */
+    int is_growing;      /* threads that make more */
+    ucs_list_link_t lru; /* keys that may be taken: first those without a
                                  * layout, then the least recently used */
     ucs_list_link_t batches;
 };
@@ -149,56 +149,56 @@ typedef struct uct_dcx_keys_stats {
     uint64_t sets;        /* layouts of owned keys */
     uint64_t doorbells;
     unsigned num_keys;
-    unsigned num_set;     /* keys with a layout */
+    unsigned num_set; /* keys with a layout */
 } uct_dcx_keys_stats_t;
 
 
 typedef struct uct_dcx_keys_params {
     const uct_dcx_device_t *dev;
-    unsigned               max_keys;    /* maximum of each size */
-    unsigned               max_owned;   /* maximum of each size */
-    unsigned               max_entries; /* limit of the largest layout */
+    unsigned max_keys;    /* maximum of each size */
+    unsigned max_owned;   /* maximum of each size */
+    unsigned max_entries; /* limit of the largest layout */
 
     /* returns 1 if another key had this number, and a peer may still use it */
-    int                    (*is_stale)(void *arg, uint32_t number);
+    int (*is_stale)(void *arg, uint32_t number);
 
     /* called when a key with this number is destroyed, and peers may have the
      * number; or NULL */
-    void                   (*add_stale)(void *arg, uint32_t number);
-    void                   *arg;
+    void (*add_stale)(void *arg, uint32_t number);
+    void *arg;
 } uct_dcx_keys_params_t;
 
 
 typedef struct uct_dcx_keys {
     uct_dcx_keys_params_t params;
-    ucs_spinlock_t        lock;    /* protects the fields below */
-    int                   is_open;
-    ucs_status_t          status;  /* UCS_INPROGRESS: a thread runs commands for
+    ucs_spinlock_t lock; /* protects the fields below */
+    int is_open;
+    ucs_status_t status; /* UCS_INPROGRESS: a thread runs commands for
                                     * the queue or its keys, without the lock,
                                     * and no other thread may touch them; an
                                     * error: the queue is unusable */
-    ucs_time_t            timeout; /* UCT_DCX_KEY_TIMEOUT */
-    uct_dcx_umr_t         umr;
-    uct_dcx_key_size_t    sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
+    ucs_time_t timeout;  /* UCT_DCX_KEY_TIMEOUT */
+    uct_dcx_umr_t umr;
+    uct_dcx_key_size_t sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
                                                      * owned ones */
-    ucs_list_link_t       handles; /* of layouts */
-    ucs_list_link_t       pending; /* ordered by their WQEs */
-    ucs_list_link_t       leaving; /* GOING, not posted yet */
-    unsigned              num_tries; /* failures since the last invalidation */
-    uct_dcx_key_t         *buckets[UCT_DCX_KEY_BUCKETS]; /* by content */
-    uct_dcx_key_t         *numbers[UCT_DCX_KEY_BUCKETS]; /* by key index */
-    ucs_list_link_t       names[UCT_DCX_KEY_BUCKETS];
-    uct_dcx_keys_stats_t  stats;
-    uct_dcx_stale_t       stale;   /* numbers of layouts that peers had */
-    unsigned              num_given;
+    ucs_list_link_t handles;                     /* of layouts */
+    ucs_list_link_t pending;                     /* ordered by their WQEs */
+    ucs_list_link_t leaving;                     /* GOING, not posted yet */
+    unsigned num_tries; /* failures since the last invalidation */
+    uct_dcx_key_t *buckets[UCT_DCX_KEY_BUCKETS]; /* by content */
+    uct_dcx_key_t *numbers[UCT_DCX_KEY_BUCKETS]; /* by key index */
+    ucs_list_link_t names[UCT_DCX_KEY_BUCKETS];
+    uct_dcx_keys_stats_t stats;
+    uct_dcx_stale_t stale; /* numbers of layouts that peers had */
+    unsigned num_given;
 } uct_dcx_keys_t;
 
 
 /* The progress of the queue, as a thread that waits has seen it */
 typedef struct uct_dcx_keys_watch {
     ucs_time_t since;
-    uint64_t   failures;
-    uint16_t   ci;
+    uint64_t failures;
+    uint16_t ci;
 } uct_dcx_keys_watch_t;
 
 
@@ -219,8 +219,8 @@ static inline int uct_dcx_keys_is_open(const uct_dcx_keys_t *keys)
 
 /* Creates the UMR queue, once, before the first layout. @path leads to the own
  * port. Returns UCS_ERR_UNSUPPORTED if the device has no UMR. Logs errors. */
-ucs_status_t
-uct_dcx_keys_open(uct_dcx_keys_t *keys, const uct_dcx_devx_path_t *path);
+ucs_status_t uct_dcx_keys_open(uct_dcx_keys_t *keys,
+                               const uct_dcx_devx_path_t *path);
 
 /* Returns the translations of the largest layout. */
 unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys);
@@ -244,17 +244,14 @@ unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys);
  *                          of keys is held: do without
  *   UCS_ERR_IO_ERROR       its UMR has failed, which was logged, or the queue
  *                          is unusable */
-ucs_status_t
-uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
-                 int is_held, uct_dcx_key_t **key_p);
+ucs_status_t uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
+                              int is_held, uct_dcx_key_t **key_p);
 
-void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                      int is_held);
+void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held);
 
 /* Returns the number for a peer, and marks it as given. The caller uses the
  * key, whose layout has rights for peers. */
-uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys,
-                                uct_dcx_key_t *key);
+uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 
 /* Takes a key for an owner, with room for @num_klm translations. It has a
@@ -274,8 +271,7 @@ void uct_dcx_keys_disown(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 
 /* Invalidates the layout of a key, and layouts that name its number; the owner
  * keeps the key. Waits until that is complete. */
-void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys,
-                             uct_dcx_key_t *key);
+void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 /* Begins to invalidate the layout of a key, and layouts that name its number.
  * Called with the lock. No layout is set in them until that is complete, for
@@ -290,20 +286,17 @@ void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
  *                          others are
  *   UCS_ERR_IO_ERROR       the queue is unusable, or no key can be made where
  *                          another one is needed */
-ucs_status_t
-uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
-                 int is_given, const uct_dcx_sgl_t *layout);
+ucs_status_t uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
+                              int is_given, const uct_dcx_sgl_t *layout);
 
 /* Returns UCS_OK if an owned key has its layout. Returns UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (the UMR failed, which was logged) or UCS_ERR_NO_ELEM (it
  * has none) otherwise. */
-ucs_status_t
-uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
+ucs_status_t uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 /* Returns the last result of uct_dcx_keys_test(); does not access the
  * device. */
-ucs_status_t
-uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
+ucs_status_t uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
 
 
 /* Lets other threads go on. Returns 1 if the queue has not moved since
@@ -312,8 +305,7 @@ uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
 int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch);
 
 /* Returns 1 if a layout names this handle. */
-int uct_dcx_keys_is_named(uct_dcx_keys_t *keys,
-                          const struct uct_dcx_mem *mem);
+int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const struct uct_dcx_mem *mem);
 
 /* Invalidates all layouts that name this handle, which is about to be
  * deregistered, and layouts that name these. Waits until that is complete. Its
@@ -338,7 +330,6 @@ ucs_status_t uct_dcx_keys_place(uct_dcx_keys_t *keys, uint32_t lkey,
 ucs_status_t uct_dcx_keys_read(uct_dcx_keys_t *keys, uint32_t lkey,
                                uint64_t addr, size_t length, void *buffer);
 
-void
-uct_dcx_keys_query(uct_dcx_keys_t *keys, uct_dcx_keys_stats_t *stats);
+void uct_dcx_keys_query(uct_dcx_keys_t *keys, uct_dcx_keys_stats_t *stats);
 
 #endif

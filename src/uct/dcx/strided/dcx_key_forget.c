@@ -15,9 +15,8 @@
 /* --- marking -------------------------------------------------------------- */
 
 /* Returns 1 if a layout names this key; if @mem is not NULL, by this handle. */
-static inline int
-uct_dcx_key_names(const uct_dcx_key_name_t *name, uint32_t lkey,
-                  const uct_dcx_mem_t *mem)
+static inline int uct_dcx_key_names(const uct_dcx_key_name_t *name,
+                                    uint32_t lkey, const uct_dcx_mem_t *mem)
 {
     return (name->lkey == lkey) && uct_dcx_key_has_name(name) &&
            ((mem == NULL) || (name->mem == mem));
@@ -29,7 +28,7 @@ static void uct_dcx_keys_mark_names(uct_dcx_keys_t *keys, uint32_t lkey,
 {
     const uct_dcx_key_name_t *name;
 
-    ucs_list_for_each(name, uct_dcx_keys_names(keys, lkey), list) {
+    ucs_list_for_each (name, uct_dcx_keys_names(keys, lkey), list) {
         if (uct_dcx_key_names(name, lkey, mem)) {
             uct_dcx_keys_mark(keys, name->key);
         }
@@ -39,8 +38,7 @@ static void uct_dcx_keys_mark_names(uct_dcx_keys_t *keys, uint32_t lkey,
 
 /* Marks a key, and keys whose layouts name it; only owned keys are named.
  * Returns 1 if it was not marked before. */
-static int
-uct_dcx_keys_mark_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+static int uct_dcx_keys_mark_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     int is_listed = key->users == 0;
 
@@ -106,7 +104,7 @@ static uct_dcx_key_t *uct_dcx_keys_first_going(uct_dcx_keys_t *keys)
 {
     uct_dcx_key_t *key;
 
-    ucs_list_for_each(key, &keys->pending, list) {
+    ucs_list_for_each (key, &keys->pending, list) {
         if (key->state == UCT_DCX_KEY_GOING) {
             return key;
         }
@@ -168,8 +166,7 @@ int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 
 /* The time is taken before the queue is looked at: a thread that was stopped
  * for long finds what has completed meanwhile. */
-static void
-uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
+static void uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 {
     ucs_time_t now = ucs_get_time();
 
@@ -185,8 +182,8 @@ uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
 
 /* Makes progress, also for other waiting threads. If the queue is unusable,
  * some key is GOING. */
-static void
-uct_dcx_keys_go_on(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
+static void uct_dcx_keys_go_on(uct_dcx_keys_t *keys,
+                               uct_dcx_keys_watch_t *watch)
 {
     if (UCS_STATUS_IS_ERR(keys->status)) {
         uct_dcx_keys_destroy_going(keys);
@@ -220,7 +217,7 @@ static int uct_dcx_keys_num_left(uct_dcx_keys_t *keys, uint32_t lkey)
     int num = 0;
     const uct_dcx_key_name_t *name;
 
-    ucs_list_for_each(name, uct_dcx_keys_names(keys, lkey), list) {
+    ucs_list_for_each (name, uct_dcx_keys_names(keys, lkey), list) {
         num += (name->lkey == lkey) && uct_dcx_keys_is_left(keys, name);
     }
     return num;
@@ -289,7 +286,7 @@ int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
     const uct_dcx_key_name_t *name;
 
     ucs_spin_lock(&keys->lock);
-    ucs_list_for_each(name, uct_dcx_keys_names(keys, lkey), list) {
+    ucs_list_for_each (name, uct_dcx_keys_names(keys, lkey), list) {
         num += uct_dcx_key_names(name, lkey, mem);
     }
     ucs_spin_unlock(&keys->lock);

@@ -18,20 +18,19 @@
 
 /* Alignment of translations that are read from memory (Linux, mlx5_ib:
  * MLX5_UMR_ALIGN) */
-#define UCT_DCX_KEY_KLM_ALIGN  2048ul
+#define UCT_DCX_KEY_KLM_ALIGN 2048ul
 
 /* Keys made at a time */
-#define UCT_DCX_KEY_BATCH      8
+#define UCT_DCX_KEY_BATCH 8
 
 
-static ucs_status_t
-uct_dcx_key_create(uct_dcx_key_t *key, const uct_dcx_device_t *dev)
+static ucs_status_t uct_dcx_key_create(uct_dcx_key_t *key,
+                                       const uct_dcx_device_t *dev)
 {
     struct prm_create_mkey_in in = {.opcode = htobe16(PRM_CMD_CREATE_MKEY)};
 
-    in.mkc.rights                    = htobe32(PRM_MKC_FREE | PRM_MKC_UMR_EN |
-                                               PRM_MKC_LOCAL_READ |
-                                               PRM_MKC_ACCESS_MODE_KLM);
+    in.mkc.rights = htobe32(PRM_MKC_FREE | PRM_MKC_UMR_EN | PRM_MKC_LOCAL_READ |
+                            PRM_MKC_ACCESS_MODE_KLM);
     in.mkc.qpn_mkey_7_0              = htobe32(PRM_MKC_ANY_QP);
     in.mkc.flags_pd                  = htobe32(dev->pdn);
     in.mkc.translations_octword_size = htobe32(key->size->num_klm);
@@ -41,9 +40,9 @@ uct_dcx_key_create(uct_dcx_key_t *key, const uct_dcx_device_t *dev)
 
 
 /* Allocates memory for translations that do not fit in a WQE. */
-static ucs_status_t
-uct_dcx_key_batch_alloc_klm(uct_dcx_key_batch_t *batch,
-                            const uct_dcx_device_t *dev, size_t stride)
+static ucs_status_t uct_dcx_key_batch_alloc_klm(uct_dcx_key_batch_t *batch,
+                                                const uct_dcx_device_t *dev,
+                                                size_t stride)
 {
     batch->klm_size = batch->num * stride;
     batch->klm      = mmap(NULL, batch->klm_size, PROT_READ | PROT_WRITE,
@@ -128,26 +127,24 @@ static void uct_dcx_key_init(uct_dcx_key_batch_t *batch, unsigned index,
                              uct_dcx_key_size_t *size)
 {
     uct_dcx_key_t *key = &batch->keys[index];
-    void *room         = batch->rooms +
-                         (index * uct_dcx_key_room_size(size));
+    void *room         = batch->rooms + (index * uct_dcx_key_room_size(size));
 
     key->size             = size;
     key->layout           = room;
     key->layout->is_based = 0;
-    key->names            = UCS_PTR_BYTE_OFFSET(room, uct_dcx_sgl_size(
-                                                size->num_klm));
-    key->past             = key->names + size->num_klm;
+    key->names = UCS_PTR_BYTE_OFFSET(room, uct_dcx_sgl_size(size->num_klm));
+    key->past  = key->names + size->num_klm;
     if (batch->mr != NULL) {
-        key->klm      = UCS_PTR_BYTE_OFFSET(batch->klm, index *
-                                            (batch->klm_size / batch->num));
+        key->klm      = UCS_PTR_BYTE_OFFSET(batch->klm,
+                                            index * (batch->klm_size / batch->num));
         key->klm_lkey = batch->mr->lkey;
     }
 }
 
 
 static uct_dcx_key_batch_t *
-uct_dcx_key_batch_create(const uct_dcx_device_t *dev,
-                         uct_dcx_key_size_t *size, unsigned num)
+uct_dcx_key_batch_create(const uct_dcx_device_t *dev, uct_dcx_key_size_t *size,
+                         unsigned num)
 {
     uct_dcx_key_batch_t *batch = uct_dcx_key_batch_alloc(dev, size, num);
     unsigned i;
@@ -181,8 +178,8 @@ void uct_dcx_key_batch_destroy(uct_dcx_key_batch_t *batch)
 }
 
 
-uct_dcx_key_size_t *
-uct_dcx_keys_size(uct_dcx_key_size_t *sizes, unsigned num_klm)
+uct_dcx_key_size_t *uct_dcx_keys_size(uct_dcx_key_size_t *sizes,
+                                      unsigned num_klm)
 {
     unsigned i;
 
@@ -196,8 +193,8 @@ uct_dcx_keys_size(uct_dcx_key_size_t *sizes, unsigned num_klm)
 
 
 /* Keys with numbers whose index has the same hash */
-static uct_dcx_key_t **
-uct_dcx_keys_numbered(uct_dcx_keys_t *keys, uint32_t index)
+static uct_dcx_key_t **uct_dcx_keys_numbered(uct_dcx_keys_t *keys,
+                                             uint32_t index)
 {
     return &keys->numbers[index % UCT_DCX_KEY_BUCKETS];
 }
@@ -240,8 +237,7 @@ int uct_dcx_keys_is_stale(const uct_dcx_keys_t *keys, uint32_t number)
 {
     const uct_dcx_keys_params_t *params = &keys->params;
 
-    return ((keys->num_given > 0) &&
-            uct_dcx_stale_has(&keys->stale, number)) ||
+    return ((keys->num_given > 0) && uct_dcx_stale_has(&keys->stale, number)) ||
            ((params->is_stale != NULL) &&
             params->is_stale(params->arg, number));
 }
@@ -270,17 +266,16 @@ int uct_dcx_keys_next_number(const uct_dcx_keys_t *keys,
 
 /* Returns 1 if the key has this number, in any variant. Of a destroyed key only
  * the last number counts: memory may have another one by now. */
-static int
-uct_dcx_key_has_number(const uct_dcx_key_t *key, uint32_t number)
+static int uct_dcx_key_has_number(const uct_dcx_key_t *key, uint32_t number)
 {
     return (key->obj.obj != NULL) ? ((key->lkey ^ number) >> 8 == 0) :
-                                     (key->lkey == number);
+                                    (key->lkey == number);
 }
 
 
 /* Returns the key with this number; NULL: it is a key of memory. */
-static const uct_dcx_key_t *
-uct_dcx_keys_of_lkey(uct_dcx_keys_t *keys, uint32_t lkey)
+static const uct_dcx_key_t *uct_dcx_keys_of_lkey(uct_dcx_keys_t *keys,
+                                                 uint32_t lkey)
 {
     const uct_dcx_key_t *key = *uct_dcx_keys_numbered(keys, lkey >> 8);
 
@@ -301,9 +296,8 @@ static int uct_dcx_key_has_byte(const uct_dcx_key_t *key, uint32_t lkey,
 
 /* Finds the memory at @addr. Returns the number of contiguous bytes there, at
  * most @max; 0 if there are none. */
-static size_t
-uct_dcx_keys_follow(uct_dcx_keys_t *keys, uint32_t lkey, uint64_t addr,
-                    size_t max, void **place_p)
+static size_t uct_dcx_keys_follow(uct_dcx_keys_t *keys, uint32_t lkey,
+                                  uint64_t addr, size_t max, void **place_p)
 {
     const uct_dcx_key_t *key;
     uct_dcx_sgl_entry_t piece;
@@ -319,7 +313,7 @@ uct_dcx_keys_follow(uct_dcx_keys_t *keys, uint32_t lkey, uint64_t addr,
         max   = ucs_min(max, piece.bytes);
     }
 
-    *place_p = (void*)(uintptr_t)addr;
+    *place_p = (void *)(uintptr_t)addr;
     return max;
 }
 

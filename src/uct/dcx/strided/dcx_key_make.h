@@ -12,8 +12,8 @@
 
 /* Returns the smallest of UCT_DCX_KEY_SIZES sizes for @num_klm translations;
  * NULL if none is large enough. */
-uct_dcx_key_size_t *
-uct_dcx_keys_size(uct_dcx_key_size_t *sizes, unsigned num_klm);
+uct_dcx_key_size_t *uct_dcx_keys_size(uct_dcx_key_size_t *sizes,
+                                      unsigned num_klm);
 
 /* Makes more keys of a size; releases the lock meanwhile, as that takes long.
  * Returns 0 if that fails: it is logged, and not tried again for the cache. */

@@ -17,9 +17,9 @@ enum {
 
 /* --- names ---------------------------------------------------------------- */
 
-static inline void
-uct_dcx_key_add_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                     uint32_t lkey, const uct_dcx_mem_t *mem)
+static inline void uct_dcx_key_add_name(uct_dcx_keys_t *keys,
+                                        uct_dcx_key_t *key, uint32_t lkey,
+                                        const uct_dcx_mem_t *mem)
 {
     uct_dcx_key_name_t *name = &key->names[key->num_names++];
 
@@ -30,8 +30,8 @@ uct_dcx_key_add_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 }
 
 
-static inline void
-uct_dcx_key_drop_names(uct_dcx_key_name_t *name, unsigned *num_p)
+static inline void uct_dcx_key_drop_names(uct_dcx_key_name_t *name,
+                                          unsigned *num_p)
 {
     for (; *num_p > 0; --*num_p, ++name) {
         ucs_list_del(&name->list);
@@ -48,8 +48,8 @@ static void uct_dcx_key_unname(uct_dcx_key_t *key)
 
 
 /* Keeps the names of the previous layout until the new one has arrived. */
-static UCS_F_NOINLINE void
-uct_dcx_key_age_names(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+static UCS_F_NOINLINE void uct_dcx_key_age_names(uct_dcx_keys_t *keys,
+                                                 uct_dcx_key_t *key)
 {
     uct_dcx_key_name_t *past = key->past;
 
@@ -90,9 +90,8 @@ static inline int uct_dcx_key_is_same_name(const uct_dcx_key_t *key,
 
 
 /* Adds the names of a layout: handles, or only keys. */
-static inline void
-uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                 const uct_dcx_sgl_t *layout)
+static inline void uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                                    const uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *entry = layout->entries;
     const uct_dcx_sgl_entry_t *end   = entry + layout->num;
@@ -134,15 +133,15 @@ void uct_dcx_keys_rename(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 
 /* --- content -------------------------------------------------------------- */
 
-static uct_dcx_key_t **
-uct_dcx_keys_bucket(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
+static uct_dcx_key_t **uct_dcx_keys_bucket(uct_dcx_keys_t *keys,
+                                           const uct_dcx_sgl_t *layout)
 {
     return &keys->buckets[layout->hash % UCT_DCX_KEY_BUCKETS];
 }
 
 
-uct_dcx_key_t *
-uct_dcx_keys_find(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
+uct_dcx_key_t *uct_dcx_keys_find(uct_dcx_keys_t *keys,
+                                 const uct_dcx_sgl_t *layout)
 {
     uct_dcx_key_t *key = *uct_dcx_keys_bucket(keys, layout);
 
@@ -185,8 +184,7 @@ void uct_dcx_keys_unhash(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 /* --- the queue ------------------------------------------------------------ */
 
 /* Ends a PENDING key, which has no user except its owner. */
-static void uct_dcx_keys_settle(uct_dcx_keys_t *keys,
-                                uct_dcx_key_t *key,
+static void uct_dcx_keys_settle(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                                 uct_dcx_key_state_t state)
 {
     key->state = state;
@@ -235,7 +233,7 @@ static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
 {
     uct_dcx_key_t *key, *next;
 
-    ucs_list_for_each_safe(key, next, &keys->pending, list) {
+    ucs_list_for_each_safe (key, next, &keys->pending, list) {
         if (!uct_dcx_keys_precedes(key->end, until)) {
             break;
         }
@@ -262,16 +260,16 @@ static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
     uct_dcx_key_t *key, *next;
 
     uct_dcx_keys_settle_until(keys, umr->failed);
-    ucs_list_for_each_safe(key, next, &keys->pending, list) {
+    ucs_list_for_each_safe (key, next, &keys->pending, list) {
         if (key->state == UCT_DCX_KEY_GOING) {
             is_going = 1;
         } else if (uct_dcx_keys_precedes(key->begin, umr->failed)) {
-            ucs_error("%s: the UMR of key 0x%x, %s of %u entries and %lu "
-                      "bytes, failed: %s", uct_dcx_device_name(
-                      keys->params.dev), key->lkey,
-                      (key->layout->kind == UCT_DCX_SGL_LIST) ?
-                      "a list" : "blocks", key->layout->num,
-                      key->layout->length, umr->error->reason);
+            ucs_error(
+                "%s: the UMR of key 0x%x, %s of %u entries and %lu "
+                "bytes, failed: %s",
+                uct_dcx_device_name(keys->params.dev), key->lkey,
+                (key->layout->kind == UCT_DCX_SGL_LIST) ? "a list" : "blocks",
+                key->layout->num, key->layout->length, umr->error->reason);
             uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_FAILED);
         } else if (!key->size->is_owned) {
             uct_dcx_keys_unhash(keys, key);
@@ -284,8 +282,8 @@ static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
 
 
 /* Writes the WQEs of a key that is PENDING or GOING. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_keys_post_wqes(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+static UCS_F_ALWAYS_INLINE void uct_dcx_keys_post_wqes(uct_dcx_keys_t *keys,
+                                                       uct_dcx_key_t *key)
 {
     uct_dcx_umr_t *umr = &keys->umr;
 
@@ -364,7 +362,7 @@ static void uct_dcx_keys_repost(uct_dcx_keys_t *keys)
 {
     uct_dcx_key_t *key;
 
-    ucs_list_for_each(key, &keys->pending, list) {
+    ucs_list_for_each (key, &keys->pending, list) {
         uct_dcx_keys_post_wqes(keys, key);
     }
     uct_dcx_keys_ring(keys);

@@ -24,11 +24,11 @@ enum {
 
 
 struct uct_dcx_key_name {
-    ucs_list_link_t     list; /* names with the same hash */
-    uct_dcx_key_t       *key;
+    ucs_list_link_t list; /* names with the same hash */
+    uct_dcx_key_t *key;
     const uct_dcx_mem_t *mem; /* handle that the owner of the key has named; or
                                * NULL */
-    uint32_t            lkey;
+    uint32_t lkey;
 };
 
 
@@ -47,8 +47,8 @@ static inline int uct_dcx_key_is_named(const uct_dcx_key_t *key)
 
 
 /* Returns the list of names with the hash of @lkey. */
-static inline ucs_list_link_t *
-uct_dcx_keys_names(uct_dcx_keys_t *keys, uint32_t lkey)
+static inline ucs_list_link_t *uct_dcx_keys_names(uct_dcx_keys_t *keys,
+                                                  uint32_t lkey)
 {
     return &keys->names[(lkey >> 8) % UCT_DCX_KEY_BUCKETS];
 }
@@ -60,8 +60,8 @@ void uct_dcx_keys_rename(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                          const uct_dcx_sgl_t *layout);
 
 /* Returns the key with this layout, or NULL; does not find owned ones. */
-uct_dcx_key_t *
-uct_dcx_keys_find(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout);
+uct_dcx_key_t *uct_dcx_keys_find(uct_dcx_keys_t *keys,
+                                 const uct_dcx_sgl_t *layout);
 
 /* Counts the key's layout, and makes it findable unless the key is owned. */
 void uct_dcx_keys_hash(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
@@ -87,8 +87,8 @@ static inline void uct_dcx_keys_begin_command(uct_dcx_keys_t *keys)
 }
 
 
-static inline void
-uct_dcx_keys_end_command(uct_dcx_keys_t *keys, ucs_status_t status)
+static inline void uct_dcx_keys_end_command(uct_dcx_keys_t *keys,
+                                            ucs_status_t status)
 {
     ucs_spin_lock(&keys->lock);
     keys->status = status;

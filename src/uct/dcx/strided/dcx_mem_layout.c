@@ -24,8 +24,8 @@ static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
 
 
 /* Allocates a layout; that of a view has no description of runs. */
-static uct_dcx_mem_layout_t *
-uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
+static uct_dcx_mem_layout_t *uct_dcx_mem_layout_alloc(uct_dcx_md_t *md,
+                                                      size_t max, int is_view)
 {
     uct_dcx_mem_layout_t *layout = ucs_calloc(1, sizeof(*layout),
                                               "uct_dcx_mem_layout");
@@ -68,9 +68,8 @@ static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
 
 
 /* Takes a key; logs an error if there is none. */
-static ucs_status_t
-uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
-                       uct_dcx_key_t **key_p)
+static ucs_status_t uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
+                                           uct_dcx_key_t **key_p)
 {
     unsigned max_klm    = uct_dcx_keys_max_klm(md->keys);
     ucs_status_t status = UCS_ERR_EXCEEDS_LIMIT;
@@ -82,8 +81,9 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
     switch (status) {
     case UCS_ERR_EXCEEDS_LIMIT:
         ucs_error("uct_dcx_layout_create: max_pieces: %zu, the keys of %s take "
-                  "%u (device: %u, UCX_DCX_UMR_MAX_ENTRIES)", max,
-                  uct_dcx_device_name(&md->dev), max_klm, md->dev.umr.max_klm);
+                  "%u (device: %u, UCX_DCX_UMR_MAX_ENTRIES)",
+                  max, uct_dcx_device_name(&md->dev), max_klm,
+                  md->dev.umr.max_klm);
         return status;
     case UCS_ERR_NO_RESOURCE:
         ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
@@ -97,10 +97,9 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
 }
 
 
-static ucs_status_t
-uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
-                        uct_dcx_key_t *key,
-                        uct_dcx_mem_layout_t **layout_p)
+static ucs_status_t uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max,
+                                            int is_view, uct_dcx_key_t *key,
+                                            uct_dcx_mem_layout_t **layout_p)
 {
     uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_alloc(md, max, is_view);
 
@@ -130,7 +129,8 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
 
     status = uct_dcx_mem_layout_own(md, max, &key);
     return (status == UCS_OK) ?
-           uct_dcx_mem_layout_init(md, max, 0, key, layout_p) : status;
+               uct_dcx_mem_layout_init(md, max, 0, key, layout_p) :
+               status;
 }
 
 
@@ -142,7 +142,8 @@ ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
 
     status = uct_dcx_keys_own(md->keys, max, &key);
     return (status == UCS_OK) ?
-           uct_dcx_mem_layout_init(md, max, 1, key, layout_p) : status;
+               uct_dcx_mem_layout_init(md, max, 1, key, layout_p) :
+               status;
 }
 
 
@@ -175,13 +176,11 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
 
 /* Checks that a nested layout is not too deep. A layout that others name cannot
  * become deeper, so there are no cycles. */
-static const char *
-uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
-                                uct_dcx_mem_layout_t *inner)
+static const char *uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
+                                                   uct_dcx_mem_layout_t *inner)
 {
     unsigned depth      = inner->depth + 1;
-    ucs_status_t status = uct_dcx_keys_peek(inner->mem->md->keys,
-                                            inner->key);
+    ucs_status_t status = uct_dcx_keys_peek(inner->mem->md->keys, inner->key);
 
     if (inner == layout) {
         return "memh is the layout itself";
@@ -235,9 +234,9 @@ static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
 }
 
 
-static const char *
-uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
-                         const uct_dcx_sgl_run_t *run)
+static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
+                                            uct_mem_h memh,
+                                            const uct_dcx_sgl_run_t *run)
 {
     uct_dcx_mem_t *mem = memh;
     const char *fault;
@@ -247,7 +246,8 @@ uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
     }
 
     fault = uct_dcx_mem_is_layout(memh) ?
-            uct_dcx_mem_layout_check_nested(layout, mem->layout) : NULL;
+                uct_dcx_mem_layout_check_nested(layout, mem->layout) :
+                NULL;
     if (fault != NULL) {
         return fault;
     }
@@ -255,14 +255,14 @@ uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
     if (uct_dcx_sgl_check(run) != NULL) {
         return "address, length, skip and repeat go beyond 64 bits";
     }
-    return uct_dcx_mem_has_run(mem, run) ? NULL :
-           "address: blocks are not in the memory of memh";
+    return uct_dcx_mem_has_run(mem, run) ?
+               NULL :
+               "address: blocks are not in the memory of memh";
 }
 
 
-const char *
-uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
-                       const uct_dcx_sgl_run_t *run)
+const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
+                                   const uct_dcx_sgl_run_t *run)
 {
     uct_dcx_mem_next_t *next = &layout->next;
     uct_dcx_sgl_t *made      = layout->layout;
@@ -301,8 +301,8 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
     if (fault == NULL) {
         overlaps = uct_dcx_sgl_end(made);
         fault    = (overlaps == 0) ? NULL :
-                   (overlaps > 0) ? "they overlap, and may be written to" :
-                                    "no memory to look whether they overlap";
+                   (overlaps > 0)  ? "they overlap, and may be written to" :
+                                     "no memory to look whether they overlap";
     }
 
     if (fault != NULL) {
@@ -314,8 +314,8 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 
 
 /* All layouts of views have the same hash: they are not searched for. */
-ucs_status_t
-uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
+ucs_status_t uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout,
+                                     unsigned depth)
 {
     uct_dcx_mem_t *mem  = layout->mem;
     ucs_status_t status = uct_dcx_keys_set(mem->md->keys, &layout->key,
@@ -355,9 +355,8 @@ ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
 
 /* --- of views ------------------------------------------------------------- */
 
-uct_dcx_sgl_t *
-uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
-                         uint64_t start)
+uct_dcx_sgl_t *uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout,
+                                        uint32_t access, uint64_t start)
 {
     uct_dcx_sgl_begin(layout->layout, layout->max, access);
     layout->layout->start = start;
@@ -396,7 +395,7 @@ uct_dcx_mem_layout_init_keys(uct_dcx_md_t *md,
         .max_entries = config->umr_max_entries,
         .is_stale    = uct_dcx_mem_layout_is_stale,
         .add_stale   = uct_dcx_mem_layout_add_stale,
-        .arg         = &md->mkeys
+        .arg         = &md->mkeys,
     };
 
     if ((config->umr_slots < 1) || (config->umr_slots > 4096)) {
@@ -423,8 +422,8 @@ uct_dcx_mem_layout_init_keys(uct_dcx_md_t *md,
 }
 
 
-static ucs_status_t
-uct_dcx_mem_layout_open(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+static ucs_status_t uct_dcx_mem_layout_open(uct_dcx_md_t *md,
+                                            const uct_dcx_md_config_t *config)
 {
     ucs_status_t status;
 
@@ -453,7 +452,7 @@ static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
                  ucs_list_length(&md->keys->handles));
     }
 
-    ucs_list_for_each_safe(layout, next, &md->keys->handles, list) {
+    ucs_list_for_each_safe (layout, next, &md->keys->handles, list) {
         uct_dcx_mem_layout_destroy(layout);
     }
     uct_dcx_keys_cleanup(md->keys);
@@ -461,8 +460,8 @@ static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
 }
 
 
-static int
-uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey, int is_waiting)
+static int uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey,
+                                     int is_waiting)
 {
     return uct_dcx_keys_forget(md->keys, lkey, is_waiting);
 }
@@ -485,5 +484,5 @@ const uct_dcx_md_hook_t uct_dcx_mem_layout_hook = {
     .open   = uct_dcx_mem_layout_open,
     .close  = uct_dcx_mem_layout_close,
     .region = uct_dcx_mem_layout_region,
-    .handle = uct_dcx_mem_layout_handle
+    .handle = uct_dcx_mem_layout_handle,
 };

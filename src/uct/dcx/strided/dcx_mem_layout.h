@@ -21,28 +21,28 @@
 /* The blocks of the next layout: room for @max of each array */
 typedef struct uct_dcx_mem_next {
     uct_dcx_sgl_run_t *runs;
-    uct_dcx_mem_t     **mems; /* one entry for adjacent runs with the same
+    uct_dcx_mem_t **mems; /* one entry for adjacent runs with the same
                                * handle */
-    unsigned          num;    /* runs */
-    unsigned          depth;  /* nesting, as below */
-    uint64_t          length; /* bytes */
+    unsigned num;         /* runs */
+    unsigned depth;       /* nesting, as below */
+    uint64_t length;      /* bytes */
 } uct_dcx_mem_next_t;
 
 
 struct uct_dcx_mem_layout {
-    uct_dcx_mem_t      *mem;    /* its handle */
-    uct_dcx_key_t      *key;
-    ucs_list_link_t    list;    /* entry of its domain's list */
-    size_t             max;     /* pieces */
-    int                is_view; /* built by a view: names no handles */
+    uct_dcx_mem_t *mem; /* its handle */
+    uct_dcx_key_t *key;
+    ucs_list_link_t list; /* entry of its domain's list */
+    size_t max;           /* pieces */
+    int is_view;          /* built by a view: names no handles */
 
     /* the layout that was set last */
-    unsigned           depth;   /* nesting; 1: names only memory */
-    uint64_t           length;  /* bytes */
-    uint64_t           start;   /* address of the first byte */
+    unsigned depth;  /* nesting; 1: names only memory */
+    uint64_t length; /* bytes */
+    uint64_t start;  /* address of the first byte */
 
     uct_dcx_mem_next_t next;
-    uct_dcx_sgl_t      *layout;   /* room for the next one */
+    uct_dcx_sgl_t *layout; /* room for the next one */
 };
 
 
@@ -50,7 +50,8 @@ struct uct_dcx_mem_layout {
 static inline unsigned uct_dcx_mem_depth(const void *memh)
 {
     return uct_dcx_mem_is_layout(memh) ?
-           ((const uct_dcx_mem_t*)memh)->layout->depth : 0;
+               ((const uct_dcx_mem_t *)memh)->layout->depth :
+               0;
 }
 
 
@@ -60,7 +61,8 @@ static inline uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh)
     const uct_dcx_mem_t *mem = memh;
 
     return ((mem != NULL) && (mem->md != NULL) && uct_dcx_mem_is_layout(mem)) ?
-           mem->layout : NULL;
+               mem->layout :
+               NULL;
 }
 
 
@@ -75,15 +77,13 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 extern const uct_dcx_md_hook_t uct_dcx_mem_layout_hook;
 
 /* Begins the next layout, which is empty. */
-void
-uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access);
+void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access);
 
 /* Adds blocks in memory of @memh, at most @max in total. All runs have the same
  * count. Returns NULL, or an error text that begins with the name of the
  * argument. */
-const char *
-uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
-                       const uct_dcx_sgl_run_t *run);
+const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
+                                   const uct_dcx_sgl_run_t *run);
 
 /* Gives the added blocks to the device. Returns UCS_ERR_INVALID_PARAM or
  * UCS_ERR_NO_MEMORY (logged), or as uct_dcx_keys_set(); on an error nothing has
@@ -102,14 +102,13 @@ ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
 
 /* Returns the layout to build, which is empty: its first byte has the address
  * @start. */
-uct_dcx_sgl_t *
-uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
-                         uint64_t start);
+uct_dcx_sgl_t *uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout,
+                                        uint32_t access, uint64_t start);
 
 /* Gives the layout to the device, unless that has it. Does not check blocks for
  * overlap. @depth: as in uct_dcx_mem_layout. Returns as uct_dcx_keys_set(). */
-ucs_status_t
-uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth);
+ucs_status_t uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout,
+                                     unsigned depth);
 
 /* Invalidates the layout on the device: peers lose access. Waits for that. If a
  * peer has its number, the next layout gets another. */

@@ -13,13 +13,11 @@
 /* Returns the size of the content, which is the same in equal layouts. */
 static inline size_t uct_dcx_sgl_content_size(const uct_dcx_sgl_t *layout)
 {
-    return uct_dcx_sgl_size(layout->num) -
-           offsetof(uct_dcx_sgl_t, length);
+    return uct_dcx_sgl_size(layout->num) - offsetof(uct_dcx_sgl_t, length);
 }
 
 
-int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
-                         const uct_dcx_sgl_t *b)
+int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a, const uct_dcx_sgl_t *b)
 {
     return (a->hash == b->hash) && (a->num == b->num) &&
            !memcmp(&a->length, &b->length, uct_dcx_sgl_content_size(a));
@@ -28,8 +26,7 @@ int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
 
 /* --- building ------------------------------------------------------------- */
 
-void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max,
-                       uint32_t access)
+void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max, uint32_t access)
 {
     memset(layout, 0, sizeof(*layout));
     layout->kind   = UCT_DCX_SGL_LIST;
@@ -68,29 +65,26 @@ const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run)
 static int uct_dcx_sgl_is_interleaved(const uct_dcx_sgl_run_t *run)
 {
     return (run->count > 1) && (run->count <= UINT32_MAX) &&
-           (run->stride > run->bytes) &&
-           (run->stride <= UCT_DCX_SGL_MAX_BLOCK);
+           (run->stride > run->bytes) && (run->stride <= UCT_DCX_SGL_MAX_BLOCK);
 }
 
 
-static void
-uct_dcx_sgl_put(uct_dcx_sgl_t *layout, uint64_t addr, uint32_t bytes,
-                uint32_t stride, uint32_t lkey)
+static void uct_dcx_sgl_put(uct_dcx_sgl_t *layout, uint64_t addr,
+                            uint32_t bytes, uint32_t stride, uint32_t lkey)
 {
     layout->entries[layout->num++] = (uct_dcx_sgl_entry_t){
         .addr   = addr,
         .bytes  = bytes,
         .stride = stride,
-        .lkey   = lkey
+        .lkey   = lkey,
     };
 }
 
 
 /* Appends a piece of a LIST; merges it with the last one if that is
  * adjacent. */
-static const char *
-uct_dcx_sgl_add_piece(uct_dcx_sgl_t *layout, uint64_t addr,
-                      uint64_t length, uint32_t lkey)
+static const char *uct_dcx_sgl_add_piece(uct_dcx_sgl_t *layout, uint64_t addr,
+                                         uint64_t length, uint32_t lkey)
 {
     const uint64_t max_piece = UCT_DCX_SGL_MAX_PIECE;
     uct_dcx_sgl_entry_t *last;
@@ -103,8 +97,8 @@ uct_dcx_sgl_add_piece(uct_dcx_sgl_t *layout, uint64_t addr,
             part = (part < length) ? part : length;
 
             last->bytes += part;
-            addr        += part;
-            length      -= part;
+            addr += part;
+            length -= part;
         }
     }
 
@@ -126,8 +120,8 @@ static const char *uct_dcx_sgl_add_pieces(uct_dcx_sgl_t *layout,
     uint64_t i;
 
     if (run->stride == run->bytes) { /* it is one piece */
-        return uct_dcx_sgl_add_piece(layout, run->addr,
-                                     run->count * run->bytes, run->lkey);
+        return uct_dcx_sgl_add_piece(layout, run->addr, run->count * run->bytes,
+                                     run->lkey);
     }
 
     for (i = 0; (i < run->count) && (fault == NULL); ++i) {
@@ -143,11 +137,11 @@ static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *entry = &layout->entries[0];
     const uct_dcx_sgl_run_t run      = {
-        .addr   = entry->addr,
-        .bytes  = entry->bytes,
-        .stride = entry->stride,
-        .count  = layout->repeat,
-        .lkey   = entry->lkey
+             .addr   = entry->addr,
+             .bytes  = entry->bytes,
+             .stride = entry->stride,
+             .count  = layout->repeat,
+             .lkey   = entry->lkey,
     };
 
     layout->kind   = UCT_DCX_SGL_LIST;
@@ -159,15 +153,13 @@ static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 
 /* Appends a piece of a LIST, if it is a simple one; most are. Returns 1 if it
  * did. */
-static inline int
-uct_dcx_sgl_add_plain(uct_dcx_sgl_t *layout,
-                      const uct_dcx_sgl_run_t *run)
+static inline int uct_dcx_sgl_add_plain(uct_dcx_sgl_t *layout,
+                                        const uct_dcx_sgl_run_t *run)
 {
     const uct_dcx_sgl_entry_t *last;
 
     if ((run->count != 1) || (layout->num == 0) ||
-        (layout->num == layout->max) ||
-        (layout->kind != UCT_DCX_SGL_LIST) ||
+        (layout->num == layout->max) || (layout->kind != UCT_DCX_SGL_LIST) ||
         (run->bytes > UCT_DCX_SGL_MAX_PIECE) ||
         (run->addr + run->bytes <= run->addr) ||
         (layout->length + run->bytes < run->bytes)) {
@@ -185,8 +177,7 @@ uct_dcx_sgl_add_plain(uct_dcx_sgl_t *layout,
 }
 
 
-const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
-                            const uct_dcx_sgl_run_t *run)
+const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout, const uct_dcx_sgl_run_t *run)
 {
     const char *fault;
     uint64_t length;
@@ -211,8 +202,7 @@ const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
                uct_dcx_sgl_is_interleaved(run)) {
         layout->kind   = UCT_DCX_SGL_INTERLEAVED;
         layout->repeat = run->count;
-        uct_dcx_sgl_put(layout, run->addr, run->bytes, run->stride,
-                        run->lkey);
+        uct_dcx_sgl_put(layout, run->addr, run->bytes, run->stride, run->lkey);
         return NULL;
     }
     return (fault != NULL) ? fault : uct_dcx_sgl_add_pieces(layout, run);
@@ -234,9 +224,8 @@ int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num)
 
 
 /* Adds one entry for each run. */
-static void
-uct_dcx_sgl_interleave(uct_dcx_sgl_t *layout,
-                       const uct_dcx_sgl_run_t *runs, unsigned num)
+static void uct_dcx_sgl_interleave(uct_dcx_sgl_t *layout,
+                                   const uct_dcx_sgl_run_t *runs, unsigned num)
 {
     unsigned i;
 
@@ -251,9 +240,9 @@ uct_dcx_sgl_interleave(uct_dcx_sgl_t *layout,
 
 
 /* Adds all rounds piece by piece, as a LIST. */
-static const char *
-uct_dcx_sgl_unroll_rounds(uct_dcx_sgl_t *layout,
-                          const uct_dcx_sgl_run_t *runs, unsigned num)
+static const char *uct_dcx_sgl_unroll_rounds(uct_dcx_sgl_t *layout,
+                                             const uct_dcx_sgl_run_t *runs,
+                                             unsigned num)
 {
     const char *fault = NULL;
     uint64_t round;
@@ -262,9 +251,9 @@ uct_dcx_sgl_unroll_rounds(uct_dcx_sgl_t *layout,
     for (round = 0; (round < runs[0].count) && (fault == NULL); ++round) {
         for (i = 0; (i < num) && (fault == NULL); ++i) {
             layout->length += runs[i].bytes;
-            fault           = uct_dcx_sgl_add_piece(
-                    layout, runs[i].addr + (round * runs[i].stride),
-                    runs[i].bytes, runs[i].lkey);
+            fault = uct_dcx_sgl_add_piece(
+                layout, runs[i].addr + (round * runs[i].stride), runs[i].bytes,
+                runs[i].lkey);
         }
     }
     return fault;
@@ -279,9 +268,8 @@ static int uct_dcx_sgl_is_long(const uct_dcx_sgl_run_t *run)
 }
 
 
-const char *
-uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
-                       const uct_dcx_sgl_run_t *runs, unsigned num)
+const char *uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
+                                   const uct_dcx_sgl_run_t *runs, unsigned num)
 {
     if ((num == 1) && !uct_dcx_sgl_is_long(runs)) {
         return uct_dcx_sgl_add(layout, runs);
@@ -309,7 +297,7 @@ static void uct_dcx_sgl_fold(uct_dcx_sgl_t *layout)
     uct_dcx_sgl_run_t run = {
         .bytes  = first->bytes,
         .count  = layout->num,
-        .stride = first[1].addr - first->addr
+        .stride = first[1].addr - first->addr,
     };
     unsigned i;
 
@@ -339,17 +327,16 @@ static void uct_dcx_sgl_fold(uct_dcx_sgl_t *layout)
 static uint64_t uct_dcx_sgl_hash(const uct_dcx_sgl_t *layout)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15ul;
-    const uint8_t *bytes  = (const uint8_t*)&layout->length;
+    const uint8_t *bytes  = (const uint8_t *)&layout->length;
     size_t size           = uct_dcx_sgl_content_size(layout);
     uint64_t hash         = 0;
     uint64_t word;
     size_t pos;
 
-    static_assert(sizeof(uct_dcx_sgl_entry_t) % sizeof(word) == 0,
-                  "in words");
+    static_assert(sizeof(uct_dcx_sgl_entry_t) % sizeof(word) == 0, "in words");
     for (pos = 0; pos < size; pos += sizeof(word)) {
         memcpy(&word, bytes + pos, sizeof(word));
-        hash  = (hash ^ word) * factor;
+        hash = (hash ^ word) * factor;
         hash ^= hash >> 32;
     }
     return hash;
@@ -364,7 +351,8 @@ int uct_dcx_sgl_end(uct_dcx_sgl_t *layout)
     }
     layout->hash = uct_dcx_sgl_hash(layout);
     return ((layout->access & IBV_ACCESS_LOCAL_WRITE) && (layout->num > 1)) ?
-           uct_dcx_sgl_overlaps(layout) : 0;
+               uct_dcx_sgl_overlaps(layout) :
+               0;
 }
 
 
@@ -376,7 +364,7 @@ static int uct_dcx_sgl_compare(const void *arg_a, const void *arg_b)
     const uct_dcx_sgl_entry_t *a = arg_a, *b = arg_b;
 
     return (a->lkey != b->lkey) ? ((a->lkey < b->lkey) ? -1 : 1) :
-           (a->addr > b->addr) - (a->addr < b->addr);
+                                  (a->addr > b->addr) - (a->addr < b->addr);
 }
 
 
@@ -401,9 +389,8 @@ static int uct_dcx_sgl_is_ascending(const uct_dcx_sgl_t *layout)
 
 /* Sorts entries of one stride by the place of their blocks in a round. Returns
  * 1 if they are side by side there, thus overlap nowhere. */
-static int
-uct_dcx_sgl_is_disjoint(uct_dcx_sgl_entry_t *entries, unsigned num,
-                        uint32_t repeat)
+static int uct_dcx_sgl_is_disjoint(uct_dcx_sgl_entry_t *entries, unsigned num,
+                                   uint32_t repeat)
 {
     const uct_dcx_sgl_entry_t *first = entries;
     uint32_t stride                  = entries->stride;
@@ -437,9 +424,8 @@ uct_dcx_sgl_is_disjoint(uct_dcx_sgl_entry_t *entries, unsigned num,
 
 
 /* Returns the entry below @parent that begins first; @num: there is none. */
-static inline unsigned
-uct_dcx_sgl_child(const uct_dcx_sgl_entry_t *heap, unsigned num,
-                  unsigned parent)
+static inline unsigned uct_dcx_sgl_child(const uct_dcx_sgl_entry_t *heap,
+                                         unsigned num, unsigned parent)
 {
     unsigned child = (2 * parent) + 1;
 
@@ -448,13 +434,14 @@ uct_dcx_sgl_child(const uct_dcx_sgl_entry_t *heap, unsigned num,
     }
     return ((child + 1 < num) &&
             (uct_dcx_sgl_compare(&heap[child + 1], &heap[child]) < 0)) ?
-           child + 1 : child;
+               child + 1 :
+               child;
 }
 
 
 /* Moves the entry at @parent down to its place. */
-static void
-uct_dcx_sgl_sift(uct_dcx_sgl_entry_t *heap, unsigned num, unsigned parent)
+static void uct_dcx_sgl_sift(uct_dcx_sgl_entry_t *heap, unsigned num,
+                             unsigned parent)
 {
     uct_dcx_sgl_entry_t moved = heap[parent];
     unsigned child;
@@ -495,7 +482,7 @@ static int uct_dcx_sgl_skip(uct_dcx_sgl_entry_t *first,
         return 1;
     }
 
-    first->addr     += first->stride;
+    first->addr += first->stride;
     first->reserved -= skip + 1;
     return 0;
 }
@@ -563,16 +550,16 @@ int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
 
 /* --- use ------------------------------------------------------------------ */
 
-static inline void *
-uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry, uint32_t number)
+static inline void *uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry,
+                                      uint32_t number)
 {
-    return (void*)(uintptr_t)(entry->addr + ((uint64_t)number * entry->stride));
+    return (void *)(uintptr_t)(entry->addr +
+                               ((uint64_t)number * entry->stride));
 }
 
 
 /* Copies a block; an element of a matrix column is copied without a call. */
-static inline void
-uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
+static inline void uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
 {
     if (bytes == sizeof(double)) {
         memcpy(to, from, sizeof(double));
@@ -582,8 +569,8 @@ uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
 }
 
 
-uct_dcx_sgl_entry_t
-uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset)
+uct_dcx_sgl_entry_t uct_dcx_sgl_find(const uct_dcx_sgl_t *layout,
+                                     uint64_t offset)
 {
     const uint64_t round             = layout->length / layout->repeat;
     const uct_dcx_sgl_entry_t *entry = layout->entries;
@@ -595,8 +582,8 @@ uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset)
         rest -= entry->bytes;
     }
 
-    piece        = *entry;
-    piece.addr  += ((offset / round) * piece.stride) + rest;
+    piece = *entry;
+    piece.addr += ((offset / round) * piece.stride) + rest;
     piece.bytes -= rest;
     return piece;
 }
@@ -611,8 +598,7 @@ void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer)
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            uct_dcx_sgl_copy(to, uct_dcx_sgl_block(entry, i),
-                             entry->bytes);
+            uct_dcx_sgl_copy(to, uct_dcx_sgl_block(entry, i), entry->bytes);
             to += entry->bytes;
         }
     }
@@ -628,17 +614,15 @@ void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout, const void *buffer)
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            uct_dcx_sgl_copy(uct_dcx_sgl_block(entry, i), from,
-                             entry->bytes);
+            uct_dcx_sgl_copy(uct_dcx_sgl_block(entry, i), from, entry->bytes);
             from += entry->bytes;
         }
     }
 }
 
 
-uct_dcx_sgl_form_t
-uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
-                 const uct_dcx_sgl_limits_t *limits)
+uct_dcx_sgl_form_t uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
+                                    const uct_dcx_sgl_limits_t *limits)
 {
     uint64_t num_pieces = uct_dcx_sgl_num_pieces(layout);
     int can_copy        = layout->length <= limits->max_copy;

@@ -25,17 +25,17 @@ enum {
     /* An INTERLEAVED entry: bytes of a block, and its stride. The repeated
      * block has 16 bits for either (mlx5dv.h, struct
      * mlx5_wqe_umr_repeat_ent_seg) */
-    UCT_DCX_SGL_MAX_BLOCK   = 65535,
+    UCT_DCX_SGL_MAX_BLOCK = 65535,
 
     /* bytes of a LIST's entry: "up to 2GB" (mlx5dv.h, struct
      * mlx5_wqe_umr_klm_seg), reduced to a power of two */
-    UCT_DCX_SGL_MAX_PIECE   = 1 << 30,
+    UCT_DCX_SGL_MAX_PIECE = 1 << 30,
 
     /* klm_octowords has 16 bits and is a multiple of four (mlx5dv.h, struct
      * mlx5_wqe_umr_ctrl_seg); the repeated block's own header is one of them */
     UCT_DCX_SGL_MAX_ENTRIES = 65528,
 
-    UCT_DCX_SGL_KLM_ALIGN   = 4
+    UCT_DCX_SGL_KLM_ALIGN = 4
 };
 
 
@@ -46,10 +46,10 @@ typedef enum uct_dcx_sgl_kind {
 
 
 typedef struct uct_dcx_sgl_entry {
-    uint64_t addr;     /* address of its first byte; an offset if @lkey is that
+    uint64_t addr;   /* address of its first byte; an offset if @lkey is that
                         * of a strided mkey */
-    uint32_t bytes;    /* of a block; never 0 */
-    uint32_t stride;   /* bytes from a block to the next; 0 in a LIST */
+    uint32_t bytes;  /* of a block; never 0 */
+    uint32_t stride; /* bytes from a block to the next; 0 in a LIST */
     uint32_t lkey;
     uint32_t reserved; /* 0: all bytes count for equality */
 } uct_dcx_sgl_entry_t;
@@ -57,24 +57,24 @@ typedef struct uct_dcx_sgl_entry {
 
 /* The content, from @length on, determines @hash and equality. */
 typedef struct uct_dcx_sgl {
-    uint32_t            max;     /* maximum of entries */
-    uint8_t             is_based; /* the UMR sets the start: the key has, or
+    uint32_t max;              /* maximum of entries */
+    uint8_t is_based;          /* the UMR sets the start: the key has, or
                                    * had, one that is not 0 */
-    uint8_t             is_list; /* never INTERLEAVED: the device repeats no
+    uint8_t is_list;           /* never INTERLEAVED: the device repeats no
                                   * blocks over other layouts */
-    uint16_t            num_mems; /* of @mems; 0: names only memory */
-    struct uct_dcx_mem  **mems;  /* handles that a handle's layout names; not
+    uint16_t num_mems;         /* of @mems; 0: names only memory */
+    struct uct_dcx_mem **mems; /* handles that a handle's layout names; not
                                   * kept with the layout */
-    uint64_t            start;   /* address of the first byte in the key; 0 if
+    uint64_t start;            /* address of the first byte in the key; 0 if
                                   * it is to be found by its content */
-    uint64_t            hash;
-    uint64_t            length;  /* bytes of all data: @repeat times those of
+    uint64_t hash;
+    uint64_t length; /* bytes of all data: @repeat times those of
                                   * the entries' blocks */
-    uint32_t            kind;    /* uct_dcx_sgl_kind_t */
-    uint32_t            access;  /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
+    uint32_t kind;   /* uct_dcx_sgl_kind_t */
+    uint32_t access; /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
                                   * _REMOTE_WRITE; no atomics */
-    uint32_t            repeat;  /* 1 in a LIST */
-    uint32_t            num;     /* entries, at least one */
+    uint32_t repeat; /* 1 in a LIST */
+    uint32_t num;    /* entries, at least one */
     uct_dcx_sgl_entry_t entries[];
 } uct_dcx_sgl_t;
 
@@ -92,14 +92,12 @@ static inline unsigned uct_dcx_sgl_num_klm(const uct_dcx_sgl_t *layout)
 {
     unsigned num = layout->num + (layout->kind == UCT_DCX_SGL_INTERLEAVED);
 
-    return (num + UCT_DCX_SGL_KLM_ALIGN - 1) &
-           ~(UCT_DCX_SGL_KLM_ALIGN - 1u);
+    return (num + UCT_DCX_SGL_KLM_ALIGN - 1) & ~(UCT_DCX_SGL_KLM_ALIGN - 1u);
 }
 
 
 /* Returns the number of pieces; the bytes of a single piece are contiguous. */
-static inline uint64_t
-uct_dcx_sgl_num_pieces(const uct_dcx_sgl_t *layout)
+static inline uint64_t uct_dcx_sgl_num_pieces(const uct_dcx_sgl_t *layout)
 {
     return (uint64_t)layout->repeat * layout->num;
 }
@@ -107,8 +105,8 @@ uct_dcx_sgl_num_pieces(const uct_dcx_sgl_t *layout)
 
 /* Returns address and bytes of piece @index; other fields are those of its
  * entry. */
-static inline uct_dcx_sgl_entry_t
-uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout, uint64_t index)
+static inline uct_dcx_sgl_entry_t uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout,
+                                                    uint64_t index)
 {
     uct_dcx_sgl_entry_t piece = layout->entries[index % layout->num];
 
@@ -119,8 +117,8 @@ uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout, uint64_t index)
 
 /* Returns the rest of a piece from byte @offset of the data on; the data is
  * longer than @offset. */
-uct_dcx_sgl_entry_t
-uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset);
+uct_dcx_sgl_entry_t uct_dcx_sgl_find(const uct_dcx_sgl_t *layout,
+                                     uint64_t offset);
 
 
 /* Blocks of memory at a constant stride */
@@ -138,8 +136,7 @@ typedef struct uct_dcx_sgl_run {
 const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run);
 
 /* Begins an empty layout in memory of uct_dcx_sgl_size(max) bytes. */
-void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max,
-                       uint32_t access);
+void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max, uint32_t access);
 
 /* Appends a piece of a list that is not adjacent to the last one. Returns 0 if
  * there is no room for it, or it is too long. Used for long lists. */
@@ -176,9 +173,8 @@ int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num);
 /* Appends these rounds to an empty layout: as one entry for each run if the
  * device has a form for them, otherwise piece by piece. Each run was checked,
  * and so was the sum of their bytes. Returns NULL, or an error text. */
-const char *
-uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
-                       const uct_dcx_sgl_run_t *runs, unsigned num);
+const char *uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
+                                   const uct_dcx_sgl_run_t *runs, unsigned num);
 
 /* Ends a layout: finds its shortest form, and its hash. There is at least one
  * entry. Returns uct_dcx_sgl_overlaps() if it may be written to, otherwise
@@ -190,14 +186,12 @@ int uct_dcx_sgl_end(uct_dcx_sgl_t *layout);
 int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout);
 
 /* Returns 1 if both have the same content and rights. Both have ended. */
-int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
-                         const uct_dcx_sgl_t *b);
+int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a, const uct_dcx_sgl_t *b);
 
 /* Copy with the processor: from the pieces to @buffer, and from @buffer to the
  * pieces. Addresses are those of this process. */
 void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer);
-void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout,
-                         const void *buffer);
+void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout, const void *buffer);
 
 
 /* Ways of an operation to move data with a layout */
@@ -210,15 +204,14 @@ typedef enum uct_dcx_sgl_form {
 
 /* Limits of the operation, and of the options */
 typedef struct uct_dcx_sgl_limits {
-    unsigned max_plain;  /* pieces */
-    size_t   max_copy;   /* bytes that fit in a buffer */
-    size_t   copy;       /* bytes up to which all data is copied */
-    size_t   copy_piece; /* bytes up to which an average piece is copied */
-    unsigned max_klm;    /* translations of a key, 0: there are none */
+    unsigned max_plain; /* pieces */
+    size_t max_copy;    /* bytes that fit in a buffer */
+    size_t copy;        /* bytes up to which all data is copied */
+    size_t copy_piece;  /* bytes up to which an average piece is copied */
+    unsigned max_klm;   /* translations of a key, 0: there are none */
 } uct_dcx_sgl_limits_t;
 
-uct_dcx_sgl_form_t
-uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
-                 const uct_dcx_sgl_limits_t *limits);
+uct_dcx_sgl_form_t uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
+                                    const uct_dcx_sgl_limits_t *limits);
 
 #endif

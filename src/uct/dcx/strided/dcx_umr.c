@@ -18,7 +18,8 @@ static uint8_t uct_dcx_umr_fence(uint8_t fence)
 {
     return (fence == PRM_UMR_FENCE_NONE) ? 0 :
            (fence == PRM_UMR_FENCE_SMALL) ?
-           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : UCT_DCX_WQE_STRONG_ORDER;
+                                           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE :
+                                           UCT_DCX_WQE_STRONG_ORDER;
 }
 
 
@@ -30,14 +31,14 @@ ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
         .length    = UCT_DCX_UMR_NUM_BB, /* each WQE may be flushed */
         .cqe_size  = sizeof(struct mlx5_cqe64),
         .what      = "layouts of keys",
-        .log_level = UCS_LOG_LEVEL_ERROR
+        .log_level = UCS_LOG_LEVEL_ERROR,
     };
-    uct_dcx_devx_qp_params_t qp_params  = {
+    uct_dcx_devx_qp_params_t qp_params = {
         .dev    = dev,
         .path   = path,
         .name   = "UMR QP",
         .num_bb = UCT_DCX_UMR_NUM_BB,
-        .max_bb = UCT_DCX_UMR_MAX_BB
+        .max_bb = UCT_DCX_UMR_MAX_BB,
     };
     ucs_status_t status;
 
@@ -85,14 +86,14 @@ uct_dcx_umr_finish_wqe(uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe, uint32_t number)
         .opcode = MLX5_OPCODE_UMR,
         .imm    = number,
         .carry  = sq->carry,
-        .sender = sq->sender
+        .sender = sq->sender,
     };
 
     umr->doorbell = uct_dcx_wqe_finish(wqe, &ctrl);
-    umr->unrung   = (struct mlx5_wqe_ctrl_seg*)wqe->first;
+    umr->unrung   = (struct mlx5_wqe_ctrl_seg *)wqe->first;
     umr->first    = wqe->index;
-    sq->pi       += uct_dcx_wqe_ds_to_bb(wqe->ds);
-    sq->carry     = umr->fence;
+    sq->pi += uct_dcx_wqe_ds_to_bb(wqe->ds);
+    sq->carry = umr->fence;
 }
 
 
@@ -135,9 +136,9 @@ void uct_dcx_umr_ring(uct_dcx_umr_t *umr)
         return;
     }
 
-    umr->unrung->fm_ce_se       |= MLX5_WQE_CTRL_CQ_UPDATE;
-    umr->unrung                  = NULL;
-    umr->rung                    = end;
+    umr->unrung->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
+    umr->unrung                      = NULL;
+    umr->rung                        = end;
     umr->ends[umr->first & sq->mask] = end;
     umr->num_doorbells++;
     if (is_alone) {

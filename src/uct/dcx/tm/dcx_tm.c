@@ -11,7 +11,7 @@
 
 
 /* WQEBBs of the command queue for operations that belong to no buffer */
-#define UCT_DCX_TM_CMD_SPARE  8
+#define UCT_DCX_TM_CMD_SPARE 8
 
 
 /* UCP requests tags in all interfaces of its workers, or in none. */
@@ -19,9 +19,8 @@ int uct_dcx_tm_is_wanted(const uct_iface_params_t *params)
 {
     const uint64_t callbacks = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
                                UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB;
-    uint64_t features        = UCT_IFACE_PARAM_VALUE(params, features,
-                                                     FEATURES,
-                                                     UCT_IFACE_FEATURE_TAG);
+    uint64_t features = UCT_IFACE_PARAM_VALUE(params, features, FEATURES,
+                                              UCT_IFACE_FEATURE_TAG);
 
     return ucs_test_all_flags(params->field_mask, callbacks) &&
            (features & UCT_IFACE_FEATURE_TAG);
@@ -30,13 +29,12 @@ int uct_dcx_tm_is_wanted(const uct_iface_params_t *params)
 
 static void uct_dcx_tm_release_desc(uct_recv_desc_t *self, void *desc)
 {
-    uct_dcx_tm_t *tm    = ucs_container_of(self, uct_dcx_tm_t, release);
-    uct_dcx_rx_t *rx    = &tm->queues->rx;
-    struct ibv_tmh *tmh = (struct ibv_tmh*)UCS_PTR_BYTE_OFFSET(desc,
-                                                               rx->headroom) -
-                          1;
+    uct_dcx_tm_t *tm = ucs_container_of(self, uct_dcx_tm_t, release);
+    uct_dcx_rx_t *rx = &tm->queues->rx;
+    struct ibv_tmh *tmh =
+        (struct ibv_tmh *)UCS_PTR_BYTE_OFFSET(desc, rx->headroom) - 1;
 
-    ucs_mpool_put_inline(uct_dcx_srq_desc(rx, (uct_dcx_am_hdr_t*)tmh));
+    ucs_mpool_put_inline(uct_dcx_srq_desc(rx, (uct_dcx_am_hdr_t *)tmh));
 }
 
 
@@ -56,7 +54,8 @@ static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
     return ((tm->entries == NULL) || (tm->free == NULL) ||
             (tm->buckets == NULL) || (tm->ops == NULL) ||
             (tm->awaited == NULL)) ?
-           UCS_ERR_NO_MEMORY : UCS_OK;
+               UCS_ERR_NO_MEMORY :
+               UCS_OK;
 }
 
 
@@ -90,8 +89,7 @@ static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 
 /* Creates the command queue: each buffer may be appended and removed before the
  * device has executed either. */
-static ucs_status_t
-uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
+static ucs_status_t uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
 {
     uct_dcx_queues_t *queues        = tm->queues;
     const uct_dcx_bf_t *bf          = &queues->dci.td.bf;
@@ -103,7 +101,7 @@ uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
         .cqn    = queues->rx.cq.cqn,
         .srqn   = queues->rx.xrq.obj.number,
         .num_bb = ucs_roundup_pow2((2 * num_tags) + UCT_DCX_TM_CMD_SPARE),
-        .max_bb = 1
+        .max_bb = 1,
     };
     ucs_status_t status;
 
@@ -119,9 +117,9 @@ uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
 }
 
 
-ucs_status_t
-uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
-                const uct_iface_params_t *params)
+ucs_status_t uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues,
+                             unsigned num_tags,
+                             const uct_iface_params_t *params)
 {
     ucs_status_t status;
 

@@ -32,13 +32,13 @@
 
 
 enum {
-    UCT_DCX_TM_NONE         = UINT16_MAX, /* index of no entry */
+    UCT_DCX_TM_NONE = UINT16_MAX, /* index of no entry */
 
     /* headers of a rendezvous request, and bytes of the user's header that fit
      * in the first of them */
-    UCT_DCX_TM_RNDV_HDR     = sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh) +
-                              sizeof(struct prm_ravh),
-    UCT_DCX_TM_RNDV_IN_TMH  = 2,
+    UCT_DCX_TM_RNDV_HDR = sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh) +
+                          sizeof(struct prm_ravh),
+    UCT_DCX_TM_RNDV_IN_TMH = 2,
 
     /* the device compares counts of 16 bits: it is updated long before it could
      * confuse a late count with an early one */
@@ -49,16 +49,16 @@ enum {
 /* A tagged buffer of the device's list. It is in use until all its completions
  * have arrived: its match or its removal, and the end of each REMOVE. */
 typedef struct uct_dcx_tm_entry {
-    uct_tag_context_t *ctx;        /* NULL: no callback */
-    void              *buffer;     /* address of its first byte */
-    uct_tag_t         tag;         /* as posted, then that of the message */
-    uint32_t          length;      /* as posted */
-    __be32            app_ctx;     /* in the header of the message */
-    uint16_t          bucket;      /* hash bucket of @buffer, while @ctx is
+    uct_tag_context_t *ctx; /* NULL: no callback */
+    void *buffer;           /* address of its first byte */
+    uct_tag_t tag;          /* as posted, then that of the message */
+    uint32_t length;        /* as posted */
+    __be32 app_ctx;         /* in the header of the message */
+    uint16_t bucket;        /* hash bucket of @buffer, while @ctx is
                                     * set */
-    uint16_t          chain;       /* next entry of the bucket */
-    uint8_t           num_awaited; /* 0: free */
-    uint8_t           is_matched;
+    uint16_t chain;         /* next entry of the bucket */
+    uint8_t num_awaited;    /* 0: free */
+    uint8_t is_matched;
 } uct_dcx_tm_entry_t;
 
 
@@ -70,46 +70,46 @@ typedef struct uct_dcx_tm_strided uct_dcx_tm_strided_t;
 typedef struct uct_dcx_tm_post {
     uct_tag_t tag;
     uct_tag_t mask;
-    void      *buffer; /* address of its first byte */
-    uint64_t  addr;    /* address in the space of the key */
-    uint32_t  lkey;    /* MLX5_INVALID_LKEY without bytes: a key of memory would
+    void *buffer;  /* address of its first byte */
+    uint64_t addr; /* address in the space of the key */
+    uint32_t lkey; /* MLX5_INVALID_LKEY without bytes: a key of memory would
                         * mean 2 GiB */
-    uint32_t  length;
+    uint32_t length;
 } uct_dcx_tm_post_t;
 
 
 struct uct_dcx_tm {
-    uct_dcx_queues_t         *queues;
-    uct_dcx_devx_qp_t        cmd;
-    uct_dcx_tm_entry_t       *entries;
-    uct_dcx_tm_strided_t     *strided;     /* an element for each entry; NULL:
+    uct_dcx_queues_t *queues;
+    uct_dcx_devx_qp_t cmd;
+    uct_dcx_tm_entry_t *entries;
+    uct_dcx_tm_strided_t *strided; /* an element for each entry; NULL:
                                             * none yet */
-    uint16_t                 next;         /* entry for the next buffer that is
+    uint16_t next;                 /* entry for the next buffer that is
                                             * appended */
-    uint16_t                 num_free;
-    uint16_t                 num_entries;  /* @next is never free */
-    uint16_t                 unexpected;   /* unexpected messages that were
+    uint16_t num_free;
+    uint16_t num_entries; /* @next is never free */
+    uint16_t unexpected;  /* unexpected messages that were
                                             * delivered */
-    uint16_t                 synced;       /* value of @unexpected that the
+    uint16_t synced;      /* value of @unexpected that the
                                             * device knows */
-    uint16_t                 bucket_mask;
-    uint16_t                 cqe_mask;     /* an operation requests a completion
+    uint16_t bucket_mask;
+    uint16_t cqe_mask; /* an operation requests a completion
                                             * if these bits of its index are
                                             * 0 */
-    uint16_t                 awaited_head;
-    uint16_t                 awaited_tail;
-    uint16_t                 *free;        /* a stack */
-    uint16_t                 *buckets;     /* entries by their buffers */
-    uint16_t                 *ops;         /* the entry of each WQEBB of the
+    uint16_t awaited_head;
+    uint16_t awaited_tail;
+    uint16_t *free;    /* a stack */
+    uint16_t *buckets; /* entries by their buffers */
+    uint16_t *ops;     /* the entry of each WQEBB of the
                                             * ring, or UCT_DCX_TM_NONE */
-    uint16_t                 *awaited;     /* WQEBBs whose operations complete,
+    uint16_t *awaited; /* WQEBBs whose operations complete,
                                             * in order */
-    uct_dcx_tm_rndv_t        rndv;
+    uct_dcx_tm_rndv_t rndv;
     uct_tag_unexp_eager_cb_t eager_cb;
-    void                     *eager_arg;
-    uct_tag_unexp_rndv_cb_t  rndv_cb;
-    void                     *rndv_arg;
-    uct_recv_desc_t          release;      /* releases the buffer of an
+    void *eager_arg;
+    uct_tag_unexp_rndv_cb_t rndv_cb;
+    void *rndv_arg;
+    uct_recv_desc_t release; /* releases the buffer of an
                                             * unexpected message */
 };
 
@@ -119,31 +119,30 @@ int uct_dcx_tm_is_wanted(const uct_iface_params_t *params);
 
 /* Opens tag matching. @queues are open, and the receive queue is an XRQ with a
  * list of @num_tags + 1 buffers. Logs errors. */
-ucs_status_t
-uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
-                const uct_iface_params_t *params);
+ucs_status_t uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues,
+                             unsigned num_tags,
+                             const uct_iface_params_t *params);
 
 /* Closes tag matching; no completion arrives any longer. */
 void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm);
 
 
 /* Operations of UCT: see uct_iface_tag_recv_zcopy(), ..._cancel() */
-ucs_status_t
-uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
-                      const uct_iov_t *iov, size_t iovcnt,
-                      uct_tag_context_t *ctx);
+ucs_status_t uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
+                                   uct_tag_t tag_mask, const uct_iov_t *iov,
+                                   size_t iovcnt, uct_tag_context_t *ctx);
 ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                                     uct_tag_context_t *ctx, int force);
 
 /* uct_dcx_tm_recv_zcopy() of an iov that is not plain (dcx_iov.h), or in memory
  * of a layout */
-__typeof__(uct_dcx_tm_recv_zcopy)
-        uct_dcx_tm_strided_recv_zcopy __attribute__((cold));
+__typeof__(uct_dcx_tm_recv_zcopy) uct_dcx_tm_strided_recv_zcopy
+    __attribute__((cold));
 
 /* Returns the user's context of a buffer that dcx_tm_strided.c posted; NULL for
  * other buffers, and after uct_dcx_tm_strided_mute(). */
-uct_tag_context_t *
-uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index);
+uct_tag_context_t *uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm,
+                                          uint16_t index);
 
 /* Stops all callbacks to the user for a buffer that dcx_tm_strided.c posted:
  * see uct_dcx_tm_detach(). */
@@ -164,15 +163,14 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe);
 /* Delivers an unexpected message of @length bytes at @tmh, with its completion.
  * @flags are those of a receive callback. Returns UCS_INPROGRESS if the user
  * keeps the buffer, as @flags allow. */
-ucs_status_t
-uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
-                      const struct mlx5_cqe64 *cqe, unsigned flags);
+ucs_status_t uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
+                                   size_t length, const struct mlx5_cqe64 *cqe,
+                                   unsigned flags);
 
 /* Delivers a rendezvous request, at @tmh, whose data the device does not fetch:
  * the user has to. */
-ucs_status_t
-uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
-                           size_t length);
+ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
+                                        size_t length);
 
 
 /* Handles the failure of an operation of the command queue, after which all
@@ -186,20 +184,20 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm);
 
 
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_tm_has_imm(const struct mlx5_cqe64 *cqe)
+static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_imm(const struct mlx5_cqe64 *cqe)
 {
-    return mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) ==
+    return mlx5dv_get_cqe_opcode((struct mlx5_cqe64 *)cqe) ==
            MLX5_CQE_RESP_SEND_IMM;
 }
 
 
 /* Returns the user's immediate of a message; 0 for a message without one. */
-static UCS_F_ALWAYS_INLINE uint64_t
-uct_dcx_tm_imm(const struct mlx5_cqe64 *cqe, __be32 app_ctx)
+static UCS_F_ALWAYS_INLINE uint64_t uct_dcx_tm_imm(const struct mlx5_cqe64 *cqe,
+                                                   __be32 app_ctx)
 {
     return uct_dcx_tm_has_imm(cqe) ? ((uint64_t)be32toh(app_ctx) << 32) |
-                                     be32toh(cqe->imm_inval_pkey) : 0;
+                                         be32toh(cqe->imm_inval_pkey) :
+                                     0;
 }
 
 

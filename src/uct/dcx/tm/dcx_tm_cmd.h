@@ -17,17 +17,17 @@
 /* Returns the hash bucket of a buffer. Buffers have any alignment: a
  * multiplication makes all of the lower bits count (2^32 minus the factor of
  * Fibonacci hashing, so that it is positive). */
-static UCS_F_ALWAYS_INLINE uint16_t
-uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
+static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_tm_bucket(const uct_dcx_tm_t *tm,
+                                                      const void *buffer)
 {
     return (((uintptr_t)buffer * 0x61c88647) >> 32) & tm->bucket_mask;
 }
 
 
 /* Returns non-zero if an entry of the bucket has this buffer. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t bucket,
-                     const void *buffer)
+static UCS_F_ALWAYS_INLINE int uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm,
+                                                    uint16_t bucket,
+                                                    const void *buffer)
 {
     uint16_t index;
 
@@ -64,10 +64,10 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
                 uint16_t index, uct_tag_t tag, uct_tag_t mask,
                 const struct mlx5_wqe_data_seg *data)
 {
-    uct_dcx_sq_t *sq                 = &tm->cmd.sq;
-    const uct_dcx_wqe_ctrl_t ctrl    = {
+    uct_dcx_sq_t *sq              = &tm->cmd.sq;
+    const uct_dcx_wqe_ctrl_t ctrl = {
         .opcode = MLX5_OPCODE_TAG_MATCHING,
-        .sender = sq->sender
+        .sender = sq->sender,
     };
     const struct mlx5_wqe_tm_seg seg = {
         .opcode      = op << PRM_TM_OPCODE_SHIFT,
@@ -75,7 +75,7 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
         .index       = htobe16(index),
         .sw_cnt      = htobe16(tm->unexpected),
         .append_tag  = tag,
-        .append_mask = mask
+        .append_mask = mask,
     };
     uct_dcx_wqe_t wqe;
     uint64_t doorbell;
@@ -106,16 +106,16 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
 }
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_append(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post)
+static UCS_F_ALWAYS_INLINE void uct_dcx_tm_append(uct_dcx_tm_t *tm,
+                                                  const uct_dcx_tm_post_t *post)
 {
     const struct mlx5_wqe_data_seg data = {
         .byte_count = htobe32(post->length),
         .lkey       = htobe32(post->lkey),
-        .addr       = htobe64(post->addr)
+        .addr       = htobe64(post->addr),
     };
-    unsigned flags                      = uct_dcx_tm_cqe_flag(tm);
-    uint16_t index                      = tm->next;
+    unsigned flags = uct_dcx_tm_cqe_flag(tm);
+    uint16_t index = tm->next;
 
     /* The device compares (tag & mask) of a message with this one. */
     tm->next = tm->free[--tm->num_free];
@@ -125,9 +125,8 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post)
 
 
 /* Posts a buffer of one piece; @ctx has its callbacks. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_tm_recv(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
-                uct_tag_context_t *ctx)
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_tm_recv(
+    uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post, uct_tag_context_t *ctx)
 {
     uct_dcx_tm_entry_t *entry;
     uint16_t bucket, index;

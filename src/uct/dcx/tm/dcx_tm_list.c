@@ -9,15 +9,14 @@
 #include <ucs/debug/log.h>
 
 
-ucs_status_t
-uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
-                      const uct_iov_t *iov, size_t iovcnt,
-                      uct_tag_context_t *ctx)
+ucs_status_t uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
+                                   uct_tag_t tag_mask, const uct_iov_t *iov,
+                                   size_t iovcnt, uct_tag_context_t *ctx)
 {
     uct_dcx_tm_post_t post = {
         .tag  = tag,
         .mask = tag_mask,
-        .lkey = MLX5_INVALID_LKEY
+        .lkey = MLX5_INVALID_LKEY,
     };
 
     if (ucs_unlikely((iovcnt != 1) || (iov->count != 1))) {
@@ -93,10 +92,10 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 
     memcpy(&index, ctx->priv, sizeof(index));
     entry = &tm->entries[index];
-    ucs_assertv((index < tm->num_entries) &&
-                ((entry->ctx == ctx) ||
-                 (uct_dcx_tm_strided_ctx(tm, index) == ctx)),
-                "a receive that is not posted is canceled");
+    ucs_assertv(
+        (index < tm->num_entries) &&
+            ((entry->ctx == ctx) || (uct_dcx_tm_strided_ctx(tm, index) == ctx)),
+        "a receive that is not posted is canceled");
 
     if (force && ucs_unlikely(entry->ctx != ctx)) {
         uct_dcx_tm_strided_mute(tm, index);
@@ -118,16 +117,17 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 /* A message that has matched */
 typedef struct uct_dcx_tm_message {
     uct_tag_t tag;
-    uint64_t  imm;
-    size_t    length;
-    void      *inline_data; /* NULL: it is in the buffer */
+    uint64_t imm;
+    size_t length;
+    void *inline_data; /* NULL: it is in the buffer */
 } uct_dcx_tm_message_t;
 
 
 /* Ends an entry, which may be posted again in the callback. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
-               const uct_dcx_tm_message_t *msg, ucs_status_t status)
+static UCS_F_ALWAYS_INLINE void uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index,
+                                               unsigned count,
+                                               const uct_dcx_tm_message_t *msg,
+                                               ucs_status_t status)
 {
     uct_tag_context_t *ctx = uct_dcx_tm_detach(tm, index);
 
@@ -141,13 +141,12 @@ uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
 
 /* Ends an entry without a message: with the tag and length that were posted, as
  * UCX's own transports do. */
-static UCS_F_NOINLINE void
-uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
-                 ucs_status_t status)
+static UCS_F_NOINLINE void uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index,
+                                            unsigned count, ucs_status_t status)
 {
     const uct_dcx_tm_message_t none = {
         .tag    = tm->entries[index].tag,
-        .length = tm->entries[index].length
+        .length = tm->entries[index].length,
     };
 
     uct_dcx_tm_end(tm, index, count, &none, status);
@@ -155,9 +154,10 @@ uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
 
 
 /* Ends an entry with a request of a rendezvous that the user carries out. */
-static UCS_F_NOINLINE void
-uct_dcx_tm_requested(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
-                     size_t length, void *inline_data)
+static UCS_F_NOINLINE void uct_dcx_tm_requested(uct_dcx_tm_t *tm,
+                                                uint16_t index, uct_tag_t tag,
+                                                size_t length,
+                                                void *inline_data)
 {
     uct_tag_context_t *ctx = uct_dcx_tm_detach(tm, index);
     void *data             = (inline_data != NULL) ? inline_data :
@@ -182,7 +182,7 @@ uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
         .tag         = tag,
         .imm         = uct_dcx_tm_imm(cqe, app_ctx),
         .length      = be32toh(cqe->byte_cnt),
-        .inline_data = (cqe->op_own & MLX5_INLINE_SCATTER_64) ? cqe - 1 : NULL
+        .inline_data = (cqe->op_own & MLX5_INLINE_SCATTER_64) ? cqe - 1 : NULL,
     };
 
     if (ucs_unlikely(uct_dcx_tm_is_request(cqe, msg.imm))) {
@@ -193,8 +193,8 @@ uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
 }
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_consumed(uct_dcx_tm_t *tm, uint16_t index)
+static UCS_F_ALWAYS_INLINE void uct_dcx_tm_consumed(uct_dcx_tm_t *tm,
+                                                    uint16_t index)
 {
     uct_dcx_tm_entry_t *entry = &tm->entries[index];
 
@@ -211,13 +211,13 @@ uct_dcx_tm_consumed(uct_dcx_tm_t *tm, uint16_t index)
  * here by force. If it does not cancel, the receive ends as truncated. The
  * request may be in front of the completion (rdma-core, providers/mlx5/cq.c,
  * handle_tag_matching()). */
-static UCS_F_NOINLINE void
-uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index, struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE void uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
+                                              struct mlx5_cqe64 *cqe)
 {
     uct_dcx_tm_entry_t *entry = &tm->entries[index];
     struct {
         struct ibv_tmh tmh;
-        uint8_t        rest[UCT_DCX_MAX_TM_REQUEST - sizeof(struct ibv_tmh)];
+        uint8_t rest[UCT_DCX_MAX_TM_REQUEST - sizeof(struct ibv_tmh)];
     } request;
     size_t length = ucs_min(be32toh(cqe->byte_cnt), sizeof(request));
     ucs_status_t status;
@@ -242,8 +242,8 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index, struct mlx5_cqe64 *cqe)
 
 /* Handles the completion of an operation that requested one; operations before
  * it were executed, too. */
-static UCS_F_NOINLINE void
-uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE void uct_dcx_tm_op_complete(uct_dcx_tm_t *tm,
+                                                  const struct mlx5_cqe64 *cqe)
 {
     const uint16_t mask = tm->cmd.sq.mask;
     uint16_t cmd        = tm->awaited[tm->awaited_head++ & mask];
@@ -300,9 +300,8 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
  * it. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
-    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
-    uint16_t index                 = tm->ops[be16toh(cqe->wqe_counter) &
-                                             tm->cmd.sq.mask];
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe *)cqe;
+    uint16_t index = tm->ops[be16toh(cqe->wqe_counter) & tm->cmd.sq.mask];
 
     if (tm->cmd.sq.limit > 0) {
         ucs_error("%s: the queue of tagged buffers has failed: %s (syndrome "
@@ -313,8 +312,10 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 
     tm->cmd.sq.limit = 0; /* uct_iface_tag_recv_zcopy() refuses */
     if ((index != UCT_DCX_TM_NONE) && !tm->entries[index].is_matched) {
-        uct_dcx_tm_abort(tm, index, 0, (tm->entries[index].num_awaited > 1) ?
-                                       UCS_ERR_CANCELED : UCS_ERR_IO_ERROR);
+        uct_dcx_tm_abort(tm, index, 0,
+                         (tm->entries[index].num_awaited > 1) ?
+                             UCS_ERR_CANCELED :
+                             UCS_ERR_IO_ERROR);
     }
 }
 

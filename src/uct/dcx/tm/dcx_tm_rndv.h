@@ -14,9 +14,9 @@
 
 typedef struct uct_dcx_tm_rndv {
     uct_dcx_op_t **ops; /* by the low bits of their ids */
-    uint32_t     mask;  /* length of @ops - 1 */
-    uint32_t     count; /* in use, at most half of @ops */
-    uint32_t     last;  /* id assigned last */
+    uint32_t mask;      /* length of @ops - 1 */
+    uint32_t count;     /* in use, at most half of @ops */
+    uint32_t last;      /* id assigned last */
 } uct_dcx_tm_rndv_t;
 
 

@@ -23,16 +23,16 @@
 struct uct_dcx_tm_strided {
     uct_tag_context_t super; /* context of the entry */
     uct_tag_context_t *ctx;  /* the user's; NULL: no callbacks */
-    uct_dcx_tm_t      *tm;
-    uct_dcx_key_t     *key;  /* holds @lkey; NULL: it is the user's */
-    uint64_t          addr;  /* of the buffer, in the space of the key */
-    uint32_t          lkey;
+    uct_dcx_tm_t *tm;
+    uct_dcx_key_t *key; /* holds @lkey; NULL: it is the user's */
+    uint64_t addr;      /* of the buffer, in the space of the key */
+    uint32_t lkey;
 };
 
 
 /* A receive to be posted, except its layout */
 typedef struct uct_dcx_tm_strided_recv {
-    uct_dcx_tm_t      *tm;
+    uct_dcx_tm_t *tm;
     uct_tag_context_t *ctx;
     uct_dcx_tm_post_t post;
 } uct_dcx_tm_strided_recv_t;
@@ -45,13 +45,15 @@ static inline uct_dcx_keys_t *uct_dcx_tm_keys(const uct_dcx_tm_t *tm)
 
 
 /* Returns the state of an entry; NULL if it is one piece of memory. */
-static uct_dcx_tm_strided_t *
-uct_dcx_tm_strided_of(const uct_dcx_tm_t *tm, uint16_t index)
+static uct_dcx_tm_strided_t *uct_dcx_tm_strided_of(const uct_dcx_tm_t *tm,
+                                                   uint16_t index)
 {
     uct_dcx_tm_strided_t *strided = &tm->strided[index];
 
     return ((tm->strided != NULL) &&
-            (tm->entries[index].ctx == &strided->super)) ? strided : NULL;
+            (tm->entries[index].ctx == &strided->super)) ?
+               strided :
+               NULL;
 }
 
 
@@ -90,10 +92,9 @@ static uct_tag_context_t *uct_dcx_tm_strided_end(uct_tag_context_t *self)
 }
 
 
-static void
-uct_dcx_tm_strided_completed(uct_tag_context_t *self, uct_tag_t tag,
-                             uint64_t imm, size_t length, void *inline_data,
-                             ucs_status_t status)
+static void uct_dcx_tm_strided_completed(uct_tag_context_t *self, uct_tag_t tag,
+                                         uint64_t imm, size_t length,
+                                         void *inline_data, ucs_status_t status)
 {
     uct_tag_context_t *ctx = uct_dcx_tm_strided_end(self);
 
@@ -113,10 +114,9 @@ uct_dcx_tm_strided_gather(const uct_dcx_tm_strided_t *strided, void *dest,
 
 
 /* Does not read the memory of a muted buffer, which may be freed. */
-static void
-uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
-                             const void *header, unsigned length,
-                             ucs_status_t status, unsigned flags)
+static void uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
+                                         const void *header, unsigned length,
+                                         ucs_status_t status, unsigned flags)
 {
     const uct_dcx_tm_strided_t *strided = ucs_derived_of(self,
                                                          uct_dcx_tm_strided_t);
@@ -127,8 +127,9 @@ uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
         !(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
         copy   = ucs_malloc(length, "uct_dcx_tm_request");
         header = copy;
-        status = (copy == NULL) ? UCS_ERR_NO_MEMORY :
-                 uct_dcx_tm_strided_gather(strided, copy, length);
+        status = (copy == NULL) ?
+                     UCS_ERR_NO_MEMORY :
+                     uct_dcx_tm_strided_gather(strided, copy, length);
     }
 
     ctx = uct_dcx_tm_strided_end(self);
@@ -139,8 +140,8 @@ uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
 }
 
 
-uct_tag_context_t *
-uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index)
+uct_tag_context_t *uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm,
+                                          uint16_t index)
 {
     const uct_dcx_tm_strided_t *strided = uct_dcx_tm_strided_of(tm, index);
 
@@ -167,7 +168,8 @@ ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
 
     if (((strided != NULL) ? strided->ctx : entry->ctx) == NULL) {
         ucs_diag("%s: a request of a rendezvous is lost in a buffer that was "
-                 "canceled by force", tm->queues->port.name);
+                 "canceled by force",
+                 tm->queues->port.name);
         return UCS_ERR_CANCELED;
     }
 
@@ -194,9 +196,9 @@ static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
 
 
 /* @key holds @lkey; NULL: the user's own key. */
-static ucs_status_t
-uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
-                        uint64_t addr, uct_dcx_key_t *key)
+static ucs_status_t uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv,
+                                            uint32_t lkey, uint64_t addr,
+                                            uct_dcx_key_t *key)
 {
     uct_dcx_tm_t *tm    = recv->tm;
     uint16_t index      = tm->next;
@@ -230,9 +232,9 @@ uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
 
 /* Posts a buffer with a strided mkey. If the maximum of keys is held, the user
  * continues without the device. */
-static ucs_status_t
-uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
-                         uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
+static ucs_status_t uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
+                                             uct_dcx_keys_t *keys,
+                                             const uct_dcx_sgl_t *layout)
 {
     uct_dcx_key_t *key;
     ucs_status_t status;
@@ -250,12 +252,12 @@ uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
 }
 
 
-static ucs_status_t
-uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
+static ucs_status_t uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
 {
-    ucs_error(UCT_DCX_TM_STRIDED_NAME ": %lu bytes in %lu pieces: without a key "
-              "that has a layout it takes one piece", layout->length,
-              uct_dcx_sgl_num_pieces(layout));
+    ucs_error(UCT_DCX_TM_STRIDED_NAME
+              ": %lu bytes in %lu pieces: without a key "
+              "that has a layout it takes one piece",
+              layout->length, uct_dcx_sgl_num_pieces(layout));
     return UCS_ERR_UNSUPPORTED;
 }
 
@@ -263,9 +265,9 @@ uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
 /* Finds the first byte of each entry before anything is prepared: there is none
  * outside of a layout, or if that was invalidated with its memory. If all
  * entries are in memory, only the first is needed. */
-static ucs_status_t
-uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
-                         const uct_dcx_sgl_t *layout, unsigned depth)
+static ucs_status_t uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
+                                             const uct_dcx_sgl_t *layout,
+                                             unsigned depth)
 {
     uint32_t num = (depth > 0) ? layout->num : 1;
     const uct_dcx_sgl_entry_t *entry;
@@ -276,7 +278,8 @@ uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
         entry = &layout->entries[i];
         if (uct_dcx_keys_place(uct_dcx_tm_keys(recv->tm), entry->lkey,
                                entry->addr, &place) != UCS_OK) {
-            ucs_error(UCT_DCX_TM_STRIDED_NAME ": iov: the layout of a memory "
+            ucs_error(UCT_DCX_TM_STRIDED_NAME
+                      ": iov: the layout of a memory "
                       "handle is not set, or ends before offset %lu",
                       entry->addr);
             return UCS_ERR_INVALID_PARAM;
@@ -289,9 +292,9 @@ uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
 }
 
 
-static ucs_status_t
-uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
-                         const uct_dcx_sgl_t *layout, unsigned depth)
+static ucs_status_t uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
+                                             const uct_dcx_sgl_t *layout,
+                                             unsigned depth)
 {
     const uct_dcx_sgl_entry_t *first = &layout->entries[0];
     uct_dcx_queues_t *queues         = recv->tm->queues;
@@ -322,8 +325,7 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
 
 
 static ucs_status_t
-uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout,
-                        unsigned depth)
+uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
 {
     uct_dcx_tm_strided_recv_t *recv = arg;
     size_t max                      = recv->tm->queues->limits.rma_zcopy;
@@ -343,27 +345,25 @@ uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout,
 }
 
 
-ucs_status_t
-uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
-                              uct_tag_t tag_mask, const uct_iov_t *iov,
-                              size_t iovcnt, uct_tag_context_t *ctx)
+ucs_status_t uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
+                                           uct_tag_t tag_mask,
+                                           const uct_iov_t *iov, size_t iovcnt,
+                                           uct_tag_context_t *ctx)
 {
     uct_dcx_tm_strided_recv_t recv = {
         .tm   = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
         .ctx  = ctx,
-        .post = {
-            .tag    = tag,
-            .mask   = tag_mask,
-            .buffer = (iovcnt > 0) ? iov->buffer : NULL,
-            .lkey   = MLX5_INVALID_LKEY
-        }
+        .post = {.tag    = tag,
+                 .mask   = tag_mask,
+                 .buffer = (iovcnt > 0) ? iov->buffer : NULL,
+                 .lkey   = MLX5_INVALID_LKEY},
     };
-    const uct_dcx_iov_user_t user  = {
+    const uct_dcx_iov_user_t user = {
         .name      = UCT_DCX_TM_STRIDED_NAME,
         .access    = IBV_ACCESS_LOCAL_WRITE,
         .has_nests = recv.tm->queues->port.dev->umr.has_nests,
         .func      = uct_dcx_tm_strided_func,
-        .arg       = &recv
+        .arg       = &recv,
     };
 
     return uct_dcx_iov_use(iov, iovcnt, &user);

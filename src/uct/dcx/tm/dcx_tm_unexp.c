@@ -27,11 +27,10 @@ static void *uct_dcx_tm_rndv_hdr(struct ibv_tmh *tmh, size_t *length)
 }
 
 
-ucs_status_t
-uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
-                           size_t length)
+ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
+                                        size_t length)
 {
-    const struct ibv_rvh rvh = *(const struct ibv_rvh*)(tmh + 1);
+    const struct ibv_rvh rvh = *(const struct ibv_rvh *)(tmh + 1);
     void *hdr                = uct_dcx_tm_rndv_hdr(tmh, &length);
     uint8_t rkey[UCT_DCX_RKEY_PACKED_SIZE];
 
@@ -42,8 +41,8 @@ uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
     }
 
     uct_dcx_mem_pack_rkey(be32toh(rvh.rkey), rkey);
-    return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, hdr, length,
-                       be64toh(rvh.va), be32toh(rvh.len), rkey);
+    return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, hdr, length, be64toh(rvh.va),
+                       be32toh(rvh.len), rkey);
 }
 
 
@@ -78,9 +77,9 @@ uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
 
 /* Counts the message after the user's callback: the receive that the user finds
  * for it may not match before the user has removed that. */
-ucs_status_t
-uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
-                      const struct mlx5_cqe64 *cqe, unsigned flags)
+ucs_status_t uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
+                                   size_t length, const struct mlx5_cqe64 *cqe,
+                                   unsigned flags)
 {
     ucs_status_t status = uct_dcx_tm_deliver(tm, tmh, length, cqe, flags);
 

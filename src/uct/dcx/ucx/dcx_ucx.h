@@ -35,15 +35,15 @@
 /* Attributes of a memory domain for UCT. Types of memory are a mask of
  * UCS_BIT(UCS_MEMORY_TYPE_*). */
 typedef struct uct_dcx_ucx_md_attr {
-    uint64_t          reg_mem_types;    /* can be registered */
-    uint64_t          access_mem_types; /* usable without registration */
-    int               needs_keys;       /* of both sides, for each operation */
-    int               can_invalidate;   /* keys can be revoked */
-    int               can_invalidate_atomics; /* keys for atomics, too */
-    size_t            max_reg;
-    size_t            rkey_size;      /* bytes of a packed key */
+    uint64_t reg_mem_types;     /* can be registered */
+    uint64_t access_mem_types;  /* usable without registration */
+    int needs_keys;             /* of both sides, for each operation */
+    int can_invalidate;         /* keys can be revoked */
+    int can_invalidate_atomics; /* keys for atomics, too */
+    size_t max_reg;
+    size_t rkey_size; /* bytes of a packed key */
     ucs_linear_func_t reg_cost;
-    ucs_cpu_set_t     local_cpus;
+    ucs_cpu_set_t local_cpus;
 } uct_dcx_ucx_md_attr_t;
 
 
@@ -53,7 +53,7 @@ typedef struct uct_dcx_ucx_md_attr {
 typedef struct uct_dcx_ucx_md_ops {
     uct_md_ops_t super;
 
-    void         (*query)(uct_md_h md, uct_dcx_ucx_md_attr_t *attr);
+    void (*query)(uct_md_h md, uct_dcx_ucx_md_attr_t *attr);
 
     /* @flags are UCT_MD_MEM_* */
     ucs_status_t (*mem_reg)(uct_md_h md, void *address, size_t length,
@@ -95,9 +95,8 @@ typedef struct uct_dcx_ucx_iface_ops {
 
     /* returns non-zero if the endpoint leads to the interface of these
      * addresses */
-    int                      (*ep_is_connected)(
-            uct_ep_h ep, const uct_device_addr_t *dev_addr,
-            const uct_iface_addr_t *iface_addr);
+    int (*ep_is_connected)(uct_ep_h ep, const uct_device_addr_t *dev_addr,
+                           const uct_iface_addr_t *iface_addr);
 } uct_dcx_ucx_iface_ops_t;
 
 
@@ -116,9 +115,9 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
                           ucs_rcache_t **rcache_p);
 
 /* Finds the region of a buffer, with the rights PROT_*, or registers it. */
-ucs_status_t
-uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       int prot, void *arg, ucs_rcache_region_t **region_p);
+ucs_status_t uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address,
+                                    size_t length, int prot, void *arg,
+                                    ucs_rcache_region_t **region_p);
 
 /* Returns the seconds for finding a region. */
 double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
@@ -128,18 +127,16 @@ double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
 
 /* Creates a pool of objects, each on its own cache lines, allocated in chunks
  * of @chunk; free it with ucs_mpool_cleanup(). */
-ucs_status_t
-uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
-                       unsigned max, ucs_mpool_ops_t *ops, const char *name);
+ucs_status_t uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size,
+                                    unsigned chunk, unsigned max,
+                                    ucs_mpool_ops_t *ops, const char *name);
 
 /* Creates a pool of buffers of registered memory without an upper limit; in
  * each buffer, the address at @align_offset bytes is a multiple of @align. */
-ucs_status_t
-uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
-                                  size_t size, size_t align_offset,
-                                  size_t align, unsigned chunk,
-                                  uct_iface_mpool_init_obj_cb_t init_obj,
-                                  const char *name);
+ucs_status_t uct_dcx_ucx_mpool_init_registered(
+    uct_base_iface_t *iface, ucs_mpool_t *mp, size_t size, size_t align_offset,
+    size_t align, unsigned chunk, uct_iface_mpool_init_obj_cb_t init_obj,
+    const char *name);
 
 /* Sets the name of a PCI device in UCX's log. */
 void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);
@@ -149,8 +146,7 @@ void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);
 int uct_dcx_ucx_cpu_prefers_relaxed(void);
 
 /* Reads options from the environment (UCX_<prefix><name>) and UCX's files. */
-ucs_status_t
-uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
-                         const char *prefix);
+ucs_status_t uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
+                                      const char *prefix);
 
 #endif

@@ -8,9 +8,9 @@
 
 /* Keys that can be revoked, of two kinds since 1.15 */
 #if UCT_VERNO_MINOR >= 15
-#define UCT_DCX_UCX_MD_INVALIDATE     UCT_MD_FLAG_INVALIDATE_RMA
-#define UCT_DCX_UCX_MD_INVALIDATE_AMO (UCT_MD_FLAG_INVALIDATE | \
-                                       UCT_MD_FLAG_INVALIDATE_AMO)
+#define UCT_DCX_UCX_MD_INVALIDATE UCT_MD_FLAG_INVALIDATE_RMA
+#define UCT_DCX_UCX_MD_INVALIDATE_AMO \
+    (UCT_MD_FLAG_INVALIDATE | UCT_MD_FLAG_INVALIDATE_AMO)
 #else
 #define UCT_DCX_UCX_MD_INVALIDATE     UCT_MD_FLAG_INVALIDATE
 #define UCT_DCX_UCX_MD_INVALIDATE_AMO 0
@@ -32,18 +32,15 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 
     uct_dcx_ucx_md_ops(md)->query(md, &md_attr);
     uct_md_base_md_query(attr);
-    attr->flags            = UCT_MD_FLAG_REG |
-                             (md_attr.needs_keys ?
-                              (UCT_MD_FLAG_NEED_MEMH |
-                               UCT_MD_FLAG_NEED_RKEY) : 0) |
-                             (md_attr.can_invalidate ?
-                              UCT_DCX_UCX_MD_INVALIDATE : 0) |
-                             (md_attr.can_invalidate_atomics ?
-                              UCT_DCX_UCX_MD_INVALIDATE_AMO : 0);
+    attr->flags =
+        UCT_MD_FLAG_REG |
+        (md_attr.needs_keys ? (UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY) :
+                              0) |
+        (md_attr.can_invalidate ? UCT_DCX_UCX_MD_INVALIDATE : 0) |
+        (md_attr.can_invalidate_atomics ? UCT_DCX_UCX_MD_INVALIDATE_AMO : 0);
     attr->reg_mem_types    = md_attr.reg_mem_types;
     attr->access_mem_types = md_attr.access_mem_types;
-    attr->cache_mem_types  = md_attr.needs_keys ?
-                             md_attr.reg_mem_types : 0;
+    attr->cache_mem_types  = md_attr.needs_keys ? md_attr.reg_mem_types : 0;
     attr->max_alloc        = ULONG_MAX;
     attr->max_reg          = md_attr.max_reg;
     attr->rkey_packed_size = md_attr.rkey_size;
@@ -53,10 +50,10 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 }
 
 
-ucs_status_t
-uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address, size_t length,
-                          const uct_md_mem_reg_params_t *params,
-                          uct_mem_h *memh_p)
+ucs_status_t uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address,
+                                       size_t length,
+                                       const uct_md_mem_reg_params_t *params,
+                                       uct_mem_h *memh_p)
 {
     uint64_t flags = UCT_MD_MEM_REG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0);
 
@@ -64,11 +61,10 @@ uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address, size_t length,
 }
 
 
-ucs_status_t
-uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh,
-                            UCT_DCX_UCX_MKEY_PACK_ARG
-                            const uct_md_mkey_pack_params_t *params,
-                            void *buffer)
+ucs_status_t uct_dcx_ucx_since_mkey_pack(
+    uct_md_h md, uct_mem_h memh,
+    UCT_DCX_UCX_MKEY_PACK_ARG const uct_md_mkey_pack_params_t *params,
+    void *buffer)
 {
     unsigned flags = UCS_PARAM_VALUE(UCT_MD_MKEY_PACK_FIELD, params, flags,
                                      FLAGS, 0);
@@ -78,7 +74,7 @@ uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh,
     }
 
     return uct_dcx_ucx_md_ops(md)->mkey_pack(
-            md, memh, !!(flags & UCT_DCX_UCX_PACK_INVALIDATE), buffer);
+        md, memh, !!(flags & UCT_DCX_UCX_PACK_INVALIDATE), buffer);
 }
 
 
@@ -93,7 +89,7 @@ uct_iface_fill_info_str_buf(const uct_iface_is_reachable_params_t *params,
 
 
 int uct_dcx_ucx_since_is_reachable(
-        const uct_iface_h iface, const uct_iface_is_reachable_params_t *params)
+    const uct_iface_h iface, const uct_iface_is_reachable_params_t *params)
 {
     const uint64_t addr = UCT_IFACE_IS_REACHABLE_FIELD_DEVICE_ADDR;
     const uct_iface_addr_t *iface_addr;
@@ -115,28 +111,26 @@ int uct_dcx_ucx_since_is_reachable(
 
 
 int uct_dcx_ucx_since_ep_is_connected(
-        uct_ep_h ep, const uct_ep_is_connected_params_t *params)
+    uct_ep_h ep, const uct_ep_is_connected_params_t *params)
 {
     uct_base_iface_t *iface = ucs_derived_of(ep->iface, uct_base_iface_t);
 
     UCT_EP_IS_CONNECTED_CHECK_DEV_IFACE_ADDRS(params);
     return ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super)
-            ->ep_is_connected(ep, params->device_addr, params->iface_addr);
+        ->ep_is_connected(ep, params->device_addr, params->iface_addr);
 }
 #endif
 
 
-ucs_status_t
-uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
-                                  size_t size, size_t align_offset,
-                                  size_t align, unsigned chunk,
-                                  uct_iface_mpool_init_obj_cb_t init_obj,
-                                  const char *name)
+ucs_status_t uct_dcx_ucx_mpool_init_registered(
+    uct_base_iface_t *iface, ucs_mpool_t *mp, size_t size, size_t align_offset,
+    size_t align, unsigned chunk, uct_iface_mpool_init_obj_cb_t init_obj,
+    const char *name)
 {
     uct_iface_mpool_config_t config = {
         .max_bufs       = UINT_MAX,
         .max_chunk_size = SIZE_MAX,
-        .grow_factor    = 1.0
+        .grow_factor    = 1.0,
     };
 
     return uct_iface_mpool_init(iface, mp, size, align_offset, align, &config,

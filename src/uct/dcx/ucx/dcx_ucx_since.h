@@ -21,20 +21,21 @@
 
 
 /* A function of any type; UCX declares it without parameters. */
-#define UCT_DCX_UCX_UNSUPPORTED ((void*)ucs_empty_function_return_unsupported)
+#define UCT_DCX_UCX_UNSUPPORTED ((void *)ucs_empty_function_return_unsupported)
 
 
 /* --- parameters ----------------------------------------------------------- */
 
 #if UCT_VERNO_MINOR >= 15
-#define UCT_DCX_UCX_PACK_INVALIDATE (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
-                                     UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
+#define UCT_DCX_UCX_PACK_INVALIDATE \
+    (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
+     UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
 #else
 #define UCT_DCX_UCX_PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
 #endif
 
 #if UCT_VERNO_MINOR >= 16
-#define UCT_DCX_UCX_MKEY_PACK_ARG void *address, size_t length,
+#define UCT_DCX_UCX_MKEY_PACK_ARG                      void *address, size_t length,
 #define UCT_DCX_UCX_MKEY_PACK_RANGE(_address, _length) (_address), (_length),
 #else
 #define UCT_DCX_UCX_MKEY_PACK_ARG
@@ -98,10 +99,10 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_MEM_ELEM \
     .mem_elem_pack    = UCT_DCX_UCX_UNSUPPORTED, \
     .mem_elem_release = (uct_md_mem_elem_release_func_t)ucs_empty_function,
-#define UCT_DCX_UCX_DEVICE_EP  .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
+#define UCT_DCX_UCX_DEVICE_EP .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
 #elif UCT_VERNO_MINOR >= 21
-#define UCT_DCX_UCX_MEM_ELEM   .mem_elem_pack = UCT_DCX_UCX_UNSUPPORTED,
-#define UCT_DCX_UCX_DEVICE_EP  .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
+#define UCT_DCX_UCX_MEM_ELEM  .mem_elem_pack = UCT_DCX_UCX_UNSUPPORTED,
+#define UCT_DCX_UCX_DEVICE_EP .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
 #elif UCT_VERNO_MINOR == 20
 #define UCT_DCX_UCX_MEM_ELEM
 #define UCT_DCX_UCX_DEVICE_EP \
@@ -129,18 +130,15 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 /* --- first members of tables ---------------------------------------------- */
 
 #define UCT_DCX_UCX_MD_OPS \
-    .query              = uct_dcx_ucx_since_md_query, \
-    .mem_query          = UCT_DCX_UCX_UNSUPPORTED, \
+    .query = uct_dcx_ucx_since_md_query, .mem_query = UCT_DCX_UCX_UNSUPPORTED, \
     .mem_reg            = uct_dcx_ucx_since_mem_reg, \
     .mkey_pack          = uct_dcx_ucx_since_mkey_pack, \
     .mem_attach         = UCT_DCX_UCX_UNSUPPORTED, \
     .detect_memory_type = UCT_DCX_UCX_UNSUPPORTED, \
-    UCT_DCX_UCX_SOCKADDR \
-    UCT_DCX_UCX_MEM_ELEM
+    UCT_DCX_UCX_SOCKADDR UCT_DCX_UCX_MEM_ELEM
 
 #define UCT_DCX_UCX_COMPONENT_OPS \
-    .cm_open     = UCT_DCX_UCX_UNSUPPORTED, \
-    .rkey_ptr    = UCT_DCX_UCX_UNSUPPORTED, \
+    .cm_open = UCT_DCX_UCX_UNSUPPORTED, .rkey_ptr = UCT_DCX_UCX_UNSUPPORTED, \
     .md_vfs_init = (uct_component_md_vfs_init_func_t)ucs_empty_function, \
     UCT_DCX_UCX_RKEY_COMPARE
 
@@ -148,28 +146,25 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
     .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function, \
     .ep_query            = UCT_DCX_UCX_UNSUPPORTED, \
     .ep_connect_to_ep_v2 = UCT_DCX_UCX_UNSUPPORTED, \
-    UCT_DCX_UCX_REACH \
-    UCT_DCX_UCX_QUERY_V2 \
-    UCT_DCX_UCX_DEVICE_EP \
-    UCT_DCX_UCX_SGL
+    UCT_DCX_UCX_REACH UCT_DCX_UCX_QUERY_V2 UCT_DCX_UCX_DEVICE_EP \
+        UCT_DCX_UCX_SGL
 
 
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr);
-ucs_status_t
-uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address, size_t length,
-                          const uct_md_mem_reg_params_t *params,
-                          uct_mem_h *memh_p);
-ucs_status_t
-uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh,
-                            UCT_DCX_UCX_MKEY_PACK_ARG
-                            const uct_md_mkey_pack_params_t *params,
-                            void *buffer);
+ucs_status_t uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address,
+                                       size_t length,
+                                       const uct_md_mem_reg_params_t *params,
+                                       uct_mem_h *memh_p);
+ucs_status_t uct_dcx_ucx_since_mkey_pack(
+    uct_md_h md, uct_mem_h memh,
+    UCT_DCX_UCX_MKEY_PACK_ARG const uct_md_mkey_pack_params_t *params,
+    void *buffer);
 
 #if UCT_VERNO_MINOR >= 16
 int uct_dcx_ucx_since_is_reachable(
-        const uct_iface_h iface, const uct_iface_is_reachable_params_t *params);
+    const uct_iface_h iface, const uct_iface_is_reachable_params_t *params);
 int uct_dcx_ucx_since_ep_is_connected(
-        uct_ep_h ep, const uct_ep_is_connected_params_t *params);
+    uct_ep_h ep, const uct_ep_is_connected_params_t *params);
 #endif
 
 #endif

@@ -12,7 +12,7 @@
 
 
 #if UCT_VERNO_MINOR < 16
-#define ucs_rcache_set_params       uct_dcx_ucx_rcache_set_params
+#define ucs_rcache_set_params uct_dcx_ucx_rcache_set_params
 
 static void
 uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
@@ -26,9 +26,9 @@ uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
 
 /* A cache that any thread uses needs a flag since 1.20. */
 #if UCT_VERNO_MINOR >= 20
-#define UCT_DCX_UCX_RCACHE_FLAGS    UCS_RCACHE_FLAG_NEED_LRU_LOCK
+#define UCT_DCX_UCX_RCACHE_FLAGS UCS_RCACHE_FLAG_NEED_LRU_LOCK
 #else
-#define UCT_DCX_UCX_RCACHE_FLAGS    0
+#define UCT_DCX_UCX_RCACHE_FLAGS 0
 #endif
 
 
@@ -45,7 +45,7 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
     params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
     params.context            = context;
     params.ops                = ops;
-    params.flags             |= UCT_DCX_UCX_RCACHE_FLAGS;
+    params.flags |= UCT_DCX_UCX_RCACHE_FLAGS;
     return ucs_rcache_create(&params, name, NULL, rcache_p);
 }
 
@@ -59,17 +59,17 @@ void uct_dcx_ucx_rcache_merge(void *context, ucs_rcache_t *rcache, void *arg,
 
 
 #if UCT_VERNO_MINOR >= 17
-#define UCT_DCX_UCX_RCACHE_GET_ARG  UCS_RCACHE_MIN_ALIGNMENT,
+#define UCT_DCX_UCX_RCACHE_GET_ARG UCS_RCACHE_MIN_ALIGNMENT,
 #else
 #define UCT_DCX_UCX_RCACHE_GET_ARG
 #endif
 
-ucs_status_t
-uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       int prot, void *arg, ucs_rcache_region_t **region_p)
+ucs_status_t uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address,
+                                    size_t length, int prot, void *arg,
+                                    ucs_rcache_region_t **region_p)
 {
-    return ucs_rcache_get(rcache, address, length, UCT_DCX_UCX_RCACHE_GET_ARG
-                          prot, arg, region_p);
+    return ucs_rcache_get(rcache, address, length,
+                          UCT_DCX_UCX_RCACHE_GET_ARG prot, arg, region_p);
 }
 
 
@@ -86,9 +86,9 @@ double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config)
 
 
 #if UCT_VERNO_MINOR >= 14
-ucs_status_t
-uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
-                       unsigned max, ucs_mpool_ops_t *ops, const char *name)
+ucs_status_t uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size,
+                                    unsigned chunk, unsigned max,
+                                    ucs_mpool_ops_t *ops, const char *name)
 {
     ucs_mpool_params_t params;
 
@@ -101,9 +101,9 @@ uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
     return ucs_mpool_init(&params, mp);
 }
 #else
-ucs_status_t
-uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
-                       unsigned max, ucs_mpool_ops_t *ops, const char *name)
+ucs_status_t uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size,
+                                    unsigned chunk, unsigned max,
+                                    ucs_mpool_ops_t *ops, const char *name)
 {
     return ucs_mpool_init(mp, 0, size, 0, UCS_SYS_CACHE_LINE_SIZE, chunk, max,
                           ops, name);
@@ -114,7 +114,7 @@ uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
 /* The name has a priority since 1.14: that of a network device takes precedence
  * over the name from UCX's IB transports, and is the same (ib_device.c). */
 #if UCT_VERNO_MINOR >= 14
-#define UCT_DCX_UCX_NAME_ARG        , 20
+#define UCT_DCX_UCX_NAME_ARG , 20
 #else
 #define UCT_DCX_UCX_NAME_ARG
 #endif
@@ -138,22 +138,20 @@ int uct_dcx_ucx_cpu_prefers_relaxed(void)
 
 
 #if UCT_VERNO_MINOR >= 15
-ucs_status_t
-uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
-                         const char *prefix)
+ucs_status_t uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
+                                      const char *prefix)
 {
     ucs_config_global_list_entry_t entry = {
         .name   = "dcx",
         .prefix = prefix,
-        .table  = table
+        .table  = table,
     };
 
     return ucs_config_parser_fill_opts(options, &entry, "UCX_", 0);
 }
 #else
-ucs_status_t
-uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
-                         const char *prefix)
+ucs_status_t uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
+                                      const char *prefix)
 {
     return ucs_config_parser_fill_opts(options, table, "UCX_", prefix, 0);
 }
