@@ -60,11 +60,11 @@ struct halo {
     uct_mem_h memh[2];           /* memory of box.cells */
     struct face face[SIDES];     /* source of each side's put */
     struct face ghost[2][SIDES]; /* target of each side's put, in
-                                        * box.cells */
+                                  * box.cells */
     uct_ep_h ep[SIDES];
     uct_rkey_bundle_t rkey[2][SIDES]; /* keys of the neighbours' ghost cells */
     int arrived[SIDES];               /* number of steps whose ghost cells have
-                                        * arrived */
+                                       * arrived */
 };
 
 /* --- layouts ------------------------------------------------------------- */

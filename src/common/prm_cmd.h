@@ -520,7 +520,7 @@ static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 #define PRM_QPC_LOG_SQ_SIZE 0x00007800u
 #define PRM_QPC_TS_DEFAULT \
     0x00000040u /* ts_format: the device's default
-                                              * clock */
+                 * clock */
 
 /* prm_qpc.retry */
 #define PRM_QPC_RETRY_COUNT 0x00070000u

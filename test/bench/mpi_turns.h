@@ -29,7 +29,7 @@ typedef struct turns {
 typedef struct turns_variant {
     int pair;                    /* pair that runs it */
     void (*exchange)(void *arg); /* both directions; called by both ranks of
-                                     * the pair */
+                                  * the pair */
     void *arg;
 } turns_variant_t;
 

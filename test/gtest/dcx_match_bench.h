@@ -84,7 +84,7 @@ struct dcx_tag_recv {
     dcx_tag_mem mem;
     iovs iov;                     /* replaces the buffer, unless empty */
     std::vector<uint8_t *> where; /* places of its bytes, where iov has
-                                  * offsets */
+                                   * offsets */
     unsigned num_consumed = 0, num_completed = 0, num_rndv = 0;
     uct_tag_t tag       = 0;
     uint64_t imm        = 0;

@@ -56,9 +56,9 @@ struct strict_row {
     const char *events     = "";
     unsigned num_bb        = 0; /* blocks to ring, if not those of the WQE */
     bool written           = false;     /* memory is written, because the error
-                                      * comes late */
+                                         * comes late */
     bool fresh             = false;     /* good and spoil run on different
-                                      * benches */
+                                         * benches */
     strict_options bad_options = {};    /* options of the bench for spoil */
     bool peer_reset            = false; /* spoil resets the receiver */
 };

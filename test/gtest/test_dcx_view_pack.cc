@@ -98,7 +98,7 @@ public:
     dcx_views views;
     ucp_worker_h workers[2];
     ucp_ep_h eps[2]; /* from the first worker: to itself, to the
-                                * other */
+                      * other */
     std::vector<void *> mds;
     unsigned copy_eps;
 

@@ -76,7 +76,7 @@ TEST_P(verbs_pcie, writes_are_read_and_written)
         (pcie_counts{{"wqe_read", {2, 96, 2}}, /* ctrl, raddr, data each */
                      {"mmio_write", {1, 8, 1}},
                      {"wqe_wait", {1, 48, 1}}, /* the second one comes with
-                                                 * it */
+                                                * it */
                      {"gather_read", {2, 208, 5}},
                      {"payload_write", {2, 208, 5}},
                      {"send_cqe_write", {1, 64, 1}}}),

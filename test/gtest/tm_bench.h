@@ -94,7 +94,7 @@ public:
         unsigned slot        = 0;
         uint32_t length      = SLOT;
         int sync             = -1; /* number of unexpected messages that were
-                                 * seen */
+                                    * seen */
         uint32_t handle      = 0;
         struct ibv_mr *other = NULL; /* memory to use instead of the slot */
     };

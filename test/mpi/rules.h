@@ -28,7 +28,7 @@ struct area {
     uint32_t *map; /* offset in memory of each byte */
     unsigned char
         *memory; /* gaps between the bytes, and MARGIN around them, are
-                      * filled with GAP */
+                  * filled with GAP */
     size_t length;
     void *buffer; /* argument for MPI */
 };

@@ -97,7 +97,7 @@ struct hca_mkey_spec {
     unsigned dev;
     uint8_t type;     /* enum hca_mkey_type */
     bool has_variant; /* the program chose it; else the key is one
-                                    * that libmlx5 does not take for "no key" */
+                       * that libmlx5 does not take for "no key" */
     uint8_t variant;
     bool is_free; /* no translation yet */
     bool implicit_odp;
@@ -109,7 +109,7 @@ struct hca_mkey_spec {
     uint64_t iova, va, length;
     struct hca_name name;        /* MR */
     uint8_t klm_shift;           /* INDIRECT: log2 of the bytes of an entry;
-                                    * 0: entries have lengths */
+                                  * 0: entries have lengths */
     uint32_t num_klms, max_klms; /* entries, and room for a UMR */
     const struct prm_klm *klms;  /* the entries */
 };

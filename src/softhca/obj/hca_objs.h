@@ -122,7 +122,7 @@ struct hca_mkey {
     bool is_free;    /* no translation now (LOCAL_INV, new MW) */
     bool implicit_odp;
     bool has_umr;       /* a UMR WQE may give it another layout, or bind
-                               * it */
+                         * it */
     bool local_inv_ok;  /* LOCAL_INV may invalidate it */
     bool remote_inv_ok; /* SEND with invalidate may do so */
     bool no_local_read; /* it cannot be gathered from */
@@ -136,7 +136,7 @@ struct hca_mkey {
     uint64_t base_addr;       /* MW: its start in that region */
     uint32_t num_klms;        /* INDIRECT: entries */
     uint8_t klm_shift;        /* INDIRECT: log2 of the bytes of an entry; 0:
-                                 * entries have lengths */
+                               * entries have lengths */
     uint32_t max_klms;        /* room; of a strided layout one for its head */
     uint32_t repeat;          /* rows of a strided layout, 0: it is a list */
     uint32_t row_bytes;       /* of all its entries together */
@@ -271,10 +271,10 @@ struct hca_req {
     bool ticking;      /* the timer will run the queue (hca_late.h) */
     bool due;          /* the timer runs it now */
     bool behind_umr;   /* the next WQE was rung before the UMR in front of it
-                          * had completed */
+                        * had completed */
     uint8_t reads;     /* RDMA READs, atomics maybe under way */
     uint16_t fetched;  /* basic blocks from ci on that are fetched and have
-                          * not completed (hca_stream.h) */
+                        * not completed (hca_stream.h) */
     uint32_t psn;
 };
 
@@ -305,7 +305,7 @@ struct hca_qp {
     pthread_mutex_t sq_lock;
     uint8_t type;           /* enum hca_qp_type */
     _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks;
-                                * to ERR under one of them */
+                             * to ERR under one of them */
     bool wq_sig;            /* WQEs carry a signature */
     bool has_tm;            /* its SRQ matches what it receives */
     bool has_rndv;          /* its SRQ may read through it */

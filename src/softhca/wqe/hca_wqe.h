@@ -61,7 +61,7 @@ struct hca_wqe {
     uint8_t fm, ce;
     bool solicited;
     uint16_t stream;      /* hca_wqe_peek(): of a DCI with streams,
-                                   * else 0 */
+                           * else 0 */
     uint32_t imm;         /* as on the wire: big endian */
     struct hca_path path; /* UD, DCI */
     uint32_t dqpn;        /* UD, DCI */

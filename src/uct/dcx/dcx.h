@@ -35,15 +35,15 @@ BEGIN_C_DECLS
 /* An entry of a description: a run of blocks */
 typedef struct uct_dcx_block {
     uint64_t address; /* address of the first block, in memory of @memh; an
-                        * offset if @memh is a layout */
+                       * offset if @memh is a layout */
     size_t length;    /* bytes of a block; 0: the entry is skipped */
     size_t skip;      /* bytes from the end of a block to the beginning of the
-                        * next; ignored if @repeat is 1 */
+                       * next; ignored if @repeat is 1 */
     uct_mem_h memh;   /* handle in the same memory domain: from
-                        * uct_md_mem_reg(), or a layout that was set. Nesting is
-                        * limited to 4 levels, or fewer if the device supports
-                        * fewer. A layout that others name cannot become
-                        * deeper. */
+                       * uct_md_mem_reg(), or a layout that was set. Nesting is
+                       * limited to 4 levels, or fewer if the device supports
+                       * fewer. A layout that others name cannot become
+                       * deeper. */
 } uct_dcx_block_t;
 
 
@@ -55,9 +55,9 @@ typedef struct uct_dcx_block {
  */
 typedef struct uct_dcx_layout_params {
     uint64_t access; /* UCT_MD_MEM_ACCESS_*, no atomics; 0: only
-                                   * operations of this process, which may
-                                   * write. A rendezvous needs REMOTE_GET. The
-                                   * access of the memory limits it. */
+                      * operations of this process, which may
+                      * write. A rendezvous needs REMOTE_GET. The
+                      * access of the memory limits it. */
     size_t repeat;   /* at least 1 */
     size_t num;      /* entries, at least 1 */
     const uct_dcx_block_t *blocks;

@@ -19,7 +19,7 @@
 enum {
     UCT_DCX_EXT_SIZES     = 3,      /* number of key sizes */
     UCT_DCX_EXT_MAX_BLOCK = 65535,  /* limit of @bytes and @stride of a
-                                      * repeated entry */
+                                     * repeated entry */
     UCT_DCX_EXT_MAX_PIECE = 1 << 30 /* limit of @bytes of any other entry */
 };
 
@@ -27,18 +27,18 @@ enum {
 /* Limits of a domain; with @md = NULL, limits before one is open */
 typedef struct uct_dcx_ext_attr {
     int has_keys;       /* keys can be made: the device has UMR, and an
-                          * interface was opened */
+                         * interface was opened */
     unsigned max_depth; /* deepest nesting of layouts; 1: no nesting */
     int has_nests;      /* repeated entries may lie in layouts with repeated
-                          * entries */
+                         * entries */
     size_t max_pieces;  /* limit of the largest key; before a domain is open,
-                          * the limit that options set */
+                         * the limit that options set */
     size_t sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
-                                        * ascending */
+                                      * ascending */
     size_t min_length; /* bytes that the processor copies during a UMR, or a
-                          * default */
+                        * default */
     size_t min_block;  /* bytes that it copies during one entry of a UMR, or a
-                          * default */
+                        * default */
 } uct_dcx_ext_attr_t;
 
 
@@ -65,9 +65,9 @@ typedef struct uct_dcx_ext_form {
     uint64_t start;  /* address of the first byte, by the layout's key */
     uint64_t length; /* total of all data: blocks of all entries, all rounds */
     uint32_t num;    /* entries: at most @max of make(), or one fewer if they
-                       * are repeated */
+                      * are repeated */
     uint32_t repeat; /* rounds: block 0 of each entry, block 1 of each, ...;
-                       * 1: each entry is one piece */
+                      * 1: each entry is one piece */
     unsigned depth;  /* nesting; 1: all entries lie in memory */
     int is_dest;     /* peers write to it; 0: peers read */
 } uct_dcx_ext_form_t;

@@ -52,10 +52,10 @@ typedef struct shape_place {
 
 typedef struct shape {
     uint64_t id;       /* unique in this process, never reused; 0: its
-                              * owner uses the shape once */
+                        * owner uses the shape once */
     size_t size;       /* bytes of an element; 0: it has none */
     ptrdiff_t extent;  /* bytes from an element to the next; may be
-                              * negative */
+                        * negative */
     ptrdiff_t begin;   /* offset of the lowest byte of an element */
     ptrdiff_t end;     /* offset behind its highest byte */
     size_t num_blocks; /* of an element */

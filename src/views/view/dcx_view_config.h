@@ -23,9 +23,9 @@ typedef struct uct_dcx_view_config {
     uct_md_config_t super;
     int types;               /* ucs_ternary_auto_value_t */
     size_t min_length;       /* bytes of a message, or
-                                       * UCS_MEMUNITS_AUTO */
+                              * UCS_MEMUNITS_AUTO */
     size_t min_block;        /* bytes of an average block of dense
-                                       * data, or UCS_MEMUNITS_AUTO */
+                              * data, or UCS_MEMUNITS_AUTO */
     size_t min_sparse_block; /* bytes of one of other data */
     size_t max_span;         /* bytes that any message may register */
     unsigned max_views;

@@ -42,9 +42,9 @@ typedef struct uct_dcx_view_form {
     unsigned num_layers;
     uct_dcx_view_row_t layers[UCT_DCX_VIEW_MAX_LAYERS];
     shape_nest_t top; /* NEST: blocks of the last layer, or of
-                                     * memory; @offset is an address */
+                       * memory; @offset is an address */
     size_t repeat;    /* of the top's entries; NEST: 1, or the
-                                     * count if the top is a row */
+                       * count if the top is a row */
     size_t stride;    /* ROUNDS: bytes from one to the next */
 } uct_dcx_view_form_t;
 

@@ -93,7 +93,7 @@ typedef struct uct_dcx_iface_config {
         unsigned long sl;            /* or UCS_ULUNITS_AUTO */
         int ar_enable;               /* ucs_ternary_auto_value_t */
         int ddp_enable;              /* ucs_ternary_auto_value_t, no
-                                         * "auto" */
+                                      * "auto" */
         unsigned long traffic_class; /* or UCS_ULUNITS_AUTO */
         unsigned long gid_index;     /* or UCS_ULUNITS_AUTO */
         char *pkey;                  /* see uct_dcx_config_pkey() */

@@ -17,7 +17,7 @@
 typedef struct uct_dcx_async {
     struct ibv_context *ctx;  /* NULL: no events are read */
     pthread_mutex_t lock;     /* held while an event is read and
-                                      * logged */
+                               * logged */
     uint8_t is_down[256 / 8]; /* bits of ports that are down */
 } uct_dcx_async_t;
 

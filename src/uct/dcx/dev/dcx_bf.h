@@ -29,7 +29,7 @@ typedef struct uct_dcx_bf {
     uintptr_t flip;   /* bit by which the halves alternate; 0: one half */
     unsigned push_bb; /* WQEBBs of a pushed WQE, at most; 0: none is */
     int flush;        /* flush a pushed WQE before another thread pushes: a
-                        * core does not keep that order */
+                       * core does not keep that order */
 } uct_dcx_bf_t;
 
 

@@ -80,11 +80,11 @@ typedef struct uct_dcx_device {
     int has_relaxed;     /* relaxed ordering on PCIe */
     int relaxed;         /* regions use relaxed ordering */
     int may_reorder;     /* RDMA of one queue may be reordered,
-                                           * or this is unknown */
+                          * or this is unknown */
     uint8_t log_streams; /* log2 of a DCI's streams, 0: it has
-                                           * none */
+                          * none */
     uint8_t log_errored; /* log2 of the streams that may be in
-                                           * error */
+                          * error */
     uct_dcx_profile_t profile;
     ucs_sys_device_t sys_device;
     ucs_cpu_set_t local_cpus;

@@ -33,7 +33,7 @@ enum {
     UCT_DCX_PROFILE_SIZE  = 16384, /* bytes of a file */
     UCT_DCX_PROFILE_WHY   = 320,
     UCT_DCX_PROFILE_RAISE = 16 /* maximum of a threshold, in multiples of
-                                    * its default */
+                                * its default */
 };
 
 

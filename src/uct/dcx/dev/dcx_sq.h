@@ -29,19 +29,19 @@ typedef struct uct_dcx_sq {
     uint32_t qpn;
     uint32_t mask;     /* number of WQEBBs - 1 */
     uint64_t carry;    /* uct_dcx_wqe_flags() that the next WQE adds to
-                               * those of its operation: a fence, its stream,
-                               * and the request of a completion */
+                        * those of its operation: a fence, its stream,
+                        * and the request of a completion */
     uint16_t pi;       /* next WQEBB to write */
     uint16_t stop;     /* a WQE that begins before it needs no other
-                               * check */
+                        * check */
     uint16_t last;     /* beginning of the WQE posted last */
     uint16_t ci;       /* all WQEBBs before it have completed */
     uint16_t window;   /* maximum distance to @stop, 0: none */
     uint16_t signaled; /* beginning of the last WQE that requests a
-                               * completion, or will */
+                        * completion, or will */
     uint16_t capacity; /* maximum WQEBBs in use when a WQE begins */
     uint16_t limit;    /* reduced @capacity if others wait for the
-                               * queue */
+                        * queue */
 } uct_dcx_sq_t;
 
 

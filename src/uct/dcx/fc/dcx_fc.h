@@ -76,11 +76,11 @@ struct uct_dcx_fc {
     /* sender */
     uct_dcx_fc_table_t table;
     double thresh; /* fraction of a grant that is
-                                          * reserve */
+                    * reserve */
     ucs_time_t interval;
     ucs_time_t next_tick;
     unsigned num_due;           /* entries not checked since the last
-                                          * tick */
+                                 * tick */
     unsigned next_due;          /* first of these entries */
     uct_dcx_fc_origin_t origin; /* address in our own requests */
 
@@ -89,7 +89,7 @@ struct uct_dcx_fc {
     const uct_dcx_fc_ep_ops_t *ep_ops;
     ucs_mpool_t answers;     /* uct_dcx_fc_answer_t */
     ucs_list_link_t waiting; /* answers that wait for an
-                                          * initiator */
+                              * initiator */
 };
 
 

@@ -40,7 +40,7 @@ typedef struct uct_dcx_md_config {
     uct_dcx_site_md_config_t site;
     char *profile;
     unsigned umr_slots;       /* strided mkeys of each
-                                                  * size */
+                               * size */
     unsigned umr_layouts;     /* handles, of each size */
     unsigned umr_max_entries; /* of a strided mkey */
     uct_dcx_ucx_rcache_config_t rcache_config;

@@ -48,7 +48,7 @@ typedef struct uct_dcx_mkey {
 typedef struct uct_dcx_mkeys {
     const uct_dcx_device_t *dev;
     ucs_spinlock_t lock; /* protects the fields below, and regions'
-                                  * lists */
+                          * lists */
     uint8_t variant;
     unsigned next_held;
     struct mlx5dv_devx_obj *held[UCT_DCX_MKEY_HELD];

@@ -28,7 +28,7 @@ typedef struct uct_dcx_iface_addr {
     __be32 pid;      /* of the process, for messages */
     __be32 seg_size; /* bytes of a receive buffer, the limit of a message */
     uint8_t check;   /* hash of all fields before; last, so that bytes behind a
-                       * truncated address do not match */
+                      * truncated address do not match */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
 enum { UCT_DCX_ADDR_VERSION = 8 };

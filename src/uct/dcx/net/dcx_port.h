@@ -30,19 +30,19 @@ typedef struct uct_dcx_port {
     uint16_t pkey_index;
     uint8_t sl;
     uint8_t is_ordered; /* RDMA reaches memory in the order of
-                                        * its queue */
+                         * its queue */
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint8_t is_global; /* each packet has a GRH */
     uint8_t num_paths;
     uint8_t prefix_len;    /* RoCE v2: bits of the IP address that a
-                                        * peer has to share */
+                            * peer has to share */
     uct_dcx_neigh_t neigh; /* RoCE */
     uint32_t plain_pkey;   /* pkey, as in an address, of peers that
-                                        * need no further checks (see
-                                        * uct_dcx_port_make_plain_av()); no
-                                        * valid one if there are no such
-                                        * peers */
+                            * need no further checks (see
+                            * uct_dcx_port_make_plain_av()); no
+                            * valid one if there are no such
+                            * peers */
 } uct_dcx_port_t;
 
 

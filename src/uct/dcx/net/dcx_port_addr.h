@@ -54,7 +54,7 @@ static inline uint32_t uct_dcx_target_dctn(const uint8_t bytes[3])
 typedef struct uct_dcx_route {
     const uct_dcx_target_t *target;
     uint32_t own_dctn; /* our own target: pairs of targets are
-                                        * spread over the links */
+                        * spread over the links */
     unsigned path_index;
     int is_answer; /* called by progress */
 } uct_dcx_route_t;

@@ -36,11 +36,11 @@ typedef enum uct_dcx_dci_state {
     UCT_DCX_DCI_IDLE,    /* in the pool */
     UCT_DCX_DCI_HELD,    /* an endpoint holds it */
     UCT_DCX_DCI_WATCHED, /* held, and completions have more to do: a flush
-                           * waits for one, or others wait for initiators */
+                          * waits for one, or others wait for initiators */
     UCT_DCX_DCI_LEFT,    /* its endpoint was destroyed, with operations
-                           * outstanding */
+                          * outstanding */
     UCT_DCX_DCI_ERROR,   /* it was moved to the error state: an error
-                           * completion follows */
+                          * completion follows */
 
     /* shared */
     UCT_DCX_DCI_OPEN,     /* all of its endpoints may post */
@@ -49,7 +49,7 @@ typedef enum uct_dcx_dci_state {
 
     /* both */
     UCT_DCX_DCI_WAITQ, /* endpoints are in its wait queue; others cannot
-                           * post */
+                        * post */
     UCT_DCX_DCI_LOST,  /* unusable: recovery failed */
     UCT_DCX_DCI_LAST
 } uct_dcx_dci_state_t;
@@ -59,30 +59,30 @@ struct uct_dcx_dci {
     uct_dcx_txq_t txq; /* its QP is NULL if it does not exist yet */
     uint8_t state;     /* uct_dcx_dci_state_t */
     uint8_t fence;     /* ctrl segment bits of a fence, or strong
-                                   * order */
+                        * order */
     uint16_t index;
     uct_dcx_ep_t *ep;            /* exclusive: the endpoint that holds it, or
-                                   * NULL */
+                                  * NULL */
     uct_dcx_ep_t **eps;          /* shared, for each WQEBB: the endpoint of the
-                                   * outstanding WQE that begins there; NULL if
-                                   * there is none, or it is destroyed.
-                                   * exclusive: NULL */
+                                  * outstanding WQE that begins there; NULL if
+                                  * there is none, or it is destroyed.
+                                  * exclusive: NULL */
     uint32_t *streams;           /* shared: ctrl segment bits of the next WQE
-                                   * of each stream; one entry without
-                                   * streams */
+                                  * of each stream; one entry without
+                                  * streams */
     uct_dcx_failure_t *failures; /* of each stream, during recovery */
     ucs_arbiter_t waitq;         /* endpoints whose pending requests wait for a
-                                   * WQE */
+                                  * WQE */
     uct_dcx_ep_t *served;        /* endpoint whose request is being called: it
-                                   * may post although others are in the wait
-                                   * queue */
+                                  * may post although others are in the wait
+                                  * queue */
     ucs_list_link_t ready;       /* entry of the set's list, or linked to
-                                   * itself: the wait queue can be served */
+                                  * itself: the wait queue can be served */
     ucs_list_link_t unsignaled;  /* entry of the set's list, or linked to
-                                   * itself */
+                                  * itself */
     uint32_t results_lkey;
     uint64_t *results; /* results of atomics: one for each slot, and
-                                   * one for all that are not fetched */
+                        * one for all that are not fetched */
 } UCS_V_ALIGNED(UCT_DCX_DCI_SIZE);
 
 static_assert(sizeof(uct_dcx_dci_t) == UCT_DCX_DCI_SIZE,

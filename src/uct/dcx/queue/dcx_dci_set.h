@@ -64,9 +64,9 @@ typedef struct uct_dcx_dci_params {
     uint8_t rnr_retry_count;
     uint8_t max_rd_atomic;
     uint8_t log_streams; /* log2 of the streams of a shared one, if the
-                               * policy has them */
+                          * policy has them */
     uint8_t log_errored; /* log2 of the streams that may be in error before
-                               * the initiator is */
+                          * the initiator is */
     uint8_t fence;       /* see uct_dcx_dci_t */
 } uct_dcx_dci_params_t;
 
@@ -75,24 +75,24 @@ typedef struct uct_dcx_dci_params {
  * nothing else of an interface. */
 typedef struct uct_dcx_dci_set {
     uint8_t todo;       /* UCT_DCX_TODO_*, also of the receiving
-                                      * side: progress tests one byte */
+                         * side: progress tests one byte */
     uct_dcx_dci_t *dci; /* indexed by the pool's numbers; txq.qp
-                                      * tells if it exists */
+                         * tells if it exists */
     uct_dcx_pool_t pool;
     ucs_arbiter_t waitq;            /* endpoints that wait for an initiator */
     ucs_list_link_t ready;          /* initiators whose wait queue can be
-                                      * served */
+                                     * served */
     ucs_list_link_t unsignaled;     /* initiators with unsignaled WQEs after
-                                      * the last requested completion, see
-                                      * dcx_signal.h */
+                                     * the last requested completion, see
+                                     * dcx_signal.h */
     ucs_list_link_t unsignaled_due; /* initiators that had such WQEs in the
-                                          * last call of progress */
+                                     * last call of progress */
     int throttled;                  /* endpoints are limited to their quota */
     unsigned take_above;            /* fast path: pop an initiator if more than
-                                      * this number are idle; those at the
-                                      * bottom of the pool do not exist yet;
-                                      * UINT_MAX while others wait, and if
-                                      * changes of states are logged */
+                                     * this number are idle; those at the
+                                     * bottom of the pool do not exist yet;
+                                     * UINT_MAX while others wait, and if
+                                     * changes of states are logged */
     int traced;                     /* changes of states are logged */
 
     uct_dcx_dci_t **by_qpn; /* hash table by QP number */
@@ -103,7 +103,7 @@ typedef struct uct_dcx_dci_set {
     unsigned per_group; /* initiators in each */
 
     uint16_t *created; /* initiators that exist, the oldest first;
-                                      * @per_group in each group */
+                        * @per_group in each group */
     unsigned num_created;
     int is_short; /* no more can be created */
     uct_dcx_dci_params_t params;
@@ -111,7 +111,7 @@ typedef struct uct_dcx_dci_set {
     uct_dcx_op_set_t ops;
     uct_dcx_lost_t *lost;         /* recover/ */
     unsigned num_lost;            /* initiators that are LOST, or could not
-                                      * be created */
+                                   * be created */
     uct_dcx_fc_table_t *fc_table; /* endpoints that requested credits */
     const uct_dcx_port_t *port;
     uct_dcx_td_t td; /* has the common doorbell register */

@@ -68,12 +68,12 @@ struct uct_dcx_ep {
     uint8_t flags;   /* UCT_DCX_EP_FLAG_* */
     uint16_t stream; /* of a shared initiator, 0 if it has none */
     uint16_t last;   /* first WQEBB of its last WQE on a shared
-                                  * initiator */
+                      * initiator */
     union {
         uint16_t credits; /* active messages that it may send before it
-                                  * requests more */
+                           * requests more */
         uint16_t left;    /* failed: shared initiator on which its last
-                                  * operations may be outstanding, or none */
+                           * operations may be outstanding, or none */
     };
     union {
         uint16_t fc_entry; /* in the table of flow control */

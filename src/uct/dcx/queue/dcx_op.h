@@ -33,12 +33,12 @@ typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op);
 struct uct_dcx_op {
     uct_dcx_op_set_t *set;
     ucs_list_link_t list;   /* entry of the list of operations that wait for
-                                 * events, or linked to itself */
+                             * events, or linked to itself */
     ucs_list_link_t wqe;    /* entry of the queue of the WQE that it waits
-                                 * for, in the order of indexes; or linked to
-                                 * itself */
+                             * for, in the order of indexes; or linked to
+                             * itself */
     uct_dcx_ep_t *ep;       /* only for comparison: once it is destroyed,
-                                 * the operation waits for its WQE alone */
+                             * the operation waits for its WQE alone */
     uct_completion_t *comp; /* may be NULL */
     uct_dcx_op_end_t end;   /* may be NULL */
     void *owner;            /* for @end, like @id */
@@ -53,7 +53,7 @@ struct uct_dcx_op {
 struct uct_dcx_op_set {
     ucs_mpool_t mp;
     ucs_list_link_t open; /* operations that wait for events, the oldest
-                            * first */
+                           * first */
 };
 
 

@@ -45,13 +45,13 @@ typedef struct uct_dcx_rx {
     uct_dcx_cq_t cq;
     uct_dcx_srq_wqe_t *wqes;
     uct_dcx_am_hdr_t **hdrs; /* in the buffer of each entry; NULL if it has
-                                   * none */
+                              * none */
     volatile __be32 *dbrec;
     uint16_t head;     /* next entry to post */
     uint16_t tail;     /* end of the chain, never posted */
     uint16_t counter;  /* entries posted so far */
     int excess;        /* free entries, from @head to before @tail,
-                                   * minus @batch */
+                        * minus @batch */
     unsigned missing;  /* entries without a buffer */
     int batch;         /* post if this number of entries are free */
     unsigned max_poll; /* messages of one call of progress */
@@ -62,7 +62,7 @@ typedef struct uct_dcx_rx {
     uct_recv_desc_t release; /* releases a buffer that the user kept */
     ucs_mpool_t mp;
     unsigned num_tags;   /* tagged buffers, 0: the device matches no
-                                   * tags */
+                          * tags */
     struct ibv_srq *srq; /* by verbs, without tags */
     struct ibv_qp *dct;
     uct_dcx_xrq_t xrq; /* by DEVX, with tags */

@@ -28,15 +28,15 @@ typedef void (*uct_dcx_slot_done_t)(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
  * order of posting. */
 struct uct_dcx_slot {
     uct_dcx_slot_done_t done; /* NULL: it has ended, but others before it
-                                   * have not */
+                               * have not */
     uct_completion_t *comp;
     void *buffer;
     uint16_t index;  /* first WQEBB of its WQE */
     int16_t status;  /* overrides the completion status unless
-                                   * UCS_OK */
+                      * UCS_OK */
     uint16_t result; /* place of an atomic's result in @results of
-                                   * a DCI; it moves in the ring with the
-                                   * slot */
+                      * a DCI; it moves in the ring with the
+                      * slot */
 };
 
 struct uct_dcx_txq {
@@ -46,9 +46,9 @@ struct uct_dcx_txq {
     uint16_t head;         /* the oldest slot in use; runs freely */
     uint16_t tail;         /* the next slot; runs freely */
     unsigned turn;         /* incremented by resets, and by returns to a
-                             * pool */
+                            * pool */
     ucs_list_link_t ops;   /* operations that wait for a WQE, ordered by
-                             * index */
+                            * index */
     uct_dcx_cq_t *cq;
     struct ibv_qp *qp; /* NULL: not created yet */
 };
@@ -187,13 +187,13 @@ typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
     uct_dcx_cq_t *cq;    /* receives its send completions */
     uct_dcx_bf_t *bf;    /* register that the QP shares with others of this
-                               * owner; NULL: other owners may use its
-                               * register */
+                          * owner; NULL: other owners may use its
+                          * register */
     unsigned max_bb;     /* WQEBBs of the longest WQE */
     unsigned num_bb;     /* limit of the send queue: entries of @cq */
     uint16_t moderation; /* WQEBBs after which a completion is requested.
-                               * 0: for each WQE, and everything is checked
-                               * before each, as a shared initiator requires */
+                          * 0: for each WQE, and everything is checked
+                          * before each, as a shared initiator requires */
 } uct_dcx_txq_params_t;
 
 /* Takes over the send queue of a QP, in any state. Logs errors. The caller

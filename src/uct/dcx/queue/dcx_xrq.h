@@ -27,7 +27,7 @@ typedef struct uct_dcx_xrq_params {
     uint32_t cqn;      /* of its completion queue */
     uint64_t dc_key;
     uint8_t timeout; /* code of the timeout of a read without
-                                    * answer */
+                      * answer */
 } uct_dcx_xrq_params_t;
 
 

@@ -66,7 +66,7 @@ typedef struct uct_dcx_resend {
     const struct mlx5_wqe_ctrl_seg *ctrl;
     uct_dcx_ep_t *ep;                 /* NULL: destroyed */
     const uct_dcx_failure_t *failure; /* NULL: the WQE was
-                                              * acknowledged */
+                                       * acknowledged */
 } uct_dcx_resend_t;
 
 

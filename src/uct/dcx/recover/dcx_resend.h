@@ -17,7 +17,7 @@ struct uct_dcx_lost {
     unsigned num_slots;
     unsigned next;          /* next one to report */
     const uct_dcx_ep_t *ep; /* their endpoint, if the initiator was exclusive;
-                               * only for comparison */
+                             * only for comparison */
     uct_dcx_ep_t **eps;     /* NULL: destroyed meanwhile */
     unsigned num_eps;
     ucs_list_link_t ops;   /* operations that waited for a lost WQE */

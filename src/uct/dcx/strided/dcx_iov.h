@@ -70,7 +70,7 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_iov_is_plain(const uct_iov_t *iov,
 typedef struct uct_dcx_iov_user {
     const char *name; /* name in messages */
     uint32_t access;  /* access of the layout; with IBV_ACCESS_LOCAL_WRITE,
-                          * blocks must not overlap */
+                       * blocks must not overlap */
     int has_nests;    /* repeated blocks may be over layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
                          unsigned depth);

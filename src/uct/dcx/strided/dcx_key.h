@@ -81,33 +81,33 @@ typedef struct uct_dcx_key {
     uint32_t rkey; /* the same number */
     uint32_t users;
     uint32_t held;    /* users that hold it until a peer does
-                                  * something */
+                       * something */
     uint32_t since;   /* milliseconds: time when it got its layout */
     uint8_t state;    /* uct_dcx_key_state_t */
     uint8_t is_new;   /* the layout has not been used yet */
     uint8_t is_given; /* a peer has the number; of one that is not
-                                  * owned */
+                       * owned */
     uint8_t is_lost;  /* owned: the layout was forgotten since it was
-                                  * set */
+                       * set */
     uint32_t was;     /* PENDING: number of the previous layout, to
-                                  * be invalidated first; or 0 */
+                       * be invalidated first; or 0 */
     uint16_t begin;   /* PENDING, GOING: WQEBBs of its WQEs */
     uint16_t end;
     uct_dcx_key_size_t *size;
     struct uct_dcx_key *chain;    /* next one of its bucket, if it can be
-                                  * found */
+                                   * found */
     struct uct_dcx_key *numbered; /* the next one of keys->numbers */
     ucs_list_link_t list;         /* entry of the list of PENDING keys, of GOING
-                                  * keys, or of a size's keys that may be
-                                  * taken */
+                                   * keys, or of a size's keys that may be
+                                   * taken */
     uct_dcx_sgl_t *layout;        /* room for the largest */
     uct_dcx_key_name_t *names;    /* keys that @layout names */
     uct_dcx_key_name_t *past; /* keys that previous layouts on the device may
-                                  * name */
+                               * name */
     unsigned num_names;
     unsigned num_past;
     uct_dcx_umr_klm_t *klm; /* room for its translations; NULL: they are
-                                  * inline */
+                             * inline */
     uint32_t klm_lkey;
     uct_dcx_devx_obj_t obj;
 } uct_dcx_key_t;
@@ -134,7 +134,7 @@ struct uct_dcx_key_size {
     unsigned num_owned;  /* keys that have owners */
     int is_growing;      /* threads that make more */
     ucs_list_link_t lru; /* keys that may be taken: first those without a
-                                 * layout, then the least recently used */
+                          * layout, then the least recently used */
     ucs_list_link_t batches;
 };
 
@@ -174,13 +174,13 @@ typedef struct uct_dcx_keys {
     ucs_spinlock_t lock; /* protects the fields below */
     int is_open;
     ucs_status_t status; /* UCS_INPROGRESS: a thread runs commands for
-                                    * the queue or its keys, without the lock,
-                                    * and no other thread may touch them; an
-                                    * error: the queue is unusable */
+                          * the queue or its keys, without the lock,
+                          * and no other thread may touch them; an
+                          * error: the queue is unusable */
     ucs_time_t timeout;  /* UCT_DCX_KEY_TIMEOUT */
     uct_dcx_umr_t umr;
     uct_dcx_key_size_t sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
-                                                     * owned ones */
+                                                  * owned ones */
     ucs_list_link_t handles;                     /* of layouts */
     ucs_list_link_t pending;                     /* ordered by their WQEs */
     ucs_list_link_t leaving;                     /* GOING, not posted yet */

@@ -22,7 +22,7 @@
 typedef struct uct_dcx_mem_next {
     uct_dcx_sgl_run_t *runs;
     uct_dcx_mem_t **mems; /* one entry for adjacent runs with the same
-                               * handle */
+                           * handle */
     unsigned num;         /* runs */
     unsigned depth;       /* nesting, as below */
     uint64_t length;      /* bytes */

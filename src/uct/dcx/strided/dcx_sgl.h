@@ -47,7 +47,7 @@ typedef enum uct_dcx_sgl_kind {
 
 typedef struct uct_dcx_sgl_entry {
     uint64_t addr;   /* address of its first byte; an offset if @lkey is that
-                        * of a strided mkey */
+                      * of a strided mkey */
     uint32_t bytes;  /* of a block; never 0 */
     uint32_t stride; /* bytes from a block to the next; 0 in a LIST */
     uint32_t lkey;
@@ -59,20 +59,20 @@ typedef struct uct_dcx_sgl_entry {
 typedef struct uct_dcx_sgl {
     uint32_t max;              /* maximum of entries */
     uint8_t is_based;          /* the UMR sets the start: the key has, or
-                                   * had, one that is not 0 */
+                                * had, one that is not 0 */
     uint8_t is_list;           /* never INTERLEAVED: the device repeats no
-                                  * blocks over other layouts */
+                                * blocks over other layouts */
     uint16_t num_mems;         /* of @mems; 0: names only memory */
     struct uct_dcx_mem **mems; /* handles that a handle's layout names; not
-                                  * kept with the layout */
+                                * kept with the layout */
     uint64_t start;            /* address of the first byte in the key; 0 if
-                                  * it is to be found by its content */
+                                * it is to be found by its content */
     uint64_t hash;
     uint64_t length; /* bytes of all data: @repeat times those of
-                                  * the entries' blocks */
+                      * the entries' blocks */
     uint32_t kind;   /* uct_dcx_sgl_kind_t */
     uint32_t access; /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
-                                  * _REMOTE_WRITE; no atomics */
+                      * _REMOTE_WRITE; no atomics */
     uint32_t repeat; /* 1 in a LIST */
     uint32_t num;    /* entries, at least one */
     uct_dcx_sgl_entry_t entries[];

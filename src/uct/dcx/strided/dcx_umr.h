@@ -25,16 +25,16 @@ typedef struct uct_dcx_umr {
     uct_dcx_devx_qp_t qp;
     uct_dcx_cq_t cq;
     struct mlx5_wqe_ctrl_seg *unrung;  /* WQE written last, if no doorbell was
-                                          * rung since */
+                                        * rung since */
     uint64_t doorbell;                 /* doorbell value of @unrung */
     uint16_t first;                    /* its first WQEBB */
     uint16_t rung;                     /* end of the WQEs for which the
-                                          * doorbell was rung */
+                                        * doorbell was rung */
     uint16_t failed;                   /* WQE that failed */
     uint16_t ends[UCT_DCX_UMR_NUM_BB]; /* for each WQE with a
-                                                        * completion: end of the
-                                                        * WQEs that it
-                                                        * completes */
+                                        * completion: end of the
+                                        * WQEs that it
+                                        * completes */
     const uct_dcx_syndrome_t *error;   /* cause of the failure */
     uint64_t num_doorbells;
     uint64_t fence;      /* value of @carry for the next WQE */

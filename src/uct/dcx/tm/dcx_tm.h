@@ -55,7 +55,7 @@ typedef struct uct_dcx_tm_entry {
     uint32_t length;        /* as posted */
     __be32 app_ctx;         /* in the header of the message */
     uint16_t bucket;        /* hash bucket of @buffer, while @ctx is
-                                    * set */
+                             * set */
     uint16_t chain;         /* next entry of the bucket */
     uint8_t num_awaited;    /* 0: free */
     uint8_t is_matched;
@@ -73,7 +73,7 @@ typedef struct uct_dcx_tm_post {
     void *buffer;  /* address of its first byte */
     uint64_t addr; /* address in the space of the key */
     uint32_t lkey; /* MLX5_INVALID_LKEY without bytes: a key of memory would
-                        * mean 2 GiB */
+                    * mean 2 GiB */
     uint32_t length;
 } uct_dcx_tm_post_t;
 
@@ -83,34 +83,34 @@ struct uct_dcx_tm {
     uct_dcx_devx_qp_t cmd;
     uct_dcx_tm_entry_t *entries;
     uct_dcx_tm_strided_t *strided; /* an element for each entry; NULL:
-                                            * none yet */
+                                    * none yet */
     uint16_t next;                 /* entry for the next buffer that is
-                                            * appended */
+                                    * appended */
     uint16_t num_free;
     uint16_t num_entries; /* @next is never free */
     uint16_t unexpected;  /* unexpected messages that were
-                                            * delivered */
+                           * delivered */
     uint16_t synced;      /* value of @unexpected that the
-                                            * device knows */
+                           * device knows */
     uint16_t bucket_mask;
     uint16_t cqe_mask; /* an operation requests a completion
-                                            * if these bits of its index are
-                                            * 0 */
+                        * if these bits of its index are
+                        * 0 */
     uint16_t awaited_head;
     uint16_t awaited_tail;
     uint16_t *free;    /* a stack */
     uint16_t *buckets; /* entries by their buffers */
     uint16_t *ops;     /* the entry of each WQEBB of the
-                                            * ring, or UCT_DCX_TM_NONE */
+                        * ring, or UCT_DCX_TM_NONE */
     uint16_t *awaited; /* WQEBBs whose operations complete,
-                                            * in order */
+                        * in order */
     uct_dcx_tm_rndv_t rndv;
     uct_tag_unexp_eager_cb_t eager_cb;
     void *eager_arg;
     uct_tag_unexp_rndv_cb_t rndv_cb;
     void *rndv_arg;
     uct_recv_desc_t release; /* releases the buffer of an
-                                            * unexpected message */
+                              * unexpected message */
 };
 
 
