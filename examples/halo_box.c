@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 
+/* Returns the index of a cell. */
 static size_t at(const int *size, int x, int y, int z)
 {
     return ((size_t)x * size[1] + y) * size[2] + z;
@@ -12,13 +13,14 @@ static size_t at(const int *size, int x, int y, int z)
 
 size_t box_count(const int *size)
 {
-    return at(size, size[0], 0, 0);
+    return (size_t)size[0] * size[1] * size[2];
 }
 
-/* Differs from cell to cell, so that no cell passes for another */
+/* Returns the initial value of a cell: no two of 2^31 - 1 have the same,
+ * so that none passes for another. */
 static double initial(size_t index)
 {
-    return index * 40503 % 65521;
+    return index * 40503 % 2147483647;
 }
 
 /* Adds in a fixed order: the result is the same on every rank. */
@@ -28,7 +30,8 @@ static double mean(double x0, double x1, double y0, double y1, double z0,
     return (x0 + x1 + y0 + y1 + z0 + z1) / 6;
 }
 
-/* Returns the place of a local cell in the whole box. */
+/* Returns the index in the whole box of a local cell, where x, y and z count
+ * from 1. */
 static size_t at_whole(const struct box *box, const int *whole, int x, int y,
                        int z)
 {
@@ -74,6 +77,7 @@ void box_step(struct box *box, int from)
     }
 }
 
+/* Computes a step of the whole box, whose opposite faces are neighbours. */
 static void step_alone(const int *n, const double *c, double *to)
 {
     int x, y, z;
@@ -108,10 +112,10 @@ double *box_run_alone(const int *whole, int steps, double *cells)
     return half[steps % 2];
 }
 
-/* counts NaN as different */
-static double greater(double most, double difference)
+/* Returns DBL_MAX for NaN and infinity, which MPI_MAX does not order. */
+static double max_difference(double max, double difference)
 {
-    return (difference <= most)    ? most :
+    return (difference <= max)     ? max :
            (difference <= DBL_MAX) ? difference :
                                      DBL_MAX;
 }
@@ -119,17 +123,17 @@ static double greater(double most, double difference)
 double box_difference(const struct box *box, int which, const int *whole,
                       const double *cells)
 {
-    double most = 0, is, want;
+    double max = 0, actual, expected;
     int x, y, z;
 
     for (x = 1; x <= box->n[0]; x++) {
         for (y = 1; y <= box->n[1]; y++) {
             for (z = 1; z <= box->n[2]; z++) {
-                is   = box->cells[which][at(box->size, x, y, z)];
-                want = cells[at_whole(box, whole, x, y, z)];
-                most = greater(most, fabs(is - want));
+                actual   = box->cells[which][at(box->size, x, y, z)];
+                expected = cells[at_whole(box, whole, x, y, z)];
+                max      = max_difference(max, fabs(actual - expected));
             }
         }
     }
-    return most;
+    return max;
 }

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of devices and of their files: a fabric that consists of the
- * segment's head, and no variable set
+ * Fixture of tests of devices and of their files: a zeroed struct hca_fabric
+ * without rings or processes, and none of softhca's variables set
  */
 #ifndef DCX_TEST_HCA_DEV_H
 #define DCX_TEST_HCA_DEV_H
@@ -15,7 +15,7 @@
 #include <string>
 
 /* The headers are C: C++ sees their atomics as plain members of the same
- * layout. */
+ * layout. The guards of <stdatomic.h> keep it out. */
 #define _STDATOMIC_H
 #define __CLANG_STDATOMIC_H
 #define _Atomic(_type) _type
@@ -30,6 +30,7 @@ protected:
     void SetUp() override
     {
         m_config   = hca_config;
+        m_caps     = hca_caps;
         hca_fabric = (struct hca_fabric *)calloc(1, sizeof(*hca_fabric));
         ASSERT_NE(nullptr, hca_fabric);
         unset();
@@ -41,13 +42,15 @@ protected:
         free(hca_fabric);
         hca_fabric = nullptr;
         hca_config = m_config;
+        hca_caps   = m_caps;
     }
 
     static void unset()
     {
         for (const char *name :
              {"DEVICES", "NODE", "LINK", "LMC", "LAG", "DOWN", "OTHER", "NAMES",
-              "MODEL", "LACKS", "HAS", "LIMITS"}) {
+              "MODEL", "LACKS", "HAS", "LIMITS", "PKEYS", "DCI_STREAMS",
+              "DCI_ERRORED", "MEMLOCK"}) {
             unsetenv((std::string("SOFTHCA_") + name).c_str());
         }
     }
@@ -59,7 +62,8 @@ protected:
         }
     }
 
-    /* Checks that a wrong value is an error whose line names the variable. */
+    /* Checks that a wrong value is an error whose line names the variable, and
+     * that it changes nothing. */
     static void expect_refused(const char *name, const char *value)
     {
         struct hca_config before = hca_config;
@@ -91,6 +95,7 @@ protected:
     }
 
     struct hca_config m_config;
+    decltype(hca_caps) m_caps;
 };
 
 #endif

@@ -3,9 +3,10 @@
  * A DC initiator: its queue, its outstanding operations, and their endpoints.
  * Everything belongs to the thread that progresses the interface. An exclusive
  * initiator is in the pool (no endpoint, nothing outstanding), held by one
- * endpoint, or detached: the endpoint is destroyed and the last operations are
- * outstanding. A shared one serves any number of endpoints and is in no pool;
- * after an error it drains (recover/). docs/dcx.md has a diagram of the states.
+ * endpoint, or detached: the endpoint has failed or is destroyed, and its last
+ * operations are outstanding. A shared one serves any number of endpoints and
+ * is in no pool; after an error it drains (recover/). docs/dcx.md has a diagram
+ * of the states.
  */
 #ifndef UCT_DCX_DCI_H
 #define UCT_DCX_DCI_H
@@ -14,20 +15,22 @@
 #include "dcx_txq.h"
 #include <uct/api/uct.h>
 
+/* Bytes of an initiator: arrays of them are indexed by a shift. None is
+ * free. */
 enum { UCT_DCX_DCI_SIZE = 256 };
 
 
 /* The first error completion of a stream (recover/) */
 typedef struct uct_dcx_failure {
-    ucs_status_t status; /* of its operations; UCS_OK: no failure */
-    const uct_dcx_syndrome_t *meaning;
-    uint16_t index; /* first WQEBB of the WQE */
+    ucs_status_t status; /* with which its operations end; UCS_OK: no failure */
+    const uct_dcx_syndrome_t *meaning; /* description of the syndrome */
+    uint16_t index;                    /* first WQEBB of the WQE */
     uint8_t syndrome;
     uint8_t vendor_syndrome;
 } uct_dcx_failure_t;
 
 
-/* The states of an initiator. sched/dcx_tx.h has their transitions, docs/dcx.md
+/* The states of an initiator. sched/dcx_tx.c has their transitions, docs/dcx.md
  * a diagram. */
 typedef enum uct_dcx_dci_state {
     UCT_DCX_DCI_NONE, /* does not exist yet */
@@ -36,11 +39,12 @@ typedef enum uct_dcx_dci_state {
     UCT_DCX_DCI_IDLE,    /* in the pool */
     UCT_DCX_DCI_HELD,    /* an endpoint holds it */
     UCT_DCX_DCI_WATCHED, /* held, and completions have more to do: a flush
-                          * waits for one, or others wait for initiators */
-    UCT_DCX_DCI_LEFT,    /* its endpoint was destroyed, with operations
-                          * outstanding */
-    UCT_DCX_DCI_ERROR,   /* it was moved to the error state: an error
-                          * completion follows */
+                          * waits for a completion, endpoints wait for an
+                          * initiator, or operations are traced */
+    UCT_DCX_DCI_LEFT,    /* its endpoint has failed or was destroyed, with
+                          * operations outstanding */
+    UCT_DCX_DCI_ERROR,   /* moved to the error state to cancel its endpoint: an
+                          * error completion follows */
 
     /* shared */
     UCT_DCX_DCI_OPEN,     /* all of its endpoints may post */
@@ -56,11 +60,11 @@ typedef enum uct_dcx_dci_state {
 
 
 struct uct_dcx_dci {
-    uct_dcx_txq_t txq; /* its QP is NULL if it does not exist yet */
-    uint8_t state;     /* uct_dcx_dci_state_t */
-    uint8_t fence;     /* ctrl segment bits of a fence, or strong
+    uct_dcx_txq_t txq;           /* its QP is NULL if it does not exist yet */
+    uint8_t state;               /* uct_dcx_dci_state_t */
+    uint8_t fence;               /* ctrl segment bits of a fence, or strong
                         * order */
-    uint16_t index;
+    uint16_t index;              /* in the pool */
     uct_dcx_ep_t *ep;            /* exclusive: the endpoint that holds it, or
                                   * NULL */
     uct_dcx_ep_t **eps;          /* shared, for each WQEBB: the endpoint of the
@@ -76,21 +80,20 @@ struct uct_dcx_dci {
     uct_dcx_ep_t *served;        /* endpoint whose request is being called: it
                                   * may post although others are in the wait
                                   * queue */
-    ucs_list_link_t ready;       /* entry of the set's list, or linked to
-                                  * itself: the wait queue can be served */
-    ucs_list_link_t unsignaled;  /* entry of the set's list, or linked to
-                                  * itself */
+    ucs_list_link_t ready;       /* in the set's list while the wait queue can
+                                  * be served, else linked to itself */
+    ucs_list_link_t unsignaled;  /* in one of the set's two lists of that name,
+                                  * or linked to itself */
     uint32_t results_lkey;
     uint64_t *results; /* results of atomics: one for each slot, and
                         * one for all that are not fetched */
 } UCS_V_ALIGNED(UCT_DCX_DCI_SIZE);
 
-static_assert(sizeof(uct_dcx_dci_t) == UCT_DCX_DCI_SIZE,
-              "is indexed: a power of two");
+static_assert(sizeof(uct_dcx_dci_t) == UCT_DCX_DCI_SIZE, "a power of two");
 
 
-/* Returns the initiator at the hashed place of @qpn, which may have another QP
- * number: the caller compares. */
+/* Returns the entry of the hash table for @qpn, whose QP number may be another:
+ * the caller compares. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_dci_of(const uct_dcx_dci_set_t *set, uint32_t qpn)
 {
@@ -98,8 +101,8 @@ uct_dcx_dci_of(const uct_dcx_dci_set_t *set, uint32_t qpn)
 }
 
 
-/* Returns the initiator of a send completion. The user index in the completion
- * is libmlx5's, not ours. */
+/* Returns the initiator with QP number @qpn, NULL if there is none. The user
+ * index of a completion is libmlx5's, not ours. */
 static inline uct_dcx_dci_t *uct_dcx_dci_find(const uct_dcx_dci_set_t *set,
                                               uint32_t qpn)
 {
@@ -111,6 +114,7 @@ static inline uct_dcx_dci_t *uct_dcx_dci_find(const uct_dcx_dci_set_t *set,
 }
 
 
+/* Returns 0 also for a shared initiator that does not exist yet. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_shared(const uct_dcx_dci_t *dci)
 {
     return dci->eps != NULL;
@@ -130,8 +134,8 @@ uct_dcx_dci_is_available(const uct_dcx_dci_t *dci)
 }
 
 
-/* Returns non-zero if @ep, which holds the initiator, may post a WQE of any
- * size. */
+/* Returns non-zero if @ep, to which the initiator is assigned, may post a WQE
+ * of any size. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_dci_may_post(const uct_dcx_dci_t *dci,
                                                     const uct_dcx_ep_t *ep)
 {
@@ -140,8 +144,9 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_may_post(const uct_dcx_dci_t *dci,
 }
 
 
-/* Returns the endpoint of the WQE that begins at @index; NULL if it was
- * destroyed. */
+/* Returns the endpoint of the WQE that begins at @index, of an exclusive
+ * initiator its endpoint; NULL if that was destroyed, or no WQE begins
+ * there. */
 static inline uct_dcx_ep_t *uct_dcx_dci_wqe_ep(const uct_dcx_dci_t *dci,
                                                uint16_t index)
 {
@@ -160,8 +165,8 @@ static inline void uct_dcx_dci_forget_eps(uct_dcx_dci_t *dci, uint16_t begin)
 }
 
 
-/* Makes the next WQE on the stream wait for previous gets and atomics, and for
- * puts if these may be reordered. */
+/* Makes the next WQE wait for previous gets and atomics, or for all operations
+ * if the port may reorder puts. @stream is that of a shared initiator. */
 static inline void uct_dcx_dci_fence(uct_dcx_dci_t *dci, uint16_t stream)
 {
     if (uct_dcx_dci_is_shared(dci)) {
@@ -172,18 +177,21 @@ static inline void uct_dcx_dci_fence(uct_dcx_dci_t *dci, uint16_t stream)
 }
 
 
-static inline void uct_dcx_dci_fence_all(uct_dcx_dci_t *dci, unsigned streams)
+/* Does so on all streams. */
+static inline void uct_dcx_dci_fence_all(uct_dcx_dci_t *dci,
+                                         unsigned num_streams)
 {
     unsigned i;
 
-    for (i = 0; i < (uct_dcx_dci_is_shared(dci) ? streams : 1); ++i) {
+    for (i = 0; i < (uct_dcx_dci_is_shared(dci) ? num_streams : 1); ++i) {
         uct_dcx_dci_fence(dci, i);
     }
 }
 
 
-/* Creates an initiator, ready to send. @dci has its number and its part of the
- * group; @cq belongs to that group. Logs errors at @level. */
+/* Creates an initiator, ready to send. @dci has its index, results and
+ * results_lkey; @cq belongs to its group. Logs at @level that no QP can be
+ * created, other failures as errors. */
 ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                               uct_dcx_cq_t *cq, ucs_log_level_t level);
 
@@ -196,7 +204,8 @@ int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask);
 ucs_status_t uct_dcx_dci_connect(const uct_dcx_dci_set_t *set,
                                  uct_dcx_dci_t *dci);
 
-/* Makes the outstanding operations of @ep end with UCS_ERR_CANCELED. */
+/* Marks the outstanding operations of @ep, except flushes: when their WQEs have
+ * completed, they end with UCS_ERR_CANCELED. */
 void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
 
 #endif

@@ -1,18 +1,20 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The adaptation to UCX: the only room that knows the version of UCX that dcx
- * is built for. Everything that differs between versions has one name and one
- * form here; the rest of UCX is included directly. All rooms may use it, and it
- * calls none of them: functions of other rooms are in the tables below.
+ * The adaptation to UCX: the only room of the transport that knows the version
+ * of UCX that dcx is built for. What differs between versions has one name and
+ * one signature here; the rest of UCX is included directly. All rooms may use
+ * it, and it calls none of them: functions of other rooms are in the ops tables
+ * below.
  *
- * UCT_DCX_UCX_VERSION, from configure, is the header of the version, and its
- * source is compiled: dcx_ucx_1_13, or dcx_ucx_since for all later ones, which
- * tests UCT_VERNO_MINOR. dcx_ucx_ucs is the source for UCS in all versions. If
- * UCX calls a function in a form that depends on the version, that function is
- * defined there; it finds our table by the member that is UCX's, and calls our
- * form. If the form only differs in a parameter that dcx does not use, the
- * header of the version has a macro for it, and our function is called
- * directly.
+ * dcx_ucx_1_13 is for UCX 1.13, dcx_ucx_since for all later versions. configure
+ * compiles one of the two and names its header, UCT_DCX_UCX_VERSION.
+ * dcx_ucx_ucs is for UCS. The last two test UCT_VERNO_MINOR.
+ *
+ * If the signature of a function that UCX calls depends on the version, UCX
+ * calls a wrapper in these sources; it finds our ops table by its member
+ * @super. If only a parameter differs that dcx does not use, the header of the
+ * version has a macro for it, and UCX calls our function. The macros *_OPS are
+ * initializers of the first members, and end with a comma.
  */
 #ifndef UCT_DCX_UCX_H
 #define UCT_DCX_UCX_H
@@ -83,8 +85,7 @@ static inline const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_md_ops(uct_md_h md)
 
 /* --- interfaces ----------------------------------------------------------- */
 
-/* UCT_DCX_UCX_IFACE_FLAGS: flags of a network interface that 1.13 does not
- * have. */
+/* UCT_DCX_UCX_IFACE_FLAGS: UCT_IFACE_FLAG_INTER_NODE since UCX 1.18, else 0 */
 
 
 /* UCT's internal operations of an interface. @super begins with
@@ -93,8 +94,8 @@ static inline const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_md_ops(uct_md_h md)
 typedef struct uct_dcx_ucx_iface_ops {
     uct_iface_internal_ops_t super;
 
-    /* returns non-zero if the endpoint leads to the interface of these
-     * addresses */
+    /* Returns non-zero if the endpoint leads to the interface of these
+     * addresses. UCX calls it since 1.16. */
     int (*ep_is_connected)(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                            const uct_iface_addr_t *iface_addr);
 } uct_dcx_ucx_iface_ops_t;
@@ -114,19 +115,21 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
                           void *context, const char *name,
                           ucs_rcache_t **rcache_p);
 
-/* Finds the region of a buffer, with the rights PROT_*, or registers it. */
+/* Finds the region of a buffer, with the rights PROT_*, or registers it with
+ * @arg; release it with ucs_rcache_region_put(). */
 ucs_status_t uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address,
                                     size_t length, int prot, void *arg,
                                     ucs_rcache_region_t **region_p);
 
-/* Returns the seconds for finding a region. */
+/* Returns the cost of a lookup in seconds. */
 double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
 
 
 /* --- memory pools, devices, options --------------------------------------- */
 
 /* Creates a pool of objects, each on its own cache lines, allocated in chunks
- * of @chunk; free it with ucs_mpool_cleanup(). */
+ * of @chunk objects, at most @max (UINT_MAX: without a limit); free it with
+ * ucs_mpool_cleanup(). */
 ucs_status_t uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size,
                                     unsigned chunk, unsigned max,
                                     ucs_mpool_ops_t *ops, const char *name);
@@ -145,7 +148,8 @@ void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);
  * processor. */
 int uct_dcx_ucx_cpu_prefers_relaxed(void);
 
-/* Reads options from the environment (UCX_<prefix><name>) and UCX's files. */
+/* Reads options from the environment (UCX_<prefix><name>) and ucx.conf; free
+ * them with ucs_config_parser_release_opts(). */
 ucs_status_t uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
                                       const char *prefix);
 

@@ -11,7 +11,8 @@
 #include <uct/base/uct_md.h>
 
 
-/* UCX's transports use UCP's own cache since 1.16. */
+/* Since 1.16 UCP caches registrations for all transports, so that UCX's do not
+ * by default, and the options are those of UCS. */
 #if UCT_VERNO_MINOR >= 16
 typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
 #define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
@@ -24,6 +25,7 @@ typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
 
 #if UCT_VERNO_MINOR >= 18
 #define UCT_DCX_UCX_RCACHE_OPS .merge = uct_dcx_ucx_rcache_merge,
+/* Does nothing: UCX requires it since 1.18. */
 void uct_dcx_ucx_rcache_merge(void *context, ucs_rcache_t *rcache, void *arg,
                               ucs_rcache_region_t *region);
 #else
