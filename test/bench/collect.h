@@ -8,7 +8,7 @@
 
 #include "uct_pair.h"
 
-/* Starts or stops collection. */
+/* Starts collection, or stops it if it is under way; does nothing unless @on. */
 void bench_collect(int on);
 
 /* Makes progress until nothing is left to do, collected if 'on'. Returns the

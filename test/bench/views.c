@@ -72,14 +72,14 @@ static void open_view(const struct bench_pair *pair, const shape_t *shape,
 
     bench_collect(on);
     status = uct_dcx_view_ops.open(&md, 1, &data, 0, &view);
-    bench_collect(0);
+    bench_collect(on);
     if (status != UCT_DCX_VIEW_OK) {
         fprintf(stderr, "no view: %d\n", status);
         exit(1);
     }
     bench_collect(on);
     uct_dcx_view_ops.close(view, 0);
-    bench_collect(0);
+    bench_collect(on);
 }
 
 static void count(const struct bench_pair *pair, unsigned index)
