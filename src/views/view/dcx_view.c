@@ -28,9 +28,10 @@ enum {
 /* A place of the table */
 typedef struct uct_dcx_view_place {
     uct_dcx_view_t super;
-    ucs_list_link_t list;             /* in @free, while not in use */
-    struct uct_dcx_view_place *chain; /* next in its bucket, or in @closed */
-    int is_known;                     /* is in a bucket while not in use */
+    ucs_list_link_t list;               /* in @free, while not in use */
+    struct uct_dcx_view_place *chain;   /* next in its bucket, or in @closed */
+    struct uct_dcx_view_place **bucket; /* of @data */
+    int is_known;                       /* is in a bucket while not in use */
     int is_open;
     unsigned num_open;
     uct_dcx_view_data_t data;
@@ -90,9 +91,11 @@ uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
 }
 
 
-static uct_dcx_view_place_t *uct_dcx_view_known(const uct_dcx_view_data_t *data)
+/* Returns the place in @bucket that had this data, or NULL. */
+static uct_dcx_view_place_t *uct_dcx_view_known(uct_dcx_view_place_t **bucket,
+                                                const uct_dcx_view_data_t *data)
 {
-    uct_dcx_view_place_t *place = *uct_dcx_view_bucket(data);
+    uct_dcx_view_place_t *place = *bucket;
 
     while ((place != NULL) &&
            ((place->data.id != data->id) ||
@@ -109,11 +112,9 @@ static uct_dcx_view_place_t *uct_dcx_view_known(const uct_dcx_view_data_t *data)
  * but is the first to get other data. */
 static void uct_dcx_view_put(uct_dcx_view_place_t *place)
 {
-    uct_dcx_view_place_t **bucket = uct_dcx_view_bucket(&place->data);
-
     if (place->is_known) {
-        place->chain = *bucket;
-        *bucket      = place;
+        place->chain   = *place->bucket;
+        *place->bucket = place;
     }
     if (place->is_known && (place->status == UCT_DCX_VIEW_OK)) {
         ucs_list_add_tail(&uct_dcx_views.free, &place->list);
@@ -125,7 +126,7 @@ static void uct_dcx_view_put(uct_dcx_view_place_t *place)
 
 static void uct_dcx_view_take(uct_dcx_view_place_t *place)
 {
-    uct_dcx_view_place_t **link = uct_dcx_view_bucket(&place->data);
+    uct_dcx_view_place_t **link = place->bucket;
 
     ucs_list_del(&place->list);
     if (place->is_known) {
@@ -186,11 +187,13 @@ static uct_dcx_view_place_t *uct_dcx_view_new(void)
 
 /* Gives a place other data, which none of its keys has. */
 static void uct_dcx_view_change(uct_dcx_view_place_t *place,
+                                uct_dcx_view_place_t **bucket,
                                 const uct_dcx_view_data_t *data)
 {
     unsigned i;
 
     place->data      = *data;
+    place->bucket    = bucket;
     place->status    = UCT_DCX_VIEW_OK;
     place->num_tries = 0;
     place->num_skips = 0;
@@ -214,7 +217,8 @@ static int uct_dcx_view_is_new_needed(void)
 static uct_dcx_view_place_t *
 uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
 {
-    uct_dcx_view_place_t *place = uct_dcx_view_known(data);
+    uct_dcx_view_place_t **bucket = uct_dcx_view_bucket(data);
+    uct_dcx_view_place_t *place   = uct_dcx_view_known(bucket, data);
 
     if (place != NULL) {
         uct_dcx_view_take(place);
@@ -227,7 +231,7 @@ uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
         uct_dcx_view_take(place);
     }
     if (place != NULL) {
-        uct_dcx_view_change(place, data);
+        uct_dcx_view_change(place, bucket, data);
     }
     return place;
 }
