@@ -39,9 +39,16 @@ static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
-/* Work deferred until after this thread's current call of the cache,
- * uct_dcx_mem_rest_t; NULL: it is in no call */
-static __thread ucs_queue_head_t *uct_dcx_mem_rests;
+/* A call of the cache. @place is the thread's variable: finding it takes a call
+ * of the C library. */
+typedef struct uct_dcx_mem_call {
+    ucs_queue_head_t rests; /* uct_dcx_mem_rest_t: deferred until its end */
+    struct uct_dcx_mem_call **place;
+} uct_dcx_mem_call_t;
+
+
+/* This thread's current call of the cache, or NULL */
+static __thread uct_dcx_mem_call_t *uct_dcx_mem_call;
 
 
 /* Returns the protection that the caller requests. */
@@ -141,10 +148,11 @@ static void uct_dcx_region_destroy_idle(uct_dcx_region_t *region,
 
 /* --- the cache ------------------------------------------------------------ */
 
-static void uct_dcx_mem_begin(ucs_queue_head_t *rests)
+static inline void uct_dcx_mem_begin(uct_dcx_mem_call_t *call)
 {
-    ucs_queue_head_init(rests);
-    uct_dcx_mem_rests = rests;
+    ucs_queue_head_init(&call->rests);
+    call->place  = &uct_dcx_mem_call;
+    *call->place = call;
 }
 
 
@@ -163,15 +171,27 @@ static void uct_dcx_mem_do(uct_dcx_mem_rest_t *rest)
 }
 
 
-/* Runs the deferred work after a call of the cache. A completion may call this
- * file again. */
-static void uct_dcx_mem_end(ucs_queue_head_t *rests)
+/* Runs what a call of the cache has deferred. A completion may call this file
+ * again. */
+static UCS_F_NOINLINE void uct_dcx_mem_do_rests(uct_dcx_mem_call_t *call)
 {
-    uct_dcx_mem_rests = NULL;
-    while (!ucs_queue_is_empty(rests)) {
-        uct_dcx_mem_do(
-            ucs_queue_pull_elem_non_empty(rests, uct_dcx_mem_rest_t, queue));
+    while (!ucs_queue_is_empty(&call->rests)) {
+        uct_dcx_mem_do(ucs_queue_pull_elem_non_empty(
+            &call->rests, uct_dcx_mem_rest_t, queue));
     }
+}
+
+
+/* Returns 1 if the call has deferred something, which is done now. */
+static inline int uct_dcx_mem_end(uct_dcx_mem_call_t *call)
+{
+    *call->place = NULL;
+    if (ucs_likely(ucs_queue_is_empty(&call->rests))) {
+        return 0;
+    }
+
+    uct_dcx_mem_do_rests(call);
+    return 1;
 }
 
 
@@ -179,65 +199,52 @@ static void uct_dcx_mem_end(ucs_queue_head_t *rests)
  * none. */
 static void uct_dcx_mem_put_off(uct_dcx_mem_rest_t *rest)
 {
-    if (uct_dcx_mem_rests != NULL) {
-        ucs_queue_push(uct_dcx_mem_rests, &rest->queue);
+    if (uct_dcx_mem_call != NULL) {
+        ucs_queue_push(&uct_dcx_mem_call->rests, &rest->queue);
     } else {
         uct_dcx_mem_do(rest);
     }
 }
 
 
-/* Sets @is_freed_p to 1 if regions were deregistered only at the end. */
-static ucs_status_t uct_dcx_region_find(uct_dcx_md_t *md, void *address,
-                                        size_t length, uint64_t flags,
-                                        uct_dcx_region_t **region_p,
-                                        int *is_freed_p)
+/* Gets a region from the cache. Sets @is_freed_p to 1 if others were
+ * deregistered only at the end. */
+static inline ucs_status_t uct_dcx_region_find(uct_dcx_md_t *md, void *address,
+                                               size_t length, uint64_t flags,
+                                               uct_dcx_region_t **region_p,
+                                               int *is_freed_p)
 {
     ucs_rcache_region_t *cached = NULL;
-    ucs_queue_head_t rests;
+    uct_dcx_mem_call_t call;
     ucs_status_t status;
 
-    uct_dcx_mem_begin(&rests);
+    uct_dcx_mem_begin(&call);
     status      = uct_dcx_ucx_rcache_get(md->rcache, address, length,
                                          uct_dcx_mem_prot(flags), &flags, &cached);
     *region_p   = ucs_derived_of(cached, uct_dcx_region_t);
-    *is_freed_p = !ucs_queue_is_empty(&rests);
-    uct_dcx_mem_end(&rests);
+    *is_freed_p = uct_dcx_mem_end(&call);
     return status;
 }
 
 
-/* Tries again if a region that was replaced counted as locked memory until the
- * end, and to log the error. */
-static ucs_status_t uct_dcx_region_cached(uct_dcx_md_t *md, void *address,
-                                          size_t length, uint64_t flags,
-                                          uct_dcx_region_t **region_p)
+/* Is out of line: gets what the cache has failed to get once. */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_region_find_again(uct_dcx_md_t *md, void *address, size_t length,
+                          uint64_t flags, uct_dcx_region_t **region_p)
 {
-    ucs_status_t status;
     int is_freed;
 
-    status = uct_dcx_region_find(md, address, length,
-                                 flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, region_p,
-                                 &is_freed);
-    if ((status != UCS_OK) &&
-        (is_freed || !(flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))) {
-        status = uct_dcx_region_find(md, address, length, flags, region_p,
-                                     &is_freed);
-    }
-    return status;
+    return uct_dcx_region_find(md, address, length, flags, region_p, &is_freed);
 }
 
 
-/* Gets a region from the cache, or makes one of its own without a cache. */
-ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
-                                uint64_t flags, uct_dcx_region_t **region_p)
+/* Makes a region without a cache. */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_region_make(uct_dcx_md_t *md, void *address, size_t length,
+                    uint64_t flags, uct_dcx_region_t **region_p)
 {
     ucs_status_t status;
     int prot;
-
-    if (md->rcache != NULL) {
-        return uct_dcx_region_cached(md, address, length, flags, region_p);
-    }
 
     *region_p = ucs_malloc(sizeof(**region_p), "uct_dcx_region");
     if (*region_p == NULL) {
@@ -252,22 +259,53 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 }
 
 
-ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
+/* Tries again if a region that was replaced counted as locked memory until the
+ * end, and to log the error. */
+ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
+                                uint64_t flags, uct_dcx_region_t **region_p)
 {
-    ucs_queue_head_t rests;
     ucs_status_t status;
+    int is_freed;
 
-    if (md->rcache != NULL) {
-        uct_dcx_mem_begin(&rests);
-        ucs_rcache_region_put(md->rcache, &region->super);
-        uct_dcx_mem_end(&rests);
-        return UCS_OK;
+    if (md->rcache == NULL) {
+        return uct_dcx_region_make(md, address, length, flags, region_p);
     }
+
+    status = uct_dcx_region_find(md, address, length,
+                                 flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, region_p,
+                                 &is_freed);
+    return (ucs_likely(status == UCS_OK) ||
+            (!is_freed && (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))) ?
+               status :
+               uct_dcx_region_find_again(md, address, length, flags, region_p);
+}
+
+
+/* Destroys a region without a cache. */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_region_destroy(uct_dcx_md_t *md, uct_dcx_region_t *region)
+{
+    ucs_status_t status;
 
     uct_dcx_region_destroy_idle(region, md);
     status = uct_dcx_region_dereg(md, region->mr, region->relaxed);
     ucs_free(region);
     return status;
+}
+
+
+ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
+{
+    uct_dcx_mem_call_t call;
+
+    if (md->rcache == NULL) {
+        return uct_dcx_region_destroy(md, region);
+    }
+
+    uct_dcx_mem_begin(&call);
+    ucs_rcache_region_put(md->rcache, &region->super);
+    (void)uct_dcx_mem_end(&call);
+    return UCS_OK;
 }
 
 
