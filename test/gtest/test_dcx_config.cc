@@ -26,7 +26,7 @@ const settings few_buffers = {{"RX_QUEUE_LEN", "4"}};
 
 const std::map<std::string, option> options = {
     /* of the domain */
-    {"RCACHE", {{"y", "n", "try"}, {"perhaps", "", "2"}}},
+    {"RCACHE", {{"y", "n", "try", "auto"}, {"perhaps", "", "2"}}},
     {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
     {"PCI_RELAXED_ORDERING",
      {{"n", "try", "auto"}, {"perhaps", "2", "y" /* it has none */}}},

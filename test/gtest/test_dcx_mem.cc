@@ -530,6 +530,7 @@ TEST_P(dcx_invalidate, five_gigabytes)
 
 INSTANTIATE_TEST_SUITE_P(cached, dcx_invalidate, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(single, dcx_invalidate, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(no_views, dcx_invalidate, testing::Values(false));
 
 /* --- invalid keys, and a device without keys ------------------------------ */
 
@@ -611,6 +612,7 @@ int main(int argc, char **argv)
         argc, argv,
         {{"cached", {{"UCX_DCX_RCACHE", "y"}}},
          {"single", {{"UCX_DCX_RCACHE", "n"}}},
+         {"no_views", {{"UCX_DCX_RCACHE", "auto"}}},
          {"without", {{"UCX_DCX_DEVX", "n"}}},
          {"relaxed",
           {{"SOFTHCA_ORDER", "relaxed"},

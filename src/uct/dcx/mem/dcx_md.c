@@ -31,9 +31,10 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
 
     {"RCACHE", UCT_DCX_UCX_RCACHE_DEFAULT,
      "Keep registered memory in a cache until it is unmapped. \"try\" goes\n"
-     "on without a cache where it cannot be created, \"y\" does not. Where\n"
-     "UCP has a cache for all transports (UCX_RCACHE_*) the default is \"n\".",
-     ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY},
+     "on without a cache where it cannot be created, \"y\" does not. \"auto\"\n"
+     "is \"try\" for memory of zero-copy datatypes, \"n\" for other memory: the\n"
+     "default where UCP has a cache for all transports (UCX_RCACHE_*).",
+     ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"", "", NULL, ucs_offsetof(uct_dcx_md_config_t, rcache_config),
      UCS_CONFIG_TYPE_TABLE(UCT_DCX_UCX_RCACHE_TABLE)},
@@ -249,7 +250,9 @@ static ucs_status_t uct_dcx_md_init_rcache(uct_dcx_md_t *md,
 
     md->reg_cost = ucs_linear_func_make(UCT_DCX_MD_REG_COST_BASE,
                                         UCT_DCX_MD_REG_COST_PER_BYTE);
-    if (config->rcache == UCS_NO) {
+    if ((config->rcache == UCS_NO) ||
+        ((config->rcache == UCS_AUTO) &&
+         (uct_dcx_mem_places_type() == UCS_MEMORY_TYPE_UNKNOWN))) {
         return UCS_OK;
     }
 
@@ -257,8 +260,11 @@ static ucs_status_t uct_dcx_md_init_rcache(uct_dcx_md_t *md,
         &config->rcache_config, sizeof(uct_dcx_region_t),
         &uct_dcx_mem_rcache_ops, md, name, &md->rcache);
     if (status == UCS_OK) {
-        md->reg_cost = ucs_linear_func_make(
-            uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);
+        md->has_cached_handles = (config->rcache != UCS_AUTO);
+        if (md->has_cached_handles) {
+            md->reg_cost = ucs_linear_func_make(
+                uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);
+        }
         return UCS_OK;
     }
 

@@ -20,6 +20,7 @@ struct uct_dcx_md {
     uct_md_t super;
     uct_dcx_device_t dev;
     ucs_rcache_t *rcache;       /* NULL: register on each call */
+    int has_cached_handles;     /* handles use the cache; 0: only views do */
     ucs_linear_func_t reg_cost; /* seconds, seconds per byte */
     uct_dcx_mkeys_t mkeys;
     struct uct_dcx_keys *keys; /* strided mkeys, owned by the hook */

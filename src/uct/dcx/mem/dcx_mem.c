@@ -251,6 +251,7 @@ uct_dcx_region_make(uct_dcx_md_t *md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
+    (*region_p)->rest = NULL;
     status = uct_dcx_region_init(*region_p, md, address, length, flags, &prot);
     if (status != UCS_OK) {
         ucs_free(*region_p);
@@ -298,7 +299,7 @@ ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
 {
     uct_dcx_mem_call_t call;
 
-    if (md->rcache == NULL) {
+    if (region->rest == NULL) {
         return uct_dcx_region_destroy(md, region);
     }
 
@@ -368,7 +369,9 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_region_get(md, address, length, flags, &mem->region);
+    status = (md->has_cached_handles ? uct_dcx_region_get :
+                                       uct_dcx_region_make)(
+        md, address, length, flags, &mem->region);
     if (status != UCS_OK) {
         uct_dcx_mem_free(md, mem);
         return status;
@@ -440,7 +443,7 @@ ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
     ucs_status_t status;
 
     mem->md = NULL;
-    if ((comp != NULL) && (md->rcache != NULL) &&
+    if ((comp != NULL) && (region->rest != NULL) &&
         !uct_dcx_mem_revoke(md, mem)) {
         /* completes when the last holder of the region releases it */
         uct_dcx_mem_return_mkey(md, mem);

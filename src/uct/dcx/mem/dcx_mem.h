@@ -57,7 +57,7 @@ typedef struct uct_dcx_region {
     uct_dcx_mkey_t *idle;     /* indirect keys without a handle */
     unsigned num_idle;        /* number of these, UCT_DCX_MEM_MAX_IDLE at
                                * most */
-    uct_dcx_mem_rest_t *rest; /* in the cache: its deregistration */
+    uct_dcx_mem_rest_t *rest; /* its deregistration; NULL: not in the cache */
 } uct_dcx_region_t;
 
 

@@ -63,7 +63,7 @@ struct uct_dcx_dci {
     uct_dcx_txq_t txq;           /* its QP is NULL if it does not exist yet */
     uint8_t state;               /* uct_dcx_dci_state_t */
     uint8_t fence;               /* ctrl segment bits of a fence, or strong
-                        * order */
+                                  * order */
     uint16_t index;              /* in the pool */
     uct_dcx_ep_t *ep;            /* exclusive: the endpoint that holds it, or
                                   * NULL */

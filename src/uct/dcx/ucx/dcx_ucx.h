@@ -104,8 +104,8 @@ typedef struct uct_dcx_ucx_iface_ops {
 /* --- the registration cache ----------------------------------------------- */
 
 /* dcx_ucx_ucs.h has uct_dcx_ucx_rcache_config_t and UCT_DCX_UCX_RCACHE_TABLE:
- * the options of a cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: whether a
- * memory domain has a cache by default, "n" if UCP has one above all domains.
+ * the options of a cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: the
+ * default of UCX_DCX_RCACHE; "auto" if UCP has a cache above all domains.
  * UCT_DCX_UCX_RCACHE_OPS: the first members of an ucs_rcache_ops_t. */
 
 /* Creates a cache of host memory; free it with ucs_rcache_destroy(). */

@@ -16,7 +16,7 @@
 #if UCT_VERNO_MINOR >= 16
 typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
 #define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
-#define UCT_DCX_UCX_RCACHE_DEFAULT "n"
+#define UCT_DCX_UCX_RCACHE_DEFAULT "auto"
 #else
 typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
 #define UCT_DCX_UCX_RCACHE_TABLE   uct_md_config_rcache_table
