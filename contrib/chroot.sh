@@ -77,7 +77,7 @@ in_chroot_tree()
 {
     local dir=$1 binds=("$2" /root/dcx) trees='' folder folders
     shift 2
-    IFS=: read -ra folders <<< "$ucx_trees"
+    IFS=: read -ra folders <<< "${DCX_UCX_TREES:-}"
     for folder in "${folders[@]}"; do
         [ -d "$folder" ] || continue
         binds+=("$folder" "/root/trees/${#binds[@]}")

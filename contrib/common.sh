@@ -71,7 +71,7 @@ install_packages()
 {
     local missing
     command -v dpkg-query > /dev/null || die "this is no Debian system:" \
-        "install what README.md lists, then go on with ./autogen.sh"
+        "install what docs/building.md lists, then go on with ./autogen.sh"
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
     say "about to install these Debian packages:" $missing

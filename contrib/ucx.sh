@@ -7,14 +7,13 @@
 # DIR/.dcx-ucx names the version and the options that DIR was configured for.
 # $ucx_tree: a source tree, a folder or an archive; none for Debian's package
 ucx_tree=
-# Folders of other versions, with colons between. Absolute, for scripts that
-# change to another folder.
+# DCX_UCX_TREES: folders of other versions, with colons between; without it there
+# are none. Absolute, for scripts that change to another folder.
 if [ -n "${DCX_UCX_TREES:-}" ]; then
     DCX_UCX_TREES=$(tr : '\n' <<< "$DCX_UCX_TREES" |
         grep . | xargs -d '\n' realpath -ms | paste -s -d :)
     export DCX_UCX_TREES
 fi
-ucx_trees=${DCX_UCX_TREES:-$top/../shared/ucx}
 
 # The options that Debian configured UCX with, less the folders and what it says
 # of its own build system
@@ -52,12 +51,12 @@ configure_ucx()
 
 ucx_prefix= # folder of a UCX that is not the system's
 
-# find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from the
-# folders of the user's choice or from beside this tree
+# find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from a
+# folder of DCX_UCX_TREES
 find_ucx_tree()
 {
     local folder folders tree
-    IFS=: read -ra folders <<< "$ucx_trees"
+    IFS=: read -ra folders <<< "${DCX_UCX_TREES:-}"
     for folder in "${folders[@]}"; do
         for tree in "$folder/ucx-$1" "$folder/ucx-$1".tar.*; do
             if [ -e "$tree" ]; then
@@ -73,7 +72,7 @@ find_ucx_tree()
 need_ucx_tree()
 {
     find_ucx_tree "$1" || {
-        echo "SKIP: no source tree of UCX $1 (DCX_UCX_TREES names folders)"
+        echo "SKIP: set DCX_UCX_TREES to a folder that has ucx-$1"
         exit 77
     }
 }
@@ -87,8 +86,8 @@ use_ucx()
     if [ -e "$1" ]; then
         ucx_tree=$(realpath "$1")
     else
-        find_ucx_tree "$1" || die "no source tree of UCX $1 in $ucx_trees" \
-            "(DCX_UCX_TREES=DIR:... names folders that have ucx-$1)"
+        find_ucx_tree "$1" || die "no source tree of UCX $1: set DCX_UCX_TREES" \
+            "to a folder that has ucx-$1, a folder or an archive"
     fi
     name=${ucx_tree##*/}
     name=${name#ucx-}
