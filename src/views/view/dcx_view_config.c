@@ -13,46 +13,49 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
     {"TYPES", "try",
-     "Messages of MPI's derived data types, and of other types that are not\n"
-     "contiguous, by keys that have their layout, instead of packing them.\n"
-     "\"try\" does so in programs of an MPI that it knows, \"y\" in all\n"
-     "programs of UCP; either needs the library that dcx-run preloads.",
+     "Send and receive messages of derived data types (and of other types\n"
+     "that are not contiguous) without packing: the device gathers and\n"
+     "scatters them by mkeys with their layouts. \"try\" does so in programs\n"
+     "of Open MPI and MPICH, \"y\" in all programs that use UCP, \"n\" packs\n"
+     "all messages. Has no effect unless dcx-run started the program.",
      ucs_offsetof(uct_dcx_view_config_t, types), UCS_CONFIG_TYPE_TERNARY},
 
     {"TYPES_MIN_LENGTH", "auto",
-     "Bytes from which on such a message goes that way, 16k or more; shorter\n"
-     "ones are packed. \"inf\" is never. \"auto\" is 96k, or as many as the\n"
-     "processor copies while the device is given a layout of 52 blocks, if\n"
-     "dcx_selftest measured more than that; 1536k at most.",
+     "Minimum size in bytes of a message that is not packed, 16k or more.\n"
+     "\"inf\" packs all messages. \"auto\" is 96k, or the bytes that the\n"
+     "processor copies in the time of a UMR of 52 blocks if dcx_selftest\n"
+     "measured more than that; at most 1536k.",
      ucs_offsetof(uct_dcx_view_config_t, min_length), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MIN_BLOCK", "auto",
-     "Bytes that its blocks have on average at least to go that way, 1 or\n"
-     "more, where they are dense: in less than 2.25 times their length.\n"
-     "\"auto\" is 256, or as many as the processor copies while the device\n"
-     "reads one entry of a layout, if dcx_selftest measured more than that;\n"
-     "4k at most.",
+     "Minimum average size in bytes of the blocks of dense data, 1 or more;\n"
+     "messages with smaller blocks are packed. Data is dense if its span is\n"
+     "at most 2.25 times its length. \"auto\" is 256, or the bytes that the\n"
+     "processor copies while the device reads one entry of a layout if\n"
+     "dcx_selftest measured more than that; at most 4k.",
      ucs_offsetof(uct_dcx_view_config_t, min_block), UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"TYPES_MIN_SPARSE_BLOCK", "2k", "... and where they are not, 1 or more.",
+    {"TYPES_MIN_SPARSE_BLOCK", "2k",
+     "Like TYPES_MIN_BLOCK, for data that is not dense; 1 or more.",
      ucs_offsetof(uct_dcx_view_config_t, min_sparse_block),
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MAX_SPAN", "64m",
-     "Bytes of memory, the gaps between blocks included, that may be\n"
-     "registered for one such message even if they are more than 64 times the\n"
-     "data. \"inf\": as many as there are.",
+     "Maximum size in bytes of the memory, gaps included, that may be\n"
+     "registered for one message. Up to 64 times the data is allowed in any\n"
+     "case. \"inf\" means no limit. Raise this if TYPES_REPORT says that\n"
+     "memory is too scattered.",
      ucs_offsetof(uct_dcx_view_config_t, max_span), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MAX", "64",
-     "Messages that go that way at a time, 1-4096, and layouts of data types\n"
-     "that the device keeps for when they come again. Keys for them are made\n"
-     "when they are first needed.",
+     "Maximum number of such messages in flight, 1-4096, and of layouts that\n"
+     "are kept for further messages of the same data types. Their mkeys are\n"
+     "created on demand.",
      ucs_offsetof(uct_dcx_view_config_t, max_views), UCS_CONFIG_TYPE_UINT},
 
     {"TYPES_REPORT", "n",
-     "Tell at the end of the program how many messages went that way, and\n"
-     "why others did not.",
+     "Print at the end of the program how many messages were not packed, and\n"
+     "why others were.",
      ucs_offsetof(uct_dcx_view_config_t, report), UCS_CONFIG_TYPE_BOOL},
 
     {.name = NULL},

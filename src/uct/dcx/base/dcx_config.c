@@ -28,209 +28,224 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
     {"SEG_SIZE", "8250",
-     "Size of a receive buffer in bytes, and so of the greatest active\n"
-     "message, its header of 2 bytes included, and of a copied put or get.\n"
-     "Parts of a longer message are rounded down to multiples of 8: MPICH\n"
-     "refuses one that ends within a number.\n"
-     "Where processes of a job have different values, messages have to be\n"
-     "kept below the smaller one: UCP does so with UCX_ADDRESS_VERSION=v2.",
+     "Size of a receive buffer in bytes. It limits active messages (header of\n"
+     "2 bytes included) and copied puts and gets. UCP sends longer messages\n"
+     "in fragments, whose size is rounded down to a multiple of 8. Set the\n"
+     "same value in all processes of a job. If values differ, also set\n"
+     "UCX_ADDRESS_VERSION=v2: UCP then keeps to the smaller one.",
      ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"NUM_DCI", "8",
-     "Number of DC initiator QPs, 1-1024: how many endpoints can have\n"
-     "operations in flight at a time. One is created when it is first needed.",
+     "Maximum number of DC initiators (DCIs), 1-1024. A DCI is a send queue\n"
+     "that serves one endpoint at a time, so this many endpoints can have\n"
+     "operations in flight. It is created when it is first needed. Raise this\n"
+     "if a process sends to many peers at the same time.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.num_dci), UCS_CONFIG_TYPE_UINT},
 
     {"TX_POLICY", "dcs_quota",
-     "How an endpoint gets a DC initiator:\n"
+     "How an endpoint gets a DCI:\n"
      "\n"
-     "dcs        The one given back last; kept while operations are\n"
-     "           outstanding.\n"
+     "dcs        The endpoint takes the most recently used idle DCI, and\n"
+     "           keeps it while operations are outstanding.\n"
      "\n"
-     "dcs_quota  The same, but while other endpoints wait for one, an\n"
-     "           endpoint that has used its quota lets its operations\n"
-     "           complete and joins the wait queue. No endpoint starves.\n"
+     "dcs_quota  Like dcs. If other endpoints wait for a DCI, an endpoint\n"
+     "           that has used up its QUOTA stops sending, releases its DCI\n"
+     "           when its operations are complete, and joins the end of the\n"
+     "           wait queue.\n"
      "\n"
-     "rand       An endpoint gets one by lot when it is created, and shares\n"
-     "           it with others. Behind a peer that does not answer they wait\n"
-     "           until the retries are exhausted.\n"
+     "rand       The endpoint is assigned a random DCI when it is created,\n"
+     "           and shares it with other endpoints. If one peer does not\n"
+     "           answer, they wait until its retries are exhausted.\n"
      "\n"
-     "hw_dcs     There is one, with streams that do not wait for each other\n"
-     "           in the device; endpoints get a stream in turn when they are\n"
-     "           created. NUM_DCI does not count. The device needs to have\n"
-     "           streams.",
+     "hw_dcs     All endpoints share one DCI with NUM_DCI_STREAMS streams,\n"
+     "           which the device sends independently. An endpoint is\n"
+     "           assigned a stream round-robin when it is created. NUM_DCI is\n"
+     "           ignored. Requires a device with DCI streams.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.policy),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_policy_names)},
 
     {"QUOTA", "32",
-     "For TX_POLICY=dcs_quota: WQEBBs (building blocks of 64 bytes) that an\n"
-     "endpoint may post in a turn while others wait. A short message takes 1\n"
-     "or 2.",
+     "Number of WQEBBs (units of 64 bytes in a send queue) that an endpoint\n"
+     "may post while others wait for a DCI, with TX_POLICY=dcs_quota. A short\n"
+     "message takes 1 or 2. Lower values are fairer; higher values keep a\n"
+     "send queue busy for longer.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.quota), UCS_CONFIG_TYPE_UINT},
 
     {"NUM_DCI_STREAMS", "8",
-     "For TX_POLICY=hw_dcs: streams of the shared DC initiator, a power of\n"
-     "two: how many peers can be slow, or fail, at a time without being in\n"
-     "the way of others in the device.",
+     "Number of streams of the shared DCI with TX_POLICY=hw_dcs, a power of\n"
+     "two. A slow or failed peer holds up one stream in the device. Raise\n"
+     "this if more peers may be slow at the same time.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.num_streams),
      UCS_CONFIG_TYPE_UINT},
 
     {"RAND_SEED", "0",
-     "For TX_POLICY=rand: a number from which the lots follow; 0 takes\n"
-     "another one each time.",
+     "Seed of the random choice of DCIs with TX_POLICY=rand. 0 uses a\n"
+     "different seed each time.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.rand_seed), UCS_CONFIG_TYPE_UINT},
 
     {"TX_QUEUE_LEN", "128",
-     "Operations of the greatest size that fit in the send queue of one DC\n"
-     "initiator; of small ones it takes up to four times as many.",
+     "Number of operations of the largest size that fit in the send queue of\n"
+     "one DCI. Up to four times as many small operations fit.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"MMIO_MODE", "auto",
-     "How a WQE gets to the device:\n"
+     "How a WQE is passed to the device:\n"
      "\n"
-     "bf_post     It is pushed to the device's register (BlueFlame), up to\n"
-     "            256 bytes: the device need not read it from memory.\n"
+     "bf_post     Write it to the BlueFlame register, up to 256 bytes. The\n"
+     "            device does not need to read it from memory.\n"
      "\n"
-     "bf_post_mt  The same for threads that take turns: a push has left a\n"
-     "            processor before the next one begins.\n"
+     "bf_post_mt  Like bf_post, for a worker that several threads use one\n"
+     "            after another: flushes each write before the next one.\n"
      "\n"
-     "db          Eight bytes are stored to the register, and the device\n"
-     "            reads the WQE.\n"
+     "db          Write 8 bytes to the doorbell register. The device reads\n"
+     "            the WQE from memory.\n"
      "\n"
-     "auto        bf_post for a worker of one thread, else bf_post_mt; db\n"
-     "            where the platform has no write-combining.",
+     "auto        bf_post if the worker has one thread, else bf_post_mt; db\n"
+     "            if the platform has no write-combining memory.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.mmio_mode),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_mmio_mode_names)},
 
     {"TX_MIN_INLINE", "64",
-     "Bytes that am_short and put_short have to carry at least. Up to 172\n"
-     "nothing changes; more makes WQEs and send queues longer.",
+     "Minimum size in bytes that am_short and put_short have to support.\n"
+     "Values up to 172 change nothing; higher ones enlarge WQEs and send\n"
+     "queues.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.min_inline),
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TX_MAX_POLL", "16",
-     "Send completions that one call of progress takes at most; always fewer\n"
-     "than a send queue has WQEBBs.",
+     "Maximum number of send completions handled in one call of progress. The\n"
+     "value used is always smaller than the number of WQEBBs of a send queue.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     {"TX_CQ_MODERATION", "64",
-     "WQEBBs (building blocks of 64 bytes) that an endpoint may post on its\n"
-     "own DC initiator before a short or copied operation requests a\n"
-     "completion again; no more than a fourth of the send queue. 1: each\n"
-     "does, as always with TX_POLICY=dcs and on shared initiators.",
+     "Number of WQEBBs (units of 64 bytes in a send queue) after which a\n"
+     "short or copied operation requests a completion; at most a fourth of\n"
+     "the send queue. 1 requests a completion for each operation, as is\n"
+     "always done with TX_POLICY=dcs and on shared DCIs.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.cq_moderation),
      UCS_CONFIG_TYPE_UINT},
 
     {"RX_QUEUE_LEN", "1024",
-     "Receive buffers posted at a time, shared by all peers. A peer that\n"
-     "finds none left tries again after RNR_TIMEOUT.",
+     "Number of receive buffers of the interface, shared by all peers. A peer\n"
+     "that finds no buffer tries again after RNR_TIMEOUT. Raise this if many\n"
+     "peers send to one process; lower it to save memory.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_INLINE", "64",
-     "Bytes of a message that the device may put into the completion itself:\n"
-     "0 for none, else 64.",
+     "Number of bytes of a message that the device may write into the\n"
+     "completion instead of the receive buffer: 0, or 64 for any other value.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.inl), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"RX_MAX_POLL", "16",
-     "Messages that one call of progress delivers at most; never more than\n"
-     "RX_QUEUE_LEN.",
+     "Maximum number of messages delivered in one call of progress. The value\n"
+     "used is at most RX_QUEUE_LEN.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     {"FC_ENABLE", "y",
-     "Flow control of active messages: an endpoint sends no more of them than\n"
-     "the receiver has granted, so that a slow receiver does not run out of\n"
-     "buffers. All processes of a job need the same value.",
+     "Enable flow control of active messages: an endpoint sends only as many\n"
+     "as the receiver has granted it credits for, so that a slow receiver\n"
+     "does not run out of buffers. Set the same value in all processes of a\n"
+     "job.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
 
     {"FC_WINDOW", "auto",
-     "Active messages that an endpoint of a peer may send before it hears\n"
-     "from this process, at most. \"auto\" is FC_INITIAL and a fifth of\n"
-     "RX_QUEUE_LEN for one alone, of several a sixteenth of that, or seven\n"
-     "times FC_INITIAL if that is more.",
+     "Maximum number of credits of an endpoint: active messages that it may\n"
+     "send before it hears from this process. \"auto\" is FC_INITIAL plus a\n"
+     "fifth of RX_QUEUE_LEN if one endpoint sends. If several send, each gets\n"
+     "up to a sixteenth of RX_QUEUE_LEN, or seven times FC_INITIAL if that is\n"
+     "more.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.window), UCS_CONFIG_TYPE_ULUNITS},
 
     {"FC_INITIAL", "auto",
-     "... and those that it begins with, and is granted at once whenever it\n"
-     "asks: receive buffers that stand ready for each such endpoint. What\n"
-     "goes beyond that is lent, from two fifths of RX_QUEUE_LEN for all.\n"
-     "\"auto\" is a seventh of FC_WINDOW, or of what several have.",
+     "Number of credits of an endpoint at the start, and at least at each\n"
+     "request; this many receive buffers are kept for it. Credits beyond that\n"
+     "come from a pool of two fifths of RX_QUEUE_LEN, for all endpoints.\n"
+     "\"auto\" is a seventh of FC_WINDOW, or about a hundredth of\n"
+     "RX_QUEUE_LEN if FC_WINDOW is \"auto\", too.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.initial), UCS_CONFIG_TYPE_ULUNITS},
 
     {"FC_THRESH", "0.25",
-     "Part of what it was lent that is left when an endpoint asks for more,\n"
-     "0-0.9.",
+     "Fraction of its granted credits (those beyond FC_INITIAL) that an\n"
+     "endpoint has left when it requests more, 0-0.9. Higher values request\n"
+     "earlier.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.thresh), UCS_CONFIG_TYPE_DOUBLE},
 
     {"FC_RESEND_TIMEOUT", "1s",
-     "Time after which an endpoint that got no answer looks whether the\n"
-     "receiver is alive, or asks again.",
+     "Time after which an endpoint without an answer to its request for\n"
+     "credits checks if the receiver is alive, or sends the request again.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.resend_timeout),
      UCS_CONFIG_TYPE_TIME},
 
     {"TM_ENABLE", "n",
-     "Whether the device matches tagged messages with the buffers that are\n"
-     "posted for them: \"try\" does so if it can, \"y\" fails if it cannot.",
+     "Enable tag matching by the device. \"try\" enables it if the device\n"
+     "supports it, \"y\" fails if it does not.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.enable), UCS_CONFIG_TYPE_TERNARY},
 
     {"TM_LIST_SIZE", "auto",
-     "Tagged buffers that the device has at a time, 1-8192. What does not fit\n"
-     "is matched by software. \"auto\" is 1023, or as many as the device takes;\n"
-     "of another number it has fewer, too, unless TM_ENABLE=y: that fails.",
+     "Maximum number of receives that are posted to the device, 1-8192; UCP\n"
+     "matches further ones. \"auto\" is 1023, or the device's limit if that\n"
+     "is lower. If another value exceeds the limit, TM_ENABLE=y fails, and\n"
+     "TM_ENABLE=try uses the limit.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.list_size),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"TM_SEG_SIZE", "auto",
-     "What SEG_SIZE is when the device matches tags: the greatest tagged\n"
-     "message that is not a rendezvous. \"auto\" is the same.",
+     "SEG_SIZE with tag matching by the device: the size of a receive buffer,\n"
+     "and of the largest tagged message that is not a rendezvous. \"auto\" is\n"
+     "SEG_SIZE.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.seg_size),
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TM_MIN_RECV", "auto",
-     "The shortest buffer that the device is given, 64 at least. A message that\n"
-     "it has matched and that is too long for its buffer makes the sender fail,\n"
-     "where software would report that it was truncated. \"auto\" is a buffer\n"
-     "that every message fits which is not a rendezvous.",
+     "Size in bytes of the shortest receive that is posted to the device, 64\n"
+     "or more. If the device matches a message that is too long for its\n"
+     "receive, the sender fails, while UCP would report a truncated message.\n"
+     "\"auto\" posts only receives that any message fits which is not a\n"
+     "rendezvous.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.min_recv),
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TM_COMMON_KEY", "y",
-     "Processes whose device matches tags have one DC access key in common.\n"
-     "\"n\" draws one for each, so that a late message of another job reaches\n"
-     "none. Not every device fetches a rendezvous then: dcx_selftest tells\n"
-     "which (tm_key).",
+     "Use the same DC access key in all processes with tag matching by the\n"
+     "device. \"n\" uses a random key in each process, so that late messages\n"
+     "of another job are rejected. Not every device can fetch a rendezvous\n"
+     "then: set it only if dcx_selftest reports \"tm_key own\".",
      ucs_offsetof(uct_dcx_iface_config_t, tm.common_key), UCS_CONFIG_TYPE_BOOL},
 
     {"STRIDED_MAX_PLAIN", "64",
-     "Pieces of memory that an operation with strides, or with many entries,\n"
-     "names in its WQE, 1-64; no more than the WQE takes.",
+     "Maximum number of pieces of memory, 1-64, that an operation with\n"
+     "strides or many entries names in its WQE; less if the WQE has no room.\n"
+     "An operation with more pieces is copied, or uses an mkey with its\n"
+     "layout.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.max_plain),
      UCS_CONFIG_TYPE_UINT},
 
     {"STRIDED_COPY", "auto",
-     "Bytes of such an operation, in more pieces than that, up to which they\n"
-     "are copied to or from a buffer; no more than SEG_SIZE. \"auto\" is 2k,\n"
-     "or as many as the processor copies while the device is given a layout,\n"
-     "if dcx_selftest measured more than that; 32k at most.",
+     "Size in bytes up to which an operation with more than STRIDED_MAX_PLAIN\n"
+     "pieces is copied through a buffer, at most SEG_SIZE. \"auto\" is 2k, or\n"
+     "the bytes that the processor copies in the time of a UMR if\n"
+     "dcx_selftest measured more than that; at most 32k.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy),
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"STRIDED_COPY_PIECE", "auto",
-     "Bytes of an average piece up to which such an operation is copied\n"
-     "whatever its length, if a buffer takes it. \"auto\" is 64, or as many as\n"
-     "the processor copies while the device reads one entry of a layout, if\n"
-     "dcx_selftest measured more than that; 1k at most.",
+     "Average size in bytes of the pieces up to which such an operation is\n"
+     "copied even if it is longer than STRIDED_COPY; at most SEG_SIZE in all.\n"
+     "\"auto\" is 64, or the bytes that the processor copies while the device\n"
+     "reads one entry of a layout if dcx_selftest measured more than that; at\n"
+     "most 1k.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy_piece),
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"MAX_RD_ATOMIC", "16",
-     "Gets and atomics that a DC initiator has on the wire at a time, if the\n"
-     "device allows as many.",
+     "Maximum number of gets and atomics of one DCI that are on the wire at a\n"
+     "time. The device may allow less.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
      UCS_CONFIG_TYPE_UINT},
 
     {"DDP_ENABLE", "try",
-     "Direct data placement, which takes receive buffers out of order. dcx\n"
-     "does not request it: \"y\" fails, \"try\" and \"n\" are the same.",
+     "Direct data placement, which consumes receive buffers out of order. dcx\n"
+     "does not support it: \"y\" fails, \"try\" and \"n\" have no effect.",
      ucs_offsetof(uct_dcx_iface_config_t, path.ddp_enable),
      UCS_CONFIG_TYPE_TERNARY},
 

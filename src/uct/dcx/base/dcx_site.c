@@ -25,31 +25,31 @@ static const char *uct_dcx_mtu_names[] = {
 
 ucs_config_field_t uct_dcx_site_md_table[] = {
     {"FORK_INIT", "try",
-     "Prepare for fork() with ibv_fork_init(), which does nothing on Linux\n"
-     "5.12 and newer. \"try\" goes on where it fails, \"y\" does not, \"n\"\n"
-     "leaves it out.",
+     "Call ibv_fork_init() to support fork(). Linux 5.12 and newer do not\n"
+     "need it. \"try\" continues if the call fails, \"y\" fails, \"n\" does\n"
+     "not call it.",
      ucs_offsetof(uct_dcx_site_md_config_t, fork_init),
      UCS_CONFIG_TYPE_TERNARY},
 
     {"ASYNC_EVENTS", "y",
-     "Read the asynchronous events of the device, on UCX's own thread for\n"
-     "such things, and log them: a port that goes down or comes up again, a\n"
-     "queue or the device that fails, addresses that change.",
+     "Read and log asynchronous events of the device, in UCX's async thread:\n"
+     "the port goes down or up, a queue or the device fails, addresses\n"
+     "change. \"n\" does not report them.",
      ucs_offsetof(uct_dcx_site_md_config_t, async_events),
      UCS_CONFIG_TYPE_BOOL},
 
     {"PCI_RELAXED_ORDERING", "auto",
-     "Register memory a second time, so that PCIe may write what this process\n"
-     "receives or gets in any order, which some processors need for full\n"
-     "bandwidth: \"try\" where the device can, \"y\" or it fails, \"auto\" where\n"
-     "UCX knows that the processor gains by it. Puts and atomics of peers keep\n"
-     "their order.",
+     "Allow PCIe to write received messages and results of gets in any order,\n"
+     "which some processors need for full bandwidth. \"try\" enables it if\n"
+     "the device supports it, \"y\" fails if it does not, \"auto\" enables it\n"
+     "if UCX knows that the processor benefits. Registers all memory twice.\n"
+     "Puts and atomics of peers stay in order.",
      ucs_offsetof(uct_dcx_site_md_config_t, relaxed),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"SUBNET_PREFIX", "",
-     "Use no ports of InfiniBand but those of this subnet: the first half of\n"
-     "their GIDs, such as fe80:0:0:0. Empty: ports of all subnets.",
+     "Use only InfiniBand ports of this subnet: the first half of their GIDs,\n"
+     "such as fe80:0:0:0. An empty value uses ports of all subnets.",
      ucs_offsetof(uct_dcx_site_md_config_t, subnet_prefix),
      UCS_CONFIG_TYPE_STRING},
 
@@ -59,10 +59,11 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
 
 ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
     {"DEVX", "try",
-     "Open the device with DEVX, by which dcx queries its capabilities and\n"
-     "makes the keys that let memory be taken back from a failed peer.\n"
-     "\"try\" goes on where the device or the kernel refuses it, \"y\" does\n"
-     "not, \"n\" does without.",
+     "Open the device with DEVX. dcx needs it to query capabilities, to\n"
+     "create indirect mkeys (strided data, derived data types) and to\n"
+     "invalidate memory if a peer fails. \"try\" continues without DEVX if\n"
+     "the device or the kernel refuses it, \"y\" fails, \"n\" does not use\n"
+     "it.",
      ucs_offsetof(uct_dcx_site_md_config_t, devx), UCS_CONFIG_TYPE_TERNARY},
 
     {.name = NULL},
@@ -75,9 +76,9 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
  * it. */
 ucs_config_field_t uct_dcx_site_port_table[] = {
     {"GID_INDEX", "auto",
-     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it\n"
-     "is the first of version 2 with an IPv4 address, else of version 2, else\n"
-     "of version 1.",
+     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand. On RoCE it\n"
+     "is the first RoCE v2 GID with an IPv4 address, else the first RoCE v2\n"
+     "GID, else the first RoCE v1 GID.",
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -87,47 +88,51 @@ ucs_config_field_t uct_dcx_site_port_table[] = {
 
 static ucs_config_field_t uct_dcx_site_ib_table[] = {
     {"SL", "auto",
-     "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\"\n"
-     "is the first one that AR_ENABLE allows, or 0.",
+     "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\" is\n"
+     "the lowest one that AR_ENABLE allows.",
      ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_ULUNITS},
 
     {"AR_ENABLE", "auto",
-     "Adaptive routing, which may deliver RDMA out of order; fences then wait\n"
-     "for all operations before them. On InfiniBand the service level decides:\n"
+     "Adaptive routing, which may deliver RDMA out of order: a fence then\n"
+     "waits until all previous operations are complete. On InfiniBand the\n"
+     "service level determines it:\n"
      "\n"
-     "y     Use a service level with adaptive routing; fail if SL has none.\n"
+     "y     Use a service level with adaptive routing. Fails if there is\n"
+     "      none, or if SL is one without.\n"
      "\n"
-     "n     Use one without it; fail if SL has it.\n"
+     "n     Use a service level without adaptive routing. Fails if there is\n"
+     "      none, or if SL is one with it.\n"
      "\n"
-     "try   Use one with it if there is any.\n"
+     "try   Use a service level with adaptive routing if there is one.\n"
      "\n"
-     "auto  Use SL, or 0, whatever the fabric does with it.\n"
+     "auto  Use SL, or 0, with or without adaptive routing.\n"
      "\n"
-     "On RoCE the device's own setting holds, and this one is not looked at.",
+     "On RoCE this option is ignored: the configuration of the device\n"
+     "applies.",
      ucs_offsetof(uct_dcx_iface_config_t, path.ar_enable),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"TRAFFIC_CLASS", "auto",
-     "Traffic class of the global route header, 0-255. \"auto\" is 106 on\n"
-     "RoCE v2 and 0 elsewhere.",
+     "Traffic class in the global route header, 0-255. \"auto\" is 106 on\n"
+     "RoCE v2, else 0.",
      ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"PKEY", "auto",
-     "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
-     "the first with full membership. Peers in other partitions are not\n"
-     "reachable, nor are limited members if this process is one.",
+     "Partition key without the membership bit, 0x1-0x7fff. \"auto\" is the\n"
+     "first one with full membership. Peers in other partitions are not\n"
+     "reachable. Two limited members cannot reach each other.",
      ucs_offsetof(uct_dcx_iface_config_t, path.pkey), UCS_CONFIG_TYPE_STRING},
 
     {"PATH_MTU", "default",
-     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
-     "of the port.",
+     "Maximum packet size: 256, 512, 1024, 2048 or 4096 bytes. \"default\" is\n"
+     "the MTU of the port.",
      ucs_offsetof(uct_dcx_iface_config_t, path.mtu),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_mtu_names)},
 
     {"IS_GLOBAL", "n",
-     "Send a global route header on InfiniBand also to peers of the same\n"
-     "subnet; reaches other subnets if they do so as well.",
+     "Send a global route header on InfiniBand, even within a subnet.\n"
+     "Required to reach other subnets; set it in all processes of the job.",
      ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
      UCS_CONFIG_TYPE_BOOL},
 
@@ -136,24 +141,25 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      UCS_CONFIG_TYPE_UINT},
 
     {"NUM_PATHS", "auto",
-     "Ways through the network to one peer, 1-128; UCP sends parts of a big\n"
-     "message over each. On InfiniBand they differ in the low bits of source\n"
-     "and destination LID, as far as the LMC of the subnet lets them; on RoCE\n"
-     "v2 in the UDP source port. \"auto\" is 2 on bonded ports (RoCE LAG),\n"
-     "2^LMC with an LMC, 2 on NDR and 1 elsewhere.",
+     "Number of paths through the network to each peer, 1-128. UCP splits a\n"
+     "large message over all of them. On InfiniBand they use different LIDs\n"
+     "if the subnet has an LMC, on RoCE v2 different UDP source ports.\n"
+     "\"auto\" is 2 on bonded ports (RoCE LAG), 2^LMC with an LMC, 2 on NDR,\n"
+     "else 1.",
      ucs_offsetof(uct_dcx_iface_config_t, path.num_paths),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"ROCE_LOCAL_SUBNET", "n",
-     "On RoCE v2, take only peers of the own IP subnet for reachable. \"n\":\n"
-     "all that have an address of the same family.",
+     "On RoCE v2, treat only peers of the same IP subnet as reachable. \"n\"\n"
+     "treats all peers with an address of the same family as reachable.",
      ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
      UCS_CONFIG_TYPE_BOOL},
 
     {"ROCE_SUBNET_PREFIX_LEN", "auto",
-     "For ROCE_LOCAL_SUBNET=y: length of the subnet prefix in bits, 0-32 for\n"
-     "IPv4, 0-128 for IPv6. \"auto\" takes that of the network interface that\n"
-     "has the address, \"inf\" all bits: only the own port is reachable.",
+     "Length of the subnet prefix in bits for ROCE_LOCAL_SUBNET=y: 0-32 for\n"
+     "IPv4, 0-128 for IPv6. \"auto\" is that of the network interface with\n"
+     "the address. \"inf\" compares all bits, so that only this port is\n"
+     "reachable.",
      ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -165,24 +171,26 @@ static ucs_config_field_t uct_dcx_site_rc_table[] = {
     {"IB_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_ib_table)},
 
     {"TIMEOUT", "1.0s",
-     "Time until a packet that is not acknowledged is sent again. The device\n"
-     "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",
+     "Time until a packet without an acknowledgement is sent again, up to\n"
+     "8796s. The device rounds it up to 4.096us * 2^n. An operation to a dead\n"
+     "peer fails after about TIMEOUT * (RETRY_COUNT + 1).",
      ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
 
     {"RETRY_COUNT", "7",
-     "How often a packet is sent again before the peer counts as dead; more\n"
-     "than 7 is 7.",
+     "Number of times that a packet without an acknowledgement is sent again\n"
+     "before its operation fails. Values above 7 are treated as 7.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.retry_count),
      UCS_CONFIG_TYPE_UINT},
 
     {"RNR_TIMEOUT", "1ms",
-     "Time that a peer waits when no receive buffer was left, up to 655.36ms.",
+     "Time that a peer waits before it sends again if this process has no\n"
+     "receive buffer, up to 655.36ms.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.rnr_timeout),
      UCS_CONFIG_TYPE_TIME},
 
     {"RNR_RETRY_COUNT", "7",
-     "How often to try again when the peer has no receive buffer; 7 is without\n"
-     "end, and so is more.",
+     "Number of times that a message is sent again if the peer has no receive\n"
+     "buffer. 7 and above retry without a limit.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
      UCS_CONFIG_TYPE_UINT},
 

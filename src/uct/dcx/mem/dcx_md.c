@@ -30,8 +30,8 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
     {"RCACHE", UCT_DCX_UCX_RCACHE_DEFAULT,
-     "Keep registered memory in a cache until it is unmapped. \"try\" goes\n"
-     "on without a cache where it cannot be created, \"y\" does not. \"auto\"\n"
+     "Keep registered memory in a cache until it is unmapped. \"try\"\n"
+     "continues without a cache if it cannot be created, \"y\" fails. \"auto\"\n"
      "is \"try\" for memory of zero-copy datatypes, \"n\" for other memory: the\n"
      "default where UCP has a cache for all transports (UCX_RCACHE_*).",
      ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY_AUTO},
@@ -40,10 +40,10 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(UCT_DCX_UCX_RCACHE_TABLE)},
 
     {"EXT_ATOMICS", "try",
-     "Extended (masked) atomics: 32-bit operations, AND, OR, XOR and SWAP.\n"
-     "\"try\" and \"y\" use what the device reports, and all of them on a\n"
-     "device that has atomics but refuses to say which (no DEVX). \"n\" uses\n"
-     "none: for such a device if it lacks them.",
+     "Use extended atomics: 32-bit operations, AND, OR, XOR and SWAP. \"try\"\n"
+     "and \"y\" use those that the device reports. If a device has atomics\n"
+     "but cannot be queried by DEVX, they use all of them; set \"n\" if it\n"
+     "lacks some.",
      ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
 
     /* of the site, see base/dcx_site.h */
@@ -54,29 +54,29 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_dcx_site_md_mlx5_table)},
 
     {"PROFILE", "auto",
-     "File in which dcx_selftest has written what works on this kind of\n"
-     "device; some layouts of strided data are used only if it has passed\n"
-     "them, and what they cost raises options that are \"auto\", such as\n"
-     "STRIDED_COPY. \"auto\" takes the first that there is of the user's\n"
-     "(~/.config/dcx), the site's and the installed one; \"none\" uses none.",
+     "Path of the device profile that dcx_selftest has written. It enables\n"
+     "layouts of strided data that passed the test, and raises thresholds\n"
+     "that are \"auto\", such as STRIDED_COPY. \"auto\" uses the first that\n"
+     "exists: the user's (~/.config/dcx), the site's, the installed one.\n"
+     "\"none\" uses no profile.",
      ucs_offsetof(uct_dcx_md_config_t, profile), UCS_CONFIG_TYPE_STRING},
 
     {"UMR_SLOTS", "64",
-     "Layouts of strided data that the device keeps at a time, 1-4096, of\n"
-     "each of three sizes: up to 4 pieces, up to 52 (20 unless a profile says\n"
-     "that the device takes more in a WQE), and more. One that is\n"
-     "used again costs nothing; a new one takes the place of the one used\n"
-     "least recently. Keys for them are made when they are first needed.",
+     "Number of mkeys that cache layouts of strided data, 1-4096, for each of\n"
+     "three sizes: up to 4 pieces; up to 52 (20 unless a profile says that a\n"
+     "WQE takes more); and more. Using a cached layout again costs nothing. A\n"
+     "new one replaces the least recently used one. The mkeys are created on\n"
+     "demand.",
      ucs_offsetof(uct_dcx_md_config_t, umr_slots), UCS_CONFIG_TYPE_UINT},
 
     {"UMR_LAYOUTS", "1024",
-     "Layouts that are memory handles (uct_dcx_layout_create()), 1-65536, of\n"
-     "each of those sizes.",
+     "Maximum number of layouts that are memory handles\n"
+     "(uct_dcx_layout_create()), 1-65536, for each of the sizes of UMR_SLOTS.",
      ucs_offsetof(uct_dcx_md_config_t, umr_layouts), UCS_CONFIG_TYPE_UINT},
 
     {"UMR_MAX_ENTRIES", "1024",
-     "Pieces of the greatest layout, 4-65528; fewer if the device's keys take\n"
-     "no more.",
+     "Maximum number of pieces in a layout, 4-65528. The device may support\n"
+     "less.",
      ucs_offsetof(uct_dcx_md_config_t, umr_max_entries), UCS_CONFIG_TYPE_UINT},
 
     {.name = NULL},
