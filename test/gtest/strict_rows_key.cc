@@ -172,7 +172,7 @@ std::vector<strict_row> lkey_rows()
          .spoil = lkey([](strict_bench &bench) {
              return key_of_five_levels(bench, *bench.src);
          }),
-         .syndrome = PROT, .field = "lkey, what it leads to"},
+         .syndrome = PROT, .field = "lkey, its translation"},
         {.name = "dc_atomic_into_what_may_not_be_written",
          .check = HCA_CHECK_LKEY_ACCESS, .service = SERVICE_DC,
          .good = good_fetch_add,
@@ -315,7 +315,7 @@ std::vector<strict_row> rkey_rows()
     fault.field    = "remote address";
     fault.syndrome = REMOTE_OP;
     rows.push_back(fault);
-    far.field    = "rkey, what it leads to";
+    far.field    = "rkey, its translation";
     far.syndrome = REMOTE_OP;
     rows.push_back(far);
     return rows;

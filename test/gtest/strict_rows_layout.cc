@@ -371,7 +371,7 @@ spoil_fn set_three_levels()
 
 std::vector<strict_row> less_rows()
 {
-    const char *field            = "lkey, what it leads to";
+    const char *field            = "lkey, its translation";
     std::vector<strict_row> rows = {
         row(
             "layout_of_too_many_in_the_wqe", HCA_CHECK_UMR_SIZE,
@@ -442,7 +442,7 @@ std::vector<strict_row> use_rows()
                                              32, 0, bench.dst->mr->lkey}}));
             })),
         row("use_of_a_layout_over_itself", HCA_CHECK_LKEY_PIECES,
-            "lkey, what it leads to", good_send,
+            "lkey, its translation", good_send,
             set_layout([](strict_bench &, uint32_t key) {
                 return umr_wqe(key, 64, umr_list({{0, 64, key}}));
             })),

@@ -61,7 +61,7 @@ TEST_F(hca_fabric_test, refuses_that_of_another_build)
             EXPECT_EQ(-EPROTO, hca_fabric_attach(hca_nic_kinds, nullptr));
             EXPECT_NE(std::string::npos,
                       testing::internal::GetCapturedStderr().find(
-                          "of another build of softhca"));
+                          "from another build of softhca"));
         });
         hca_fabric->source--;
         run([] {

@@ -86,7 +86,8 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
 enum devx_status devx_held_up(struct devx_call *call)
 {
     return devx_refuse(call, DEVX_RES_BUSY, 0x08,
-                       "the number of what a stopped process holds",
+                       "the number of an object that a stopped process has "
+                       "locked",
                        call->number);
 }
 
@@ -95,7 +96,7 @@ enum devx_status devx_check_rest(struct devx_call *call, size_t size)
     for (size_t i = size; i < call->in_len; i++) {
         if (call->in[i] != 0) {
             return devx_refuse(call, DEVX_BAD_INP_LEN, i,
-                               "what lies behind the layout", call->in[i]);
+                               "a byte after the layout", call->in[i]);
         }
     }
     return DEVX_OK;

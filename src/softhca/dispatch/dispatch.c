@@ -133,8 +133,9 @@ static int dispatch_prepare(int fd)
 
     pthread_once(&once, dispatch_init);
     if ((unsigned)fd >= DISPATCH_MAX_FDS) {
-        hca_error("descriptor %d: devices need one below %d", fd,
-                  DISPATCH_MAX_FDS);
+        hca_error("descriptor %d: device files need one below %d; close some "
+                  "files",
+                  fd, DISPATCH_MAX_FDS);
         return -EMFILE;
     }
     ret = hca_fabric_attach(hca_nic_kinds, NULL);
@@ -186,8 +187,9 @@ static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
         return true;
     }
     hca_warn(
-        "descriptor %d: a device of another fabric or node; the process that "
-        "opened it has another SOFTHCA_FABRIC, SOFTHCA_DIR or SOFTHCA_NODE",
+        "descriptor %d: device of another fabric or node: the process that "
+        "opened it has another SOFTHCA_FABRIC, SOFTHCA_DIR or SOFTHCA_NODE; "
+        "set the same values",
         fd);
     return false;
 }

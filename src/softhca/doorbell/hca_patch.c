@@ -268,14 +268,15 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
     ret  = site_prepare(&draft, insn, code);
     site = site_publish(&draft);
     if (ret < 0) {
-        hca_debug("patch: store at %p goes on trapping: %s", (void *)rip,
-                  strerror(-ret));
+        hca_debug("patch: store at %p is not patched and traps each time: %s",
+                  (void *)rip, strerror(-ret));
         return;
     }
 
     ret = text_write(site);
     if (ret < 0) {
-        hca_info("patch: off, text cannot be written: %s", strerror(-ret));
+        hca_info("patch: off, failed to make code writable: %s",
+                 strerror(-ret));
         atomic_store(&patch_on, false);
         return;
     }

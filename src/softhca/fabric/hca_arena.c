@@ -256,7 +256,7 @@ void hca_arena_free(void *ptr)
     pthread_mutex_lock(&hca_arena_mutex);
     run = hca_run_find(ptr);
     if ((run == NULL) || (run->addr != ptr) || run->is_free) {
-        hca_error("arena: free of %p, which was not handed out", ptr);
+        hca_error("arena: free of %p, which was not allocated", ptr);
     } else {
         hca_run_free(run);
     }

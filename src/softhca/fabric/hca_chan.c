@@ -144,7 +144,7 @@ int hca_chan_write(uint32_t num, const void *record, size_t size,
     }
     hca_obj_unlock(chan);
     if (ret != 0) {
-        hca_warn("channel 0x%x: no event gets through: %s", num,
+        hca_warn("channel 0x%x: events cannot be delivered: %s", num,
                  (ret == -EAGAIN) ? "it is full" : strerror(-ret));
     }
     return ret;
@@ -174,7 +174,7 @@ unsigned hca_chan_purge(uint32_t num, size_t record_size,
             purged++;
         } else if (syscall(SYS_write, chan->write_fd, record, record_size) <
                    0) {
-            hca_warn("channel 0x%x: an event is lost", num);
+            hca_warn("channel 0x%x: lost an event", num);
         }
     }
     hca_obj_unlock(chan);

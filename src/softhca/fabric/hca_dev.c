@@ -177,11 +177,12 @@ static int hca_config_check(const struct hca_config *config)
         return -EINVAL;
     }
     if ((getenv("SOFTHCA_PKEYS") != NULL) && (config->link != HCA_LINK_IB)) {
-        hca_error("SOFTHCA_PKEYS: RoCE has no partitions but the default one");
+        hca_error("SOFTHCA_PKEYS: unset it, RoCE has only the default "
+                  "partition");
         return -EINVAL;
     }
     if (hca_lacks(HCA_LACK_SM) && (config->link != HCA_LINK_IB)) {
-        hca_error("SOFTHCA_LACKS=sm: RoCE has no subnet manager to lack");
+        hca_error("SOFTHCA_LACKS=sm: remove sm, RoCE has no subnet manager");
         return -EINVAL;
     }
     return 0;

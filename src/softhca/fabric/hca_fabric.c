@@ -58,7 +58,7 @@ static int hca_fabric_enter(void)
     int ret = hca_proc_start_time(getpid(), &start_time);
 
     if (ret != 0) {
-        hca_error("fabric: /proc/%d/stat cannot be read: %s", getpid(),
+        hca_error("fabric: failed to read /proc/%d/stat: %s", getpid(),
                   strerror(-ret));
         return ret;
     }
@@ -81,7 +81,8 @@ static int hca_fabric_enter(void)
         }
     }
     hca_mutex_unlock(&hca_fabric->lock);
-    hca_error("fabric: %u processes are attached, which is all it takes",
+    hca_error("fabric: the maximum of %u processes is attached; end some, or "
+              "set SOFTHCA_FABRIC to another name",
               HCA_MAX_PROCS - 1);
     return -EUSERS;
 }
@@ -128,7 +129,7 @@ static int hca_fabric_check(void)
         (hca_fabric->source == hca_source_sum)) {
         return 0;
     }
-    hca_error("fabric: the running one is of another build of softhca; set "
+    hca_error("fabric: the running one is from another build of softhca; set "
               "SOFTHCA_FABRIC to another name or end its processes");
     return -EPROTO;
 }

@@ -23,7 +23,7 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
 
     hca_mutex_lock(&hca_fabric->reap_lock);
     if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
-        hca_info("fabric: process %d left", proc->pid);
+        hca_info("fabric: process %d has ended", proc->pid);
         atomic_store(&proc->state, HCA_PROC_DEAD);
         hca_port_reap(slot);
         if (hca_obj_reap(slot) && ((hca_heir == NULL) || hca_heir(slot))) {

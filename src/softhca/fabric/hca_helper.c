@@ -148,7 +148,8 @@ int hca_helper_start(void)
         hca_helper_ends = false;
         ret             = hca_helper_init();
         if (ret != 0) {
-            hca_error("no helper thread: %s; raise ulimit -n or -u",
+            hca_error("failed to start a helper thread: %s; raise ulimit -n "
+                      "or -u",
                       strerror(-ret));
         }
         hca_helper_runs = (ret == 0);

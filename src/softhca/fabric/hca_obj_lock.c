@@ -16,8 +16,8 @@
 /* Kinds without a repair leave an object whole at each moment. */
 static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
 {
-    hca_info("%s 0x%x: its last user died", hca_obj_kinds[kind].name,
-             atomic_load(&obj->num));
+    hca_info("%s 0x%x: the process that used it last has died",
+             hca_obj_kinds[kind].name, atomic_load(&obj->num));
     if (hca_obj_kinds[kind].repair != NULL) {
         hca_obj_kinds[kind].repair(obj);
     }
@@ -83,7 +83,7 @@ static bool hca_obj_is_held_up(enum hca_kind kind, struct hca_obj *obj,
         return false;
     }
     if (obj->stopped != holder) {
-        hca_warn("%s 0x%x: held by process %d, which is stopped",
+        hca_warn("%s 0x%x: locked by process %d, which is stopped",
                  hca_obj_kinds[kind].name, atomic_load(&obj->num), holder);
         obj->stopped = holder;
     }
@@ -182,8 +182,8 @@ void hca_obj_abandon(enum hca_kind kind, void *ptr)
 {
     struct hca_obj *obj = ptr;
 
-    hca_warn("%s 0x%x: given up: process %d, which is stopped, is in the "
-             "middle of a message",
+    hca_warn("%s 0x%x: detached: process %d is stopped in the middle of a "
+             "message",
              hca_obj_kinds[kind].name, atomic_load(&obj->num),
              obj->lock.__data.__owner);
     atomic_store(&obj->num, 0);

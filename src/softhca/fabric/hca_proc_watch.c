@@ -154,7 +154,8 @@ static void hca_peer_warn(unsigned slot, uint32_t gen, int error)
 
     if (peer->warned != gen) {
         peer->warned = gen;
-        hca_warn("process %d: its end will go unnoticed: %s",
+        hca_warn("process %d: cannot be watched, so its end will not be "
+                 "noticed: %s",
                  hca_fabric->procs[slot].pid, strerror(error));
     }
 }
@@ -221,8 +222,8 @@ void hca_proc_have_watched(unsigned slot)
     }
     ret = hca_proc_write_ask(slot);
     if ((ret != 0) && (ret != -ESRCH)) {
-        hca_warn("process %d: cannot be asked to notice the end of this one: "
-                 "%s",
+        hca_warn("process %d: cannot be asked to watch for the end of this "
+                 "one: %s",
                  proc->pid, strerror(-ret));
     }
     atomic_store(&hca_asked[slot], gen);

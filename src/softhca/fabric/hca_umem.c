@@ -213,8 +213,8 @@ static void hca_umem_unshare_vma(const struct hca_vma *vma, void *arg)
     }
     ret = hca_umem_make_private((char *)part.start, part.end - part.start);
     if (ret != 0) {
-        hca_error("umem: cannot give pages at %p back: %s", (void *)part.start,
-                  strerror(-ret));
+        hca_error("umem: failed to make pages at %p private again: %s",
+                  (void *)part.start, strerror(-ret));
     }
 }
 
@@ -448,7 +448,7 @@ const char *hca_umem_error(int error)
 {
     switch (error) {
     case EEXIST:
-        return "some of these pages are shared already, and not in one piece";
+        return "some of these pages are already shared, but not as one range";
     case EOPNOTSUPP:
         return "it is shared with other processes, or read-only";
     default:

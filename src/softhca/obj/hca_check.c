@@ -50,7 +50,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_CTRL_FM]        = OP("ctrl fence mode", "0 to 4"),
     [HCA_CHECK_CTRL_FM_RSVD]   = OP("ctrl fm_ce_se, reserved bits", "0"),
     [HCA_CHECK_CTRL_SIGNATURE] = OP("ctrl signature",
-                                    "that of the wqe (0 when off)"),
+                                    "that of the wqe (0 if off)"),
     [HCA_CHECK_CTRL_RSVD]      = OP("ctrl stream id", "0 without streams"),
     [HCA_CHECK_OPCODE]         = OP("ctrl opcode", "one this device has"),
     [HCA_CHECK_OPMOD]          = OP("ctrl opmod", "that of the opcode"),
@@ -88,7 +88,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_LKEY_QP]     = PROT("lkey", "a key of this qp"),
     [HCA_CHECK_LKEY_FAULT]  = PROT("data segment address",
                                    "memory that is still mapped"),
-    [HCA_CHECK_LKEY_PIECES] = PROT("lkey, what it leads to",
+    [HCA_CHECK_LKEY_PIECES] = PROT("lkey, its translation",
                                    "at most 4 levels, 128 pieces"),
 
     [HCA_CHECK_UMR_FLAGS] = BIND("umr flags", "those of a bind or a layout"),
@@ -161,7 +161,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_RKEY_FAULT]  = RESP("remote address",
                                    "memory that is still mapped",
                                    LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
-    [HCA_CHECK_RKEY_PIECES] = RESP("rkey, what it leads to",
+    [HCA_CHECK_RKEY_PIECES] = RESP("rkey, its translation",
                                    "at most 4 levels, 128 pieces",
                                    LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
 
@@ -175,7 +175,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_RECV_LKEY_QP]     = RECV("receive lkey", "a key of this qp"),
     [HCA_CHECK_RECV_LKEY_FAULT]  = RECV("receive address",
                                         "memory that is still mapped"),
-    [HCA_CHECK_RECV_LKEY_PIECES] = RECV("receive lkey, what it leads to",
+    [HCA_CHECK_RECV_LKEY_PIECES] = RECV("receive lkey, its translation",
                                         "at most 4 levels, 128 pieces"),
 
     [HCA_CHECK_TM_SRQ]    = OP("srq of the qp", "one with tag matching"),

@@ -41,7 +41,7 @@ static __attribute__((noinline)) void hca_cq_held_up(uint32_t cqn)
     struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
 
     if ((cq != NULL) && hca_cq_to_error(cq)) {
-        hca_warn("cq 0x%x: in error: it takes no completions while that "
+        hca_warn("cq 0x%x: in error: cannot add completions while that "
                  "process is stopped",
                  cqn);
         hca_cq_fail(cq);

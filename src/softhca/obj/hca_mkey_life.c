@@ -147,8 +147,8 @@ static bool hca_mkey_drain(struct hca_mkey *mkey)
 
     while (atomic_load(&mkey->in_use) != 0) {
         if (!hca_mkeys_held(tries % 1000 == 999)) {
-            hca_info("mkey 0x%x: given back while a process that died was "
-                     "using it",
+            hca_info("mkey 0x%x: released; the process that was using it has "
+                     "died",
                      hca_key(mkey));
             atomic_store(&mkey->in_use, 0);
             break;
@@ -245,7 +245,8 @@ bool hca_mkey_disable(struct hca_mkey *mkey)
     if (is_done && hca_mkey_drain(mkey) && hca_mkey_drain_walks(mkey)) {
         return true;
     }
-    hca_warn("mkey 0x%x: a process that does not go on still uses it",
+    hca_warn("mkey 0x%x: still used by a stopped process; leaked until this "
+             "process exits",
              hca_key(mkey));
     return false;
 }

@@ -31,7 +31,7 @@ static void hca_posted_place(struct hca_posted_write *write)
         (to.iov[0].iov_base == write->base)) {
         hca_sgl_copy(&to, &from);
     } else {
-        hca_debug("mkey 0x%x: it is gone: what was written to it is dropped",
+        hca_debug("mkey 0x%x: destroyed: dropped data that was written to it",
                   write->use.key);
     }
     hca_sgl_put(&to);

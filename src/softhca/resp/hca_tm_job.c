@@ -54,7 +54,7 @@ static void hca_tm_job_cancel(struct hca_srq *srq, uint16_t index, void *arg)
     if (!hca_tm_job_is_cut(job, qp)) {
         return;
     }
-    hca_info("qp 0x%x: its peer left in the middle of a message for entry %u "
+    hca_info("qp 0x%x: its peer ended in the middle of a message for entry %u "
              "of srq 0x%x",
              job->qpn, index, srq->obj.num);
     hca_srq_take_tagged(srq, &tm->entries[index].data, &recv);

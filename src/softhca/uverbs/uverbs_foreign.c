@@ -83,8 +83,8 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj)
     if (!obj->is_foreign) {
         return 0;
     }
-    hca_warn("context: one of the %s of another process that has the device "
-             "file: it is changed there",
+    hca_warn("context: one of the %s belongs to another process with this "
+             "device file; change it there",
              uverbs_type_of(obj)->name);
     return -EIO;
 }
