@@ -107,7 +107,7 @@ static int hook_context_is_wanted(const uct_dcx_view_policy_t *policy)
     }
 
     if ((policy->mode == UCT_DCX_VIEW_MPI) && !mpi_lib_is_present()) {
-        hook_report_off("the process has no MPI that is known "
+        hook_report_off("the process uses neither Open MPI nor MPICH "
                         "(UCX_DCX_TYPES=y is for other programs)");
         return 0;
     }
@@ -219,8 +219,8 @@ static void hook_context_decide(hook_context_t *context, const char *tls)
         hook_report_off("UCX_TLS does not have dcx");
     } else if (context->has_protocols &&
                !hook_views()->ucp->has_typed_handles()) {
-        hook_report_off("UCX_PROTO_ENABLE=y, whose protocols do not take views "
-                        "in this version of UCX");
+        hook_report_off("UCX_PROTO_ENABLE=y is not supported in this version "
+                        "of UCX");
     } else {
         context->is_for_views = 1;
     }
@@ -397,9 +397,10 @@ static ucs_status_t hook_worker_watch(ucp_context_h context,
     views->watch_end(NULL, 0, &copy_eps);
     *off_p = NULL;
     if (copy_eps == 0) {
-        *off_p = "UCP made no endpoint of the copy transport";
+        *off_p = "UCP did not create an endpoint of the copy transport";
     } else if ((status == UCS_OK) && !views->ucp->worker_discount(*worker_p)) {
-        *off_p = "dcx was built with another UCX: build it with this one";
+        *off_p = "dcx was built for another version of UCX: build it for this "
+                 "one";
     }
 
     return status;

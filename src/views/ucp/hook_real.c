@@ -97,7 +97,8 @@ hook_real_t hook_real = {
 
 static void hook_real_missing(void)
 {
-    fprintf(stderr, "dcx: a function was called that libucp does not have\n");
+    fprintf(stderr, "dcx: this libucp does not have a function that was "
+                    "called\n");
     abort();
 }
 

@@ -5,27 +5,29 @@
 #include <stdlib.h>
 
 static const char *const hook_report_text[HOOK_KIND_LAST] = {
-    [HOOK_SENT]     = "sent by view",
-    [HOOK_RECEIVED] = "received by view",
+    [HOOK_SENT]     = "sent zero-copy",
+    [HOOK_RECEIVED] = "received zero-copy",
     [HOOK_SHORT]    = "packed: shorter than UCX_DCX_TYPES_MIN_LENGTH",
     [HOOK_BLOCKS]   = "packed: blocks shorter than UCX_DCX_TYPES_MIN_BLOCK",
     [HOOK_SPARSE] =
         "packed: blocks shorter than UCX_DCX_TYPES_MIN_SPARSE_BLOCK",
     [HOOK_ONE_BLOCK] = "packed: a single block",
     [HOOK_LAYOUT]    = "packed: the layout of the data type is not known",
-    [HOOK_LANE]      = "packed: the endpoint has no RDMA by dcx",
+    [HOOK_LANE]      = "packed: the endpoint does not use dcx for RDMA",
     [HOOK_PEERS] =
-        "packed: received where fragments are in use and UCX_TLS has "
-        "more than dcx and self",
+        "packed: UCP receives in fragments, as UCX_TLS has more than dcx and "
+        "self",
     [HOOK_PAUSE]     = "packed: short messages came to this type",
-    [HOOK_IMMEDIATE] = "packed: an operation that must not wait",
-    [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: all views are in use",
-    [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than a view",
-    [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] = "packed: too many blocks for a key",
+    [HOOK_IMMEDIATE] = "packed: an operation that has to complete at once",
+    [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: UCX_DCX_TYPES_MAX "
+                                            "messages were in flight",
+    [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than 64 GiB",
+    [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] = "packed: too many blocks for an "
+                                            "mkey",
     [HOOK_STATUS + UCT_DCX_VIEW_UNMAPPED] =
         "packed: the memory is too scattered, or cannot be registered",
     [HOOK_STATUS + UCT_DCX_VIEW_UNSUPPORTED] =
-        "packed: the device has no such keys, or it is memory of a GPU",
+        "packed: the device has no such mkeys, or the memory is on a GPU",
     [HOOK_STATUS + UCT_DCX_VIEW_FAILED] = "packed: the device failed"};
 
 static struct {
