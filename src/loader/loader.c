@@ -50,7 +50,7 @@ loader_error(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "dcx: %s; going on without the dcx transport\n", line);
+    fprintf(stderr, "dcx: %s; continuing without the dcx transport\n", line);
 }
 
 /* Looks in @scope, then through a handle of @library: where a component that
@@ -157,7 +157,7 @@ static void loader_open_plugin(void)
     if ((plugin == NULL) || (*plugin == '\0')) {
         if (loader_path_beside(loader_open_plugin, LOADER_PLUGIN, path,
                                sizeof(path))) {
-            loader_error("cannot find the folder of " LOADER_PLUGIN);
+            loader_error("failed to find the folder of " LOADER_PLUGIN);
             return;
         }
         plugin = path;
@@ -167,7 +167,7 @@ static void loader_open_plugin(void)
     loader_plugin_handle = dlopen(plugin,
                                   RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (loader_plugin_handle == NULL) {
-        loader_error("cannot load the transport: %s", dlerror());
+        loader_error("failed to load the transport: %s", dlerror());
     }
 }
 

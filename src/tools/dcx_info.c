@@ -29,7 +29,7 @@ static int info_restart(char **argv, int first, const struct info_args *args)
         }
     }
     execv("/proc/self/exe", again);
-    perror("dcx_info: cannot start again");
+    perror("dcx_info: failed to execute itself");
     return INFO_USAGE;
 }
 

@@ -29,7 +29,7 @@
 /* --- probes --------------------------------------------------------------- */
 #define SELFTEST_NO_ORDER \
     "set UCX_DCX_AR_ENABLE=n and UCX_DCX_PCI_RELAXED_ORDERING=n"
-#define SELFTEST_NO_KSM "memory is not taken back from failed peers"
+#define SELFTEST_NO_KSM "memory cannot be invalidated when a peer fails"
 #define SELFTEST_NO_UMR "strided data is copied, or sent piece by piece"
 #define SELFTEST_NO_TM  "software matches tags"
 
@@ -37,34 +37,36 @@
 static const struct selftest_probe selftest_probes[] = {
     {"open", "the device opens, a put and a get to itself arrive",
      "dcx does not work here", .run = selftest_open},
-    {"mmio_db", "WQEs by the doorbell alone", "set another UCX_DCX_MMIO_MODE",
+    {"mmio_db", "WQEs posted by doorbell", "set another UCX_DCX_MMIO_MODE",
      .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=db"}},
-    {"mmio_bf", "WQEs by BlueFlame", "set UCX_DCX_MMIO_MODE=db",
+    {"mmio_bf", "WQEs posted by BlueFlame", "set UCX_DCX_MMIO_MODE=db",
      .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=bf_post"}},
-    {"mmio_bf_mt", "WQEs by BlueFlame, for threads", "set UCX_DCX_MMIO_MODE=db",
-     .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=bf_post_mt"}},
+    {"mmio_bf_mt", "WQEs posted by BlueFlame, for threads",
+     "set UCX_DCX_MMIO_MODE=db", .run = selftest_post_sizes,
+     .options = {"UCX_DCX_MMIO_MODE=bf_post_mt"}},
     {"messages", "messages of each size", "dcx does not work here",
      .run = selftest_messages},
-    {"order", "a flush is complete behind large gets",
-     "do not use dcx here: data could be used before it is there",
+    {"order", "a flush completes after large gets",
+     "do not use dcx here: data could be used before it has arrived",
      .run = selftest_order},
-    {"fence", "what follows a fence is seen behind a large put",
+    {"fence", "operations after a fence are visible after a large put",
      SELFTEST_NO_ORDER, .run = selftest_fence, .options = {SELFTEST_REORDER}},
-    {"recovery", "an initiator works again after an error",
+    {"recovery", "a DCI works again after an error",
      "a peer that fails takes the process along", .run = selftest_recovery},
     {"strict", "bandwidth without relaxed ordering of PCIe",
-     "large transfers are of no use", .run = selftest_bandwidth,
+     "large transfers do not work", .run = selftest_bandwidth,
      .options = {SELFTEST_STRICT}},
-    {"relaxed", "bandwidth with it", "set UCX_DCX_PCI_RELAXED_ORDERING=n",
-     .run = selftest_bandwidth, .options = {SELFTEST_RELAXED}},
-    {"ksm_boundary", "a key for invalidation across 2 GiB", SELFTEST_NO_KSM,
+    {"relaxed", "bandwidth with relaxed ordering of PCIe",
+     "set UCX_DCX_PCI_RELAXED_ORDERING=n", .run = selftest_bandwidth,
+     .options = {SELFTEST_RELAXED}},
+    {"ksm_boundary", "an mkey for invalidation across 2 GiB", SELFTEST_NO_KSM,
      .run = selftest_ksm_boundary},
-    {"ksm_large", "a key for invalidation of 5 GiB", SELFTEST_NO_KSM,
+    {"ksm_large", "an mkey for invalidation of 5 GiB", SELFTEST_NO_KSM,
      .run = selftest_ksm_large},
-    {"ksm_read_only", "a key for invalidation of read-only memory",
+    {"ksm_read_only", "an mkey for invalidation of read-only memory",
      SELFTEST_NO_KSM, .run = selftest_ksm_read_only},
-    {"invalidation", "memory that was taken back is out of reach",
-     SELFTEST_NO_KSM, .run = selftest_invalidation},
+    {"invalidation", "invalidated memory cannot be accessed", SELFTEST_NO_KSM,
+     .run = selftest_invalidation},
     {"list4", "a layout of 4 pieces", SELFTEST_NO_UMR, .run = selftest_list4},
     {"list20", "a layout of 20 pieces", SELFTEST_NO_UMR,
      .run = selftest_list20},
@@ -73,7 +75,7 @@ static const struct selftest_probe selftest_probes[] = {
     {"list1024", "a layout of 1,024 pieces", SELFTEST_NO_UMR,
      .run = selftest_list1024},
     {"inline52", "52 pieces within a WQE",
-     "dcx puts 20 there, and the rest into memory", .run = selftest_inline52,
+     "dcx puts up to 20 into a WQE, more into memory", .run = selftest_inline52,
      .claims = SELFTEST_CLAIM(INLINE)},
     {"strided", "a strided layout", SELFTEST_NO_UMR, .run = selftest_strided},
     {"list_over", "a list over a strided layout", SELFTEST_NO_UMR,
@@ -85,9 +87,9 @@ static const struct selftest_probe selftest_probes[] = {
      "dcx gives the device a list of pieces instead", .run = selftest_depth},
     {"changes", "1,000 changes of a layout", SELFTEST_NO_UMR,
      .run = selftest_changes},
-    {"local_inv", "a layout that is gone is out of reach", SELFTEST_NO_UMR,
+    {"local_inv", "a freed layout cannot be accessed", SELFTEST_NO_UMR,
      .run = selftest_local_inv},
-    {"umr_cost", "the cost of a change of a layout, and of a copy",
+    {"umr_cost", "the cost of changing a layout, and of a copy",
      SELFTEST_NO_UMR, .run = selftest_umr_cost},
     {"tm_eager", "tags: messages into posted buffers", SELFTEST_NO_TM,
      .run = selftest_tm_eager, .options = {SELFTEST_TAGS}},
@@ -98,7 +100,7 @@ static const struct selftest_probe selftest_probes[] = {
      .claims = SELFTEST_CLAIM(TM_KEYS), .options = {SELFTEST_TAGS}},
     {"tm_appends", "tags: 100,000 posted buffers", SELFTEST_NO_TM,
      .run = selftest_tm_appends, .options = {SELFTEST_TAGS}},
-    {"tm_own_keys", "tags: which key the device fetches with (tm_key)",
+    {"tm_own_keys", "tags: the DC access key of the device's fetches (tm_key)",
      "leave UCX_DCX_TM_COMMON_KEY=y", .run = selftest_tm_own_keys,
      .options = {SELFTEST_OWN_KEYS}},
 
@@ -108,36 +110,37 @@ static const struct selftest_probe selftest_probes[] = {
     {"wire_messages", "messages of each size, to the peer",
      "dcx does not work on this network", .run = selftest_messages,
      .needs_peer = true},
-    {"wire_order", "a flush is complete behind large gets from the peer",
-     "do not use dcx here: data could be used before it is there",
+    {"wire_order", "a flush completes after large gets from the peer",
+     "do not use dcx here: data could be used before it has arrived",
      .run = selftest_order, .needs_peer = true},
-    {"wire_fence", "what follows a fence is seen behind a large put, there",
+    {"wire_fence",
+     "operations after a fence are visible after a large put, at the peer",
      SELFTEST_NO_ORDER, .run = selftest_fence, .options = {SELFTEST_REORDER},
      .needs_peer = true},
-    {"wire_recovery", "an initiator works again after an error of the peer",
+    {"wire_recovery", "a DCI works again after an error of the peer",
      "a peer that fails takes the process along", .run = selftest_recovery,
      .needs_peer = true},
     {"wire_strict", "bandwidth without relaxed ordering of PCIe",
-     "large transfers are of no use", .run = selftest_bandwidth,
+     "large transfers do not work", .run = selftest_bandwidth,
      .options = {SELFTEST_STRICT}, .needs_peer = true},
-    {"wire_relaxed", "bandwidth with it", "set UCX_DCX_PCI_RELAXED_ORDERING=n",
-     .run = selftest_bandwidth, .options = {SELFTEST_RELAXED},
-     .needs_peer = true},
-    {"wire_invalidation", "the peer's memory, taken back, is out of reach",
+    {"wire_relaxed", "bandwidth with relaxed ordering of PCIe",
+     "set UCX_DCX_PCI_RELAXED_ORDERING=n", .run = selftest_bandwidth,
+     .options = {SELFTEST_RELAXED}, .needs_peer = true},
+    {"wire_invalidation", "the peer's invalidated memory cannot be accessed",
      SELFTEST_NO_KSM, .run = selftest_invalidation, .needs_peer = true},
     {"wire_lists", "layouts of 4 to 1,024 pieces of the peer's memory",
      SELFTEST_NO_UMR, .run = selftest_lists, .needs_peer = true},
     {"wire_strided", "a strided layout of the peer's memory", SELFTEST_NO_UMR,
      .run = selftest_strided, .needs_peer = true},
-    {"wire_list_over", "a list over a strided layout, there", SELFTEST_NO_UMR,
-     .run = selftest_list_over, .needs_peer = true},
+    {"wire_list_over", "a list over a strided layout, at the peer",
+     SELFTEST_NO_UMR, .run = selftest_list_over, .needs_peer = true},
     {"wire_tm_eager", "tags: messages into the peer's posted buffers",
      SELFTEST_NO_TM, .run = selftest_tm_eager, .options = {SELFTEST_TAGS},
      .needs_peer = true},
     {"wire_tm_rndv", "tags: the peer's device fetches large messages",
      SELFTEST_NO_TM, .run = selftest_tm_rndv, .options = {SELFTEST_TAGS},
      .needs_peer = true},
-    {"wire_tm_own_keys", "tags: the key it fetches with (wire_tm_key)",
+    {"wire_tm_own_keys", "tags: the DC access key of its fetches (wire_tm_key)",
      "leave UCX_DCX_TM_COMMON_KEY=y", .run = selftest_tm_own_keys,
      .options = {SELFTEST_OWN_KEYS}, .needs_peer = true},
     {.name = NULL},
@@ -382,7 +385,7 @@ static void selftest_identify(struct selftest *test)
             return;
         }
     }
-    perf_fail("%s cannot be asked for its firmware", test->device);
+    perf_fail("%s: failed to query the firmware", test->device);
 }
 
 /* Runs the first probe, which finds the device. */
@@ -436,7 +439,7 @@ static const char *selftest_claim(struct selftest *test, unsigned claims)
 static bool selftest_has_peer(struct selftest *test)
 {
     if ((test->args->host != NULL) && selftest_peer_is_gone(test->peer)) {
-        printf("# the peer has ended: its other probes are left out\n");
+        printf("# the peer has ended: skipping its other probes\n");
         test->counts[SELFTEST_NOT_RUN]++;
         return false;
     }
@@ -491,9 +494,9 @@ static void selftest_save(const struct selftest *test)
     char path[PATH_MAX];
 
     if (!test->has_devx) {
-        printf("# no profile is written: %s was opened without DEVX, and a "
-               "profile would switch off for good what needs it; dcx_info and "
-               "docs/hardware.md (UCTX_EN) say more\n",
+        printf("# no profile is written: %s was opened without DEVX, and the "
+               "profile would disable what needs DEVX for good; see dcx_info "
+               "and docs/hardware.md (UCTX_EN)\n",
                test->device);
         return;
     }

@@ -127,7 +127,7 @@ static void info_transport(struct info_device *dev)
     info_row_found(row, "%s",
                    !device->has_devx ? "no" :
                    device->answers   ? "yes" :
-                                       "yes, answers no questions");
+                                       "yes, no QUERY_HCA_CAP");
     info_row_needs(row, "optional");
 }
 
@@ -153,11 +153,11 @@ static void info_atomics(struct info_device *dev)
     info_row_found(row, "%s%s", info_sizes(device->atomic.ext), source);
     info_row_needs(row, "for 32 bit, and, or, xor, swap");
 
-    row = info_part_add(dev->part, "indirect keys", "UCX_DCX_DEVX");
+    row = info_part_add(dev->part, "indirect mkeys", "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->indirect_keys));
-    info_row_needs(row, "to take memory back");
+    info_row_needs(row, "to invalidate memory");
 
-    row = info_part_add(dev->part, "atomics by them", "UCX_DCX_DEVX");
+    row = info_part_add(dev->part, "atomics on these", "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->indirect_atomics));
     info_row_needs(row, "optional");
 
@@ -185,7 +185,7 @@ static void info_streams(struct info_device *dev)
     if (count == 0) {
         info_row_found(row, "no");
     } else {
-        info_row_found(row, "%u, %u of them failed", count,
+        info_row_found(row, "%u, of which %u may fail", count,
                        1u << dev->md.dev.log_errored);
     }
 
@@ -228,8 +228,8 @@ static void info_tagged_buffers(struct info_device *dev)
 
     info_row_needs(row, "%u", wanted);
     if ((max < wanted) && info_row_bad(dev->part, row,
-                                       "the device takes %u tagged buffers; "
-                                       "lower UCX_DCX_TM_LIST_SIZE",
+                                       "the limit of the device is %u posted "
+                                       "receives; lower UCX_DCX_TM_LIST_SIZE",
                                        max)) {
         info_part_mend(dev->part, "export UCX_DCX_TM_LIST_SIZE=%u", max);
     }
@@ -332,9 +332,9 @@ static void info_thresholds(struct info_device *dev)
     info_threshold(dev, "pieces copied up to", "UCX_DCX_STRIDED_COPY_PIECE",
                    UCT_DCX_THRESHOLD_COPY_PIECE, config->strided.copy_piece);
     if (dev->views != NULL) {
-        info_threshold(dev, "by view from", "UCX_DCX_TYPES_MIN_LENGTH",
+        info_threshold(dev, "not packed from", "UCX_DCX_TYPES_MIN_LENGTH",
                        UCT_DCX_THRESHOLD_LENGTH, dev->views->min_length);
-        info_threshold(dev, "blocks by view from", "UCX_DCX_TYPES_MIN_BLOCK",
+        info_threshold(dev, "blocks not packed from", "UCX_DCX_TYPES_MIN_BLOCK",
                        UCT_DCX_THRESHOLD_BLOCK, dev->views->min_block);
     }
 }
@@ -362,7 +362,7 @@ static void info_layouts(struct info_device *dev)
     info_row_found(row, "%u", device->umr.max_klm);
     info_row_needs(row, "%u at most", config->umr_max_entries);
 
-    row = info_part_add(dev->part, "keys for layouts", "UCX_DCX_UMR_LAYOUTS");
+    row = info_part_add(dev->part, "mkeys for layouts", "UCX_DCX_UMR_LAYOUTS");
     info_row_found(row, "%d", device->attr.max_mr);
     info_row_needs(row, "%u at most",
                    UCT_DCX_KEY_SIZES *

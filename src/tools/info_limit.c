@@ -136,7 +136,7 @@ void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
     info_send_limits(part, attr, config, &sizes);
     info_recv_limits(part, attr, config, info_num_tags(dev, config));
 
-    row = info_part_add(part, "reads at a time", "UCX_DCX_MAX_RD_ATOMIC");
+    row = info_part_add(part, "reads in flight", "UCX_DCX_MAX_RD_ATOMIC");
     info_row_found(row, "%u", dev->max_rd_atomic);
     info_row_needs(row, "%u at most", config->tx.max_rd_atomic);
 

@@ -16,8 +16,7 @@ static int info_show(struct info_report *report, bool json)
 {
     info_versions_report(&report->versions);
     if (report->error[0] != '\0') {
-        fprintf(stderr, "dcx_info: %s; shown as with the default\n",
-                report->error);
+        fprintf(stderr, "dcx_info: %s; showing the default\n", report->error);
     }
     if (report->unknown[0] != '\0') {
         fprintf(stderr, "dcx_info: %s\n", report->unknown);

@@ -141,13 +141,11 @@ void info_near_option(char *text, size_t max)
         }
         if (nearest.option[0] == '\0') {
             snprintf(text, max,
-                     "%.*s is no option: 'dcx-run ucx_info -cf' "
-                     "lists them",
+                     "%.*s is not an option: 'dcx-run ucx_info -cf' lists all",
                      length, *variable);
         } else {
             snprintf(text, max,
-                     "%.*s is no option: is " INFO_PREFIX "%s "
-                     "meant?",
+                     "%.*s is not an option: is " INFO_PREFIX "%s meant?",
                      length, *variable, nearest.option);
         }
         return;

@@ -100,7 +100,8 @@ int perf_tcp_listen(const char *port)
         fd = perf_tcp_try(NULL, port, AF_INET, perf_tcp_listen_to);
     }
     if (fd < 0) {
-        perf_fail("cannot wait on port %s: %m; choose another with --port",
+        perf_fail("failed to listen on port %s: %m; choose another one with "
+                  "--port",
                   port);
     }
     printf("# waiting on port %s\n", port);
@@ -127,7 +128,7 @@ int perf_tcp_accept(int listener)
         fd = accept(listener, NULL, NULL);
     } while ((fd < 0) && (errno == EINTR));
     if (fd < 0) {
-        perf_fail("cannot accept a connection: %m");
+        perf_fail("failed to accept a connection: %m");
     }
     return perf_tcp_configure(fd);
 }
@@ -137,8 +138,10 @@ int perf_tcp_connect(const char *host, const char *port)
     int fd = perf_tcp_try(host, port, AF_UNSPEC, perf_tcp_connect_to);
 
     if (fd < 0) {
-        perf_fail("cannot reach %s on port %s: %s; is %s waiting there?", host,
-                  port, (errno == EINPROGRESS) ? "no answer" : strerror(errno),
+        perf_fail("failed to connect to %s on port %s: %s; is %s waiting "
+                  "there?",
+                  host, port,
+                  (errno == EINPROGRESS) ? "no answer" : strerror(errno),
                   program_invocation_short_name);
     }
     return perf_tcp_configure(fd);
@@ -157,7 +160,7 @@ static void perf_tcp_swap(const void *mine, void *theirs, size_t length)
 {
     if ((send(perf_tcp_fd, mine, length, MSG_NOSIGNAL) != (ssize_t)length) ||
         (recv(perf_tcp_fd, theirs, length, MSG_WAITALL) != (ssize_t)length)) {
-        perf_fail("who has connected does not speak as dcx_perf, or has ended");
+        perf_fail("the process that connected is not dcx_perf, or has ended");
     }
 }
 

@@ -18,7 +18,7 @@ static uint8_t *perf_mem_alloc(size_t size)
     void *memory = aligned_alloc(PERF_PAGE, pages * PERF_PAGE);
 
     if (memory == NULL) {
-        perf_fail("there is no memory for %zu bytes", size);
+        perf_fail("failed to allocate %zu bytes", size);
     }
     memset(memory, 0, size);
     return memory;
@@ -88,7 +88,7 @@ static void perf_blocks_of_list(struct perf_blocks *blocks,
 
     blocks->list = calloc(shape->num, sizeof(*blocks->list));
     if (blocks->list == NULL) {
-        perf_fail("there is no memory for a list of %zu pieces", shape->num);
+        perf_fail("failed to allocate a list of %zu pieces", shape->num);
     }
     for (size_t i = 0; i < shape->num; i++) {
         blocks->list[i].address = (uintptr_t)mem->buffer +
@@ -193,7 +193,7 @@ void perf_mem_create(struct perf_mem *mem, struct perf_uct *uct,
     mem->uct = uct;
     if (!perf_shape_init(&mem->shape, form, what->size, what->block,
                          what->stride)) {
-        perf_fail("there is no memory for a shape of %lu bytes", what->size);
+        perf_fail("failed to allocate a shape of %lu bytes", what->size);
     }
     mem->buffer       = perf_mem_alloc(mem->shape.extent);
     mem->buffer_memh  = perf_mem_register(mem, mem->buffer, mem->shape.extent);
@@ -229,7 +229,8 @@ static void perf_mem_pack_rkey(const struct perf_mem *mem, uct_mem_h memh,
 
     perf_uct_check(uct_md_query(mem->uct->md, &attr), "the domain");
     if (attr.rkey_packed_size > PERF_RKEY_MAX) {
-        perf_fail("the keys of this dcx are longer than dcx_perf knows");
+        perf_fail("remote keys of this version of dcx are too long for this "
+                  "dcx_perf");
     }
     perf_uct_check(uct_md_mkey_pack(mem->uct->md, memh, rkey), "a remote key");
 }

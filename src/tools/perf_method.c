@@ -225,7 +225,7 @@ void perf_method_strides(struct perf_bench *bench)
     bench->num_iov = is_list ? shape->num : shape->planes;
     bench->iov     = calloc(bench->num_iov, sizeof(*bench->iov));
     if (bench->iov == NULL) {
-        perf_fail("there is no memory for %zu entries", bench->num_iov);
+        perf_fail("failed to allocate %zu entries", bench->num_iov);
     }
     if (is_list) {
         perf_strides_of_list(bench);

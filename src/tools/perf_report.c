@@ -324,7 +324,7 @@ void perf_report_add(struct perf_report *report, const struct perf_row *row)
     report->rows = realloc(report->rows,
                            (report->num + 1) * sizeof(*report->rows));
     if (report->rows == NULL) {
-        perf_fail("there is no memory for %zu rows", report->num + 1);
+        perf_fail("failed to allocate %zu rows", report->num + 1);
     }
     report->rows[report->num++] = *row;
     perf_progress_clear();

@@ -54,7 +54,7 @@ static double perf_repeat(struct perf_bench *bench, unsigned max,
     double median = -1;
 
     if (times == NULL) {
-        perf_fail("there is no memory for %u figures", max);
+        perf_fail("failed to allocate %u results", max);
     }
     while ((num < max) && ((num < PERF_LEAST) || (perf_now() < end))) {
         times[num] = time(bench, arg);
@@ -331,7 +331,7 @@ static void perf_bench_begin(struct perf_bench *bench, struct perf_uct *uct,
     if (!perf_shape_init(&bench->far,
                          is_far_in_pieces ? what->form : PERF_CONTIGUOUS,
                          what->size, what->block, what->stride)) {
-        perf_fail("there is no memory for a shape of %lu bytes", what->size);
+        perf_fail("failed to allocate a shape of %lu bytes", what->size);
     }
     perf_method_strides(bench);
     perf_tell(bench, PERF_CALL_BEGIN, 0, false, 0, &answer);

@@ -130,7 +130,7 @@ static ucs_status_t perf_uct_mail(void *arg, void *data, size_t length,
 
     (void)flags;
     if (uct->has_mail || (length > sizeof(uint64_t) + PERF_MAIL_MAX)) {
-        perf_fail("the peer has sent what is no message of dcx_perf");
+        perf_fail("the peer sent an invalid message");
     }
     memcpy(uct->mail, (uint8_t *)data + sizeof(uint64_t),
            length - sizeof(uint64_t));
@@ -213,7 +213,8 @@ void perf_uct_address(struct perf_uct *uct, struct perf_address *address)
 {
     if ((uct->attr.device_addr_len > sizeof(address->device)) ||
         (uct->attr.iface_addr_len > sizeof(address->iface))) {
-        perf_fail("the addresses of this dcx are longer than dcx_perf knows");
+        perf_fail("addresses of this version of dcx are too long for this "
+                  "dcx_perf");
     }
     memset(address, 0, sizeof(*address));
     perf_uct_check(uct_iface_get_device_address(
@@ -236,8 +237,8 @@ void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer)
 
     if (!uct_iface_is_reachable(uct->iface, params.dev_addr,
                                 params.iface_addr)) {
-        perf_fail("the peer's port is not reachable from %s: another network, "
-                  "or another version of dcx",
+        perf_fail("the peer's port is not reachable from %s: it is on another "
+                  "network, or has another version of dcx",
                   uct->device);
     }
     perf_uct_check(uct_ep_create(&params, &uct->ep), "the endpoint");
@@ -282,7 +283,7 @@ void perf_uct_look_after(struct perf_uct *uct)
 {
     if (!uct->may_end) {
         if (uct->has_failed || perf_uct_is_gone(uct)) {
-            perf_fail("the peer is gone");
+            perf_fail("the peer has ended");
         }
         perf_uct_ask(uct);
     }

@@ -226,9 +226,9 @@ void selftest_invalidation(struct selftest_loop *loop)
     selftest_reach(loop, &loop->taken, 0, SELFTEST_TAKEN);
     selftest_take_back(loop);
     selftest_put_fails(loop, loop->taken.rkey.rkey, loop->taken.address,
-                       "a put to memory that was taken back");
+                       "a put to invalidated memory");
     selftest_pull(loop, &loop->taken, 0, SELFTEST_TAKEN);
     if (loop->taken.bytes[0] != 0) {
-        perf_fail("a put to memory that was taken back has arrived");
+        perf_fail("a put to invalidated memory has arrived");
     }
 }

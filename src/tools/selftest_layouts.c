@@ -104,7 +104,7 @@ static void selftest_layout_open(struct selftest_loop *loop,
                                  const uct_dcx_block_t *blocks, size_t num)
 {
     if (!selftest_layout_may(loop, layout, repeat, blocks, num)) {
-        perf_fail("a layout was refused");
+        perf_fail("a layout was rejected");
     }
 }
 
@@ -130,13 +130,14 @@ void selftest_serve_layout(struct selftest_loop *loop,
     for (size_t i = 0; i < num; i++) {
         below = (uintptr_t)blocks[i].memh;
         if (below > count) {
-            perf_fail("the peer asks for a layout over none");
+            perf_fail("the peer requests a layout over one that does not "
+                      "exist");
         }
         blocks[i].memh = (below == 0) ? loop->far.memh :
                                         layouts[below - 1].memh;
     }
     if (count == SELFTEST_LAYOUTS) {
-        perf_fail("the peer asks for too many layouts");
+        perf_fail("the peer requests too many layouts");
     }
     call->length = 0;
     call->status = UCS_ERR_INVALID_PARAM;
@@ -513,7 +514,7 @@ void selftest_local_inv(struct selftest_loop *loop)
     selftest_put(loop, &loop->near, (uintptr_t)loop->near.bytes, &layout, 0,
                  SELFTEST_ROW);
     perf_uct_check(uct_md_mem_dereg(loop->uct.md, layout.memh), "a layout");
-    selftest_put_fails(loop, rkey, 0, "a put to a layout that is gone");
+    selftest_put_fails(loop, rkey, 0, "a put to a freed layout");
 }
 
 /* --- costs ---------------------------------------------------------------- */
@@ -547,7 +548,7 @@ static void selftest_copy_cost(uint8_t *buffer)
     uint64_t begin, least = UINT64_MAX;
 
     if (area == NULL) {
-        selftest_note("no " UCT_DCX_PROFILE_COPY ": memory is short");
+        selftest_note("no " UCT_DCX_PROFILE_COPY ": not enough memory");
         return;
     }
     memset(area, 1, SELFTEST_AREA); /* else all pages are the zero page */

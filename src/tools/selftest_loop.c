@@ -259,7 +259,7 @@ void selftest_put_fails(struct selftest_loop *loop, uct_rkey_t rkey,
     perf_uct_check(status, what);
     perf_uct_flush(&loop->uct);
     if (!loop->uct.has_failed) {
-        perf_fail("%s: the device let it pass", what);
+        perf_fail("%s: the device did not reject it", what);
     }
     selftest_loop_reconnect(loop);
 }

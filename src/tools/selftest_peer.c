@@ -37,15 +37,15 @@ static const char *selftest_hello_fault(struct selftest_hello *hello,
     if ((length != sizeof(*hello)) || (hello->magic != SELFTEST_MAGIC)) {
         return (length < 0)  ? "it does not answer" :
                (length == 0) ? "it has closed the connection" :
-                               "it does not speak as this dcx_selftest";
+                               "it is not a dcx_selftest of this version";
     }
     hello->version[sizeof(hello->version) - 1] = '\0';
     hello->probe[sizeof(hello->probe) - 1]     = '\0';
     if (!strcmp(hello->version, DCX_VERSION)) {
         return NULL;
     }
-    snprintf(text, sizeof(text),
-             "it is version %.32s, and this is " DCX_VERSION, hello->version);
+    snprintf(text, sizeof(text), "it is version %.32s, this is " DCX_VERSION,
+             hello->version);
     return text;
 }
 
@@ -156,7 +156,7 @@ void selftest_answer(struct selftest_loop *loop, struct selftest_call *call,
         selftest_peer_ended();
     }
     if (call->op == SELFTEST_END) {
-        fprintf(stderr, "%s: the peer has given up; its output says why\n",
+        fprintf(stderr, "%s: the peer has failed; see its output\n",
                 program_invocation_short_name);
         exit(call->status);
     }

@@ -56,7 +56,7 @@ static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
         perf_uct_progress(&loop->uct);
     }
     if (*(volatile uint64_t *)last != seed) {
-        perf_fail("a flush was complete before the get in front of it, in "
+        perf_fail("a flush completed before the get that was posted first, in "
                   "round %u",
                   seed);
     }

@@ -276,7 +276,8 @@ void selftest_run(const struct selftest_probe *probe,
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);
         report->result = SELFTEST_FAIL;
-        selftest_append(report->reasons, "it hung, and was killed");
+        selftest_append(report->reasons, "it did not end in time, and was "
+                                         "killed");
     } else {
         waitpid(pid, &status, 0);
         selftest_ended(report, status);

@@ -33,8 +33,7 @@ static ucs_status_t selftest_unexpected(void *arg, void *data, size_t length,
                                         uint64_t imm, void **context)
 {
     (void)arg, (void)data, (void)length, (void)flags, (void)imm, (void)context;
-    perf_fail("a message of tag %lu did not find the buffer that was posted "
-              "for it",
+    perf_fail("a message with tag %lu did not match the receive posted for it",
               (unsigned long)tag);
 }
 
@@ -46,8 +45,8 @@ static ucs_status_t selftest_unexpected_rndv(void *arg, unsigned flags,
 {
     (void)arg, (void)flags, (void)header, (void)header_length, (void)remote;
     (void)length, (void)rkey;
-    perf_fail("a rendezvous of tag %lu did not find the buffer that was posted "
-              "for it",
+    perf_fail("a rendezvous with tag %lu did not match the receive posted for "
+              "it",
               (unsigned long)tag);
 }
 
@@ -78,7 +77,7 @@ static void selftest_by_software(uct_tag_context_t *ctx, uct_tag_t tag,
                                  ucs_status_t status, unsigned flags)
 {
     (void)ctx, (void)tag, (void)header, (void)header_length, (void)flags;
-    perf_fail("the device left a rendezvous to software: %s",
+    perf_fail("the device did not fetch a rendezvous: %s",
               ucs_status_string(status));
 }
 
@@ -93,7 +92,7 @@ static void selftest_tags_open(struct selftest_loop *loop)
 
     selftest_loop_start(loop, &more);
     if (!(loop->uct.attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_BCOPY)) {
-        selftest_refused("the device has no tag matching that dcx can use; "
+        selftest_refused("the device has no tag matching that dcx supports; "
                          "dcx_info says why");
     }
     selftest_loop_meet(loop);
@@ -117,7 +116,7 @@ static void selftest_recv_append(struct selftest_loop *loop,
            UCS_ERR_NO_RESOURCE) {
         perf_uct_progress(&loop->uct);
     }
-    perf_uct_check(status, "posting a tagged buffer");
+    perf_uct_check(status, "posting a tagged receive");
 }
 
 /* Waits until the device has all buffers that were appended. Nothing else
@@ -138,7 +137,7 @@ static void selftest_recv_settle(struct selftest_loop *loop)
     }
     if (recv.status != UCS_ERR_CANCELED) {
         perf_uct_check(recv.status, "canceling a tagged buffer");
-        perf_fail("a canceled buffer has got a message");
+        perf_fail("a canceled receive got a message");
     }
 }
 

@@ -182,10 +182,10 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     ASSERT_EQ(UCS_OK, put());
     char name[64];
     snprintf(name, sizeof(name),
-             "E mlx5_0: completion queue 0x%x, of sends: ", cq.cqn);
-    expect_line(std::string(name) + "it overran, .* nothing of it completes");
+             "E mlx5_0: completion queue 0x%x \\(sends\\): ", cq.cqn);
+    expect_line(std::string(name) + "it has overrun, .* will not complete");
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
-    expect_line(std::string(name) + "the device cannot go on with it");
+    expect_line(std::string(name) + "it has failed");
 }
 
 /* A record that counts more buffers than the queue has */
@@ -202,7 +202,7 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
     *srq.dbrec            = htobe32((be32toh(before) + 0x8000) & 0xffff);
     m_dcx.survives_errors = true;
     ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, 1, NULL, 0));
-    expect_line("E mlx5_0: the queue of receive buffers: .*receives no more");
+    expect_line("E mlx5_0: the receive queue: .*no longer receives");
     *srq.dbrec = before;
 
     /* the sender gets an error of its own; no event names the DCT */
@@ -233,7 +233,7 @@ TEST_P(dcx_async_queues, send_queue_is_fatal)
     *(volatile uint64_t *)qp.bf.reg = 0;
     char name[64];
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
-    expect_line(std::string(name) + "the device cannot go on with it");
+    expect_line(std::string(name) + "it has failed");
 }
 
 /* --- every kind of event -------------------------------------------------- */
@@ -248,18 +248,18 @@ TEST_P(dcx_async_queues, every_kind)
         const char *line;
     } cases[] = {
         {IBV_EVENT_DEVICE_FATAL, 0,
-         "E mlx5_0: the device failed, or was taken "
-         "away: .*restart the program"},
+         "E mlx5_0: the device has failed or was "
+         "removed: .*restart the program"},
         {IBV_EVENT_PORT_ERR, 1, "W mlx5_0:1: the port is down"},
         {IBV_EVENT_PORT_ACTIVE, 1, "W mlx5_0:1: the port is up again"},
         {IBV_EVENT_LID_CHANGE, 1, "W mlx5_0:1: the LID"},
         {IBV_EVENT_PKEY_CHANGE, 1, "W mlx5_0:1: the partitions.*UCX_DCX_PKEY"},
-        {IBV_EVENT_GID_CHANGE, 2, "W mlx5_0:2: addresses.*UCX_DCX_GID_INDEX"},
+        {IBV_EVENT_GID_CHANGE, 2, "W mlx5_0:2: GIDs.*UCX_DCX_GID_INDEX"},
         {IBV_EVENT_SM_CHANGE, 1, "D mlx5_0:1: .*subnet manager"},
         {IBV_EVENT_CLIENT_REREGISTER, 1, "D mlx5_0:1: .*register again"},
-        {IBV_EVENT_QP_REQ_ERR, queue, "D mlx5_0: DCI 0, .*not valid"},
+        {IBV_EVENT_QP_REQ_ERR, queue, "D mlx5_0: DCI 0, .*invalid request"},
         {IBV_EVENT_QP_ACCESS_ERR, (uintptr_t)dct(),
-         "D mlx5_0: the DCT, qp 0x[0-9a-f]+: .*no right"},
+         "D mlx5_0: the DCT, qp 0x[0-9a-f]+: .*no access"},
         {(enum ibv_event_type)999, 0, "D mlx5_0: event 999: unknown"},
     };
 
@@ -344,7 +344,9 @@ TEST_P(dcx_async_file, that_ends_is_left)
     broken.async_fd = fds[0];
     uct_dcx_async_init(&m_async, &broken);
     close(fds[1]);
-    EXPECT_EQ("D mlx5_0: no more events can be read: their end", m_log.next());
+    EXPECT_EQ("D mlx5_0: failed to read events of the device: end of file; "
+              "they are no longer reported",
+              m_log.next());
     uct_dcx_async_cleanup(&m_async);
     EXPECT_EQ(UCS_ERR_NO_ELEM, ucs_async_remove_handler(fds[0], 1));
     EXPECT_EQ(0u, m_log.left());

@@ -230,7 +230,8 @@ TEST_F(dcx_device, bond)
     is_bond = true;
     dev     = open();
     EXPECT_FALSE(dev.has_dc);
-    EXPECT_STREQ("its ports are a bond, and its firmware has no DC on one",
+    EXPECT_STREQ("its ports are bonded, and its firmware does not support DC "
+                 "on a bond",
                  uct_dcx_device_dc_fault(&dev));
     for (unsigned bit : {0x276, 0x277}) {
         answer_bits({bit});
@@ -299,7 +300,7 @@ TEST_F(dcx_device, tag_matching)
     EXPECT_EQ(31u, dev.tm.max_tags) << "one of 2^5 is kept";
     EXPECT_EQ(0, dev.tm.rndv_dc);
     EXPECT_EQ(64u, dev.tm.max_hdr);
-    EXPECT_STREQ("it fetches no data of a rendezvous by DC",
+    EXPECT_STREQ("it does not support rendezvous over DC",
                  uct_dcx_device_tm_fault(&dev));
 
     answer_bits({PRM_HCA_CAP_TAG_MATCHING, PRM_HCA_CAP_RNDV_OFFLOAD_DC, xrqs,
@@ -325,7 +326,8 @@ TEST_F(dcx_device, tag_matching)
 
     answer = [](unsigned, struct prm_query_hca_cap_out *) { return false; };
     dev    = open();
-    EXPECT_STREQ("it answers no QUERY_HCA_CAP", uct_dcx_device_tm_fault(&dev));
+    EXPECT_STREQ("it does not answer QUERY_HCA_CAP",
+                 uct_dcx_device_tm_fault(&dev));
     dev = open(UCS_NO);
     EXPECT_STREQ("it was opened without DEVX", uct_dcx_device_tm_fault(&dev));
 }

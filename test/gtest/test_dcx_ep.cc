@@ -3,7 +3,7 @@
  * The end of an endpoint's life: its behaviour after it has failed, or after
  * the user has canceled it, on an initiator of its own and on a shared one.
  * Drawing: docs/dcx.md, "The life of an endpoint". test_dcx_ep_input.cc has
- * input that is refused from the start.
+ * input that is rejected from the start.
  */
 #include "dcx_ep_bench.h"
 
@@ -104,7 +104,7 @@ TEST_P(dcx_ep, fails)
     snprintf(name, sizeof(name), "operation to DCT 0x%x at lid 1, process %d",
              (addr[2] << 16) | (addr[3] << 8) | addr[4], getpid());
     EXPECT_NE(std::string::npos, text.find(name)) << text;
-    EXPECT_NE(std::string::npos, text.find("is refused")) << text;
+    EXPECT_NE(std::string::npos, text.find("is rejected")) << text;
     EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
 
     expect_gone(UCS_ERR_CONNECTION_RESET);

@@ -28,7 +28,7 @@ TEST_P(dcx_ep_input, bad_interface_address)
     auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
 
     addr[0] = 3;
-    EXPECT_BAD_ADDR(dev, addr, "is of version 3, this is 8");
+    EXPECT_BAD_ADDR(dev, addr, "has version 3 instead of 8");
 
     addr    = good;
     addr[1] = 0x80;
@@ -38,7 +38,7 @@ TEST_P(dcx_ep_input, bad_interface_address)
     addr = good;
     std::fill(addr.begin() + 2, addr.begin() + 5, 0);
     dcx_peek_seal_addr(addr.data());
-    EXPECT_BAD_ADDR(dev, addr, "no number of a DCT");
+    EXPECT_BAD_ADDR(dev, addr, "no DCT number");
 
     addr     = good;
     addr[21] = 1; /* 256 bytes */
@@ -49,9 +49,9 @@ TEST_P(dcx_ep_input, bad_interface_address)
     EXPECT_BAD_ADDR(dev, addr, "receive buffers of 4260096 bytes");
 
     std::fill(addr.begin(), addr.end(), 0);
-    EXPECT_BAD_ADDR(dev, addr, "is of version 0");
+    EXPECT_BAD_ADDR(dev, addr, "has version 0");
     std::fill(addr.begin(), addr.end(), 0xff);
-    EXPECT_BAD_ADDR(dev, addr, "is of version 255");
+    EXPECT_BAD_ADDR(dev, addr, "has version 255");
 
     /* without the access key and the process, so that the checksum is constant:
      * one byte also fits one of 256 bad addresses */
@@ -60,11 +60,11 @@ TEST_P(dcx_ep_input, bad_interface_address)
     EXPECT_TRUE(m_dcx.is_reachable(dev, good));
     addr    = good;
     addr[1] = 0x80;
-    EXPECT_BAD_ADDR(dev, addr, "its check is");
+    EXPECT_BAD_ADDR(dev, addr, "its checksum is");
     for (size_t size = 5; size < good.size(); size++) {
         addr = good;
         std::fill(addr.begin() + size, addr.end(), 0xa5);
-        EXPECT_BAD_ADDR(dev, addr, "its check is");
+        EXPECT_BAD_ADDR(dev, addr, "its checksum is");
     }
 }
 
@@ -77,20 +77,20 @@ TEST_P(dcx_ep_input, bad_device_address)
 
     addr    = good;
     addr[1] = 2;
-    EXPECT_BAD_ADDR(addr, iface, "InfiniBand and RoCE in one");
+    EXPECT_BAD_ADDR(addr, iface, "both InfiniBand and RoCE");
 
     addr    = good;
     addr[2] = 0xc0;
-    EXPECT_BAD_ADDR(addr, iface, "a LID that no port has");
+    EXPECT_BAD_ADDR(addr, iface, "an invalid LID");
 
     addr    = good;
     addr[4] = 0x11;
     EXPECT_BAD_ADDR(addr, iface, "is in partition 0x11ff, this one in 0xffff");
 
     std::fill(addr.begin(), addr.end(), 0);
-    EXPECT_BAD_ADDR(addr, iface, "a LID that no port has");
+    EXPECT_BAD_ADDR(addr, iface, "an invalid LID");
     std::fill(addr.begin(), addr.end(), 0xff);
-    EXPECT_BAD_ADDR(addr, iface, "the peer's port is of Ethernet");
+    EXPECT_BAD_ADDR(addr, iface, "the peer's port is Ethernet");
     addr[0] = 0xfe;
     EXPECT_BAD_ADDR(addr, iface, "unknown flags");
 

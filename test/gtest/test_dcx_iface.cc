@@ -213,9 +213,9 @@ protected:
         std::string said = m_log.take(), text;
 
         EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, status);
-        text = "a message of " + std::to_string(length) + " bytes";
+        text = "message of " + std::to_string(length) + " bytes";
         EXPECT_NE(std::string::npos, said.find(text)) << said;
-        text = "leaves room for " + std::to_string(max);
+        text = "allows " + std::to_string(max);
         EXPECT_NE(std::string::npos, said.find(text)) << said;
     }
 

@@ -540,12 +540,12 @@ TEST_P(dcx_mem_layout, bad_descriptions)
          rma,
          UCS_ERR_INVALID_PARAM,
          "params->blocks[1] (address 0x0, length 8, skip 0, memh (nil); "
-         "repeat 1): memh is of another"},
+         "repeat 1): memh belongs to another"},
         {1,
          {m_a.at(0, 8), of_gone},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "memh is of another memory domain, or was deregistered"},
+         "memh belongs to another memory domain, or was deregistered"},
         {1,
          {{(uintptr_t)other.mem.data(), 8, 0, other.memh}},
          rma,
@@ -555,7 +555,7 @@ TEST_P(dcx_mem_layout, bad_descriptions)
          {m_a.at(0, 8, SIZE_MAX - 7)},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "skip and length go beyond 64 bits"},
+         "skip and length exceed 64 bits"},
         {2,
          {m_a.at(0, SIZE_MAX, 0)},
          rma,
@@ -565,22 +565,22 @@ TEST_P(dcx_mem_layout, bad_descriptions)
          {m_a.at(1ul << 30, 8)},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "address: blocks are not in the memory of memh"},
+         "address: blocks are outside the memory of memh"},
         {3,
          {m_a.at(0, 4, 1ul << 29)},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "address: blocks are not in the memory of memh"},
+         "address: blocks are outside the memory of memh"},
         {2,
          {{UINT64_MAX - 9, 8, 0, m_a.memh}},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "address, length, skip and repeat go beyond 64 bits"},
+         "address, length, skip and repeat exceed 64 bits"},
         {1,
          {{0, 8, 0, m_a.memh}},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "address: blocks are not"},
+         "address: blocks are outside"},
         {1,
          {m_a.at(0, 8), m_b.at(0, 8), m_a.at(7, 1)},
          rma,
@@ -600,22 +600,23 @@ TEST_P(dcx_mem_layout, bad_descriptions)
          {empty.at(0, 8)},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "memh is a layout that nothing was set in"},
+         "memh is a layout that was not set"},
         {1,
          {deep[3].at(0, 8)},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "memh is a layout that is as deep already as the device takes"},
+         "memh is a layout that already has the maximum depth of the device"},
         {1,
          {deep[0].at(60, 5)},
          rma,
          UCS_ERR_INVALID_PARAM,
-         "address: blocks are not in the memory of memh"},
+         "address: blocks are outside the memory of memh"},
         {5,
          {m_a.at(0, 8, 70000), m_a.at(9, 1)},
          rma,
          UCS_ERR_EXCEEDS_LIMIT,
-         "params->blocks: 10 pieces, the layout was created for 8"},
+         "params->blocks: 10 pieces exceed the 8 that the layout was created "
+         "for"},
     };
 
     for (const auto &row : bad) {
@@ -630,9 +631,11 @@ TEST_P(dcx_mem_layout, bad_descriptions)
 
     /* no circles, and no greater depth under a named layout */
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, deep[0].try_set(1, {deep[2].at(0, 64)}));
-    EXPECT_NE(std::string::npos, m_log.take().find("which others name"));
+    EXPECT_NE(std::string::npos,
+              m_log.take().find("other layouts refer to it"));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, deep[1].try_set(1, {deep[2].at(0, 64)}));
-    EXPECT_NE(std::string::npos, m_log.take().find("which others name"));
+    EXPECT_NE(std::string::npos,
+              m_log.take().find("other layouts refer to it"));
     EXPECT_EQ(UCS_OK, deep[1].try_set(1, {deep[0].at(1, 63)}));
     EXPECT_EQ(UCS_OK, deep[1].wait());
 }
@@ -649,7 +652,7 @@ TEST_P(dcx_mem_layout, bad_handles)
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.create(m_dcx.iface, 0, &memh));
     EXPECT_NE(std::string::npos, m_log.take().find("max_pieces is 0"));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, m_api.create(m_dcx.iface, 1 << 20, &memh));
-    EXPECT_NE(std::string::npos, m_log.take().find("max_pieces: 1048576"));
+    EXPECT_NE(std::string::npos, m_log.take().find("max_pieces is 1048576"));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
               m_api.create(m_dcx.iface, SIZE_MAX, &memh));
     EXPECT_NE(std::string::npos, m_log.take().find("UMR_MAX_ENTRIES"));
@@ -667,11 +670,11 @@ TEST_P(dcx_mem_layout, bad_handles)
     ASSERT_EQ(UCS_OK, m_api.create(m_dcx.iface, 1, &memh));
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.set(memh, &params));
-    EXPECT_NE(std::string::npos, m_log.take().find("is no layout"));
+    EXPECT_NE(std::string::npos, m_log.take().find("is not a layout"));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.test(memh));
     m_log.take();
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_md_mem_dereg(m_dcx.md(), memh));
-    EXPECT_NE(std::string::npos, m_log.take().find("deregistered before"));
+    EXPECT_NE(std::string::npos, m_log.take().find("already deregistered"));
 }
 
 /* The processor does not access a layout that is not set. */

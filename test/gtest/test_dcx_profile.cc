@@ -103,7 +103,7 @@ protected:
         expect_none(option);
         EXPECT_EQ("profile " + path + " is not used: " + why +
                       "; run "
-                      "dcx_selftest to write another one, or set "
+                      "dcx_selftest to write a new one, or set "
                       "UCX_DCX_PROFILE=none\n",
                   log.take());
     }
@@ -161,7 +161,7 @@ TEST_F(dcx_profile, a_refused_one_decides)
     std::ofstream(users()) << "nonsense\n";
     ucx_log_reader log;
     expect_none("auto");
-    EXPECT_NE(std::string::npos, log.take().find("it is no profile of dcx"));
+    EXPECT_NE(std::string::npos, log.take().find("it is not a profile of dcx"));
 }
 
 TEST_F(dcx_profile, damaged)
@@ -189,7 +189,7 @@ TEST_F(dcx_profile, damaged)
     std::ofstream(file()) << text << std::string(1, '\0');
     expect_refused(file(), "it is damaged");
     std::ofstream(file()) << "dcx profile 2\n";
-    expect_refused(file(), "its format is of another dcx");
+    expect_refused(file(), "it has the format of another version of dcx");
     expect_refused(file("nothing"), "No such file or directory");
     expect_refused(m_dir, "it is not a file");
 }
@@ -200,22 +200,25 @@ TEST_F(dcx_profile, of_another_device)
 
     id.part = 4129;
     write(file(), id);
-    expect_refused(file(), "it is of part 4129, and this is 4123");
+    expect_refused(file(), "it is for part 4129, and this device has 4123");
     id = m_id;
     strcpy(id.psid, "MT_0000000224");
     write(file(), id);
-    expect_refused(file(),
-                   "it is of psid MT_0000000224, and this is MT_0000000223");
+    expect_refused(
+        file(),
+        "it is for psid MT_0000000224, and this device has MT_0000000223");
     id = m_id;
     strcpy(id.firmware, "20.35.1013");
     write(file(), id);
-    expect_refused(file(),
-                   "it is of firmware 20.35.1013, and this is 20.35.1012");
+    expect_refused(
+        file(),
+        "it is for firmware 20.35.1013, and this device has 20.35.1012");
     id = m_id;
     strcpy(id.driver, "6.1.0-19-amd64");
     write(file(), id);
-    expect_refused(file(), "it is of driver 6.1.0-19-amd64, and this is "
-                           "6.1.0-18-amd64");
+    expect_refused(file(),
+                   "it is for driver 6.1.0-19-amd64, and this device has "
+                   "6.1.0-18-amd64");
     strcpy(id.driver, "any");
     write(file(), id);
     expect_holds(file(), file());
@@ -242,7 +245,8 @@ TEST_F(dcx_profile, of_earlier_firmware)
 
     write(old, m_id);
     strcpy(m_id.firmware, "20.36.1");
-    expect_refused("auto", "it is of firmware 20.35.1012, and this is 20.36.1",
+    expect_refused("auto",
+                   "it is for firmware 20.35.1012, and this device has 20.36.1",
                    old);
     expect_none("none");
     const std::string right = m_dir /
@@ -271,12 +275,13 @@ TEST_F(dcx_profile, control_characters)
 
     strcpy(id.psid, "a\033[2J\x9b");
     write(file(), id);
-    expect_refused(file(), "it is of psid a?[2J?, and this is MT_0000000223");
+    expect_refused(file(),
+                   "it is for psid a?[2J?, and this device has MT_0000000223");
     std::string old = m_dir / "user/dcx/MT_0000000223-4123-1\0332.profile";
     write(old, m_id);
     old.replace(old.find('\033'), 1, "?");
-    expect_refused("auto", "it is of firmware 1?2, and this is 20.35.1012",
-                   old);
+    expect_refused(
+        "auto", "it is for firmware 1?2, and this device has 20.35.1012", old);
 }
 
 TEST_F(dcx_profile, levels)
@@ -296,11 +301,12 @@ TEST_F(dcx_profile, writable_by_others)
     for (mode_t mode : {0664, 0646}) {
         ASSERT_EQ(0, chmod(file().c_str(), mode));
         expect_refused(file(),
-                       "others may write to it (chmod go-w fixes that)");
+                       "other users can write to it (chmod go-w fixes that)");
     }
     write(installed(), m_id);
     ASSERT_EQ(0, chmod(installed().c_str(), 0664));
-    expect_refused("auto", "others may write to it (chmod go-w fixes that)",
+    expect_refused("auto",
+                   "other users can write to it (chmod go-w fixes that)",
                    installed()); /* a variable names the folder */
 }
 
@@ -311,10 +317,10 @@ TEST_F(dcx_profile, of_another_user)
         GTEST_SKIP() << "only root gives files away";
     }
     ASSERT_EQ(0, chown(file().c_str(), 12345, -1));
-    expect_refused(file(), "it belongs to user 12345, neither root nor you");
+    expect_refused(file(), "it belongs to user 12345, not to root or you");
     write(installed(), m_id);
     ASSERT_EQ(0, chown(installed().c_str(), 12345, -1));
-    expect_refused("auto", "it belongs to user 12345, neither root nor you",
+    expect_refused("auto", "it belongs to user 12345, not to root or you",
                    installed());
 }
 

@@ -294,8 +294,7 @@ TEST(dcx_layout_fault, stride)
 
 TEST(dcx_layout_fault, overflow)
 {
-    const std::string end =
-        "address, length, stride and count go beyond 64 bits";
+    const std::string end = "address, length, stride and count exceed 64 bits";
 
     EXPECT_EQ(end, fault_of({0x1000, 8, 1ul << 63, 3, 7}));
     EXPECT_EQ(end, fault_of({0x1000, 1ul << 62, 1ul << 62, 4, 7}));
@@ -311,7 +310,7 @@ TEST(dcx_layout_fault, sum_of_lengths)
     const run big = {0, UINT64_MAX / 2, 0, 1, 7};
 
     layout->length = UINT64_MAX - 7;
-    EXPECT_EQ("the sum of lengths goes beyond 64 bits",
+    EXPECT_EQ("the sum of lengths exceeds 64 bits",
               layout.add({0x1000, 8, 0, 1, 7}));
     EXPECT_EQ("too many pieces", fault_of(big));
 }

@@ -336,10 +336,10 @@ TEST_P(dcx_strided, beyond_64_bits)
 
     far.count  = 3;
     far.stride = SIZE_MAX / 2;
-    expect_refused({far}, "go beyond 64 bits");
+    expect_refused({far}, "exceed 64 bits");
     far.length = SIZE_MAX / 2;
     far.stride = SIZE_MAX / 2;
-    expect_refused({far}, "go beyond 64 bits");
+    expect_refused({far}, "exceed 64 bits");
 }
 
 TEST_P(dcx_strided, destination_overlaps)

@@ -177,8 +177,7 @@ protected:
         expect_tags(std::to_string(max).c_str(), max);
         setenv("UCX_DCX_TM_LIST_SIZE", more.c_str(), 1);
         EXPECT_EQ("UCX_DCX_TM_LIST_SIZE=" + more +
-                      " is too much for the "
-                      "device, which takes " +
+                      " exceeds the limit of the device: set it to at most " +
                       std::to_string(max) + "\n",
                   open_fails());
         setenv("UCX_DCX_TM_ENABLE", "try", 1);
@@ -393,7 +392,7 @@ TEST_P(dcx_tm_fails, each_call)
         "SET_XRQ_DC_PARAMS_ENTRY failed",
         "failed to create DCT",
         "failed to register a ring of",
-        "no doorbell page",
+        "failed to allocate a doorbell page",
         "failed to create command QP",
         "RST2INIT_QP failed",
         "INIT2RTR_QP failed",
@@ -446,7 +445,7 @@ class dcx_tm_no_rndv : public dcx_tm_none {};
 
 TEST_P(dcx_tm_no_rndv, tag_matching)
 {
-    expect_none("it fetches no data of a rendezvous by DC");
+    expect_none("it does not support rendezvous over DC");
 }
 
 INSTANTIATE_TEST_SUITE_P(no_rndv, dcx_tm_no_rndv, testing::Values(0));
@@ -483,7 +482,7 @@ TEST_P(dcx_tm_short, one)
 TEST_P(dcx_tm_short, none)
 {
     setenv("UCX_DCX_RX_QUEUE_LEN", "2018", 1);
-    expect_none("UCX_DCX_RX_QUEUE_LEN leaves none");
+    expect_none("UCX_DCX_RX_QUEUE_LEN leaves no completions");
 }
 
 INSTANTIATE_TEST_SUITE_P(shorter, dcx_tm_short, testing::Values(0));

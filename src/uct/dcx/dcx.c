@@ -32,7 +32,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
     ucs_status_t status;
 
     if ((iface == NULL) || !uct_dcx_is_md(queues->super.md)) {
-        ucs_error("uct_dcx_layout_create: iface is not of dcx");
+        ucs_error("uct_dcx_layout_create: iface is not an interface of dcx");
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -70,7 +70,7 @@ static const char *uct_dcx_block_run(const uct_dcx_block_t *block,
     };
     return ((repeat > 1) &&
             __builtin_add_overflow(block->length, block->skip, &run->stride)) ?
-               "skip and length go beyond 64 bits" :
+               "skip and length exceed 64 bits" :
                NULL;
 }
 
@@ -146,7 +146,7 @@ uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params,
            (params->num == 0) ?
                "num is 0" :
            (params->access & ~UCT_DCX_LAYOUT_ACCESS) ?
-               "access has more than puts, gets, and use by this process" :
+               "access has flags other than puts, gets and local use" :
            (pieces == 0) ? "blocks: all lengths are 0" :
                            NULL;
 }
@@ -192,7 +192,7 @@ uct_dcx_layout_set(uct_mem_h memh, const uct_dcx_layout_params_t *params)
     size_t pieces;
 
     if (layout == NULL) {
-        ucs_error("uct_dcx_layout_set: memh %p is no layout", memh);
+        ucs_error("uct_dcx_layout_set: memh %p is not a layout", memh);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -204,8 +204,8 @@ uct_dcx_layout_set(uct_mem_h memh, const uct_dcx_layout_params_t *params)
     }
 
     if (pieces > layout->max) {
-        ucs_error("uct_dcx_layout_set: params->blocks: %zu pieces, the layout "
-                  "was created for %zu",
+        ucs_error("uct_dcx_layout_set: params->blocks: %zu pieces exceed the "
+                  "%zu that the layout was created for",
                   pieces, layout->max);
         return UCS_ERR_EXCEEDS_LIMIT;
     }
@@ -223,7 +223,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_test(uct_mem_h memh)
     uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_of(memh);
 
     if (layout == NULL) {
-        ucs_error("uct_dcx_layout_test: memh %p is no layout", memh);
+        ucs_error("uct_dcx_layout_test: memh %p is not a layout", memh);
         return UCS_ERR_INVALID_PARAM;
     }
     return uct_dcx_mem_layout_test(layout);
@@ -244,7 +244,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_query(uct_md_h md,
     uct_dcx_keys_stats_t keys;
 
     if (!uct_dcx_is_md(md)) {
-        ucs_error("uct_dcx_layout_query: md is not of dcx");
+        ucs_error("uct_dcx_layout_query: md is not a memory domain of dcx");
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -141,8 +141,8 @@ static int uct_dcx_config_fits_inline(const uct_dcx_iface_config_t *config,
     size_t max = seg_size - 2 - sizeof(uint64_t);
 
     if (config->tx.min_inline > max) {
-        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_%s=%zu a message "
-                  "carries %zu at most",
+        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu is too large: with "
+                  "UCX_DCX_%s=%zu a short message has at most %zu bytes",
                   config->tx.min_inline, name, seg_size, max);
         return 0;
     }

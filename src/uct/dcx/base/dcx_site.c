@@ -308,8 +308,8 @@ static void uct_dcx_site_walk(const ucs_config_field_t *table,
         } else if (is_site) {
             uct_dcx_site_find(table, field->name, &source);
             if (source.is_bad) {
-                ucs_warn("%s=%s is no value for UCX_DCX_%s, and dcx will not "
-                         "open: see 'ucx_info -cf'",
+                ucs_warn("%s=%s is not a valid value of UCX_DCX_%s, so dcx "
+                         "fails to open; 'ucx_info -cf' shows the valid ones",
                          source.variable, source.value, field->name);
             }
         }

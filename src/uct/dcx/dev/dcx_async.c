@@ -36,63 +36,64 @@ typedef struct uct_dcx_async_kind {
 static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
     [IBV_EVENT_DEVICE_FATAL] =
         {UCT_DCX_ASYNC_DEVICE, UCS_LOG_LEVEL_ERROR,
-         "the device failed, or was taken away: nothing on it completes "
-         "any more; restart the program, 'dmesg' has the cause"},
+         "the device has failed or was removed: its operations will not "
+         "complete; restart the program, 'dmesg' shows the cause"},
 
     [IBV_EVENT_PORT_ERR] =
         {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-         "the port is down: what is sent on it is tried again, and fails "
-         "after about UCX_DCX_RETRY_COUNT times UCX_DCX_TIMEOUT; see to "
-         "the cable, the switch or the network interface"},
+         "the port is down: operations are retried, and fail after about "
+         "UCX_DCX_RETRY_COUNT times UCX_DCX_TIMEOUT; check the cable, the "
+         "switch or the network interface"},
     [IBV_EVENT_PORT_ACTIVE] = {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
                                "the port is up again"},
     [IBV_EVENT_LID_CHANGE] =
         {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-         "the LID of the port may have changed: if it has, peers no longer "
-         "reach this process; restart the program then"},
+         "the LID of the port may have changed: if it has, peers can no "
+         "longer reach this process, and you need to restart the program"},
     [IBV_EVENT_PKEY_CHANGE] =
         {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-         "the partitions of the port have changed: if UCX_DCX_PKEY is none "
-         "of them any more, operations fail; restart the program then"},
+         "the partitions of the port have changed: if UCX_DCX_PKEY is no "
+         "longer one of them, operations fail, and you need to restart the "
+         "program"},
     [IBV_EVENT_GID_CHANGE] =
         {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
-         "addresses of the port have changed: if that of UCX_DCX_GID_INDEX "
-         "has, peers no longer reach this process; restart the program "
-         "then"},
+         "GIDs of the port have changed: if the one at UCX_DCX_GID_INDEX has, "
+         "peers can no longer reach this process, and you need to restart the "
+         "program"},
     [IBV_EVENT_SM_CHANGE] = {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
-                             "the port has another subnet manager"},
+                             "the subnet manager of the port has changed"},
     [IBV_EVENT_CLIENT_REREGISTER] =
         {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
          "the subnet manager requests that clients register again"},
 
     [IBV_EVENT_CQ_ERR] =
         {UCT_DCX_ASYNC_CQ, UCS_LOG_LEVEL_ERROR,
-         "it overran, or its memory cannot be written: nothing of it "
-         "completes any more; restart the program"},
+         "it has overrun, or its memory cannot be written: its operations "
+         "will not complete; restart the program"},
 
     [IBV_EVENT_SRQ_ERR] =
         {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR,
-         "it cannot be read: this process receives no more messages, and "
+         "it cannot be read: this process no longer receives messages, and "
          "its peers wait for it; restart the program"},
     [IBV_EVENT_SRQ_LIMIT_REACHED] = {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_DEBUG,
-                                     "few buffers are left"},
+                                     "few receive buffers are left"},
 
     [IBV_EVENT_QP_FATAL] =
         {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_ERROR,
-         "the device cannot go on with it: what was posted there may never "
-         "complete; restart the program"},
-    [IBV_EVENT_QP_REQ_ERR] =
-        {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
-         "a request of a peer was refused, it is not valid"},
+         "it has failed: operations posted to it may never complete; restart "
+         "the program"},
+    [IBV_EVENT_QP_REQ_ERR] = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
+                              "rejected an invalid request of a peer"},
     [IBV_EVENT_QP_ACCESS_ERR] =
         {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
-         "a request of a peer was refused, it has no right to the memory"},
+         "rejected a request of a peer that has no access to the memory"},
     [IBV_EVENT_COMM_EST]            = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
-                                       "the first message came"},
+                                       "the first message has arrived"},
     [IBV_EVENT_SQ_DRAINED]          = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
                                        "it has drained"},
     [IBV_EVENT_QP_LAST_WQE_REACHED] = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
-                                       "it takes no more buffers"},
+                                       "it does not take further receive "
+                                       "buffers"},
 };
 
 
@@ -111,12 +112,12 @@ static void uct_dcx_async_name(const struct ibv_async_event *event,
         break;
     case UCT_DCX_ASYNC_CQ:
         cq = event->element.cq->cq_context;
-        snprintf(name, max, ": completion queue 0x%x, of %s",
+        snprintf(name, max, ": completion queue 0x%x (%s)",
                  (cq == NULL) ? 0 : cq->cqn,
-                 (cq == NULL) ? "nobody" : cq->what);
+                 (cq == NULL) ? "unknown" : cq->what);
         break;
     case UCT_DCX_ASYNC_SRQ:
-        snprintf(name, max, ": the queue of receive buffers");
+        snprintf(name, max, ": the receive queue");
         break;
     case UCT_DCX_ASYNC_QP:
         if (qp->srq != NULL) {
@@ -182,9 +183,10 @@ static void uct_dcx_async_log(uct_dcx_async_t *async,
  * from now on (ib_uverbs_event_read() of the kernel). */
 static void uct_dcx_async_give_up(uct_dcx_async_t *async)
 {
-    ucs_diag("%s: no more events can be read: %s",
+    ucs_diag("%s: failed to read events of the device: %s; they are no longer "
+             "reported",
              ibv_get_device_name(async->ctx->device),
-             (errno == 0) ? "their end" : strerror(errno));
+             (errno == 0) ? "end of file" : strerror(errno));
     ucs_async_remove_handler(async->ctx->async_fd, 0);
 }
 
@@ -228,7 +230,8 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 
     memset(async, 0, sizeof(*async));
     if (!uct_dcx_async_is_possible()) {
-        ucs_diag("%s: a forked child reads no events of the device",
+        ucs_diag("%s: events of the device are not reported in a forked "
+                 "process",
                  ibv_get_device_name(ctx->device));
         return;
     }
@@ -243,9 +246,9 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
             uct_dcx_async_read, async, NULL);
     }
     if (status != UCS_OK) {
-        ucs_warn("%s: its events cannot be read (%s), so that a port that goes "
-                 "down is not reported; UCX_DCX_ASYNC_EVENTS=n avoids this "
-                 "warning",
+        ucs_warn("%s: events of the device cannot be read (%s), so a port "
+                 "that goes down is not reported; UCX_DCX_ASYNC_EVENTS=n "
+                 "avoids this warning",
                  ibv_get_device_name(ctx->device), ucs_status_string(status));
         pthread_mutex_destroy(&async->lock);
         async->ctx = NULL;

@@ -154,45 +154,46 @@ void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn)
 static const uct_dcx_syndrome_t uct_dcx_syndromes[256] = {
     [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR] = {UCS_ERR_IO_ERROR,
                                             "local length error",
-                                            "a length is not allowed here"},
+                                            "a length is not valid"},
     [MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR] =
         {UCS_ERR_IO_ERROR, "local QP operation error",
-         "this process posted what the device does not take"},
+         "this process posted a WQE that the device does not support"},
     [MLX5_CQE_SYNDROME_LOCAL_PROT_ERR] =
         {UCS_ERR_IO_ERROR, "local protection error",
-         "memory of this process is not registered, or not any more"},
+         "memory of this process is not registered, or no longer registered"},
     [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] = {UCS_ERR_CANCELED,
                                         "flushed, the QP is in error state",
                                         "it was canceled"},
     [MLX5_CQE_SYNDROME_MW_BIND_ERR] =
         {UCS_ERR_IO_ERROR, "memory window bind error",
-         "the device does not give a key this layout"},
+         "the device rejected the layout of an mkey"},
     [MLX5_CQE_SYNDROME_BAD_RESP_ERR] = {UCS_ERR_IO_ERROR, "bad response",
-                                        "the peer answered with nonsense"},
+                                        "the peer sent an invalid response"},
     [MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR] =
         {UCS_ERR_IO_ERROR, "local access error",
-         "memory of this process may not be written"},
+         "memory of this process is registered as read-only"},
     [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
         {UCS_ERR_IO_ERROR, "remote invalid request",
-         "the peer does not take such a request: is UCX_DCX_SEG_SIZE the "
-         "same everywhere?"},
+         "the peer rejected the request; set the same UCX_DCX_SEG_SIZE in all "
+         "processes"},
     [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
         {UCS_ERR_CONNECTION_RESET, "remote access error",
-         "the peer does not allow it: wrong key or address, or its memory "
-         "is not registered any more"},
+         "the peer does not allow the access: wrong rkey or address, or its "
+         "memory is no longer registered"},
     [MLX5_CQE_SYNDROME_REMOTE_OP_ERR] =
         {UCS_ERR_CONNECTION_RESET, "remote operation error",
-         "the peer's device could not do it: is its memory gone?"},
+         "the peer's device could not execute it; its memory may have been "
+         "unmapped"},
     [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
         {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded",
-         "the peer does not answer, is it alive?"},
+         "the peer does not answer; check that it is alive and its port is up"},
     [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
         {UCS_ERR_ENDPOINT_TIMEOUT, "receiver not ready for too long",
-         "the peer has no receive buffer left: it does not progress, or "
-         "wants a greater UCX_DCX_RX_QUEUE_LEN"},
+         "the peer has no receive buffer: it makes no progress, or needs a "
+         "larger UCX_DCX_RX_QUEUE_LEN"},
     [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] = {UCS_ERR_ENDPOINT_TIMEOUT,
                                               "remote side aborted",
-                                              "the peer gave it up"},
+                                              "the peer aborted it"},
 };
 
 
@@ -201,7 +202,7 @@ const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe)
     static const uct_dcx_syndrome_t unknown = {
         UCS_ERR_IO_ERROR,
         "unknown error",
-        "for a reason that dcx does not know",
+        "the syndrome is not known to dcx",
     };
     const uct_dcx_syndrome_t *syndrome =
         &uct_dcx_syndromes[((const struct mlx5_err_cqe *)cqe)->syndrome];

@@ -34,7 +34,7 @@
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
 {
     if (!mlx5dv_is_supported(ibdev)) {
-        ucs_debug("%s: not driven by libmlx5, dcx cannot use it",
+        ucs_debug("%s: not an mlx5 device, dcx does not support it",
                   ibv_get_device_name(ibdev));
         return 0;
     }
@@ -289,7 +289,8 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 
     cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
     if (cq == NULL) {
-        ucs_debug("%s: cannot probe for DC, no completion queue: %m",
+        ucs_debug("%s: failed to create a completion queue to probe for DC: "
+                  "%m",
                   uct_dcx_device_name(dev));
         return;
     }
@@ -384,11 +385,11 @@ static ucs_status_t uct_dcx_device_open_context(uct_dcx_device_t *dev,
 
         if (devx == UCS_YES) {
             ucs_error("%s: failed to open with DEVX: %m; UCX_DCX_DEVX=try "
-                      "goes on without",
+                      "continues without it",
                       name);
             return UCS_ERR_UNSUPPORTED;
         }
-        ucs_debug("%s: no DEVX (%m), opening it without", name);
+        ucs_debug("%s: failed to open with DEVX: %m, opening it without", name);
     }
 
     /* libmlx5 itself asks for DEVX here, too; dcx gives no command. */
@@ -433,20 +434,22 @@ static void uct_dcx_device_log(const uct_dcx_device_t *dev)
     const char *tm_fault = uct_dcx_device_tm_fault(dev);
 
     ucs_info(
-        "%s (%s): %s%s%s, tag matching %s, %u levels of keys, %u "
+        "%s (%s): %s%s%s, tag matching %s, %u levels of mkeys, %u "
         "translations in a WQE%s%s%s%s%s",
         uct_dcx_device_name(dev), dev->attr.fw_ver,
         dev->has_dc ? "DC" : "no DC",
         (dev->mem_access & IBV_ACCESS_REMOTE_ATOMIC) ? "" : ", no atomics",
-        dev->indirect_keys ? "" : ", no indirect keys",
+        dev->indirect_keys ? "" : ", no indirect mkeys",
         (tm_fault == NULL) ? "yes" : "no", dev->umr.max_depth,
         dev->umr.max_inline, dev->umr.has_rows ? "" : ", no repeated blocks",
-        dev->umr.has_nests ? "" : ", none over layouts",
-        dev->indirect_atomics ? "" : ", no atomics by indirect keys",
+        dev->umr.has_nests ? "" : ", no repeated blocks over layouts",
+        dev->indirect_atomics ? "" : ", no atomics on indirect mkeys",
         (dev->umr.fence == PRM_UMR_FENCE_STRONG) ?
-            ", strong order behind a UMR" :
+            ", strong ordering after a UMR" :
             "",
-        (dev->ts_format == PRM_TS_FORMAT_REAL_TIME) ? ", real time alone" : "");
+        (dev->ts_format == PRM_TS_FORMAT_REAL_TIME) ? ", real-time timestamps "
+                                                      "only" :
+                                                      "");
 }
 
 
@@ -511,7 +514,8 @@ const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev)
     return dev->has_dc ?
                NULL :
            (dev->is_lag && !dev->has_lag_dct) ?
-               "its ports are a bond, and its firmware has no DC on one" :
+               "its ports are bonded, and its firmware does not support DC on "
+               "a bond" :
                "it has no DC transport";
 }
 
@@ -519,8 +523,8 @@ const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev)
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev)
 {
     return !dev->has_devx          ? "it was opened without DEVX" :
-           !dev->answers           ? "it answers no QUERY_HCA_CAP" :
+           !dev->answers           ? "it does not answer QUERY_HCA_CAP" :
            (dev->tm.max_tags == 0) ? "it has no tag matching" :
-           !dev->tm.rndv_dc ? "it fetches no data of a rendezvous by DC" :
-                              NULL;
+           !dev->tm.rndv_dc        ? "it does not support rendezvous over DC" :
+                                     NULL;
 }

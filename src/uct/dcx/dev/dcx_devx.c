@@ -23,7 +23,7 @@ ucs_status_t uct_dcx_devx_ring_init(uct_dcx_devx_ring_t *ring,
     ring->start  = mmap(NULL, ring->size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ring->start == MAP_FAILED) {
-        ucs_error("%s: no memory for a ring of %zu bytes: %m",
+        ucs_error("%s: failed to allocate a ring of %zu bytes: %m",
                   uct_dcx_device_name(dev), ring->size);
         return UCS_ERR_NO_MEMORY;
     }

@@ -51,7 +51,7 @@ uct_dcx_devx_qp_alloc_uar(uct_dcx_devx_qp_t *qp,
     }
 
     if (qp->uar == NULL) {
-        ucs_error("%s: no doorbell page for the %s: %m",
+        ucs_error("%s: failed to allocate a doorbell page for the %s: %m",
                   uct_dcx_device_name(params->dev), params->name);
         return UCS_ERR_IO_ERROR;
     }

@@ -176,7 +176,7 @@ ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
 /* --- reading -------------------------------------------------------------- */
 static void uct_dcx_profile_warn(const char *path, const char *why)
 {
-    ucs_warn("profile %s is not used: %s; run dcx_selftest to write another "
+    ucs_warn("profile %s is not used: %s; run dcx_selftest to write a new "
              "one, or set UCX_DCX_PROFILE=none",
              path, why);
 }
@@ -253,8 +253,9 @@ static int uct_dcx_profile_check_id(const char *text,
             ((rows[i].ours != id->driver) ||
              strcmp(value, UCT_DCX_PROFILE_ANY))) {
             uct_dcx_profile_make_printable(value);
-            snprintf(why, UCT_DCX_PROFILE_WHY, "it is of %s %s, and this is %s",
-                     rows[i].key, value, rows[i].ours);
+            snprintf(why, UCT_DCX_PROFILE_WHY,
+                     "it is for %s %s, and this device has %s", rows[i].key,
+                     value, rows[i].ours);
             return 0;
         }
     }
@@ -271,10 +272,10 @@ static int uct_dcx_profile_check_file(int fd, char *why)
         snprintf(why, UCT_DCX_PROFILE_WHY, "it is not a file");
     } else if ((st.st_uid != 0) && (st.st_uid != geteuid())) {
         snprintf(why, UCT_DCX_PROFILE_WHY,
-                 "it belongs to user %u, neither root nor you", st.st_uid);
+                 "it belongs to user %u, not to root or you", st.st_uid);
     } else if (st.st_mode & (S_IWGRP | S_IWOTH)) {
         snprintf(why, UCT_DCX_PROFILE_WHY,
-                 "others may write to it (chmod go-w fixes that)");
+                 "other users can write to it (chmod go-w fixes that)");
     } else {
         return 1;
     }
@@ -393,12 +394,13 @@ static int uct_dcx_profile_check(const char *text, size_t size,
     const size_t head = strlen(UCT_DCX_PROFILE_HEAD);
 
     if (strncmp(text, UCT_DCX_PROFILE_HEAD, head)) {
-        snprintf(why, UCT_DCX_PROFILE_WHY, "it is no profile of dcx");
+        snprintf(why, UCT_DCX_PROFILE_WHY, "it is not a profile of dcx");
         return 0;
     }
     if (strncmp(text + head, UCT_DCX_PROFILE_VERSION,
                 strlen(UCT_DCX_PROFILE_VERSION))) {
-        snprintf(why, UCT_DCX_PROFILE_WHY, "its format is of another dcx");
+        snprintf(why, UCT_DCX_PROFILE_WHY,
+                 "it has the format of another version of dcx");
         return 0;
     }
     if (!uct_dcx_profile_is_whole(text, size)) {
@@ -488,8 +490,9 @@ static int uct_dcx_profile_warn_firmware(const uct_dcx_profile_id_t *id,
     if (firmware != NULL) {
         snprintf(path, sizeof(path), "%s/%s" UCT_DCX_PROFILE_SUFFIX, folder,
                  entry->d_name);
-        snprintf(why, sizeof(why), "it is of firmware %.100s, and this is %s",
-                 firmware, id->firmware);
+        snprintf(why, sizeof(why),
+                 "it is for firmware %.100s, and this device has %s", firmware,
+                 id->firmware);
         uct_dcx_profile_warn(path, why);
     }
     closedir(dir);
@@ -574,7 +577,8 @@ ucs_status_t uct_dcx_profile_write(const char *path,
                     "part %u\npsid %s\nfirmware %s\ndriver %s\n%s",
                     id->part, id->psid, id->firmware, id->driver, results);
     if (size + 16 > sizeof(text)) {
-        ucs_error("profile %s: more than %zu bytes", path, sizeof(text));
+        ucs_error("failed to write profile %s: it exceeds %zu bytes", path,
+                  sizeof(text));
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 

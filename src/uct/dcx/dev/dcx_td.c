@@ -16,7 +16,8 @@ void uct_dcx_td_init(uct_dcx_td_t *td, const uct_dcx_device_t *dev)
     td->pd = dev->pd;
     td->td = ibv_alloc_td(dev->ctx, &td_attr);
     if (td->td == NULL) {
-        ucs_debug("%s: no doorbell register of its own: %m",
+        ucs_debug("%s: failed to allocate a thread domain, using a shared "
+                  "doorbell register: %m",
                   uct_dcx_device_name(dev));
         return;
     }
@@ -24,7 +25,8 @@ void uct_dcx_td_init(uct_dcx_td_t *td, const uct_dcx_device_t *dev)
     pd_attr.td = td->td;
     td->pd     = ibv_alloc_parent_domain(dev->ctx, &pd_attr);
     if (td->pd == NULL) {
-        ucs_debug("%s: no domain for a doorbell register: %m",
+        ucs_debug("%s: failed to allocate a parent domain, using a shared "
+                  "doorbell register: %m",
                   uct_dcx_device_name(dev));
         ibv_dealloc_td(td->td);
         td->td = NULL;

@@ -210,9 +210,9 @@ int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
         return 1;
     }
 
-    ucs_error("a message of %zu bytes is too long for a peer whose "
-              "UCX_DCX_SEG_SIZE leaves room for %zu: set the same in all "
-              "processes, or UCX_ADDRESS_VERSION=v2",
+    ucs_error("message of %zu bytes is too long for the peer, whose "
+              "UCX_DCX_SEG_SIZE allows %zu: set the same value in all "
+              "processes, or set UCX_ADDRESS_VERSION=v2",
               length, max);
     uct_dcx_tx_settle(uct_dcx_ep_dci_set(ep), dci);
     return 0;

@@ -333,8 +333,8 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
                                              const uct_dcx_sgl_t *layout,
                                              size_t max_copy)
 {
-    ucs_error("%s: %zu bytes in %zu pieces: without a key that has a layout it "
-              "takes %zu pieces, or %zu bytes",
+    ucs_error("%s: %zu bytes in %zu pieces: without an mkey for the layout, "
+              "the maximum is %zu pieces or %zu bytes",
               op->name, (size_t)layout->length,
               (size_t)uct_dcx_sgl_num_pieces(layout), op->max_plain, max_copy);
     return UCS_ERR_UNSUPPORTED;
@@ -406,7 +406,7 @@ uct_dcx_strided_start(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
     const uct_dcx_strided_t *op = arg;
 
     if (layout->length > op->max_length) {
-        ucs_error("%s: %zu bytes, it takes %zu", op->name,
+        ucs_error("%s: %zu bytes exceed the maximum of %zu", op->name,
                   (size_t)layout->length, op->max_length);
         return UCS_ERR_INVALID_PARAM;
     }

@@ -55,8 +55,8 @@ static UCS_F_NOINLINE ucs_status_t uct_dcx_tag_no_resource(uct_dcx_ep_t *ep)
         return uct_dcx_ep_no_resource(ep);
     }
 
-    ucs_error("a tagged message to a peer that does not match tags: set "
-              "UCX_DCX_TM_ENABLE there");
+    ucs_error("tagged message to a peer without tag matching by the device: "
+              "set UCX_DCX_TM_ENABLE=y there, too");
     return UCS_ERR_UNSUPPORTED;
 }
 

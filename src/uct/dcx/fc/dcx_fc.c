@@ -170,7 +170,7 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
     uct_dcx_ep_t *ep;
 
     if (ucs_unlikely(entry == NULL)) {
-        ucs_debug("iface %p: a grant that comes late is dropped", fc->queues);
+        ucs_debug("iface %p: dropped a late grant of credits", fc->queues);
         return;
     }
 
@@ -195,8 +195,8 @@ static UCS_F_NOINLINE void
 uct_dcx_fc_receive_unknown(const uct_dcx_port_t *port, unsigned id,
                            size_t length)
 {
-    ucs_error("%s: a message of %zu bytes for active message id %u is "
-              "dropped: the sender is no dcx of this version",
+    ucs_error("%s: dropped a message of %zu bytes with unknown id %u: the "
+              "sender runs another version of dcx",
               port->name, length, id);
 }
 
@@ -359,9 +359,8 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
     uct_dcx_fc_table_init(&fc->table);
     if (fc->enabled &&
         ((fc->bank.window > posted) || (fc->bank.base > fc->bank.window))) {
-        ucs_error("UCX_DCX_FC_INITIAL (%u) may be no more than "
-                  "UCX_DCX_FC_WINDOW (%u), and that no more than "
-                  "UCX_DCX_RX_QUEUE_LEN (%u)",
+        ucs_error("UCX_DCX_FC_INITIAL (%u) must not exceed UCX_DCX_FC_WINDOW "
+                  "(%u), which must not exceed UCX_DCX_RX_QUEUE_LEN (%u)",
                   fc->bank.base, fc->bank.window, posted);
         return UCS_ERR_INVALID_PARAM;
     }

@@ -206,7 +206,7 @@ void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
     uct_dcx_credit_return(&fc->bank, loan);
     answer = ucs_mpool_get(&fc->answers);
     if (ucs_unlikely(answer == NULL)) {
-        ucs_debug("iface %p: a request for credits is dropped", fc->queues);
+        ucs_debug("iface %p: dropped a request for credits", fc->queues);
         return;
     }
 

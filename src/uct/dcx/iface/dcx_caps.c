@@ -46,14 +46,14 @@ static ucs_status_t uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
 
     if ((wanted > max) && (config->tm.enable == UCS_YES) &&
         (config->tm.list_size != UCS_ULUNITS_AUTO)) {
-        ucs_error("UCX_DCX_TM_LIST_SIZE=%u is too much for the device, which "
-                  "takes %u",
+        ucs_error("UCX_DCX_TM_LIST_SIZE=%u exceeds the limit of the device: "
+                  "set it to at most %u",
                   wanted, max);
         return UCS_ERR_INVALID_PARAM;
     }
 
     if ((wanted > max) && !is_told) {
-        ucs_info("%s takes %u tagged buffers at a time, not %u",
+        ucs_info("%s: posts up to %u receives to the device, not %u",
                  uct_dcx_device_name(dev), max, wanted);
         is_told = 1;
     }
@@ -84,17 +84,17 @@ ucs_status_t uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
     }
 
     fault = (fault != NULL) ? fault :
-                              "UCX_DCX_RX_QUEUE_LEN leaves none of its "
-                              "completions for tags";
+                              "UCX_DCX_RX_QUEUE_LEN leaves no completions for "
+                              "tag matching";
     if (config->tm.enable == UCS_YES) {
-        ucs_error("UCX_DCX_TM_ENABLE=y: %s matches no tags: %s; "
-                  "UCX_DCX_TM_ENABLE=try goes on without",
+        ucs_error("UCX_DCX_TM_ENABLE=y: %s cannot match tags: %s; "
+                  "UCX_DCX_TM_ENABLE=try continues without",
                   uct_dcx_device_name(dev), fault);
         return UCS_ERR_UNSUPPORTED;
     }
 
     if (!is_told) {
-        ucs_info("%s matches no tags: %s", uct_dcx_device_name(dev), fault);
+        ucs_info("%s cannot match tags: %s", uct_dcx_device_name(dev), fault);
         is_told = 1;
     }
     return UCS_OK;
@@ -191,15 +191,15 @@ uct_dcx_caps_check_streams(const uct_dcx_iface_config_t *config,
     }
 
     if (dev->log_streams == 0) {
-        ucs_error("UCX_DCX_TX_POLICY=%s: %s has no DCI streams, which it "
-                  "needs; choose another, such as dcs_quota",
+        ucs_error("UCX_DCX_TX_POLICY=%s needs DCI streams, and %s has none; "
+                  "set another one, such as dcs_quota",
                   policy->name, uct_dcx_device_name(dev));
         return UCS_ERR_UNSUPPORTED;
     }
 
     if (config->tx.num_streams > UCS_BIT(dev->log_streams)) {
-        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is too much for the device, "
-                  "which takes %lu",
+        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u exceeds the limit of the "
+                  "device: set it to at most %lu",
                   config->tx.num_streams, UCS_BIT(dev->log_streams));
         return UCS_ERR_INVALID_PARAM;
     }
@@ -226,8 +226,8 @@ ucs_status_t uct_dcx_caps_check(const uct_dcx_iface_config_t *config,
 
     for (i = 0; i < ucs_static_array_size(limits); ++i) {
         if (limits[i].value > limits[i].max) {
-            ucs_error("UCX_DCX_%s=%lu is too much for the device, which takes "
-                      "%lu",
+            ucs_error("UCX_DCX_%s=%lu exceeds the limit of the device: set it "
+                      "to at most %lu",
                       limits[i].name, limits[i].value, limits[i].max);
             return UCS_ERR_INVALID_PARAM;
         }

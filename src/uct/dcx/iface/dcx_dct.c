@@ -77,8 +77,7 @@ uct_dcx_dct_create_verbs(uct_dcx_queues_t *queues,
     }
 
     if (uct_dcx_dct_modify(queues, config) != UCS_OK) {
-        ucs_error("%s: the DCT cannot be brought to RTR: %m",
-                  queues->port.name);
+        ucs_error("%s: failed to modify the DCT to RTR: %m", queues->port.name);
         ibv_destroy_qp(rx->dct);
         return UCS_ERR_IO_ERROR;
     }

@@ -172,7 +172,7 @@ ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
         (ucs_sys_fcntl_modfl(channel->fd, O_NONBLOCK, 0) != UCS_OK) ||
         (uct_dcx_event_add(event, channel->fd) != 0) ||
         (uct_dcx_event_add(event, event->timer_fd) != 0)) {
-        ucs_error("%s: no descriptor to wait for events: %m",
+        ucs_error("%s: failed to create a file descriptor for events: %m",
                   iface->super.port.name);
         uct_dcx_event_cleanup(iface);
         return UCS_ERR_IO_ERROR;

@@ -234,8 +234,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
 
     if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode ==
         UCS_THREAD_MODE_MULTI) {
-        ucs_error("dcx does not work with a worker of several threads at a "
-                  "time");
+        ucs_error("dcx does not support UCS_THREAD_MODE_MULTI: create the "
+                  "worker with UCS_THREAD_MODE_SERIALIZED");
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -344,7 +344,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
               uct_dcx_slab_cleanup(&queues->eps.grh) +
               uct_dcx_slab_cleanup(&queues->eps.small);
     if (num_eps > 0) {
-        ucs_warn("iface %p is closed with %zu endpoints left", self, num_eps);
+        ucs_warn("iface %p is closed, but %zu endpoints were not destroyed",
+                 self, num_eps);
     }
 
     UCS_CLASS_CLEANUP(uct_base_iface_t, &queues->super);

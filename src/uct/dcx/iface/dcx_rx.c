@@ -126,7 +126,7 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
 {
     uct_dcx_srq_post(&queues->rx);
     if (uct_dcx_srq_num_free(&queues->rx) > 0) {
-        ucs_error("%s: no memory for %u receive buffers of %u bytes",
+        ucs_error("%s: failed to allocate %u receive buffers of %u bytes",
                   queues->port.name, queues->rx.length, queues->rx.seg_size);
         return UCS_ERR_NO_MEMORY;
     }
@@ -144,7 +144,7 @@ static ucs_status_t uct_dcx_rx_init_key(uct_dcx_rx_t *rx, int has_common_key)
         rx->dc_key = UCT_DCX_RX_TM_KEY;
     } else if (getrandom(&rx->dc_key, sizeof(rx->dc_key), 0) !=
                sizeof(rx->dc_key)) {
-        ucs_error("no random number for the DC access key: %m");
+        ucs_error("failed to get a random number for the DC access key: %m");
         return UCS_ERR_IO_ERROR;
     }
     return UCS_OK;

@@ -207,8 +207,8 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
     mem  = params->memh;
     comp = uct_dcx_md_invalidation(params);
     if (mem->md != md) {
-        ucs_error("%s: memory handle %p is of another memory domain, or was "
-                  "deregistered before",
+        ucs_error("%s: memory handle %p belongs to another memory domain, or "
+                  "was already deregistered",
                   uct_dcx_device_name(&md->dev), mem);
         return UCS_ERR_INVALID_PARAM;
     }
@@ -270,13 +270,14 @@ static ucs_status_t uct_dcx_md_init_rcache(uct_dcx_md_t *md,
 
     md->rcache = NULL;
     if (config->rcache == UCS_YES) {
-        ucs_error("%s: no registration cache (%s); UCX_DCX_RCACHE=try goes on "
-                  "without",
+        ucs_error("%s: failed to create a registration cache: %s; "
+                  "UCX_DCX_RCACHE=try continues without it",
                   name, ucs_status_string(status));
         return status;
     }
 
-    ucs_debug("%s: no registration cache: %s", name, ucs_status_string(status));
+    ucs_debug("%s: failed to create a registration cache: %s", name,
+              ucs_status_string(status));
     return UCS_OK;
 }
 
@@ -308,7 +309,7 @@ static ucs_status_t uct_dcx_md_init_order(uct_dcx_md_t *md,
     uct_dcx_device_t *dev = &md->dev;
 
     if ((config->site.relaxed == UCS_YES) && !dev->has_relaxed) {
-        ucs_error("%s=y: %s does not announce it; set it to try",
+        ucs_error("%s=y: %s does not support it; set it to try",
                   uct_dcx_site_variable(uct_dcx_md_config_table,
                                         "PCI_RELAXED_ORDERING"),
                   uct_dcx_device_name(dev));
@@ -433,7 +434,7 @@ static ucs_status_t uct_dcx_md_open(uct_component_t *component,
                   md_name);
         status = UCS_ERR_NO_DEVICE;
     } else if (!uct_dcx_device_is_mlx5(ibdev)) {
-        ucs_error("dcx: '%s' is not an mlx5 device, dcx works with no other",
+        ucs_error("dcx: '%s' is not an mlx5 device, dcx does not support it",
                   md_name);
         status = UCS_ERR_UNSUPPORTED;
     } else {

@@ -601,8 +601,8 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
     if (!invalidate || uct_dcx_mem_is_layout(memh)) {
         rkey = uct_dcx_mem_give_rkey(memh);
     } else if (!md->dev.indirect_keys) {
-        ucs_error("%s: the device has no indirect keys, memory cannot be "
-                  "invalidated",
+        ucs_error("%s: cannot invalidate memory: the device has no indirect "
+                  "mkeys",
                   uct_dcx_device_name(&md->dev));
         return UCS_ERR_UNSUPPORTED;
     } else {
@@ -627,9 +627,9 @@ ucs_status_t uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
 
     if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
         (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
-        ucs_error("this is no remote key of dcx (0x%04x%04x%08x): it was "
-                  "cut off or overwritten, or the peer runs another version; "
-                  "in an MPI program, a dynamic window may be why",
+        ucs_error("not a remote key of dcx (0x%04x%04x%08x): it was truncated "
+                  "or overwritten, or the peer runs another version of dcx; "
+                  "in an MPI program, a dynamic window may be the cause",
                   be16toh(packed->magic), be16toh(packed->check), rkey);
         return UCS_ERR_INVALID_PARAM;
     }

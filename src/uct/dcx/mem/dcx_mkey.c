@@ -40,7 +40,7 @@ static ucs_status_t uct_dcx_mkey_destroy_obj(const uct_dcx_mkeys_t *mkeys,
                                              struct mlx5dv_devx_obj *obj)
 {
     if (mlx5dv_devx_obj_destroy(obj) != 0) {
-        ucs_warn("%s: failed to destroy an indirect key: %m",
+        ucs_warn("%s: failed to destroy an indirect mkey: %m",
                  uct_dcx_device_name(mkeys->dev));
         return UCS_ERR_IO_ERROR;
     }
@@ -135,7 +135,7 @@ uct_dcx_mkey_create_obj(uct_dcx_mkeys_t *mkeys, uint32_t rights,
            (be32toh(in->translations_octword_actual_size) * sizeof(in->klm[0]));
     obj = mlx5dv_devx_obj_create(mkeys->dev->ctx, in, size, &out, sizeof(out));
     if (obj == NULL) {
-        ucs_error("%s: no indirect key (CREATE_MKEY: %m, syndrome 0x%x)",
+        ucs_error("%s: failed to create an indirect mkey: %m (syndrome 0x%x)",
                   uct_dcx_device_name(mkeys->dev), be32toh(out.syndrome));
         return NULL;
     }
@@ -203,14 +203,15 @@ static ucs_status_t uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys,
             return UCS_OK;
         }
 
-        ucs_debug("%s: indirect key 0x%x was in use before",
+        ucs_debug("%s: indirect mkey 0x%x was in use before, creating another "
+                  "one",
                   uct_dcx_device_name(mkeys->dev), mkey->rkey);
         uct_dcx_mkey_destroy_obj(mkeys, mkey->obj);
         uct_dcx_mkey_hold(mkeys, in);
     }
 
-    ucs_error("%s: the device has no index for an indirect key that was not "
-              "in use before",
+    ucs_error("%s: failed to create an indirect mkey that was not in use "
+              "before",
               uct_dcx_device_name(mkeys->dev));
     return UCS_ERR_NO_RESOURCE;
 }
@@ -241,7 +242,7 @@ ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
         goto err_free_mkey;
     }
 
-    ucs_debug("%s: indirect key 0x%x for %p of %zu bytes",
+    ucs_debug("%s: indirect mkey 0x%x for %p of %zu bytes",
               uct_dcx_device_name(mkeys->dev), mkey->rkey, mr->addr,
               mr->length);
     ucs_free(in);

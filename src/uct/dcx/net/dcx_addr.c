@@ -19,17 +19,17 @@ static int uct_dcx_addr_check_options(const uct_dcx_iface_addr_t *addr,
 {
     if (be32toh(addr->seg_size) < own->am_short) {
         ucs_log(level,
-                "the peer has UCX_DCX_SEG_SIZE=%u, short messages of "
-                "this process have up to %zu bytes: raise the one there, or "
-                "lower UCX_DCX_TX_MIN_INLINE here",
+                "the peer has UCX_DCX_SEG_SIZE=%u, but short messages of this "
+                "process have up to %zu bytes: raise UCX_DCX_SEG_SIZE there, "
+                "or lower UCX_DCX_TX_MIN_INLINE here",
                 be32toh(addr->seg_size), own->am_short);
         return 0;
     }
 
     if ((addr->flags ^ own->flags) & UCT_DCX_ADDR_FLAG_FC) {
         ucs_log(level,
-                "the peer has UCX_DCX_FC_ENABLE=%c, this process %c: "
-                "set the same everywhere",
+                "the peer has UCX_DCX_FC_ENABLE=%c, this process %c: set the "
+                "same value in all processes",
                 (addr->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n',
                 (own->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n');
         return 0;
@@ -43,39 +43,39 @@ int uct_dcx_addr_check(const uct_dcx_iface_addr_t *addr,
 {
     if (addr->version != UCT_DCX_ADDR_VERSION) {
         ucs_log(level,
-                "the peer's address is of version %u, this is %u: run "
-                "the same dcx everywhere",
+                "the peer's address has version %u instead of %u: run the "
+                "same version of dcx in all processes",
                 addr->version, UCT_DCX_ADDR_VERSION);
         return 0;
     }
 
     if (addr->check != uct_dcx_addr_hash(*addr)) {
         ucs_log(level,
-                "the peer's interface address is damaged, or was cut "
-                "off: its check is 0x%x instead of 0x%x",
+                "the peer's interface address is damaged or truncated: its "
+                "checksum is 0x%x instead of 0x%x",
                 addr->check, uct_dcx_addr_hash(*addr));
         return 0;
     }
 
     if (addr->flags & ~UCT_DCX_ADDR_FLAGS) {
         ucs_log(level,
-                "the peer's interface address is damaged, it has "
-                "unknown flags 0x%x",
+                "the peer's interface address is damaged: it has unknown "
+                "flags 0x%x",
                 addr->flags);
         return 0;
     }
 
     if (!(addr->dctn[0] | addr->dctn[1] | addr->dctn[2])) {
-        ucs_log(level, "the peer's interface address is damaged, it has no "
-                       "number of a DCT");
+        ucs_log(level, "the peer's interface address is damaged: it has no "
+                       "DCT number");
         return 0;
     }
 
     if ((be32toh(addr->seg_size) < UCT_DCX_MIN_SEG_SIZE) ||
         (be32toh(addr->seg_size) > UCT_DCX_MAX_SEG_SIZE)) {
         ucs_log(level,
-                "the peer's interface address is damaged, it has "
-                "receive buffers of %u bytes",
+                "the peer's interface address is damaged: it has receive "
+                "buffers of %u bytes",
                 be32toh(addr->seg_size));
         return 0;
     }

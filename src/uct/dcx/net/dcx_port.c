@@ -51,7 +51,7 @@ ucs_status_t uct_dcx_port_query_devices(uct_md_h tl_md,
         if ((ibv_query_port(md->dev.ctx, num, &attr) != 0) ||
             (attr.state != IBV_PORT_ACTIVE) ||
             !uct_dcx_port_in_subnet(md, num, &attr)) {
-            ucs_debug("%s:%u is not active, or of another subnet",
+            ucs_debug("%s:%u is not active, or in another subnet",
                       uct_dcx_device_name(&md->dev), num);
             continue;
         }
@@ -81,7 +81,7 @@ static ucs_status_t uct_dcx_port_find(uct_dcx_port_t *port,
               0 :
               strtoul(dev_name + length + 1, &end, 10);
     if ((num < 1) || (num > port->dev->attr.phys_port_cnt) || (*end != '\0')) {
-        ucs_error("'%s' is no port of device %s, which has %s:1 to %s:%u",
+        ucs_error("'%s' is not a port of device %s, which has %s:1 to %s:%u",
                   dev_name, name, name, name, port->dev->attr.phys_port_cnt);
         return UCS_ERR_NO_DEVICE;
     }
@@ -147,7 +147,7 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
                   (port->gid_type == IBV_GID_TYPE_ROCE_V2);
 
     if (config->path.mtu > port->attr.active_mtu) {
-        ucs_error("%s=%u: port %s has %u at most",
+        ucs_error("%s=%u exceeds the MTU of port %s: set it to at most %u",
                   uct_dcx_config_variable("PATH_MTU"), 128u << config->path.mtu,
                   port->name, 128u << port->attr.active_mtu);
         return UCS_ERR_INVALID_PARAM;
@@ -196,7 +196,8 @@ static ucs_status_t uct_dcx_port_resolve(void *arg, const union ibv_gid *gid,
     ah_attr.grh.dgid = *gid;
     ah               = ibv_create_ah(port->dev->pd, &ah_attr);
     if (ah == NULL) {
-        ucs_error("%s: no way to the peer with GID %s: %m", port->name,
+        ucs_error("%s: failed to find a path to the peer with GID %s: %m",
+                  port->name,
                   inet_ntop(AF_INET6, gid->raw, name, sizeof(name)));
         return UCS_ERR_UNREACHABLE;
     }

@@ -102,10 +102,10 @@ static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
     }
 
     if (!uct_dcx_port_is_lid(lid)) {
-        return "a LID that no port has";
+        return "an invalid LID";
     }
     return (addr->gid_type == IBV_GID_TYPE_IB) ? NULL :
-                                                 "InfiniBand and RoCE in one";
+                                                 "both InfiniBand and RoCE";
 }
 
 
@@ -216,21 +216,21 @@ static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
     int is_roce                    = uct_dcx_port_is_roce(port);
 
     if (is_roce != !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
-        ucs_error("%s: the peer's port is of %s, this one of %s", port->name,
+        ucs_error("%s: the peer's port is %s, this one is %s", port->name,
                   is_roce ? "InfiniBand" : "Ethernet",
                   is_roce ? "Ethernet" : "InfiniBand");
         return UCS_ERR_INVALID_ADDR;
     }
 
     if (fault != NULL) {
-        ucs_error("%s: the peer's device address is damaged, it has %s",
+        ucs_error("%s: the peer's device address is damaged: it has %s",
                   port->name, fault);
         return UCS_ERR_INVALID_ADDR;
     }
 
     if (route->path_index >= port->num_paths) {
-        ucs_error("%s: path %u, but UCX_DCX_NUM_PATHS is %u", port->name,
-                  route->path_index, port->num_paths);
+        ucs_error("%s: path index %u is out of range: UCX_DCX_NUM_PATHS is %u",
+                  port->name, route->path_index, port->num_paths);
         return UCS_ERR_INVALID_PARAM;
     }
 

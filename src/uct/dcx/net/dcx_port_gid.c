@@ -105,7 +105,8 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
     }
 
     if (bits > addr_bits) {
-        ucs_error("%s=%lu: the address of %s, GID %u, has %u bits",
+        ucs_error("%s=%lu is out of range: the address of %s, GID %u, has %u "
+                  "bits",
                   uct_dcx_config_variable("ROCE_SUBNET_PREFIX_LEN"), bits,
                   port->name, port->gid_index, addr_bits);
         return UCS_ERR_INVALID_PARAM;

@@ -42,7 +42,8 @@ uct_dcx_port_init_priority(uct_dcx_port_t *port,
                            const uct_dcx_iface_config_t *config)
 {
     if ((config->path.sl != UCS_ULUNITS_AUTO) && (config->path.sl > 7)) {
-        ucs_error("%s=%lu: on RoCE it is a priority, set it to 0-7",
+        ucs_error("%s=%lu is out of range: on RoCE it is the priority, set it "
+                  "to 0-7",
                   uct_dcx_config_variable("SL"), config->path.sl);
         return UCS_ERR_INVALID_PARAM;
     }
@@ -69,7 +70,7 @@ static ucs_status_t uct_dcx_port_choose_sl(uct_dcx_port_t *port,
         chosen = allowed;
     }
     if (chosen == 0) {
-        ucs_error("%s=%c: of service levels 0x%x, port %s has "
+        ucs_error("%s=%c matches no service level of mask 0x%x: port %s has "
                   "0x%x with adaptive routing and 0x%x without; set another "
                   "UCX_DCX_SL, or UCX_DCX_AR_ENABLE=auto",
                   uct_dcx_config_variable("AR_ENABLE"),
@@ -90,8 +91,8 @@ ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
     ucs_status_t status;
 
     if (config->path.ddp_enable == UCS_YES) {
-        ucs_error("UCX_DCX_DDP_ENABLE=y: dcx has no direct data placement, set "
-                  "it to try or n");
+        ucs_error("UCX_DCX_DDP_ENABLE=y: dcx does not support direct data "
+                  "placement, set it to try or n");
         return UCS_ERR_UNSUPPORTED;
     }
 

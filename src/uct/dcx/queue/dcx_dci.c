@@ -46,7 +46,7 @@ ucs_status_t uct_dcx_dci_connect(const uct_dcx_dci_set_t *set,
                            IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                                IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                                IBV_QP_MAX_QP_RD_ATOMIC)) {
-        ucs_error("%s: DCI 0x%x cannot be brought to RTS: %m", set->port->name,
+        ucs_error("%s: failed to modify DCI 0x%x to RTS: %m", set->port->name,
                   dci->txq.qp->qp_num);
         return UCS_ERR_IO_ERROR;
     }

@@ -190,7 +190,7 @@ UCS_F_NOINLINE uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set,
     }
 
     if (uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
-        ucs_diag("%s: goes on with %u of %u DCIs", set->port->name,
+        ucs_diag("%s: continuing with %u of %u DCIs", set->port->name,
                  set->num_created, set->pool.num_dci);
         set->is_short = 1;
         uct_dcx_dci_set_open(set);
@@ -251,8 +251,9 @@ static unsigned uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set,
                                       unsigned limit)
 {
     if (value > limit) {
-        ucs_diag("%s=%u: %s takes %u", uct_dcx_config_variable(option), value,
-                 set->port->name, limit);
+        ucs_diag("%s=%u: the limit of %s is %u, using that",
+                 uct_dcx_config_variable(option), value, set->port->name,
+                 limit);
     }
     return ucs_min(value, limit);
 }
@@ -298,8 +299,8 @@ static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
     unsigned max_cqe = set->port->dev->attr.max_cqe;
 
     if (num_bb + set->max_poll > max_cqe) {
-        ucs_error("a send queue of %u WQEBBs is too long for a completion "
-                  "queue of %s, which takes %u: lower UCX_DCX_TX_QUEUE_LEN",
+        ucs_error("send queue of %u WQEBBs exceeds the limit of completion "
+                  "queues of %s, which is %u: lower UCX_DCX_TX_QUEUE_LEN",
                   num_bb, set->port->name, max_cqe);
         return UCS_ERR_INVALID_PARAM;
     }
@@ -377,7 +378,8 @@ ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
     } else if ((bf->push_bb > 0) || (mode == UCT_DCX_MMIO_MODE_AUTO)) {
         uct_dcx_bf_set_mode(bf, bf->push_bb, flush);
     } else {
-        ucs_error("UCX_DCX_MMIO_MODE=%s: %s has no register that takes a WQE",
+        ucs_error("UCX_DCX_MMIO_MODE=%s: %s has no BlueFlame register; set "
+                  "UCX_DCX_MMIO_MODE=auto",
                   uct_dcx_mmio_mode_names[mode], set->port->name);
         return UCS_ERR_UNSUPPORTED;
     }

@@ -120,8 +120,8 @@ static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
 
     if ((dv_srq.stride != sizeof(*rx->wqes)) || (dv_srq.head != 0) ||
         (dv_srq.tail < 1) || (dv_srq.tail > UINT16_MAX / 2)) {
-        ucs_error("%s: a receive queue with stride %u, head %u and tail %u is "
-                  "not known to dcx",
+        ucs_error("%s: dcx does not support a receive queue with stride %u, "
+                  "head %u and tail %u",
                   uct_dcx_device_name(dev), dv_srq.stride, dv_srq.head,
                   dv_srq.tail);
         return UCS_ERR_UNSUPPORTED;
@@ -145,8 +145,8 @@ uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
 
     rx->srq = ibv_create_srq(dev->pd, &attr);
     if (rx->srq == NULL) {
-        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
-                  "UCX_DCX_RX_QUEUE_LEN",
+        ucs_error("%s: failed to create a receive queue of %u buffers: %m; "
+                  "lower UCX_DCX_RX_QUEUE_LEN",
                   uct_dcx_device_name(dev), config->rx.queue_len);
         return UCS_ERR_IO_ERROR;
     }

@@ -42,8 +42,8 @@ static ucs_status_t uct_dcx_txq_take_over(uct_dcx_txq_t *txq,
     if (!ucs_is_pow2(dv_qp.sq.wqe_cnt) || (dv_qp.sq.wqe_cnt > params->num_bb) ||
         (dv_qp.sq.wqe_cnt <= params->max_bb + UCT_DCX_SQ_SPARE) ||
         (dv_qp.sq.stride != MLX5_SEND_WQE_BB)) {
-        ucs_error("%s: a send queue of %u WQEBBs of %u bytes is of no use, "
-                  "%u were requested; change UCX_DCX_TX_QUEUE_LEN",
+        ucs_error("%s: dcx does not support a send queue of %u WQEBBs of %u "
+                  "bytes (%u were requested); change UCX_DCX_TX_QUEUE_LEN",
                   name, dv_qp.sq.wqe_cnt, dv_qp.sq.stride, params->num_bb);
         return UCS_ERR_INVALID_PARAM;
     }

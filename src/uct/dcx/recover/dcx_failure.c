@@ -16,8 +16,8 @@ static void uct_dcx_failure_log(const uct_dcx_failure_t *failure,
     const char *cause = failure->meaning->cause;
 
     if (uct_dcx_dci_is_shared(dci) && uct_dcx_failure_is_flush(failure)) {
-        cause = "another one on the same initiator did, and it is not known "
-                "whether this one has arrived";
+        cause = "another operation on the same DCI failed; this one may have "
+                "arrived";
     }
 
     ucs_log(level,
@@ -45,7 +45,7 @@ void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
     }
 
     if (uct_dcx_dci_wqe_ep(dci, failure->index) == NULL) {
-        uct_dcx_failure_log(failure, port, dci, "a peer that was given up",
+        uct_dcx_failure_log(failure, port, dci, "a peer without an endpoint",
                             UCS_LOG_LEVEL_DEBUG);
     }
 }

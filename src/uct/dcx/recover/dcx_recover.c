@@ -113,8 +113,8 @@ static void uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     static const uct_dcx_syndrome_t unusable = {
         UCS_ERR_IO_ERROR,
-        "the initiator is not used any more",
-        "the device could not bring it back to work",
+        "the DCI is no longer used",
+        "the device failed to reset the DCI",
     };
     static const uct_dcx_failure_t failure = {
         .status   = UCS_ERR_IO_ERROR,
@@ -144,11 +144,11 @@ static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
-    ucs_debug("%s: DCI 0x%x is reset, %u WQEBBs are outstanding",
+    ucs_debug("%s: DCI 0x%x was reset, %u WQEBBs are outstanding",
               set->port->name, dci->txq.sq.qpn, uct_dcx_sq_used(&dci->txq.sq));
     if ((uct_dcx_dci_modify(dci, &error, 0) != 0) ||
         (uct_dcx_dci_modify(dci, &reset, 0) != 0)) {
-        ucs_error("%s: DCI 0x%x cannot be reset: %m", set->port->name,
+        ucs_error("%s: failed to reset DCI 0x%x: %m", set->port->name,
                   dci->txq.sq.qpn);
         return 0;
     }

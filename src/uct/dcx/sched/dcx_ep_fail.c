@@ -48,8 +48,8 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
         }
         uct_dcx_peer_name(port, ep, name);
         ucs_log(level,
-                "%s: operation to %s is refused: the endpoint has "
-                "failed before (%s), and can only be destroyed",
+                "%s: operation to %s is rejected: the endpoint has failed "
+                "(%s); destroy it, and create a new one",
                 port->name, name, ucs_status_string(status));
     }
     return status;
@@ -138,7 +138,7 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
     }
 
     if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
-        ucs_error("DCI 0x%x cannot be brought to the error state: %m",
+        ucs_error("failed to modify DCI 0x%x to the error state: %m",
                   dci->txq.sq.qpn);
         return UCS_ERR_IO_ERROR;
     }

@@ -170,7 +170,7 @@ uct_dcx_pending_purge_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     if (args->cb != NULL) {
         args->cb(req, args->arg);
     } else {
-        ucs_debug("ep %p: pending request %p is dropped",
+        ucs_debug("ep %p: dropped pending request %p",
                   uct_dcx_pending_ep(group), req);
     }
     return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;

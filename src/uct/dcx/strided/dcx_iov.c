@@ -140,7 +140,7 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     ucs_status_t status;
 
     if (iovcnt > UCT_DCX_IOV_MAX) {
-        ucs_error("%s: iovcnt is %zu, it takes %d", user->name, iovcnt,
+        ucs_error("%s: iovcnt is %zu, the maximum is %d", user->name, iovcnt,
                   UCT_DCX_IOV_MAX);
         return UCS_ERR_INVALID_PARAM;
     }

@@ -92,8 +92,8 @@ void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys)
     if (keys->is_open) {
         ucs_info(
             "%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
-            "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
-            "%u keys, %lu doorbells",
+            "exhausted; %lu set in handles; %lu invalidated, %lu failures; %u "
+            "mkeys, %lu doorbells",
             name, stats->hits, stats->misses, stats->evictions,
             stats->exhausted, stats->sets, stats->invalidated, stats->failures,
             stats->num_keys, keys->umr.num_doorbells);

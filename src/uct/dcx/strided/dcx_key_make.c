@@ -34,7 +34,7 @@ static ucs_status_t uct_dcx_key_create(uct_dcx_key_t *key,
     in.mkc.qpn_mkey_7_0              = htobe32(PRM_MKC_ANY_QP);
     in.mkc.flags_pd                  = htobe32(dev->pdn);
     in.mkc.translations_octword_size = htobe32(key->size->num_klm);
-    return uct_dcx_devx_create(&key->obj, dev, "key of a layout", &in,
+    return uct_dcx_devx_create(&key->obj, dev, "mkey of a layout", &in,
                                sizeof(in));
 }
 
@@ -48,7 +48,7 @@ static ucs_status_t uct_dcx_key_batch_alloc_klm(uct_dcx_key_batch_t *batch,
     batch->klm      = mmap(NULL, batch->klm_size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (batch->klm == MAP_FAILED) {
-        ucs_error("%s: no memory for layouts of %zu bytes: %m",
+        ucs_error("%s: failed to allocate %zu bytes for layouts: %m",
                   uct_dcx_device_name(dev), batch->klm_size);
         return UCS_ERR_NO_MEMORY;
     }
@@ -117,8 +117,8 @@ uct_dcx_key_batch_alloc(const uct_dcx_device_t *dev,
 err_free:
     uct_dcx_key_batch_free(batch);
 err:
-    ucs_error("%s: no memory for %u keys of layouts", uct_dcx_device_name(dev),
-              num);
+    ucs_error("%s: failed to allocate %u mkeys for layouts",
+              uct_dcx_device_name(dev), num);
     return NULL;
 }
 

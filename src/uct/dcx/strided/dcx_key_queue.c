@@ -265,8 +265,8 @@ static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
             is_going = 1;
         } else if (uct_dcx_keys_precedes(key->begin, umr->failed)) {
             ucs_error(
-                "%s: the UMR of key 0x%x, %s of %u entries and %lu "
-                "bytes, failed: %s",
+                "%s: UMR of mkey 0x%x, %s of %u entries and %lu bytes, "
+                "failed: %s",
                 uct_dcx_device_name(keys->params.dev), key->lkey,
                 (key->layout->kind == UCT_DCX_SGL_LIST) ? "a list" : "blocks",
                 key->layout->num, key->layout->length, umr->error->reason);
@@ -385,7 +385,7 @@ static ucs_status_t uct_dcx_keys_restart(uct_dcx_keys_t *keys)
  * the indices of ours. */
 void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason)
 {
-    ucs_error("%s: the UMR queue %s: no layouts any more",
+    ucs_error("%s: the UMR queue %s: layouts can no longer be used",
               uct_dcx_device_name(keys->params.dev), reason);
     uct_dcx_keys_restart(keys);
     keys->status = UCS_ERR_IO_ERROR;
@@ -396,11 +396,12 @@ static UCS_F_NOINLINE void uct_dcx_keys_recover(uct_dcx_keys_t *keys)
 {
     uct_dcx_keys_settle_failed(keys);
     if (uct_dcx_keys_restart(keys) != UCS_OK) {
-        ucs_error("%s: no layouts any more",
+        ucs_error("%s: failed to reset the UMR queue: layouts can no longer "
+                  "be used",
                   uct_dcx_device_name(keys->params.dev));
         keys->status = UCS_ERR_IO_ERROR;
     } else if (keys->num_tries == UCT_DCX_KEY_ROUNDS) {
-        uct_dcx_keys_give_up(keys, "fails again and again");
+        uct_dcx_keys_give_up(keys, "failed repeatedly");
     } else {
         uct_dcx_keys_repost(keys);
     }

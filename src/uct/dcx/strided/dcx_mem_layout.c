@@ -80,14 +80,15 @@ static ucs_status_t uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
 
     switch (status) {
     case UCS_ERR_EXCEEDS_LIMIT:
-        ucs_error("uct_dcx_layout_create: max_pieces: %zu, the keys of %s take "
-                  "%u (device: %u, UCX_DCX_UMR_MAX_ENTRIES)",
+        ucs_error("uct_dcx_layout_create: max_pieces is %zu, the limit of %s "
+                  "is %u: the lower of the device's %u and "
+                  "UCX_DCX_UMR_MAX_ENTRIES",
                   max, uct_dcx_device_name(&md->dev), max_klm,
                   md->dev.umr.max_klm);
         return status;
     case UCS_ERR_NO_RESOURCE:
-        ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
-                  "use on %s (UCX_DCX_UMR_LAYOUTS)",
+        ucs_error("uct_dcx_layout_create: all %u mkeys for %zu pieces are in "
+                  "use on %s; raise UCX_DCX_UMR_LAYOUTS",
                   md->keys->params.max_owned, max,
                   uct_dcx_device_name(&md->dev));
         return UCS_ERR_EXCEEDS_LIMIT;
@@ -104,7 +105,7 @@ static ucs_status_t uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max,
     uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_alloc(md, max, is_view);
 
     if (layout == NULL) {
-        ucs_error("%s: no memory for a layout of %zu pieces",
+        ucs_error("%s: failed to allocate a layout of %zu pieces",
                   uct_dcx_device_name(&md->dev), max);
         uct_dcx_keys_disown(md->keys, key, 0);
         return UCS_ERR_NO_MEMORY;
@@ -187,18 +188,19 @@ static const char *uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
     }
 
     if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
-        return "memh is a layout that nothing was set in, or the device failed "
-               "to";
+        return "memh is a layout that was not set, or that the device failed "
+               "to set";
     }
 
     if (depth > layout->mem->md->dev.umr.max_depth) {
-        return "memh is a layout that is as deep already as the device takes";
+        return "memh is a layout that already has the maximum depth of the "
+               "device";
     }
 
     if ((depth > layout->depth) &&
         uct_dcx_keys_is_named(layout->mem->md->keys, layout->mem)) {
-        return "memh is a layout as deep as the one it is set in, which others "
-               "name";
+        return "memh would make this layout deeper, but other layouts refer "
+               "to it";
     }
 
     layout->next.depth = ucs_max(layout->next.depth, depth);
@@ -242,7 +244,7 @@ static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
     const char *fault;
 
     if ((mem == NULL) || (mem->md != layout->mem->md)) {
-        return "memh is of another memory domain, or was deregistered";
+        return "memh belongs to another memory domain, or was deregistered";
     }
 
     fault = uct_dcx_mem_is_layout(memh) ?
@@ -253,11 +255,11 @@ static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
     }
 
     if (uct_dcx_sgl_check(run) != NULL) {
-        return "address, length, skip and repeat go beyond 64 bits";
+        return "address, length, skip and repeat exceed 64 bits";
     }
     return uct_dcx_mem_has_run(mem, run) ?
                NULL :
-               "address: blocks are not in the memory of memh";
+               "address: blocks are outside the memory of memh";
 }
 
 
@@ -275,7 +277,7 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
     if (__builtin_mul_overflow(run->count, run->bytes, &length) ||
         __builtin_add_overflow(next->length, length, &next->length)) {
-        return "length: the sum of lengths goes beyond 64 bits";
+        return "length: the sum of lengths exceeds 64 bits";
     }
 
     next->runs[next->num]      = *run;
@@ -301,8 +303,9 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
     if (fault == NULL) {
         overlaps = uct_dcx_sgl_end(made);
         fault    = (overlaps == 0) ? NULL :
-                   (overlaps > 0)  ? "they overlap, and may be written to" :
-                                     "no memory to look whether they overlap";
+                   (overlaps > 0)  ? "they overlap, and are writable" :
+                                     "failed to allocate memory to check for "
+                                     "overlap";
     }
 
     if (fault != NULL) {

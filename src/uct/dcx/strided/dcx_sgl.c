@@ -55,7 +55,7 @@ const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run)
     if (__builtin_mul_overflow(run->count - 1, run->stride, &span) ||
         __builtin_add_overflow(span, run->bytes - 1, &span) ||
         __builtin_add_overflow(run->addr, span, &end)) {
-        return "address, length, stride and count go beyond 64 bits";
+        return "address, length, stride and count exceed 64 bits";
     }
     return NULL;
 }
@@ -193,7 +193,7 @@ const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout, const uct_dcx_sgl_run_t *run)
 
     if (__builtin_mul_overflow(run->count, run->bytes, &length) ||
         __builtin_add_overflow(layout->length, length, &layout->length)) {
-        return "the sum of lengths goes beyond 64 bits";
+        return "the sum of lengths exceeds 64 bits";
     }
 
     if (layout->kind == UCT_DCX_SGL_INTERLEAVED) {

@@ -30,7 +30,7 @@ ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
         .ctx       = dev->ctx,
         .length    = UCT_DCX_UMR_NUM_BB, /* each WQE may be flushed */
         .cqe_size  = sizeof(struct mlx5_cqe64),
-        .what      = "layouts of keys",
+        .what      = "UMR",
         .log_level = UCS_LOG_LEVEL_ERROR,
     };
     uct_dcx_devx_qp_params_t qp_params = {

@@ -304,8 +304,8 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
     uint16_t index = tm->ops[be16toh(cqe->wqe_counter) & tm->cmd.sq.mask];
 
     if (tm->cmd.sq.limit > 0) {
-        ucs_error("%s: the queue of tagged buffers has failed: %s (syndrome "
-                  "0x%x, vendor 0x%x); UCX_DCX_TM_ENABLE=n does without",
+        ucs_error("%s: the tag matching queue has failed: %s (syndrome 0x%x, "
+                  "vendor 0x%x); UCX_DCX_TM_ENABLE=n continues without it",
                   tm->queues->port.name, uct_dcx_cqe_syndrome(cqe)->reason,
                   err->syndrome, err->vendor_err_synd);
     }

@@ -111,7 +111,7 @@ void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx)
     uct_dcx_op_t *op     = *place;
 
     if (ucs_unlikely((op == NULL) || (op->id != id))) {
-        ucs_debug("rendezvous 0x%x is over, but had ended before", id);
+        ucs_debug("rendezvous 0x%x has already ended", id);
         return;
     }
 

@@ -167,8 +167,8 @@ ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
     const uct_dcx_tm_entry_t *entry     = &tm->entries[index];
 
     if (((strided != NULL) ? strided->ctx : entry->ctx) == NULL) {
-        ucs_diag("%s: a request of a rendezvous is lost in a buffer that was "
-                 "canceled by force",
+        ucs_diag("%s: lost a rendezvous request: its receive was canceled by "
+                 "force",
                  tm->queues->port.name);
         return UCS_ERR_CANCELED;
     }
@@ -255,8 +255,8 @@ static ucs_status_t uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
 static ucs_status_t uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
 {
     ucs_error(UCT_DCX_TM_STRIDED_NAME
-              ": %lu bytes in %lu pieces: without a key "
-              "that has a layout it takes one piece",
+              ": %lu bytes in %lu pieces: without an mkey for the layout, the "
+              "maximum is one piece",
               layout->length, uct_dcx_sgl_num_pieces(layout));
     return UCS_ERR_UNSUPPORTED;
 }
@@ -335,7 +335,8 @@ uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
     }
 
     if (layout->length > max) {
-        ucs_error(UCT_DCX_TM_STRIDED_NAME ": %lu bytes, it takes %zu",
+        ucs_error(UCT_DCX_TM_STRIDED_NAME ": %lu bytes exceed the maximum of "
+                                          "%zu",
                   layout->length, max);
         return UCS_ERR_INVALID_PARAM;
     }

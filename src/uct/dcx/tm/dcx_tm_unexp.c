@@ -35,7 +35,7 @@ ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
     uint8_t rkey[UCT_DCX_RKEY_PACKED_SIZE];
 
     if (ucs_unlikely(hdr == NULL)) {
-        ucs_error("%s: a rendezvous request of %zu bytes is malformed",
+        ucs_error("%s: dropped a malformed rendezvous request of %zu bytes",
                   tm->queues->port.name, length);
         return UCS_OK;
     }
@@ -55,7 +55,7 @@ uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
     size_t payload;
 
     if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*tmh), &payload))) {
-        ucs_error("%s: a tagged message of %zu bytes is dropped",
+        ucs_error("%s: dropped a malformed tagged message of %zu bytes",
                   tm->queues->port.name, length);
         return UCS_OK;
     }

@@ -102,7 +102,7 @@ int uct_dcx_ucx_since_is_reachable(
                                  iface_addr, IFACE_ADDR, NULL);
     if (!iface->ops.iface_is_reachable(iface, params->device_addr,
                                        iface_addr)) {
-        uct_iface_fill_info_str_buf(params, "dcx does not reach this address");
+        uct_iface_fill_info_str_buf(params, "dcx cannot reach this address");
         return 0;
     }
 
