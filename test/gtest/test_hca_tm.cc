@@ -5,17 +5,27 @@
  */
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
 #include <list>
 #include <random>
 #include <vector>
 
+#include <signal.h>
+#include <x86intrin.h>
+
 extern "C" {
+#include "softhca/base/hca_valgrind.h"
 #include "softhca/obj/hca_tm.h"
 }
 
 namespace {
 
 constexpr unsigned SIZE = 16;
+constexpr size_t BYTES  = sizeof(struct hca_tm) +
+                         SIZE * sizeof(struct hca_tm_entry);
+static_assert(BYTES % sizeof(uint64_t) == 0, "words of memory");
 
 /* Model of an entry. Active entries may match. */
 struct model_entry {
@@ -24,12 +34,13 @@ struct model_entry {
     bool is_active;
 };
 
+/* The list in order: indexes of entries, and if they may match */
+using entries = std::vector<std::pair<uint16_t, bool>>;
+
 class hca_tm_list : public testing::Test {
 protected:
-    hca_tm_list() :
-        m_memory(sizeof(struct hca_tm) + SIZE * sizeof(struct hca_tm_entry))
+    hca_tm_list()
     {
-        tm = (struct hca_tm *)m_memory.data();
         hca_tm_init(tm, SIZE);
         for (unsigned i = 1; i < SIZE; i++) {
             m_free.push_back(i);
@@ -53,7 +64,7 @@ protected:
         fields.mask = (random(4) == 0) ? 1 : 3;
         fields.tag &= fields.mask;
         ASSERT_EQ(HCA_OK, hca_tm_check_next(tm, m_free.front()));
-        hca_tm_append(tm, &fields, m_free.front());
+        run([&] { hca_tm_append(tm, &fields, m_free.front()); });
         m_free.pop_front();
         m_list.push_back({fields.tag, fields.mask, index,
                           tm->sw_phase_cnt == tm->hw_phase_cnt});
@@ -65,7 +76,7 @@ protected:
     void remove()
     {
         uint16_t index = random(SIZE);
-        bool is_there  = false;
+        bool is_there = false, is_removed = false;
 
         for (auto it = m_list.begin(); it != m_list.end(); ++it) {
             if (it->index == index) {
@@ -74,7 +85,8 @@ protected:
                 break;
             }
         }
-        EXPECT_EQ(is_there, hca_tm_remove(tm, index));
+        run([&] { is_removed = hca_tm_remove(tm, index); });
+        EXPECT_EQ(is_there, is_removed);
     }
 
     void message()
@@ -93,7 +105,7 @@ protected:
         if (expected == HCA_TM_NONE) {
             hca_tm_unexpected(tm);
         } else {
-            hca_tm_consume(tm, expected);
+            run([&] { hca_tm_consume(tm, expected); });
         }
     }
 
@@ -107,19 +119,40 @@ protected:
         }
     }
 
-    void expect_same() const
+    entries model() const
     {
-        uint16_t index = tm->head, prev = HCA_TM_NONE;
+        entries all;
 
         for (const auto &entry : m_list) {
-            ASSERT_EQ(entry.index, index);
+            all.emplace_back(entry.index, entry.is_active);
+        }
+        return all;
+    }
+
+    /* Returns the list; checks the fields that hca_tm_match() does not read. */
+    entries listed() const
+    {
+        uint16_t index, prev = HCA_TM_NONE;
+        bool is_active = true;
+        entries all;
+        unsigned num_listed = 0;
+
+        for (index = tm->head; (index < SIZE) && (all.size() < SIZE);
+             index = tm->entries[index].next) {
+            is_active = is_active && (index != tm->inactive);
             EXPECT_EQ(prev, tm->entries[index].prev);
             EXPECT_EQ(HCA_TM_LISTED, tm->entries[index].state);
-            prev  = index;
-            index = tm->entries[index].next;
+            all.emplace_back(index, is_active);
+            prev = index;
         }
         EXPECT_EQ(HCA_TM_NONE, index);
         EXPECT_EQ(prev, tm->tail);
+        EXPECT_EQ(is_active, tm->inactive == HCA_TM_NONE);
+        for (unsigned i = 0; i < SIZE; i++) {
+            num_listed += (tm->entries[i].state != HCA_TM_FREE);
+        }
+        EXPECT_EQ(all.size(), num_listed);
+        return all;
     }
 
     /* Runs a random operation. */
@@ -133,10 +166,14 @@ protected:
         (this->*steps[random(5)])();
     }
 
-    struct hca_tm *tm;
+    std::vector<uint64_t> m_memory =
+        std::vector<uint64_t>(BYTES / sizeof(uint64_t));
+    struct hca_tm *tm = (struct hca_tm *)m_memory.data();
     std::list<model_entry> m_list;
 
 private:
+    virtual void run(const std::function<void()> &op) { op(); }
+
     void activate()
     {
         for (auto &entry : m_list) {
@@ -150,39 +187,114 @@ private:
         m_list.erase(it);
     }
 
-    std::vector<uint64_t> m_memory;
     std::list<uint16_t> m_free;
-    std::mt19937 m_random{testing::UnitTest::GetInstance()->random_seed() + 1u};
+    const unsigned m_seed = testing::UnitTest::GetInstance()->random_seed() + 1;
+    testing::ScopedTrace m_trace{__FILE__, __LINE__,
+                                 "seed " + std::to_string(m_seed)};
+    std::mt19937 m_random{m_seed};
 };
 
-TEST_F(hca_tm_list, is_what_it_is_meant_to_be)
+TEST_F(hca_tm_list, is_the_model)
 {
     for (unsigned i = 0; (i < 20000) && !HasFailure(); i++) {
         step();
-        expect_same();
+        EXPECT_EQ(model(), listed());
     }
 }
 
-/* The list is restored from `next`, for any values of the other fields. */
-TEST_F(hca_tm_list, is_whole_after_a_death)
+/* hca_tm_relink() reads neither prev nor tail, nor tells free entries from
+ * listed ones by their state. */
+TEST_F(hca_tm_list, is_relinked)
 {
     for (unsigned i = 0; (i < 2000) && !HasFailure(); i++) {
         step();
         for (unsigned index = 0; index < SIZE; index++) {
-            tm->entries[index].prev = random(SIZE);
-        }
-        for (const auto &entry : m_list) {
-            tm->entries[entry.index].state = random(2) ? HCA_TM_FREE :
-                                                         HCA_TM_LISTED;
+            tm->entries[index].prev  = random(SIZE);
+            tm->entries[index].state = random(2) ? HCA_TM_FREE : HCA_TM_LISTED;
         }
         tm->tail = random(SIZE);
         hca_tm_relink(tm);
-        expect_same();
+        EXPECT_EQ(model(), listed());
     }
 }
 
-/* Its data is in flight: the entry is neither free nor in the list. */
-TEST_F(hca_tm_list, keeps_an_entry_whose_message_is_not_complete)
+/* Traps after each instruction of an operation, and copies the list if it has
+ * changed: a process may die at any of these. */
+class hca_tm_death : public hca_tm_list {
+protected:
+    void SetUp() override
+    {
+        struct sigaction act = {};
+
+        if (hca_valgrind_active()) {
+            GTEST_SKIP() << "valgrind does not trap after each instruction";
+        }
+        act.sa_handler = on_trap;
+        s_self         = this;
+        ASSERT_EQ(0, sigaction(SIGTRAP, &act, nullptr));
+    }
+
+    void TearDown() override { signal(SIGTRAP, SIG_DFL); }
+
+    unsigned m_num_copies = 0;
+    uint64_t m_copies[32][BYTES / sizeof(uint64_t)];
+
+private:
+    void run(const std::function<void()> &op) override
+    {
+        const unsigned long long trap = 0x100;
+
+        copy();
+        __writeeflags(__readeflags() | trap);
+        op();
+        __writeeflags(__readeflags() & ~trap);
+    }
+
+    void copy()
+    {
+        if ((m_num_copies == 0) ||
+            (memcmp(m_copies[m_num_copies - 1], tm, BYTES) != 0)) {
+            if (m_num_copies == 32) {
+                abort();
+            }
+            memcpy(m_copies[m_num_copies++], tm, BYTES);
+        }
+    }
+
+    static void on_trap(int) { s_self->copy(); }
+
+    static hca_tm_death *s_self;
+};
+
+hca_tm_death *hca_tm_death::s_self;
+
+TEST_F(hca_tm_death, leaves_the_list_before_or_after_the_operation)
+{
+    unsigned num_copies = 0;
+
+    for (unsigned i = 0; (i < 500) && !HasFailure(); i++) {
+        entries before = model();
+
+        m_num_copies = 0;
+        step();
+        const std::vector<uint64_t> end = m_memory;
+        for (unsigned at = 0; at < m_num_copies; at++) {
+            SCOPED_TRACE("store " + std::to_string(at));
+            memcpy(tm, m_copies[at], BYTES);
+            hca_tm_relink(tm);
+            entries found = listed();
+            if (found != before) {
+                EXPECT_EQ(model(), found);
+            }
+        }
+        std::copy(end.begin(), end.end(), m_memory.begin());
+        num_copies += m_num_copies;
+    }
+    EXPECT_LT(1000u, num_copies);
+}
+
+/* An entry whose data is in flight is neither free nor in the list. */
+TEST_F(hca_tm_list, has_no_entry_whose_message_is_in_flight)
 {
     append();
     uint16_t index = m_list.front().index;

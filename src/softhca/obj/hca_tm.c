@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The list itself. It is intact in the direction of `next` after each store, so
- * that the other fields can be rebuilt from that if a process dies in between.
+ * The list itself. It is intact in the direction of `next` after each store. If
+ * a process dies in between, hca_tm_relink() rebuilds the other fields.
  */
 #include "hca_tm.h"
 #include "softhca/base/hca_log.h"
@@ -81,15 +81,15 @@ static void hca_tm_unlink(struct hca_tm *tm, uint16_t index, uint8_t state)
 {
     struct hca_tm_entry *entry = &tm->entries[index];
 
-    if (tm->inactive == index) {
-        tm->inactive = entry->next;
-    }
     if (entry->prev == HCA_TM_NONE) {
         tm->head = entry->next;
     } else {
         tm->entries[entry->prev].next = entry->next;
     }
     atomic_signal_fence(memory_order_seq_cst); /* others cannot find it now */
+    if (tm->inactive == index) {
+        tm->inactive = entry->next;
+    }
     if (entry->next == HCA_TM_NONE) {
         tm->tail = entry->prev;
     } else {
@@ -175,11 +175,12 @@ void hca_tm_unexpected(struct hca_tm *tm)
 }
 
 /* An entry that was being linked or unlinked is in the list if it is reachable;
- * an unreachable one is free, or busy for a message of the dead process. */
+ * an unreachable one is free, or busy for a message of the dead process. If it
+ * was the first inactive one, its `next` is that now, or none: it is not changed
+ * by hca_tm_unlink(), and is empty in hca_tm_link(). */
 void hca_tm_relink(struct hca_tm *tm)
 {
     uint16_t index, prev = HCA_TM_NONE;
-    bool has_inactive = false;
 
     for (unsigned i = 0; i < tm->size; i++) {
         if (tm->entries[i].state == HCA_TM_LISTED) {
@@ -190,11 +191,13 @@ void hca_tm_relink(struct hca_tm *tm)
          index = tm->entries[index].next) {
         tm->entries[index].prev  = prev;
         tm->entries[index].state = HCA_TM_LISTED;
-        has_inactive |= (index == tm->inactive);
-        prev = index;
+        prev                     = index;
     }
-    tm->tail     = prev;
-    tm->inactive = has_inactive ? tm->inactive : HCA_TM_NONE;
+    tm->tail = prev;
+    if ((tm->inactive != HCA_TM_NONE) &&
+        (tm->entries[tm->inactive].state != HCA_TM_LISTED)) {
+        tm->inactive = tm->entries[tm->inactive].next;
+    }
 }
 
 void hca_tm_repair(void *obj)

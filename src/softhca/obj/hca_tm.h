@@ -97,7 +97,8 @@ void hca_tm_consume_end(struct hca_tm *tm, uint16_t index);
 /* Counts a message that matched no entry. */
 void hca_tm_unexpected(struct hca_tm *tm);
 
-/* Rebuilds the other fields from head and `next`. */
+/* Rebuilds prev, state, tail and inactive after an operation that was cut off
+ * at any store. */
 void hca_tm_relink(struct hca_tm *tm);
 
 /* hca_kind_ops.repair: for an SRQ whose lock a dead process held. */
