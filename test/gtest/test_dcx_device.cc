@@ -5,6 +5,7 @@
  */
 #include "hca_fixture.h"
 #include "common/prm_cmd.h"
+#include "ucx_log.h"
 
 #include <endian.h>
 #include <fstream>
@@ -16,6 +17,7 @@
 
 extern "C" {
 #include "uct/dcx/dev/dcx_device.h"
+#include "uct/dcx/dev/dcx_td.h"
 }
 
 namespace {
@@ -392,6 +394,51 @@ TEST_F(dcx_device, its_own_answer)
     EXPECT_EQ(1023u, dev.tm.max_tags);
     EXPECT_TRUE(dev.tm.rndv_dc);
     expect_atomics(dev, 8, 4 | 8, false);
+}
+
+/* libmlx5 returns EBUSY for a domain that is in use and leaves errno. */
+TEST_F(dcx_device, domains_in_use)
+{
+    struct ibv_device **list                   = ibv_get_device_list(NULL);
+    struct ibv_qp_init_attr qp_attr            = {};
+    struct ibv_parent_domain_init_attr pd_attr = {};
+    uct_dcx_device_t dev;
+    uct_dcx_td_t td;
+    struct ibv_qp *qp;
+    struct ibv_pd *pd;
+    ucx_log_reader log;
+
+    ASSERT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY,
+                                          profile.c_str()));
+    uct_dcx_td_init(&td, &dev);
+    ASSERT_NE(nullptr, td.td);
+    qp_attr.qp_type = IBV_QPT_RC;
+    qp_attr.cap     = {1, 1, 1, 1, 0};
+    qp_attr.send_cq = ibv_create_cq(dev.ctx, 1, NULL, NULL, 0);
+    qp_attr.recv_cq = qp_attr.send_cq;
+    qp              = ibv_create_qp(td.pd, &qp_attr);
+    ASSERT_NE(nullptr, qp);
+    errno = 0;
+    uct_dcx_td_cleanup(&td);
+    EXPECT_EQ("mlx5_0: failed to free the parent domain: Device or resource "
+              "busy\n",
+              log.take());
+    EXPECT_EQ(0, ibv_destroy_qp(qp));
+    EXPECT_EQ(0, ibv_destroy_cq(qp_attr.send_cq));
+
+    pd_attr.pd = dev.pd;
+    pd_attr.td = td.td;
+    pd         = ibv_alloc_parent_domain(dev.ctx, &pd_attr);
+    ASSERT_NE(nullptr, pd);
+    errno = 0;
+    uct_dcx_td_cleanup(&td);
+    EXPECT_EQ("mlx5_0: failed to free the thread domain: Device or resource "
+              "busy\n",
+              log.take());
+    EXPECT_EQ(0, ibv_dealloc_pd(pd));
+    EXPECT_EQ(0, ibv_dealloc_td(td.td));
+    uct_dcx_device_close(&dev);
+    ibv_free_device_list(list);
 }
 
 } /* namespace */

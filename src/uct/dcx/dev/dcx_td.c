@@ -4,6 +4,7 @@
  */
 #include "dcx_td.h"
 
+#include <string.h>
 #include <ucs/debug/log.h>
 
 
@@ -35,13 +36,24 @@ void uct_dcx_td_init(uct_dcx_td_t *td, const uct_dcx_device_t *dev)
 }
 
 
+/* libmlx5 returns its errors, and need not set errno. */
+static int uct_dcx_td_check(const uct_dcx_td_t *td, const char *name, int error)
+{
+    if (error != 0) {
+        ucs_warn("%s: failed to free the %s: %s",
+                 ibv_get_device_name(td->td->context->device), name,
+                 strerror(error));
+    }
+    return error;
+}
+
+
 void uct_dcx_td_cleanup(uct_dcx_td_t *td)
 {
-    if (td->td == NULL) {
+    if ((td->td == NULL) ||
+        (uct_dcx_td_check(td, "parent domain", ibv_dealloc_pd(td->pd)) != 0)) {
         return;
     }
 
-    if ((ibv_dealloc_pd(td->pd) != 0) || (ibv_dealloc_td(td->td) != 0)) {
-        ucs_warn("failed to free a thread domain: %m");
-    }
+    uct_dcx_td_check(td, "thread domain", ibv_dealloc_td(td->td));
 }
