@@ -9,18 +9,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HCA_FD_WORDS (1u << 14) /* a million: fs.nr_open */
+/* Descriptors that can be marked: the default of fs.nr_open. If that was raised,
+ * those above are not protected, without a message. */
+#define HCA_FD_MAX   (1u << 20)
+#define HCA_FD_WORDS (HCA_FD_MAX / 64)
 
 static _Atomic uint64_t hca_fds[HCA_FD_WORDS];
 
 static _Atomic uint64_t *hca_fd_word(int fd)
 {
-    return ((fd >= 0) && ((unsigned)fd / 64 < HCA_FD_WORDS)) ?
-               &hca_fds[fd / 64] :
-               NULL;
+    return ((fd >= 0) && ((unsigned)fd < HCA_FD_MAX)) ? &hca_fds[fd / 64] :
+                                                        NULL;
 }
 
-int hca_fd_keep(int fd)
+int hca_fd_mark(int fd)
 {
     _Atomic uint64_t *word = hca_fd_word(fd);
 
@@ -30,7 +32,7 @@ int hca_fd_keep(int fd)
     return fd;
 }
 
-void hca_fd_lose(int fd)
+void hca_fd_unmark(int fd)
 {
     _Atomic uint64_t *word = hca_fd_word(fd);
 
@@ -39,10 +41,11 @@ void hca_fd_lose(int fd)
     }
 }
 
-/* Unmarks first: once closed, the number may be reused at once. */
+/* Unmarks first: once closed, the number may be reused at once. The system call
+ * is made here, as preload_fd.c interposes close(). */
 void hca_fd_close(int fd)
 {
-    hca_fd_lose(fd);
+    hca_fd_unmark(fd);
     syscall(SYS_close, fd);
 }
 

@@ -56,7 +56,7 @@ void hca_log_init(void)
         hca_error("SOFTHCA_LOG_FILE=%s: %s", file, strerror(errno));
         return;
     }
-    hca_log_fd = hca_fd_keep(fd);
+    hca_log_fd = hca_fd_mark(fd);
 }
 
 void hca_log_write(enum hca_log_level level, const char *fmt, ...)

@@ -60,7 +60,7 @@ int64_t hca_chan_create(unsigned dev, bool is_async, int *fd)
         goto err_close;
     }
     syscall(SYS_close, pipe_fds[1]);
-    pipe_fds[1] = hca_fd_keep(ret);
+    pipe_fds[1] = hca_fd_mark(ret);
 
     chan = hca_obj_alloc(HCA_KIND_CHAN, dev);
     if (chan == NULL) {
@@ -107,7 +107,7 @@ static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
         hca_fd_close(peer->fd);
     }
     peer->num = num;
-    peer->fd  = hca_fd_keep(fd);
+    peer->fd  = hca_fd_mark(fd);
     return fd;
 }
 

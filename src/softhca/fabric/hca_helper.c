@@ -115,7 +115,7 @@ static int hca_helper_init(void)
 {
     int asks_fd, ret;
 
-    hca_helper_epoll = hca_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    hca_helper_epoll = hca_fd_mark(epoll_create1(EPOLL_CLOEXEC));
     if (hca_helper_epoll < 0) {
         return -errno;
     }

@@ -38,7 +38,7 @@ static void hca_proc_close_stat(int fd)
 {
     int none = -1;
 
-    hca_fd_keep(fd);
+    hca_fd_mark(fd);
     if (!atomic_compare_exchange_strong(&hca_spare_fd, &none, fd)) {
         hca_fd_close(fd);
     }

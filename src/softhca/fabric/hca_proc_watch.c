@@ -42,8 +42,8 @@ int hca_proc_watch_init(int epoll)
     if (pipe2(hca_asks, O_CLOEXEC | O_NONBLOCK) < 0) {
         return -errno;
     }
-    hca_asks[0]     = hca_fd_keep(hca_asks[0]);
-    hca_asks[1]     = hca_fd_keep(hca_asks[1]);
+    hca_asks[0]     = hca_fd_mark(hca_asks[0]);
+    hca_asks[1]     = hca_fd_mark(hca_asks[1]);
     hca_watch_epoll = epoll;
     return hca_asks[0];
 }
@@ -110,7 +110,7 @@ static int hca_peer_open(const struct hca_proc *proc)
         fd = syscall(SYS_openat, AT_FDCWD, path,
                      O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     }
-    return (fd < 0) ? -errno : hca_fd_keep(fd);
+    return (fd < 0) ? -errno : hca_fd_mark(fd);
 }
 
 /* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex.

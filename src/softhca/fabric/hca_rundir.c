@@ -259,7 +259,7 @@ int hca_rundir_publish(const char *fabric, int fd)
     if ((mkdir(hca_rundir_own, 0700) < 0) && (errno != EEXIST)) {
         return hca_rundir_fail("make", hca_rundir_own);
     }
-    hca_rundir_own_fd = hca_fd_keep(hca_sys()->openat(
+    hca_rundir_own_fd = hca_fd_mark(hca_sys()->openat(
         AT_FDCWD, hca_rundir_own, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if ((hca_rundir_own_fd < 0) ||
         (flock(hca_rundir_own_fd, LOCK_EX | LOCK_NB) < 0)) {

@@ -68,7 +68,7 @@ int hca_segment_map(int fd)
     hca_segment_inherited = again;
     hca_segment_size      = st.st_size;
     hca_fabric            = map;
-    hca_segment_fd        = hca_fd_keep(fd);
+    hca_segment_fd        = hca_fd_mark(fd);
     return 0;
 }
 

@@ -36,7 +36,7 @@ void hca_timer_set_bracket(void (*enter)(void), void (*leave)(void))
 
 int hca_timer_init(void)
 {
-    hca_timer_fd = hca_fd_keep(
+    hca_timer_fd = hca_fd_mark(
         timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     return (hca_timer_fd < 0) ? -errno : hca_timer_fd;
 }

@@ -177,7 +177,7 @@ PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
         dispatch_close(newfd);
     }
     if (ret >= 0) {
-        hca_fd_lose(newfd);
+        hca_fd_unmark(newfd);
     }
     return preload_duplicated(fd, ret);
 }
