@@ -2,14 +2,17 @@
 /*
  * Speeds up OpenSHMEM's strided put and get in unmodified programs. The library
  * of Open MPI (oshmem/shmem/c/shmem_iput.c, shmem_iget.c) puts or gets each
- * element, and waits for the answer of each get. Here - a get of elements that
- * lie close together reads everything from the first to
- *   the last, holes included, and extracts the elements: while it requests one
- *   element, a device reads more bytes than most strides have;
- * - a get of elements that lie far apart requests them all before it waits; - a
- * put to elements without holes copies them, and puts the copy. A put to
- * elements with holes is left to the library: it returns as soon as the device
- * has the element, so its puts already follow each other without waiting.
+ * element, and waits for the answer of each get. This library speeds up
+ *
+ * - a get of elements that lie close together: it reads everything from the
+ *   first to the last, holes included, and extracts the elements. While UCP
+ *   requests one element, a device reads more bytes than most strides have;
+ * - a get of elements that lie far apart: it requests them all before it waits;
+ * - a put to elements without holes: it copies them, and puts the copy.
+ *
+ * A put to elements with holes is left to the library of Open MPI: that returns
+ * as soon as the device has the element, so its puts already follow each other
+ * without waiting.
  *
  * The library's own functions are called by their names of the profiling
  * interface, so that a tool sees only the program's calls. They report invalid
