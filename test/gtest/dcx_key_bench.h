@@ -55,11 +55,18 @@ public:
         slots.umr.qp.sq.bf    = &m_nowhere;
     }
 
-    /* Rings all hidden doorbells. */
+    ~dcx_umr_silence() { end(); }
+
+    dcx_umr_silence(const dcx_umr_silence &) = delete;
+
+    /* Rings all hidden doorbells, once. */
     void end()
     {
         uct_dcx_sq_t *sq = &m_slots.umr.qp.sq;
 
+        if (sq->dbrec != &m_record) {
+            return;
+        }
         ucs_spin_lock(&m_slots.lock);
         sq->dbrec = m_dbrec;
         sq->bf    = m_bf;

@@ -20,7 +20,9 @@ extern "C" {
 
 namespace {
 
-/* The parameter: with a cache, which keeps a region until it is unmapped */
+/* The parameter is true if memory is cached: then a region stays registered
+ * until it is unmapped. The prefix of INSTANTIATE_TEST_SUITE_P selects the
+ * environment in main(), in test_dcx_key.cc, which enables the cache. */
 class dcx_key_mem : public testing::TestWithParam<bool> {
 protected:
     static constexpr size_t length = 4096 * 4;
@@ -44,7 +46,8 @@ protected:
         EXPECT_EQ(invalidated, gone);
     }
 
-    /* Puts to this offset from a new endpoint; returns its status. */
+    /* Puts @value at @offset of the key from a new endpoint; returns the status
+     * of the operation. */
     ucs_status_t put(uint32_t key, uint64_t offset, uint64_t value)
     {
         uct_ep_h ep   = m_dcx.make_ep();
@@ -57,7 +60,8 @@ protected:
         return (m_dcx.errors.size() == errors) ? UCS_OK : m_dcx.errors.back();
     }
 
-    /* The cache handles unmapped memory at the next registration. */
+    /* Makes the cache drop regions that were unmapped: it does so when memory is
+     * registered. */
     void register_another()
     {
         std::vector<uint8_t> bytes(4096);
@@ -96,49 +100,53 @@ TEST_P(dcx_key_mem, layouts_go_with_their_region)
     EXPECT_EQ(UCS_OK, put(kept, 0, 7));
 }
 
-/* The cache lets go of a region whose layout the device does not give back. */
+/* The device does not complete the invalidation of a layout until the silence
+ * ends. */
 class dcx_key_mem_silent : public dcx_key_mem {
 protected:
     dcx_key_mem_silent()
     {
         m_key = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
-        m_slots.timeout *= 12; /* a minute */
-        m_silence.reset(new dcx_umr_silence(m_slots));
+        m_keys.timeout *= 12; /* a minute */
     }
 
-    /* One thread calls @dereg and waits for the device, others register memory
-     * meanwhile. */
+    /* Checks that memory can be registered while another thread waits in @dereg
+     * for the device. */
     template <typename F> void expect_others_go_on(F dereg)
     {
-        std::atomic<bool> has_waited{false}, has_gone_on{false};
+        std::atomic<bool> has_returned{false}, has_registered{false};
         dcx_deadline deadline;
+        std::jthread waiting, other;
+        /* Ends before the threads are joined, also if a check throws. */
+        dcx_umr_silence silence(m_keys);
 
-        std::thread waiting([&] {
+        waiting = std::jthread([&] {
             dereg();
-            has_waited = true;
+            has_returned = true;
         });
-        while (is_set()) {
+        while (has_layouts()) {
             deadline.check("a layout that goes");
         }
-        std::thread other([&] {
+        other = std::jthread([&] {
             register_another();
-            has_gone_on = true;
+            has_registered = true;
         });
+
         auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-        while (!has_gone_on && (std::chrono::steady_clock::now() < end)) {
+        while (!has_registered && (std::chrono::steady_clock::now() < end)) {
             sched_yield();
         }
-        EXPECT_TRUE(has_gone_on);
-        EXPECT_FALSE(has_waited);
+        EXPECT_TRUE(has_registered);
+        EXPECT_FALSE(has_returned);
         EXPECT_EQ(0u, m_completions);
 
-        m_silence->end();
+        silence.end();
         waiting.join();
         other.join();
         EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(m_key, 0, 7));
     }
 
-    bool is_set()
+    bool has_layouts()
     {
         unsigned set, gone;
 
@@ -155,12 +163,12 @@ protected:
                        1, UCS_OK},
                       this};
 
-    uct_dcx_keys_t &m_slots = *(uct_dcx_keys_t *)dcx_key_keys(m_dcx.md());
-    std::unique_ptr<dcx_umr_silence> m_silence;
+    uct_dcx_keys_t &m_keys = *(uct_dcx_keys_t *)dcx_key_keys(m_dcx.md());
     std::atomic<unsigned> m_completions{0};
     uint32_t m_key;
 };
 
+/* The cache invalidates the layouts of a region that was unmapped. */
 TEST_P(dcx_key_mem_silent, unmapped_memory_goes_without_the_lock)
 {
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), m_memh));
@@ -168,7 +176,7 @@ TEST_P(dcx_key_mem_silent, unmapped_memory_goes_without_the_lock)
     expect_others_go_on([&] { register_another(); });
 }
 
-/* An invalidation is complete when peers have lost access. */
+/* The completion is called when peers have lost access. */
 TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
 {
     uct_md_mem_dereg_params_t params = {};
@@ -185,7 +193,7 @@ TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
     munmap(m_pages, length);
 }
 
-/* All memory that the process may lock is registered. */
+/* The process may lock no more memory than is registered, and one page. */
 class dcx_key_mem_locked : public dcx_key_mem {
 protected:
     dcx_key_mem_locked()
@@ -232,7 +240,9 @@ protected:
     uint32_t m_key;
 };
 
-/* A region that layouts name counts until the call of the cache has ended. */
+/* Registers memory when the limit is reached: this fails while another region
+ * is in the cache, and succeeds once that is unmapped, although a layout refers
+ * to it. */
 TEST_P(dcx_key_mem_locked, memory_that_replaces_a_region)
 {
     void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE,
@@ -267,8 +277,8 @@ const std::string option_prefix = "DCX_";
 const std::string option_prefix;
 #endif
 
-/* Values of the variables */
-TEST_P(dcx_key_mem, options)
+/* Values out of range are refused, with the range. */
+TEST_P(dcx_key_mem, refused_options)
 {
     static const struct {
         const char *name, *value, *range;
