@@ -11,6 +11,7 @@
 
 #include <ucs/config/types.h>
 #include <ucs/sys/topo/base/topo.h>
+#include <ucs/time/time.h>
 #include <ucs/type/cpu_set.h>
 
 extern "C" {
@@ -43,6 +44,12 @@ public:
 private:
     std::vector<uint64_t> m_bytes;
 };
+
+/* Sets the time after which a queue that does not move is given up. */
+inline void dcx_key_set_timeout(uct_dcx_keys_t &slots, int ms)
+{
+    slots.timeout = ucs_time_from_msec(time_slow(ms));
+}
 
 /* Hides doorbells of UMR queues from the device until end(). */
 class dcx_umr_silence {

@@ -280,7 +280,7 @@ public:
 
     bool wait(struct mlx5_err_cqe *cqe)
     {
-        return verbs_until([&] { return cq.poll(cqe); });
+        return hca_until([&] { return cq.poll(cqe); });
     }
 
     uint32_t cqn() const { return (m_cqn != 0) ? m_cqn : devx_cqn(cq.cq); }

@@ -69,7 +69,7 @@ public:
         struct mlx5_cqe64 cqe = {};
         struct mlx5_err_cqe got;
 
-        EXPECT_TRUE(verbs_until([&] { return cq.poll(&got); }));
+        EXPECT_TRUE(hca_until([&] { return cq.poll(&got); }));
         memcpy(&cqe, &got, sizeof(cqe));
         EXPECT_EQ(PRM_CQE_APP_TAG_MATCHING, cqe.app);
         EXPECT_EQ(app_op, cqe.app_op);

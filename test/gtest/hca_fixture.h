@@ -9,17 +9,19 @@
 #ifndef DCX_TEST_HCA_FIXTURE_H
 #define DCX_TEST_HCA_FIXTURE_H
 
+#include "../times.h"
+
 #include <gtest/gtest.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -128,21 +130,39 @@ inline int hca_test_main(int argc, char **argv,
  * changes with the code and the machine. */
 class dcx_deadline {
 public:
-    bool is_over() const { return std::chrono::steady_clock::now() > m_end; }
+    explicit dcx_deadline(int limit = TIME_WAIT) :
+        m_end(time_now_us() + time_slow(limit) * 1000ull)
+    {
+    }
+
+    bool is_over() const { return time_now_us() > m_end; }
 
     /* Ends the test if it has waited for `what` for too long. */
     void check(const char *what) const
     {
         if (is_over()) {
-            throw std::runtime_error(
-                std::string("a minute has passed without ") + what);
+            throw std::runtime_error(std::string("waited for too long for ") +
+                                     what);
         }
     }
 
 private:
-    const std::chrono::steady_clock::time_point m_end =
-        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    const uint64_t m_end;
 };
+
+/* Returns true if @done becomes true in time. */
+template <typename F> bool hca_until(F done, int limit = TIME_WAIT)
+{
+    const dcx_deadline deadline(limit);
+
+    while (!done()) {
+        if (deadline.is_over()) {
+            return false;
+        }
+        sched_yield();
+    }
+    return true;
+}
 
 /* --- the log of the device ------------------------------------------------ */
 

@@ -46,18 +46,6 @@ const transition transitions[][2] = {
                      {to_init, to_rtr | resp, req}},
 };
 
-bool comes_true(const std::function<bool()> &done)
-{
-    dcx_deadline deadline;
-
-    while (!done()) {
-        if (deadline.is_over()) {
-            return false;
-        }
-    }
-    return true;
-}
-
 } /* namespace */
 
 strict_bench::strict_bench(strict_service service,
@@ -416,12 +404,12 @@ void strict_bench::post_recv(uint32_t length)
 
 bool strict_bench::wait(raw_cq &cq, struct mlx5_err_cqe *cqe)
 {
-    return comes_true([&] { return cq.poll(cqe); });
+    return hca_until([&] { return cq.poll(cqe); });
 }
 
 bool strict_bench::wait_error(struct ibv_qp *qp) const
 {
-    return comes_true([&] { return state(qp) == IBV_QPS_ERR; });
+    return hca_until([&] { return state(qp) == IBV_QPS_ERR; });
 }
 
 std::vector<uint8_t> strict_bench::memory() const

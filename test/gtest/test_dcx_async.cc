@@ -46,7 +46,8 @@ public:
     {
         std::unique_lock<std::mutex> lock(m_mutex);
 
-        if (!m_more.wait_for(lock, std::chrono::minutes(1),
+        if (!m_more.wait_for(lock,
+                             std::chrono::milliseconds(time_slow(TIME_WAIT)),
                              [&] { return m_taken < m_lines.size(); })) {
             return "nothing was logged";
         }

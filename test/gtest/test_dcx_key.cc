@@ -492,7 +492,7 @@ TEST_P(dcx_key, nobody_else_waits)
     dcx_deadline deadline;
 
     slots.set(owned, memory);
-    slots.slots.timeout *= 12;
+    dcx_key_set_timeout(slots.slots, TIME_WAIT);
     dcx_umr_silence silence(slots.slots);
     std::thread waiting([&] {
         uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
@@ -534,7 +534,7 @@ TEST_P(dcx_key, waits_for_what_is_replaced)
     dcx_deadline deadline;
 
     slots.set(slot, before);
-    slots.slots.timeout *= 12;
+    dcx_key_set_timeout(slots.slots, TIME_WAIT);
     uint64_t doorbells = slots.stats().doorbells;
     dcx_umr_silence silence(slots.slots);
     EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0, after.get()));
@@ -681,7 +681,7 @@ TEST_P(dcx_key, silent_queue_before_what_was_there)
     EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 1, fresh.get()));
     EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &before, 1, old.get()));
     dcx_umr_silence silence(slots.slots);
-    slots.slots.timeout /= 250;
+    dcx_key_set_timeout(slots.slots, TIME_SILENCE);
     uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 16));
@@ -760,7 +760,7 @@ TEST_P(dcx_key, silent_queue)
     EXPECT_EQ(UCS_OK,
               uct_dcx_keys_set(&slots.slots, &pending, 1, layout.get()));
     dcx_umr_silence silence(slots.slots);
-    slots.slots.timeout /= 250; /* 20 ms */
+    dcx_key_set_timeout(slots.slots, TIME_SILENCE);
     uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     for (uint32_t key : {cached, ready->lkey, pending->lkey}) {
@@ -821,7 +821,7 @@ TEST_P(dcx_key, silent_queue_is_destroyed)
     EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 1, layout.get()));
     dcx_umr_silence silence(slots.slots);
     umr.qp.obj.number = 0xfffffe; /* no command reaches it */
-    slots.slots.timeout /= 250;
+    dcx_key_set_timeout(slots.slots, TIME_SILENCE);
     uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_EQ(nullptr, umr.qp.obj.obj);
@@ -846,7 +846,7 @@ TEST_P(dcx_key, silent_queue_of_two)
         keys.push_back(owned[i]->lkey);
     }
     dcx_umr_silence silence(slots.slots);
-    slots.slots.timeout /= 250;
+    dcx_key_set_timeout(slots.slots, TIME_SILENCE);
     for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
         threads.emplace_back(
             [&, lkey] { uct_dcx_keys_forget(&slots.slots, lkey, 1); });

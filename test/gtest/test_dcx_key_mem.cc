@@ -107,7 +107,7 @@ protected:
     dcx_key_mem_silent()
     {
         m_key = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
-        m_keys.timeout *= 12; /* a minute */
+        dcx_key_set_timeout(m_keys, TIME_WAIT);
     }
 
     /* Checks that memory can be registered while another thread waits in @dereg
@@ -131,12 +131,8 @@ protected:
             register_another();
             has_registered = true;
         });
-
-        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-        while (!has_registered && (std::chrono::steady_clock::now() < end)) {
-            sched_yield();
-        }
-        EXPECT_TRUE(has_registered);
+        EXPECT_TRUE(
+            hca_until([&] { return has_registered.load(); }, TIME_PROMPT));
         EXPECT_FALSE(has_returned);
         EXPECT_EQ(0u, m_completions);
 

@@ -538,7 +538,8 @@ protected:
                 continue;
             }
             ASSERT_EQ(UCS_OK, status);
-            ASSERT_EQ(1, poll(&poll_fd, 1, 60000)) << "nothing has woken it";
+            ASSERT_EQ(1, poll(&poll_fd, 1, time_slow(TIME_WAIT)))
+                << "nothing has woken it";
             m_wakes++;
         }
     }
@@ -653,7 +654,7 @@ TEST_P(dcx_match_sleep, is_woken)
             EXPECT_EQ(0, poll(&poll_fd, 1, 0)) << "armed, and nothing there";
             EXPECT_FALSE(
                 UCS_STATUS_IS_ERR(m_source.send((tag_kind)kind, m_ep, 1, end)));
-            EXPECT_EQ(1, poll(&poll_fd, 1, 60000));
+            EXPECT_EQ(1, poll(&poll_fd, 1, time_slow(TIME_WAIT)));
             progress_until({&m_dcx, &m_peer}, [&] {
                 return is_expected ? recv.has_ended() : !note.tags.empty();
             });

@@ -56,9 +56,10 @@ protected:
     /* Makes progress for a while without calls. */
     void settle()
     {
+        constexpr unsigned IDLE = 100;
         dcx_deadline deadline;
 
-        for (unsigned idle = 0; idle < 100; idle++) {
+        for (unsigned idle = 0; idle < IDLE; idle++) {
             deadline.check("both to settle");
             if (uct_worker_progress(m_far.worker) +
                     uct_worker_progress(m_dcx.worker) >
@@ -66,7 +67,7 @@ protected:
                 idle = 0;
             }
             if (is_late()) {
-                usleep(20);
+                usleep(time_slow(QUIET_LATE) * 1000 / IDLE);
             }
         }
     }

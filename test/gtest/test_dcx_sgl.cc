@@ -3,13 +3,14 @@
  * Layouts without a device: the forms they take, what is refused, and random
  * ones against plain loops over all bytes.
  */
+#include "../times.h"
+
 extern "C" {
 #include "uct/dcx/strided/dcx_sgl.h"
 }
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <gtest/gtest.h>
 #include <map>
 #include <numeric>
@@ -445,12 +446,9 @@ TEST(dcx_layout_overlap, interleaved)
     EXPECT_EQ(1, uct_dcx_sgl_overlaps(layout.get()));
 }
 
-double cpu_seconds()
+uint64_t cpu_ns()
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec + (now.tv_nsec * 1e-9);
+    return time_now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Many entries out of order: no slower than to sort all blocks, by far. */
@@ -470,7 +468,7 @@ TEST(dcx_layout_overlap, many_entries)
         const uint32_t period = row.num * 8;
         layout_bench layout(row.num);
         std::vector<uint64_t> blocks;
-        double least = 1e9, naive;
+        uint64_t least = UINT64_MAX, naive;
 
         layout->kind   = (row.repeat > 1) ? UCT_DCX_SGL_INTERLEAVED :
                                             UCT_DCX_SGL_LIST;
@@ -488,18 +486,18 @@ TEST(dcx_layout_overlap, many_entries)
             }
         }
 
-        naive = cpu_seconds();
+        naive = cpu_ns();
         std::sort(blocks.begin(), blocks.end());
-        naive = cpu_seconds() - naive;
+        naive = cpu_ns() - naive;
         for (unsigned i = 0; i < 3; i++) {
-            double since = cpu_seconds();
+            uint64_t since = cpu_ns();
 
             ASSERT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
-            least = std::min(least, cpu_seconds() - since);
+            least = std::min(least, cpu_ns() - since);
         }
-        printf("%u x %u: %.0f us, %.0f to sort\n", row.num, row.repeat,
-               least * 1e6, naive * 1e6);
-        EXPECT_LT(least, 4 * naive);
+        printf("%u x %u: %lu us, %lu to sort\n", row.num, row.repeat,
+               least / 1000, naive / 1000);
+        EXPECT_LT(least, RATIO_OVERLAP * naive);
 
         layout->entries[row.num / 2].addr++;
         EXPECT_EQ(1, uct_dcx_sgl_overlaps(layout.get()));

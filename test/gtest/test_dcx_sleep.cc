@@ -64,7 +64,7 @@ protected:
 
         poll_fd.events = POLLIN;
         UCT_CALL(uct_iface_event_fd_get(m_dcx->iface, &poll_fd.fd));
-        return poll(&poll_fd, 1, 60000) == 1;
+        return poll(&poll_fd, 1, time_slow(TIME_WAIT)) == 1;
     }
 
     ucs_status_t put_short(uct_ep_h ep)

@@ -136,7 +136,7 @@ protected:
             if (uct_worker_progress(m_dcx->worker) == 0 &&
                 (uct_iface_event_arm(m_dcx->iface, UCT_EVENT_SEND_COMP) ==
                  UCS_OK)) {
-                ASSERT_LT(0, poll(&fd, 1, 60000));
+                ASSERT_LT(0, poll(&fd, 1, time_slow(TIME_WAIT)));
             }
         }
         m_dcx->flush();

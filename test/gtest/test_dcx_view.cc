@@ -1191,11 +1191,7 @@ TEST_P(dcx_view_few, keys_go_without_the_lock)
         use(2);
         has_opened = true;
     });
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!has_opened && (std::chrono::steady_clock::now() < end)) {
-        sched_yield();
-    }
-    EXPECT_TRUE(has_opened);
+    EXPECT_TRUE(hca_until([&] { return has_opened.load(); }, TIME_PROMPT));
     dcx_peek_hold_layouts(m_dcx.iface, 0);
     waiting.join();
     other.join();

@@ -70,7 +70,7 @@ public:
     {
         struct mlx5_cqe64 cqe = {};
 
-        EXPECT_TRUE(verbs_until([&] { return poll(&cqe); }));
+        EXPECT_TRUE(hca_until([&] { return poll(&cqe); }));
         return cqe;
     }
 
@@ -184,7 +184,7 @@ TEST_P(devx_cqs, tell_a_subscriber_once_when_armed)
             EXPECT_EQ(0x9u, cq.query().get(CTX, 11, 8)) << "armed";
             write(*qp);
             write(*qp);
-            ASSERT_TRUE(verbs_readable(channel->fd, VERBS_DEADLINE_MS));
+            ASSERT_TRUE(verbs_readable(channel->fd));
             EXPECT_EQ((ssize_t)sizeof(event),
                       mlx5dv_devx_get_event(channel, &event, sizeof(event)));
             EXPECT_EQ(0xabcdefu, event.cookie);

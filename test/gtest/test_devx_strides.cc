@@ -282,7 +282,7 @@ TEST_P(devx_strides, take_the_rest_when_there_are_more)
         expect(UNEXPECTED, 0, k, MTU, (k == 0) ? FIRST : 0, k * MTU);
     }
     EXPECT_EQ(1u, num_unexpected());
-    poll(NULL, 0, 5); /* some retries */
+    time_quiet(QUIET_RNR);
     expect_nothing();
     EXPECT_FALSE(qp->cq.poll(&m_none)) << "sent";
     recv();
@@ -345,7 +345,7 @@ TEST_P(devx_strides, end_where_the_key_is_wrong)
     expect_sent(MLX5_CQE_REQ_ERR);
     expect(UNEXPECTED, 0, 0, MTU, FIRST);
     expect(UNEXPECTED, 0, 1, MTU, 0, MTU);
-    ASSERT_TRUE(verbs_until([&] { return xrq->cq.poll(&cqe); }));
+    ASSERT_TRUE(hca_until([&] { return xrq->cq.poll(&cqe); }));
     EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
     EXPECT_EQ(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, cqe.syndrome);
     EXPECT_EQ(0, be16toh(cqe.wqe_counter));
@@ -402,7 +402,7 @@ TEST_P(devx_strides_lost, have_each_packet_once)
     for (unsigned k = 0; k < NUMBER; k++) {
         expect(UNEXPECTED, 0, k, MTU, (k == 0) ? FIRST : 0, k * MTU);
     }
-    poll(NULL, 0, 5);
+    time_quiet(QUIET_RNR);
     expect_nothing();
     recv();
     expect(UNEXPECTED, 1, 0, MTU, 0, 8 * MTU);

@@ -294,7 +294,7 @@ TEST_P(devx_umems, peer_that_reaches_their_neighbours)
     umem_maker maker(dev, dst.addr);
 
     peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, dst));
-    EXPECT_TRUE(verbs_until(
+    EXPECT_TRUE(hca_until(
         [&] { return (maker.count >= 300) && (dst.addr[2048 + 63] == 0x33); }));
     EXPECT_EQ(1, ::write(peer.fd, "", 1));
     EXPECT_EQ(0, peer.wait());
@@ -310,7 +310,8 @@ void store_beside(int)
 
 TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
 {
-    struct itimerval often = {{0, 50}, {0, 50}}, off = {};
+    const int us           = time_slow(SIGNAL_PERIOD);
+    struct itimerval often = {{0, us}, {0, us}}, off = {};
     struct sigaction action = {}, saved;
 
     stored_by_handler = (uint64_t *)(dst.addr + 2048);
@@ -319,7 +320,7 @@ TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
     action.sa_flags   = SA_RESTART;
     sigaction(SIGALRM, &action, &saved);
     setitimer(ITIMER_REAL, &often, NULL);
-    EXPECT_TRUE(verbs_until([&] {
+    EXPECT_TRUE(hca_until([&] {
         struct mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(dev.ctx, dst.addr,
                                                              64, 0);
 

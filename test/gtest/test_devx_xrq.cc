@@ -137,7 +137,6 @@ uint32_t put_rndv_dc(const strict_mem &mem, const strict_mem &data,
 class devx_tm_dc : public devx_tm {
 protected:
     static constexpr uint32_t LENGTH = 5000;
-    static constexpr int SLOW_PEER   = 300; /* ms; an RNR time is 10 us */
 
     devx_tm_dc()
     {
@@ -243,7 +242,7 @@ TEST_P(devx_tm_dc, waits_for_a_receive_of_the_fin)
         append(*m_cmd, LENGTH, i);
         EXPECT_EQ(IBV_WC_SUCCESS, request());
         expect_fetched();
-        poll(NULL, 0, SLOW_PEER);
+        time_quiet(QUIET_RNR);
         EXPECT_TRUE(verbs_is_empty(m_own->cq));
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -262,7 +261,7 @@ TEST_P(devx_tm_dc, waits_for_an_entry)
     EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
     EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64));
     patient.post(m_dct->out.number(), src, put_request());
-    poll(NULL, 0, SLOW_PEER);
+    time_quiet(QUIET_RNR);
     append(*m_cmd, LENGTH);
     EXPECT_EQ(IBV_WC_SUCCESS, patient.wait());
     expect_fetched();
@@ -347,7 +346,6 @@ class devx_tm_lost : public devx_tm_dc {};
 
 TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
 {
-    constexpr int SOME_TRIES = 300; /* ms; one is 67 ms */
     devx_mailbox out(16);
 
     EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
@@ -359,7 +357,7 @@ TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
     m_cmd.reset();
     xrq.object.reset();
     memset(dst.addr, 0x55, dst.size);
-    poll(NULL, 0, SOME_TRIES);
+    time_quiet(QUIET_ACK);
     EXPECT_EQ(LENGTH, std::count(dst.addr, dst.addr + LENGTH, 0x55));
     EXPECT_TRUE(verbs_is_empty(m_own->cq)) << "nothing was fetched";
 }

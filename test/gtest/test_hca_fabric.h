@@ -6,6 +6,8 @@
 #ifndef DCX_TEST_HCA_FABRIC_H
 #define DCX_TEST_HCA_FABRIC_H
 
+#include "../times.h"
+
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 
@@ -24,7 +26,6 @@ extern "C" {
 #include "softhca/exec/hca_nic.h"
 }
 
-#include <chrono>
 #include <dirent.h>
 #include <functional>
 #include <gtest/gtest.h>
@@ -34,14 +35,14 @@ extern "C" {
 #include <unistd.h>
 #include <vector>
 
-/* Returns true if `done` becomes true within a minute; polls each
- * millisecond. */
+/* Returns true if @done becomes true in time; polls each millisecond, which
+ * leaves the processor to the processes of the test. */
 inline bool hca_eventually(const std::function<bool()> &done)
 {
-    auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    const uint64_t end = time_now_us() + time_slow(TIME_WAIT) * 1000ull;
 
     while (!done()) {
-        if (std::chrono::steady_clock::now() > end) {
+        if (time_now_us() > end) {
             return false;
         }
         poll(NULL, 0, 1);

@@ -6,6 +6,8 @@
 #ifndef TEST_HCA_TRAP_H
 #define TEST_HCA_TRAP_H
 
+#include "../times.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -329,7 +329,7 @@ void on_alarm(int)
 /* A handler of the program stores, also in the middle of the device. */
 void interrupted(char *page, unsigned rounds, std::atomic<unsigned> *sum)
 {
-    const int usec         = hca_valgrind_active() ? 5000 : 50;
+    const int usec         = time_slow(SIGNAL_PERIOD);
     struct itimerval timer = {{0, usec}, {0, usec}};
     unsigned i, before = *sum;
 

@@ -128,7 +128,7 @@ protected:
             EXPECT_EQ(0, verbs_recv(pair->b.qp, dst, 64));
         }
         EXPECT_EQ(0, ibv_req_notify_cq(pair->b.recv_cq, 0));
-        start = verbs_now_us();
+        start = time_now_us();
         for (unsigned i = 0; i < num; i++) {
             EXPECT_EQ(IBV_WC_SUCCESS, run(pair->a, send()));
         }
@@ -138,8 +138,7 @@ protected:
     void take_event()
     {
         verbs_expect_event(channel, pair->b.recv_cq);
-        EXPECT_TRUE(
-            verbs_until([&] { return verbs_is_empty(pair->b.recv_cq); }));
+        EXPECT_TRUE(hca_until([&] { return verbs_is_empty(pair->b.recv_cq); }));
     }
 
     struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
@@ -149,10 +148,10 @@ protected:
 TEST_P(verbs_moderation, event_comes_with_the_last_of_the_count)
 {
     /* rounds in which another process had the CPU for a period prove nothing */
-    EXPECT_TRUE(verbs_until([&] {
+    EXPECT_TRUE(hca_until([&] {
         uint64_t start = messages(count);
         bool came      = verbs_readable(channel->fd, 0);
-        bool in_time   = verbs_now_us() - start < period_us;
+        bool in_time   = time_now_us() - start < period_us;
 
         take_event();
         return (came && in_time) || HasFailure();
@@ -164,7 +163,7 @@ TEST_P(verbs_moderation, event_comes_after_the_period)
     uint64_t start = messages(count - 1);
 
     take_event();
-    EXPECT_LE(period_us, verbs_now_us() - start);
+    EXPECT_LE(period_us, time_now_us() - start);
 }
 
 /* An extended CQ with length and time, and a pair that uses it */
@@ -199,7 +198,7 @@ protected:
                          .local(src, 64)
                          .remote(dst)
                          .post(pair->a.qp));
-        if (!verbs_until([&] { return ibv_start_poll(cq, &attr) == 0; })) {
+        if (!hca_until([&] { return ibv_start_poll(cq, &attr) == 0; })) {
             ADD_FAILURE() << "no completion";
             return 0;
         }
@@ -223,13 +222,13 @@ TEST_P(verbs_extended_cq, timestamps_run_at_the_rate_of_the_device)
     uint64_t outer, inner, ticks, us;
 
     ASSERT_EQ(0, ibv_query_device_ex(dev.ctx, NULL, &attr));
-    outer = verbs_now_us();
+    outer = time_now_us();
     ticks = read_at(1);
-    inner = verbs_now_us();
-    EXPECT_TRUE(verbs_until([&] { return verbs_now_us() - inner > 5000; }));
-    inner = verbs_now_us() - inner;
+    inner = time_now_us();
+    EXPECT_TRUE(hca_until([&] { return time_now_us() - inner > 5000; }));
+    inner = time_now_us() - inner;
     ticks = read_at(2) - ticks;
-    outer = verbs_now_us() - outer;
+    outer = time_now_us() - outer;
     /* one percent, as clocks differ */
     us = ticks * 1000 / attr.hca_core_clock;
     EXPECT_LE(inner - inner / 100, us);

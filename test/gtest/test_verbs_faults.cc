@@ -69,9 +69,9 @@ TEST_P(verbs_faults, rnr_gives_up_after_its_retries)
     attr.min_rnr_timer = 12; /* 640 us: table 45 */
     a.connect(b);
     b.connect(attr);
-    uint64_t start = verbs_now_us();
+    uint64_t start = time_now_us();
     EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(a, send()));
-    EXPECT_LE(3 * 640u, verbs_now_us() - start);
+    EXPECT_LE(3 * 640u, time_now_us() - start);
     EXPECT_EQ(IBV_QPS_ERR, a.state());
     EXPECT_EQ(IBV_QPS_RTS, b.state());
 }
@@ -95,11 +95,11 @@ TEST_P(verbs_faults, retry_is_exceeded_to_a_qp_that_is_gone)
     options.timeout   = 10; /* 4.2 ms */
     verbs_pair pair(dev, options);
     pair.b.destroy_qp();
-    uint64_t start = verbs_now_us();
+    uint64_t start = time_now_us();
     ASSERT_EQ(0, write(1).post(pair.a.qp));
     ASSERT_EQ(0, write(2).post(pair.a.qp));
     verbs_expect_wcs(pair.a.send_cq, IBV_WC_RETRY_EXC_ERR, 1, 1);
-    EXPECT_LE(4 * 4194u, verbs_now_us() - start);
+    EXPECT_LE(4 * 4194u, time_now_us() - start);
     verbs_expect_wcs(pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
 }
 
@@ -422,7 +422,7 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
 
         peer_connect(peer.fd, ep, card);
         op.local(src, 4096).remote(card.addr + 4096, card.rkey);
-        EXPECT_TRUE(verbs_until([&] {
+        EXPECT_TRUE(hca_until([&] {
             EXPECT_EQ(IBV_WC_SUCCESS, run(ep, op));
             uint64_t count = __atomic_load_n((uint64_t *)dst.addr,
                                              __ATOMIC_ACQUIRE);
@@ -430,7 +430,7 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
         }));
         kill(peer.pid, SIGKILL);
         enum ibv_wc_status result = IBV_WC_SUCCESS;
-        EXPECT_TRUE(verbs_until(
+        EXPECT_TRUE(hca_until(
             [&] { return (result = run(ep, op)) != IBV_WC_SUCCESS; }));
         EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, result);
         EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, run(ep, op));

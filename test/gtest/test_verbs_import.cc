@@ -110,7 +110,7 @@ public:
 /* Returns true if the region is destroyed, at once or soon. */
 bool import_loses(struct ibv_pd *pd, uint32_t handle)
 {
-    return verbs_until([&] {
+    return hca_until([&] {
         struct ibv_mr *mr = ibv_import_mr(pd, handle);
 
         if (mr != NULL) {

@@ -84,7 +84,7 @@ protected:
         struct ibv_wc wc = {};
 
         wc.status = IBV_WC_GENERAL_ERR;
-        EXPECT_TRUE(verbs_until([&] {
+        EXPECT_TRUE(hca_until([&] {
             return (ibv_poll_cq(ep.send_cq, 1, &wc) != 0) ||
                    (ep.state() != IBV_QPS_RTS);
         }));
@@ -127,7 +127,7 @@ TEST_P(verbs_late, nop_completes_before_reads_that_it_does_not_wait_for)
 {
     raw_qp queue(m_pair.a.qp);
 
-    EXPECT_TRUE(verbs_until([&] { return read_then_nop(queue, 0); }));
+    EXPECT_TRUE(hca_until([&] { return read_then_nop(queue, 0); }));
     for (unsigned i = 0; i < 20; i++) {
         EXPECT_FALSE(read_then_nop(queue, 4 << 5)) << i;
     }
@@ -153,7 +153,7 @@ TEST_P(verbs_late, nop_that_completes_early_makes_room_in_the_ring)
         return was_early || HasFailure();
     };
 
-    EXPECT_TRUE(verbs_until(fill));
+    EXPECT_TRUE(hca_until(fill));
 }
 
 /* A program may ring while the device is at its queue. */
@@ -189,7 +189,7 @@ TEST_P(verbs_late, ring_is_used_again_in_the_middle_of_a_run)
         }
         queue.pi = 0;
         queue.ring(3, head(queue).data());
-        EXPECT_TRUE(verbs_until([&] { return m_far.addr[0] == 1; }));
+        EXPECT_TRUE(hca_until([&] { return m_far.addr[0] == 1; }));
         put(queue, n, raw_read(src.addr + 128, 64, src.mr->lkey),
             MLX5_WQE_CTRL_CQ_UPDATE);
         queue.pi = 3;
@@ -255,7 +255,7 @@ TEST_P(verbs_late, atomics_are_executed_once)
 /* Attempts in which the device was faster than we are prove nothing. */
 TEST_P(verbs_late, sources_are_read_when_the_program_has_gone_on)
 {
-    EXPECT_TRUE(verbs_until([&] {
+    EXPECT_TRUE(hca_until([&] {
         struct ibv_wc wc;
         bool was_late;
 
@@ -329,11 +329,11 @@ TEST_P(verbs_late, queue_ends_with_what_is_under_way)
 {
     for (unsigned i = 0; i < 50; i++) {
         verbs_pair pair(dev);
-        uint64_t until = verbs_now_us() + i * 100;
+        uint64_t until = time_now_us() + i * STEP_LATE;
 
         ASSERT_EQ(0, read().post(pair.a.qp));
         ASSERT_EQ(0, write(2).post(pair.a.qp));
-        EXPECT_TRUE(verbs_until([&] { return verbs_now_us() >= until; }));
+        EXPECT_TRUE(hca_until([&] { return time_now_us() >= until; }));
         if (i % 2) {
             hca_modify(pair.a.qp, {},
                        (i % 4 == 1) ? IBV_QPS_RESET : IBV_QPS_ERR, 0);

@@ -328,7 +328,7 @@ void fail_both(int fd)
     peer_meet(fd);
 }
 
-/* The request waits 8 s for its answer, which never comes. */
+/* The request waits hours for its answer, which never comes. */
 TEST_P(verbs_order_process, queue_that_waits_is_flushed_before_its_timeout)
 {
     peer_process peer(fail_both);
@@ -337,18 +337,15 @@ TEST_P(verbs_order_process, queue_that_waits_is_flushed_before_its_timeout)
     verbs_ep ep(dev);
     peer_card card          = peer_exchange(peer.fd, ep, mem);
     struct ibv_qp_attr attr = ep.attr(card.qpn);
-    uint64_t start;
 
-    attr.timeout = 21;
+    attr.timeout = 31;
     attr.sq_psn  = 77; /* the other one expects 0 */
     ep.connect(attr);
     peer_meet(peer.fd);
     ASSERT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, 8).post(ep.qp));
     peer_meet(peer.fd);
     peer_meet(peer.fd);
-    start = verbs_now_us();
     EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, verbs_wait(ep.send_cq).status);
-    EXPECT_LT(verbs_now_us() - start, 4000000u);
     EXPECT_EQ(0, peer.wait());
 }
 

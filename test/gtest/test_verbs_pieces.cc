@@ -420,9 +420,10 @@ TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
     pieces_mem from(dev.pd, FLAT, 1), to(dev.pd, WIDE, 2);
     pieces_blocks list = pieces_blocks::random(10000, 2);
     std::atomic<uint32_t> key{0};
+    std::atomic<unsigned> num{0};
     std::atomic<bool> stop{false};
     std::thread writer([&] {
-        for (uint8_t fill = 0; !stop; fill++) {
+        for (uint8_t fill = 0; !stop; fill++, num++) {
             verbs_pair two(dev);
             std::fill(from.bytes.begin(), from.bytes.end(), fill);
             run(two.a, verbs_op(IBV_WR_RDMA_WRITE)
@@ -435,10 +436,11 @@ TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
         pieces_key list_key(dev, to, list);
 
         key = list_key.key;
-        usleep(i * 10);
+        usleep(i * STEP_MESSAGE);
         EXPECT_EQ(0, ibv_dereg_mr(to.mr));
         std::vector<uint8_t> was = to.bytes;
-        usleep(1000); /* more than a message takes */
+        unsigned under_way       = num;
+        EXPECT_TRUE(hca_until([&] { return num > under_way + 1; }));
         EXPECT_TRUE(to.bytes == was) << "written after its end";
         to.mr = ibv_reg_mr(dev.pd, to.bytes.data(), WIDE, ACCESS_ALL);
         EXPECT_NE(nullptr, to.mr);

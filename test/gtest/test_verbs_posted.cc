@@ -110,7 +110,7 @@ TEST_P(verbs_posted, write_comes_after_its_answer)
     EXPECT_GT(late, PUTS / 8);
     EXPECT_LT(late, PUTS * 3 / 4);
     for (unsigned i = 0; i < PUTS; i++) {
-        ASSERT_TRUE(verbs_until([&] {
+        ASSERT_TRUE(hca_until([&] {
             return is_there(m_mem.addr + i * 64, 1 + i % 100);
         })) << i;
     }
@@ -240,7 +240,7 @@ TEST_P(verbs_posted, nothing_comes_to_a_key_that_is_gone)
         late += put(page.addr, mr->rkey, page.addr, 2);
         ASSERT_EQ(0, ibv_dereg_mr(mr));
         memset(page.addr, 3, 64);
-        ASSERT_TRUE(verbs_until([&] { return is_there(m_mem.addr, 1); }));
+        ASSERT_TRUE(hca_until([&] { return is_there(m_mem.addr, 1); }));
         EXPECT_TRUE(is_there(page.addr, 3)) << i;
     }
     EXPECT_GT(late, 0u);
@@ -262,7 +262,7 @@ TEST_P(verbs_posted, nothing_comes_to_where_a_key_leads_later)
         late += put(second.addr, mr->rkey, first.addr, 2);
         ASSERT_EQ(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION,
                                   m_bench.dev.pd, second.addr, second.size, 0));
-        ASSERT_TRUE(verbs_until([&] { return is_there(m_mem.addr, 1); }));
+        ASSERT_TRUE(hca_until([&] { return is_there(m_mem.addr, 1); }));
         EXPECT_TRUE(is_there(second.addr, 0)) << i;
         EXPECT_EQ(0, ibv_dereg_mr(mr));
     }
@@ -347,7 +347,7 @@ TEST_P(verbs_posted_dc, write_of_a_stream_comes_after_its_answer)
         late += !is_there(to, 1);
     }
     EXPECT_GT(late, PUTS / 8);
-    ASSERT_TRUE(verbs_until([&] {
+    ASSERT_TRUE(hca_until([&] {
         return std::count(m_mem.addr, m_mem.addr + PUTS * 64, 1) == PUTS * 64;
     }));
 }
@@ -476,7 +476,7 @@ TEST_P(verbs_posted_process, few_are_late)
     ASSERT_EQ(0, ops[0].post(pair.a.qp));
     verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
     EXPECT_LE(std::count(to.addr, to.addr + puts * 64, 0), most * 64);
-    ASSERT_TRUE(verbs_until([&] {
+    ASSERT_TRUE(hca_until([&] {
         return std::count(to.addr, to.addr + puts * 64, 1) == puts * 64;
     }));
 }

@@ -403,7 +403,7 @@ TEST_P(verbs_streams, results_wait_for_their_completions_without_the_heap)
         return (uint8_t *)cq.buf + (i + 1) * cq.cqe_size - 64;
     };
     auto wait = [&](unsigned i) {
-        return verbs_until([&] {
+        return hca_until([&] {
             return (__atomic_load_n(cqe(i) + 63, __ATOMIC_ACQUIRE) >> 4) !=
                    MLX5_CQE_INVALID;
         });
@@ -506,9 +506,8 @@ TEST_P(verbs_streams_late, nop_completes_before_reads_that_it_does_not_wait_for)
     };
 
     for (uint8_t stream : {1, 2}) {
-        EXPECT_TRUE(verbs_until([&] {
-            return read_then_nop(stream, 0) == 0x77;
-        })) << (int)stream;
+        EXPECT_TRUE(hca_until([&] { return read_then_nop(stream, 0) == 0x77; }))
+            << (int)stream;
         EXPECT_EQ(0x22, read_then_nop(stream, FENCE)) << (int)stream;
     }
 }

@@ -459,7 +459,6 @@ INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
 class verbs_tm_rndv : public verbs_tm {
 protected:
     static constexpr uint32_t LENGTH = 5000;
-    static constexpr int SLOW_PEER   = 300; /* ms; an RNR time is 10 us */
 
     verbs_tm_rndv()
     {
@@ -629,7 +628,7 @@ TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
         EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
         expect_consumed();
         expect_data();
-        poll(NULL, 0, SLOW_PEER);
+        time_quiet(QUIET_RNR);
         EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -651,7 +650,7 @@ TEST_P(verbs_tm_rndv, gives_up_on_the_fin_as_its_queue_pair_does)
     EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
     expect_consumed();
     expect_data();
-    EXPECT_TRUE(verbs_until([&] { return other.b.state() == IBV_QPS_ERR; }));
+    EXPECT_TRUE(hca_until([&] { return other.b.state() == IBV_QPS_ERR; }));
     EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, verbs_event(dev.ctx).event_type);
     EXPECT_TRUE(tm.is_empty());
 }
@@ -668,7 +667,7 @@ TEST_P(verbs_tm_rndv, waits_for_an_entry)
     EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
     memcpy(src.addr, &msg.headers, sizeof(msg.headers));
     EXPECT_EQ(0, verbs_test::send(0, 64).post(other.a.qp));
-    poll(NULL, 0, SLOW_PEER);
+    time_quiet(QUIET_RNR);
     EXPECT_TRUE(verbs_is_empty(other.a.send_cq));
     EXPECT_TRUE(tm.is_empty());
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
@@ -709,8 +708,7 @@ TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
  * connection. */
 TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
 {
-    constexpr int SOME_RNR_TIMES = 100; /* ms; one is 10 us */
-    verbs_options patient        = tm_rndv_ep(tm);
+    verbs_options patient = tm_rndv_ep(tm);
 
     patient.rnr_retry = 7;
     verbs_pair first(dev, {}, patient);
@@ -723,7 +721,7 @@ TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
     second.connect(first.b);
     first.b.connect(second);
     EXPECT_EQ(0, verbs_recv(second.qp, dst, 64));
-    poll(NULL, 0, SOME_RNR_TIMES);
+    time_quiet(QUIET_RNR);
     EXPECT_TRUE(verbs_is_empty(second.recv_cq));
 
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
@@ -780,7 +778,7 @@ void tm_on_alarm(int)
 TEST_P(verbs_tm_rndv, may_be_asked_for_in_a_signal_handler)
 {
     constexpr int TURNS         = 50;
-    const struct itimerval soon = {{0, 0}, {0, 300}};
+    const struct itimerval soon = {{0, 0}, {0, time_slow(SIGNAL_PERIOD)}};
     struct sigaction action     = {}, saved;
     tm_rndv msg                 = headers(IBV_TMH_RNDV);
     verbs_op op                 = verbs_test::send(0, 64);
@@ -818,8 +816,7 @@ class verbs_tm_lost : public verbs_tm_rndv {};
 
 TEST_P(verbs_tm_lost, is_told_once_of_each)
 {
-    constexpr int SOME_TRIES = 500; /* ms; one is 67 ms */
-    verbs_options slow       = tm_rndv_ep(tm);
+    verbs_options slow = tm_rndv_ep(tm);
 
     slow.timeout = 14;
     verbs_pair other(dev, {}, slow);
@@ -833,7 +830,7 @@ TEST_P(verbs_tm_lost, is_told_once_of_each)
         expect_data();
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
     }
-    poll(NULL, 0, SOME_TRIES);
+    time_quiet(QUIET_ACK);
     EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
     EXPECT_EQ(IBV_QPS_RTS, other.b.state());
 }
@@ -1048,7 +1045,7 @@ protected:
     uint64_t kill_after_match(peer_process &peer)
     {
         EXPECT_EQ(TM_MATCH, tm.wait().flags);
-        uint64_t now = verbs_now_us();
+        uint64_t now = time_now_us();
         kill(peer.pid, SIGKILL);
         EXPECT_TRUE(WIFSIGNALED(peer.wait()));
         return now;
@@ -1153,7 +1150,7 @@ TEST_P(verbs_tm_killed_rndv, before_its_data_is_fetched)
             continue;
         }
         expect_canceled();
-        EXPECT_LE(67000u, verbs_now_us() - begin);
+        EXPECT_LE(67000u, time_now_us() - begin);
         EXPECT_EQ(IBV_QPS_ERR, ep.state());
         EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
                   verbs_event(dev.ctx).event_type);
@@ -1248,7 +1245,7 @@ TEST_P(verbs_tm_dead_receiver, leaves_nothing_behind)
     peer_meet(peer.fd);
     kill(peer.pid, SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(peer.wait()));
-    poll(NULL, 0, SLOW_PEER);
+    time_quiet(QUIET_RNR);
     EXPECT_EQ(0, verbs_recv(ep.qp, dst, 64));
     expect_room();
     EXPECT_TRUE(verbs_is_empty(ep.recv_cq));
@@ -1334,7 +1331,7 @@ protected:
     {
         volatile uint8_t *first = (uint8_t *)big->mr->addr;
 
-        EXPECT_TRUE(verbs_until([&] { return *first != 0; }));
+        EXPECT_TRUE(hca_until([&] { return *first != 0; }));
         EXPECT_EQ(0, kill(peer->pid, SIGSTOP));
         EXPECT_EQ(peer->pid, waitpid(peer->pid, NULL, WUNTRACED));
     }
@@ -1447,7 +1444,7 @@ TEST_P(verbs_tm_stopped_deaf, keeps_no_buffer_for_ever)
     EXPECT_EQ(TM_MATCH, tm->wait().flags);
 
     ASSERT_NO_FATAL_FAILURE(stop_sender());
-    EXPECT_TRUE(verbs_until([&] { return other.b.state() == IBV_QPS_ERR; }));
+    EXPECT_TRUE(hca_until([&] { return other.b.state() == IBV_QPS_ERR; }));
     EXPECT_TRUE(tm->is_empty());
     go_on();
     for (unsigned i = 0; i < 2; i++) { /* also the message */

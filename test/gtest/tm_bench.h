@@ -205,7 +205,7 @@ public:
     {
         tm_wc wc = {};
 
-        if (!verbs_until([&] { return poll(&wc); })) {
+        if (!hca_until([&] { return poll(&wc); })) {
             ADD_FAILURE() << "no completion";
             wc.status = IBV_WC_GENERAL_ERR;
         }

@@ -11,41 +11,16 @@
 #include "hca_fixture.h"
 #include "strict_bench.h"
 
-#include <chrono>
 #include <memory>
 #include <poll.h>
-#include <sched.h>
 
 /* --- waiting -------------------------------------------------------------- */
-
-constexpr int VERBS_DEADLINE_MS = 60000;
-
-inline uint64_t verbs_now_us()
-{
-    return std::chrono::duration_cast<std::chrono::microseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
-/* Returns true if `done` becomes true before the deadline. */
-template <typename F> bool verbs_until(F done)
-{
-    const uint64_t end = verbs_now_us() + VERBS_DEADLINE_MS * 1000ull;
-
-    while (!done()) {
-        if (verbs_now_us() > end) {
-            return false;
-        }
-        sched_yield();
-    }
-    return true;
-}
 
 inline struct ibv_wc verbs_wait(struct ibv_cq *cq)
 {
     struct ibv_wc wc = {};
 
-    if (!verbs_until([&] { return ibv_poll_cq(cq, 1, &wc) != 0; })) {
+    if (!hca_until([&] { return ibv_poll_cq(cq, 1, &wc) != 0; })) {
         ADD_FAILURE() << "no completion";
         wc.status = IBV_WC_GENERAL_ERR;
     }
@@ -71,11 +46,12 @@ inline bool verbs_is_empty(struct ibv_cq *cq)
     return ibv_poll_cq(cq, 1, &wc) == 0;
 }
 
-inline bool verbs_readable(int fd, int timeout_ms)
+/* Returns true if @fd is readable now, or at last after a wait. */
+inline bool verbs_readable(int fd, int limit = TIME_WAIT)
 {
     struct pollfd pfd = {fd, POLLIN, 0};
 
-    return poll(&pfd, 1, timeout_ms) == 1;
+    return poll(&pfd, 1, time_slow(limit)) == 1;
 }
 
 /* Returns the next async event, acknowledged. */
@@ -84,7 +60,7 @@ inline struct ibv_async_event verbs_event(struct ibv_context *ctx)
     struct ibv_async_event event = {};
 
     event.event_type = IBV_EVENT_DEVICE_FATAL;
-    if (!verbs_readable(ctx->async_fd, VERBS_DEADLINE_MS)) {
+    if (!verbs_readable(ctx->async_fd)) {
         ADD_FAILURE() << "no async event";
     } else if (ibv_get_async_event(ctx, &event) == 0) {
         ibv_ack_async_event(&event);
@@ -98,7 +74,7 @@ inline void verbs_expect_event(struct ibv_comp_channel *channel,
     struct ibv_cq *got = NULL;
     void *context;
 
-    ASSERT_TRUE(verbs_readable(channel->fd, VERBS_DEADLINE_MS)) << "no event";
+    ASSERT_TRUE(verbs_readable(channel->fd)) << "no event";
     ASSERT_EQ(0, ibv_get_cq_event(channel, &got, &context));
     EXPECT_EQ(cq, got);
     ibv_ack_cq_events(got, 1);

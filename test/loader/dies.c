@@ -6,22 +6,21 @@
  * must have arrived.
  */
 #include "../check.h"
+#include "../times.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <ucp/api/ucp.h>
 #include <unistd.h>
 
 enum {
-    BLOCK   = 1024,
-    STEP    = 2048, /* from the start of a piece to the next */
-    PIECES  = 256,
-    SEED    = 5,
-    SECONDS = 30, /* limit for each request */
-    TAG     = 0x1234
+    BLOCK  = 1024,
+    STEP   = 2048, /* from the start of a piece to the next */
+    PIECES = 256,
+    SEED   = 5,
+    TAG    = 0x1234
 };
 
 static struct {
@@ -113,13 +112,13 @@ static void begin(void)
 
 static ucs_status_t wait_for(void *request)
 {
-    time_t end = time(NULL) + SECONDS;
+    uint64_t end = time_now_us() + time_slow(TIME_WAIT) * 1000ull;
     ucs_status_t status;
 
     need("request", UCS_PTR_IS_PTR(request));
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
         ucp_worker_progress(t.worker);
-        need("a request that does not end", time(NULL) <= end);
+        need("a request that does not end", time_now_us() <= end);
     }
     ucp_request_free(request);
     need("another status in the callback", t.status == status);
@@ -240,7 +239,8 @@ int main(int argc, char **argv)
 
     need("pipe", (pipe(up) == 0) && (pipe(down) == 0));
     peer = fork();
-    alarm(3 * SECONDS); /* also for the peer, if this process fails */
+    alarm(2 * time_slow(TIME_WAIT) /
+          1000); /* also for the peer, if this process fails */
     t.in  = (peer == 0) ? down[0] : up[0];
     t.out = (peer == 0) ? up[1] : down[1];
     begin();
