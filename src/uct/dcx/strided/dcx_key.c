@@ -1,136 +1,65 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Finds keys for layouts of operations and of owners, and tests if they are
- * ready; see dcx_key.h. Functions that end in _locked are called with the lock.
+ * Finds keys for layouts of operations and of owners, assigns their numbers,
+ * and tests if they are ready; see dcx_key.h. Functions that end in _locked are
+ * called with the lock.
  */
 #include "dcx_key.h"
 #include "dcx_key_make.h"
 #include "dcx_key_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <ucs/debug/log.h>
-#include <ucs/sys/math.h>
 #include <ucs/time/time.h>
 
 
-enum {
-    /* translations of the smallest keys */
-    UCT_DCX_KEY_FEW = 4,
+/* --- sizes and numbers ---------------------------------------------------- */
 
-    /* spare keys beside those that may be owned: with 255 numbers each, one of
-     * them always has a number that was not released lately */
-    UCT_DCX_KEY_SPARE = (UCT_DCX_STALE_NUMBERS / 255) + 1
-};
-
-
-/* Sets the sizes: a few translations; the maximum in a WQE, enough for most
- * faces; and the maximum of options and device. */
-static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
-{
-    const uct_dcx_keys_params_t *params = &keys->params;
-    unsigned most = ucs_align_up_pow2(params->max_entries + 1,
-                                      UCT_DCX_SGL_KLM_ALIGN);
-    const unsigned num_klm[UCT_DCX_KEY_SIZES] = {
-        UCT_DCX_KEY_FEW,
-        params->dev->umr.max_inline,
-        most,
-    };
-    uct_dcx_key_size_t *size;
-    unsigned i;
-
-    for (i = 0; i < UCT_DCX_KEY_KINDS; ++i) {
-        size           = &keys->sizes[i];
-        size->is_owned = (i >= UCT_DCX_KEY_SIZES);
-        size->num_klm  = ucs_min(num_klm[i % UCT_DCX_KEY_SIZES],
-                                 ucs_min(most, params->dev->umr.max_klm));
-        size->max = size->is_owned ? params->max_owned + UCT_DCX_KEY_SPARE :
-                                     params->max_keys;
-        ucs_list_head_init(&size->lru);
-        ucs_list_head_init(&size->batches);
-    }
-}
-
-
-ucs_status_t uct_dcx_keys_init(uct_dcx_keys_t *keys,
-                               const uct_dcx_keys_params_t *params)
+/* Returns the smallest of UCT_DCX_KEY_SIZES sizes for @num_klm translations;
+ * NULL if none is large enough. */
+static uct_dcx_key_size_t *uct_dcx_keys_size(uct_dcx_key_size_t *sizes,
+                                             unsigned num_klm)
 {
     unsigned i;
 
-    memset(keys, 0, sizeof(*keys));
-    keys->params  = *params;
-    keys->timeout = ucs_time_from_sec(UCT_DCX_KEY_TIMEOUT);
-    for (i = 0; i < UCT_DCX_KEY_BUCKETS; ++i) {
-        ucs_list_head_init(&keys->names[i]);
-    }
-    ucs_list_head_init(&keys->handles);
-    ucs_list_head_init(&keys->pending);
-    ucs_list_head_init(&keys->leaving);
-    uct_dcx_keys_init_sizes(keys);
-    return ucs_spinlock_init(&keys->lock, 0);
-}
-
-
-static void uct_dcx_keys_close(uct_dcx_keys_t *keys)
-{
-    uct_dcx_key_batch_t *batch, *next;
-    uct_dcx_key_size_t *size;
-
-    uct_dcx_umr_cleanup(&keys->umr);
-    for (size = keys->sizes; size < keys->sizes + UCT_DCX_KEY_KINDS; ++size) {
-        ucs_list_for_each_safe (batch, next, &size->batches, list) {
-            uct_dcx_key_batch_destroy(batch);
+    for (i = 0; i < UCT_DCX_KEY_SIZES; ++i) {
+        if (sizes[i].num_klm >= num_klm) {
+            return &sizes[i];
         }
     }
+    return NULL;
 }
 
 
-void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys)
+/* Returns 1 if a peer may still use a number that was released. */
+static int uct_dcx_keys_is_stale(const uct_dcx_keys_t *keys, uint32_t number)
 {
-    const uct_dcx_keys_stats_t *stats = &keys->stats;
-    const char *name                  = uct_dcx_device_name(keys->params.dev);
+    const uct_dcx_keys_params_t *params = &keys->params;
 
-    if (keys->is_open) {
-        ucs_info(
-            "%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
-            "exhausted; %lu set in handles; %lu invalidated, %lu failures; %u "
-            "mkeys, %lu doorbells",
-            name, stats->hits, stats->misses, stats->evictions,
-            stats->exhausted, stats->sets, stats->invalidated, stats->failures,
-            stats->num_keys, keys->umr.num_doorbells);
-        uct_dcx_keys_close(keys);
-    }
-    ucs_spinlock_destroy(&keys->lock);
+    return ((keys->num_given > 0) && uct_dcx_stale_has(&keys->stale, number)) ||
+           ((params->is_stale != NULL) &&
+            params->is_stale(params->arg, number));
 }
 
 
-ucs_status_t uct_dcx_keys_open(uct_dcx_keys_t *keys,
-                               const uct_dcx_devx_path_t *path)
+/* Finds the number of a key with its next layout: another variant. A layout
+ * without rights for peers may have any. Returns 0 if peers may still use all
+ * of them. */
+static int uct_dcx_keys_next_number(const uct_dcx_keys_t *keys,
+                                    const uct_dcx_key_t *key, uint32_t access,
+                                    uint32_t *number_p)
 {
-    const uct_dcx_device_t *dev = keys->params.dev;
-    ucs_status_t status         = UCS_OK;
+    const uint32_t remote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+    uint32_t index        = key->obj.number << 8;
+    uint8_t variant       = key->lkey;
 
-    if (!dev->has_devx || !dev->umr.has_keys) {
-        return UCS_ERR_UNSUPPORTED;
+    while (++variant != (uint8_t)key->lkey) {
+        if (!(access & remote) ||
+            !uct_dcx_keys_is_stale(keys, index | variant)) {
+            *number_p = index | variant;
+            return 1;
+        }
     }
-
-    ucs_spin_lock(&keys->lock);
-    while (keys->status == UCS_INPROGRESS) { /* another thread runs a command */
-        uct_dcx_keys_yield(keys);
-    }
-    if (!keys->is_open) {
-        uct_dcx_keys_begin_command(keys);
-        status = uct_dcx_umr_init(&keys->umr, dev, path);
-        uct_dcx_keys_end_command(keys, UCS_OK);
-        __atomic_store_n(&keys->is_open, status == UCS_OK, __ATOMIC_RELEASE);
-    }
-    ucs_spin_unlock(&keys->lock);
-    return status;
-}
-
-
-unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys)
-{
-    return keys->sizes[UCT_DCX_KEY_SIZES - 1].num_klm;
+    return 0;
 }
 
 
