@@ -303,7 +303,7 @@ void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys)
         ucs_info(
             "%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
             "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
-            "%u keys, %lu doorbells",
+            "%u mkeys, %lu doorbells",
             name, stats->hits, stats->misses, stats->evictions,
             stats->exhausted, stats->sets, stats->invalidated, stats->failures,
             stats->num_keys, keys->umr.num_doorbells);
