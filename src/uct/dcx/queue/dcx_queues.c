@@ -28,7 +28,7 @@ ucs_status_t uct_dcx_queues_open_keys(uct_dcx_queues_t *queues)
     uct_dcx_devx_path_t path;
     ucs_status_t status;
 
-    if (ucs_likely(uct_dcx_keys_is_open(keys))) {
+    if (uct_dcx_keys_is_open(keys)) {
         return UCS_OK;
     }
 
@@ -39,9 +39,13 @@ ucs_status_t uct_dcx_queues_open_keys(uct_dcx_queues_t *queues)
 
 uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues)
 {
-    if (uct_dcx_queues_open_keys(queues) != UCS_OK) {
-        queues->limits.strided.max_klm = 0;
-        return NULL;
+    uct_dcx_keys_t *keys = uct_dcx_queues_md_keys(queues);
+
+    if (ucs_likely(uct_dcx_keys_is_open(keys)) ||
+        (uct_dcx_queues_open_keys(queues) == UCS_OK)) {
+        return keys;
     }
-    return uct_dcx_queues_md_keys(queues);
+
+    queues->limits.strided.max_klm = 0;
+    return NULL;
 }

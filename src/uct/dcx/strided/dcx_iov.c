@@ -114,18 +114,6 @@ static ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
 }
 
 
-static ucs_status_t uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
-                                     const uct_dcx_iov_user_t *user,
-                                     uct_dcx_sgl_t *layout)
-{
-    ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
-
-    return (status != UCS_OK) ?
-               status :
-               user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
-}
-
-
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user)
 {
@@ -154,7 +142,10 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
 
     uct_dcx_sgl_begin(layout, num, user->access);
     layout->is_list = is_list;
-    status          = uct_dcx_iov_call(iov, iovcnt, user, layout);
+    status          = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
+    if (status == UCS_OK) {
+        status = user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
+    }
     if (layout != &few.layout) {
         ucs_free(layout);
     }

@@ -90,30 +90,12 @@ static uct_dcx_key_t *uct_dcx_keys_victim(const uct_dcx_keys_t *keys,
 }
 
 
-static void uct_dcx_keys_fill(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                              const uct_dcx_sgl_t *layout, uint32_t number)
-{
-    int is_idle = uct_dcx_umr_is_idle(&keys->umr);
-
-    keys->stats.misses++;
-    if (key->state != UCT_DCX_KEY_FREE) {
-        keys->stats.evictions++;
-    }
-
-    uct_dcx_keys_post(keys, key, layout, number);
-    key->is_new = 1;
-    key->since  = uct_dcx_keys_clock();
-    if (is_idle) {
-        uct_dcx_keys_ring(keys);
-    }
-}
-
-
 /* Gives a new layout to a key of a size. Returns as uct_dcx_keys_get(). */
 static ucs_status_t uct_dcx_keys_miss(uct_dcx_keys_t *keys,
                                       uct_dcx_key_size_t *size,
                                       const uct_dcx_sgl_t *layout)
 {
+    int is_idle = uct_dcx_umr_is_idle(&keys->umr);
     uct_dcx_key_t *key;
     uint32_t number;
 
@@ -129,7 +111,14 @@ static ucs_status_t uct_dcx_keys_miss(uct_dcx_keys_t *keys,
                                                        UCS_ERR_EXCEEDS_LIMIT;
     }
 
-    uct_dcx_keys_fill(keys, key, layout, number);
+    keys->stats.misses++;
+    keys->stats.evictions += (key->state != UCT_DCX_KEY_FREE);
+    uct_dcx_keys_post(keys, key, layout, number);
+    key->is_new = 1;
+    key->since  = uct_dcx_keys_clock();
+    if (is_idle) {
+        uct_dcx_keys_ring(keys);
+    }
     return UCS_ERR_NO_RESOURCE;
 }
 

@@ -350,12 +350,6 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 }
 
 
-ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
-{
-    return uct_dcx_keys_test(layout->mem->md->keys, layout->key);
-}
-
-
 /* --- of views ------------------------------------------------------------- */
 
 uct_dcx_sgl_t *uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout,

@@ -117,6 +117,9 @@ void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout);
 /* --- both kinds ----------------------------------------------------------- */
 
 /* Returns as uct_dcx_keys_test(). */
-ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout);
+static inline ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
+{
+    return uct_dcx_keys_test(layout->mem->md->keys, layout->key);
+}
 
 #endif
