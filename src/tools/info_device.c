@@ -332,9 +332,9 @@ static void info_thresholds(struct info_device *dev)
     info_threshold(dev, "pieces copied up to", "UCX_DCX_STRIDED_COPY_PIECE",
                    UCT_DCX_THRESHOLD_COPY_PIECE, config->strided.copy_piece);
     if (dev->views != NULL) {
-        info_threshold(dev, "not packed from", "UCX_DCX_TYPES_MIN_LENGTH",
+        info_threshold(dev, "zero-copy types from", "UCX_DCX_TYPES_MIN_LENGTH",
                        UCT_DCX_THRESHOLD_LENGTH, dev->views->min_length);
-        info_threshold(dev, "blocks not packed from", "UCX_DCX_TYPES_MIN_BLOCK",
+        info_threshold(dev, "zero-copy blocks from", "UCX_DCX_TYPES_MIN_BLOCK",
                        UCT_DCX_THRESHOLD_BLOCK, dev->views->min_block);
     }
 }
