@@ -2,7 +2,8 @@
 /*
  * The component "dcx_view" and its memory domain, which exists only once views
  * are enabled. Registration of memory or views does nothing, as the transport
- * copies by the processor. Called by UCT.
+ * copies by the processor. UCT calls it through the component, which the
+ * interface registers (dcx_view_iface.c).
  */
 #ifndef UCT_DCX_VIEW_MD_H
 #define UCT_DCX_VIEW_MD_H
