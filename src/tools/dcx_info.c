@@ -57,7 +57,7 @@ static int info_other_ucx(const struct info_args *args,
         info_verdict_print(verdict, NULL, NULL, args->json, stdout);
     } else {
         fprintf(stderr, "dcx_info: %s\nto fix it: %s\n", verdict->reason,
-                verdict->mend);
+                verdict->fix);
     }
     return INFO_BAD;
 }

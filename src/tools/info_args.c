@@ -22,7 +22,7 @@ static void info_args_usage(FILE *out)
         "why dcx cannot\n"
         "use a device or port, or which version is not what dcx needs.\n"
         "\n"
-        "  --why     say why UCX does not use dcx, and how to mend that; the "
+        "  --why     say why UCX does not use dcx, and how to fix that; the "
         "arguments\n"
         "            are variables to set for it\n"
         "  --versions\n"

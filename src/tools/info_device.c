@@ -200,14 +200,14 @@ static void info_streams(struct info_device *dev)
                          "UCX_DCX_TX_POLICY=%s needs DCI "
                          "streams, and the device has none",
                          policy->name)) {
-            info_part_mend(dev->part, "unset UCX_DCX_TX_POLICY");
+            info_part_fix(dev->part, "unset UCX_DCX_TX_POLICY");
         }
     } else if ((count < config->tx.num_streams) &&
                info_row_bad(dev->part, row,
                             "the device has %u DCI "
                             "streams; lower UCX_DCX_NUM_DCI_STREAMS",
                             count)) {
-        info_part_mend(dev->part, "export UCX_DCX_NUM_DCI_STREAMS=%u", count);
+        info_part_fix(dev->part, "export UCX_DCX_NUM_DCI_STREAMS=%u", count);
     }
 }
 
@@ -231,7 +231,7 @@ static void info_tagged_buffers(struct info_device *dev)
                                        "the limit of the device is %u posted "
                                        "receives; lower UCX_DCX_TM_LIST_SIZE",
                                        max)) {
-        info_part_mend(dev->part, "export UCX_DCX_TM_LIST_SIZE=%u", max);
+        info_part_fix(dev->part, "export UCX_DCX_TM_LIST_SIZE=%u", max);
     }
 }
 
@@ -251,7 +251,7 @@ static void info_tags(struct info_device *dev)
                                                     "optional");
     if ((config->tm.enable == UCS_YES) && (fault != NULL) &&
         info_row_bad(dev->part, row, "UCX_DCX_TM_ENABLE=y, and %s", fault)) {
-        info_part_mend(dev->part, "export UCX_DCX_TM_ENABLE=try");
+        info_part_fix(dev->part, "export UCX_DCX_TM_ENABLE=try");
     }
 
     info_tagged_buffers(dev);
@@ -416,7 +416,7 @@ static void info_memlock(struct info_device *dev)
                      "dcx needs %zu",
                      limit.rlim_cur / 1024, needs / 1024)) {
         info_advise_limit('l', needs, advice);
-        info_part_mend(dev->part, "%s", advice);
+        info_part_fix(dev->part, "%s", advice);
     }
 }
 
@@ -435,7 +435,7 @@ static void info_device_open(struct info_device *dev)
     for (struct info_part *port = dev->part->next; port; port = port->next) {
         if (info_part_usable(port) && !info_part_usable(dev->part)) {
             snprintf(port->why, sizeof(port->why), "%s", dev->part->why);
-            snprintf(port->mend, sizeof(port->mend), "%s", dev->part->mend);
+            snprintf(port->fix, sizeof(port->fix), "%s", dev->part->fix);
         }
     }
     uct_dcx_device_close(&dev->md.dev);
@@ -456,10 +456,10 @@ static void info_no_access(struct info_device *dev)
     if ((fd < 0) && (errno == EACCES)) {
         info_row_found(row, "no");
         if (info_row_bad(dev->part, row, "no right to open %s", path)) {
-            info_part_mend(dev->part,
-                           "ask the administrator for the right to "
-                           "read and write %s (in a container: --device)",
-                           path);
+            info_part_fix(dev->part,
+                          "ask the administrator for the right to "
+                          "read and write %s (in a container: --device)",
+                          path);
         }
         return;
     }

@@ -28,8 +28,8 @@ static void info_limit(struct info_part *part, const struct info_need *need)
                      "%s: the device has %lu, dcx needs %lu: "
                      "lower %s",
                      need->what, need->found, need->needs, need->variable)) {
-        info_part_mend(part, "export %s=%lu", need->variable,
-                       ucs_max(need->fits, 1));
+        info_part_fix(part, "export %s=%lu", need->variable,
+                      ucs_max(need->fits, 1));
     }
 }
 

@@ -131,13 +131,12 @@ static void info_mpi_ucx(enum info_mpi_kind kind, struct info_verdict *verdict)
     }
     if (kind == INFO_MPI_OMPI) {
         info_blame(verdict, "Open MPI %s was built without UCX", mpi.version);
-        info_mend(verdict, "./configure --with-ucx, in the source of Open MPI");
+        info_fix(verdict, "./configure --with-ucx, in the source of Open MPI");
     } else {
         info_blame(verdict, "MPICH %s was built for %s, without UCX",
                    mpi.version, mpi.device);
-        info_mend(verdict,
-                  "./configure --with-device=ch4:ucx, in the source of "
-                  "MPICH");
+        info_fix(verdict, "./configure --with-device=ch4:ucx, in the source of "
+                          "MPICH");
     }
 }
 
@@ -151,8 +150,8 @@ void info_mpi(const struct info_report *report, struct info_verdict *verdict)
     }
     if (info_mpi_alone()) {
         info_blame(verdict, "srun has started each task as a job of its own");
-        info_mend(verdict, "srun --mpi=%s",
-                  (kind == INFO_MPI_OMPI) ? "pmix" : "pmi2");
+        info_fix(verdict, "srun --mpi=%s",
+                 (kind == INFO_MPI_OMPI) ? "pmix" : "pmi2");
         return;
     }
     info_mpi_ucx(kind, verdict);

@@ -101,13 +101,13 @@ static bool info_ompi_allows(const char *common, const char *own,
 /* Says how to set the parameter. Below mpirun, the variable may come from its
  * command line, which precedes the environment: an argument of mpirun fixes
  * both. */
-static void info_ompi_mend(const char *name, const char *value,
-                           struct info_verdict *verdict)
+static void info_ompi_fix(const char *name, const char *value,
+                          struct info_verdict *verdict)
 {
     if (getenv("OMPI_COMM_WORLD_SIZE") != NULL) {
-        info_mend(verdict, "mpirun --mca %s %s", name, value);
+        info_fix(verdict, "mpirun --mca %s %s", name, value);
     } else {
-        info_mend(verdict, "export " INFO_OMPI_ENV "%s=%s", name, value);
+        info_fix(verdict, "export " INFO_OMPI_ENV "%s=%s", name, value);
     }
 }
 
@@ -128,10 +128,10 @@ void info_ompi(const struct info_report *report, struct info_verdict *verdict)
         (info_list_has(value + negated, "ucx") == negated)) {
         info_blame(verdict, "Open MPI does not use UCX: pml is %s (%s)", value,
                    source);
-        info_ompi_mend("pml", "ucx", verdict);
+        info_ompi_fix("pml", "ucx", verdict);
     } else if (!info_ompi_allows("opal_common_ucx_tls", "pml_ucx_tls", "dcx")) {
         info_blame(verdict, "Open MPI takes UCX only for transports that it "
                             "knows by name, opal_common_ucx_tls");
-        info_ompi_mend("opal_common_ucx_tls", "any", verdict);
+        info_ompi_fix("opal_common_ucx_tls", "any", verdict);
     }
 }

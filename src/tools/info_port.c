@@ -21,8 +21,8 @@ static void info_port_state(struct info_part *part,
     info_row_needs(row, "%s", ibv_port_state_str(IBV_PORT_ACTIVE));
     if (attr->state == IBV_PORT_INIT) {
         info_row_bad(part, row, "the port waits for a subnet manager");
-        info_part_mend(part, "ask the administrator of the fabric for a subnet "
-                             "manager, on a switch or as opensm on one node");
+        info_part_fix(part, "ask the administrator of the fabric for a subnet "
+                            "manager, on a switch or as opensm on one node");
     } else if (attr->state != IBV_PORT_ACTIVE) {
         info_row_bad(part, row, "the port is down: %s",
                      is_roce ? "cable, or its network interface" :

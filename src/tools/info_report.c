@@ -95,12 +95,12 @@ bool info_row_bad(struct info_part *part, struct info_row *row,
     return true;
 }
 
-void info_part_mend(struct info_part *part, const char *format, ...)
+void info_part_fix(struct info_part *part, const char *format, ...)
 {
     va_list ap;
 
     va_start(ap, format);
-    vsnprintf(part->mend, sizeof(part->mend), format, ap);
+    vsnprintf(part->fix, sizeof(part->fix), format, ap);
     va_end(ap);
 }
 

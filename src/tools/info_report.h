@@ -25,8 +25,8 @@ struct info_row {
 struct info_part {
     char name[64];
     bool is_port;
-    char why[INFO_TEXT_MAX];  /* dcx cannot use it; "": it can */
-    char mend[INFO_TEXT_MAX]; /* command that fixes it, or "" */
+    char why[INFO_TEXT_MAX]; /* dcx cannot use it; "": it can */
+    char fix[INFO_TEXT_MAX]; /* command that fixes it, or "" */
     unsigned num_rows;
     struct info_row rows[INFO_ROWS_MAX];
     struct info_part *next;
@@ -65,7 +65,7 @@ bool info_row_bad(struct info_part *part, struct info_row *row,
     __attribute__((format(printf, 3, 4)));
 
 /* Sets the command that fixes the reason. */
-void info_part_mend(struct info_part *part, const char *format, ...)
+void info_part_fix(struct info_part *part, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 static inline bool info_part_usable(const struct info_part *part)

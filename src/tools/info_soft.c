@@ -55,23 +55,23 @@ struct ibv_device **info_soft_list(char *error)
 
 /* Says how to fix the error: the variable that the text begins with, or the
  * folder or limit to change. */
-static void info_soft_mend(const char *error, struct info_verdict *verdict)
+static void info_soft_fix(const char *error, struct info_verdict *verdict)
 {
     const char *limit = strstr(error, "raise ulimit -");
 
     if (!strncmp(error, "SOFTHCA_", 8)) {
-        info_mend(verdict, "unset %.*s", (int)strcspn(error, "=:, "), error);
+        info_fix(verdict, "unset %.*s", (int)strcspn(error, "=:, "), error);
     } else if (strstr(error, "SOFTHCA_DIR") != NULL) {
-        info_mend(verdict, "export SOFTHCA_DIR=$(mktemp -d)");
+        info_fix(verdict, "export SOFTHCA_DIR=$(mktemp -d)");
     } else if (strstr(error, "SOFTHCA_FABRIC") != NULL) {
-        info_mend(verdict, "export SOFTHCA_FABRIC=$$");
+        info_fix(verdict, "export SOFTHCA_FABRIC=$$");
     } else if (strstr(error, "seccomp") != NULL) {
-        info_mend(verdict, "ask the administrator to allow process_vm_readv, "
-                           "or start the container with --cap-add=SYS_PTRACE");
+        info_fix(verdict, "ask the administrator to allow process_vm_readv, "
+                          "or start the container with --cap-add=SYS_PTRACE");
     } else if (limit != NULL) {
-        info_advise_limit(limit[strlen("raise ulimit -")], 0, verdict->mend);
+        info_advise_limit(limit[strlen("raise ulimit -")], 0, verdict->fix);
     } else {
-        info_mend(verdict, "SOFTHCA_LOG=debug ibv_devices");
+        info_fix(verdict, "SOFTHCA_LOG=debug ibv_devices");
     }
 }
 
@@ -79,5 +79,5 @@ void info_soft_blame(const char *error, struct info_verdict *verdict)
 {
     info_blame(verdict, "softhca, the software device, could not start%s%s",
                (error[0] == '\0') ? "" : ": ", error);
-    info_soft_mend(error, verdict);
+    info_soft_fix(error, verdict);
 }

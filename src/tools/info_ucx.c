@@ -76,15 +76,15 @@ static void info_tls_blame(const char *value, struct info_verdict *verdict)
 
     if (entry == NULL) {
         info_blame(verdict, "UCX_TLS=%s does not list it", value);
-        info_mend(verdict, "export UCX_TLS=dcx%s%.200s",
-                  (value[0] == '\0') ? "" : ",", value);
+        info_fix(verdict, "export UCX_TLS=dcx%s%.200s",
+                 (value[0] == '\0') ? "" : ",", value);
     } else {
         info_blame(verdict,
                    "UCX_TLS=%s does not list it: is %.*s meant to be "
                    "dcx?",
                    value, (int)length, entry);
-        info_mend(verdict, "export UCX_TLS=%.*sdcx%s", (int)(entry - value),
-                  value, entry + length);
+        info_fix(verdict, "export UCX_TLS=%.*sdcx%s", (int)(entry - value),
+                 value, entry + length);
     }
 }
 
@@ -101,7 +101,7 @@ static void info_tls(const struct info_report *report,
              info_list_has(value + negated, "\\dcx");
     if (negated && listed) {
         info_blame(verdict, "UCX_TLS=%s excludes it", value);
-        info_mend(verdict, "export UCX_TLS=dcx,self,sm");
+        info_fix(verdict, "export UCX_TLS=dcx,self,sm");
     } else if (!negated && !listed && !info_list_has(value, "all")) {
         info_tls_blame(value, verdict);
     }
@@ -125,7 +125,7 @@ static void info_net_devices(const struct info_report *report,
     if (!info_list_has(value, "all")) {
         info_blame(verdict, "UCX_NET_DEVICES=%s has no port that dcx can use",
                    value);
-        info_mend(verdict, "export UCX_NET_DEVICES=%s", usable->name);
+        info_fix(verdict, "export UCX_NET_DEVICES=%s", usable->name);
     }
 }
 
@@ -134,7 +134,7 @@ static void info_bad_value(const struct info_report *report,
 {
     if (report->error[0] != '\0') {
         info_blame(verdict, "%s", report->error);
-        info_mend_variable(verdict, report->error);
+        info_fix_variable(verdict, report->error);
     }
 }
 
@@ -237,14 +237,14 @@ static void info_choice(const struct info_report *report,
     }
     if (strstr(error, "ulimit") != NULL) {
         info_blame(verdict, "%s", error);
-        info_advise_limit('l', 0, verdict->mend);
+        info_advise_limit('l', 0, verdict->fix);
     } else if (info_lane[0] != '\0') {
         info_blame(verdict, "it prefers %s", info_lane);
-        info_mend(verdict, "export UCX_TLS=dcx,self,sm");
+        info_fix(verdict, "export UCX_TLS=dcx,self,sm");
     } else {
         info_blame(verdict, "%s",
                    (error[0] != '\0') ? error : ucs_status_string(status));
-        info_mend_variable(verdict, error);
+        info_fix_variable(verdict, error);
     }
 }
 

@@ -17,12 +17,12 @@ void info_blame(struct info_verdict *verdict, const char *format, ...)
     va_end(ap);
 }
 
-void info_mend(struct info_verdict *verdict, const char *format, ...)
+void info_fix(struct info_verdict *verdict, const char *format, ...)
 {
     va_list ap;
 
     va_start(ap, format);
-    vsnprintf(verdict->mend, sizeof(verdict->mend), format, ap);
+    vsnprintf(verdict->fix, sizeof(verdict->fix), format, ap);
     va_end(ap);
 }
 
@@ -35,7 +35,7 @@ static void info_verdict_json(const struct info_verdict *verdict,
     info_json_member(out, "sockaddr", sockaddr, false);
     info_json_member(out, "unknown", verdict->unknown, false);
     info_json_member(out, "reason", verdict->reason, false);
-    info_json_member(out, "fix", verdict->mend, true);
+    info_json_member(out, "fix", verdict->fix, true);
     fputs("}\n", out);
 }
 
@@ -46,7 +46,7 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
         info_verdict_json(verdict, lane, sockaddr, out);
     } else if (verdict->reason[0] != '\0') {
         fprintf(out, "UCX does not use dcx: %s\nto fix it: %s\n",
-                verdict->reason, verdict->mend);
+                verdict->reason, verdict->fix);
     } else {
         fprintf(out, "UCX uses %s\n", lane);
         if (verdict->unknown[0] != '\0') {
@@ -122,15 +122,15 @@ void info_advise_limit(char letter, rlim_t needs, char *text)
     }
 }
 
-void info_mend_variable(struct info_verdict *verdict, const char *text)
+void info_fix_variable(struct info_verdict *verdict, const char *text)
 {
     const char *name = strstr(text, "UCX_");
 
     if (name == NULL) {
-        info_mend(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
+        info_fix(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
     } else {
-        info_mend(verdict, "unset %.*s",
-                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
-                  name);
+        info_fix(verdict, "unset %.*s",
+                 (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
+                 name);
     }
 }

@@ -12,19 +12,19 @@
 /* The result of a check for a cause */
 struct info_verdict {
     char reason[2 * INFO_TEXT_MAX]; /* "": this is not the cause */
-    char mend[2 * INFO_TEXT_MAX];   /* a command, or other advice */
+    char fix[2 * INFO_TEXT_MAX];    /* a command, or other advice */
     char unknown[INFO_TEXT_MAX];    /* a variable that is no option; or "" */
 };
 
 /* Set the reason, and how to fix it; formats are those of printf. */
 void info_blame(struct info_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void info_mend(struct info_verdict *verdict, const char *format, ...)
+void info_fix(struct info_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Advises to unset the variable that a message of dcx names; if it names none,
  * to log more. */
-void info_mend_variable(struct info_verdict *verdict, const char *text);
+void info_fix_variable(struct info_verdict *verdict, const char *text);
 
 /* Writes to @text, of INFO_TEXT_MAX bytes, how to raise the limit that
  * ulimit(1) calls @letter to @needs bytes. 0: to more than now */

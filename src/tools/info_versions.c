@@ -156,8 +156,8 @@ int info_is_packaged(void)
 }
 
 /* Says how to get dcx for UCX @version, whose libucp is @path. */
-static void info_mend_version(struct info_verdict *verdict, const char *version,
-                              char *path)
+static void info_fix_version(struct info_verdict *verdict, const char *version,
+                             char *path)
 {
     const char *home   = ucx_home_is_missed(path) ?
                              "export LD_LIBRARY_PATH=" DCX_UCX_LIBDIR
@@ -166,17 +166,17 @@ static void info_mend_version(struct info_verdict *verdict, const char *version,
     const char *prefix = info_prefix(path);
 
     if ((prefix == NULL) && info_is_packaged()) {
-        info_mend(verdict,
-                  "%sask the administrator for the package dcx for "
-                  "UCX %s",
-                  home, version);
+        info_fix(verdict,
+                 "%sask the administrator for the package dcx for "
+                 "UCX %s",
+                 home, version);
     } else if (prefix == NULL) {
-        info_mend(verdict, "%scontrib/quickstart", home);
+        info_fix(verdict, "%scontrib/quickstart", home);
     } else {
-        info_mend(verdict,
-                  "%s./configure --with-ucx=%.200s "
-                  "--with-ucx-source=TREE && make install",
-                  home, prefix);
+        info_fix(verdict,
+                 "%s./configure --with-ucx=%.200s "
+                 "--with-ucx-source=TREE && make install",
+                 home, prefix);
     }
 }
 
@@ -187,12 +187,12 @@ void info_versions_ucx(struct info_verdict *verdict)
 
     if (version == NULL) {
         info_blame(verdict, "UCX is not installed: %s", dlerror());
-        info_mend(verdict, "install UCX " DCX_UCX_VERSION);
+        info_fix(verdict, "install UCX " DCX_UCX_VERSION);
     } else if (strcmp(version, DCX_UCX_VERSION)) {
         info_blame(verdict,
                    "dcx was built for UCX " DCX_UCX_VERSION ", this "
                    "is UCX %s, %.250s",
                    version, path);
-        info_mend_version(verdict, version, path);
+        info_fix_version(verdict, version, path);
     }
 }

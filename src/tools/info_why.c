@@ -92,8 +92,8 @@ static void info_no_device(const struct info_report *report,
                    "%s is there, but no program can open it: the "
                    "kernel's module ib_uverbs is not loaded",
                    name);
-        info_mend(verdict, "ask the administrator to load ib_uverbs (modprobe "
-                           "ib_uverbs)");
+        info_fix(verdict, "ask the administrator to load ib_uverbs (modprobe "
+                          "ib_uverbs)");
         return;
     }
     if (info_preloaded("libsofthca.so", path, sizeof(path))) {
@@ -102,15 +102,15 @@ static void info_no_device(const struct info_report *report,
     }
     info_blame(verdict, "this machine has no RDMA device");
     if (info_has_idle_nic()) {
-        info_mend(verdict, "ask the administrator to load mlx5_ib (modprobe "
-                           "mlx5_ib)");
+        info_fix(verdict, "ask the administrator to load mlx5_ib (modprobe "
+                          "mlx5_ib)");
     } else {
-        info_mend(verdict, "dcx-run --soft COMMAND");
+        info_fix(verdict, "dcx-run --soft COMMAND");
     }
 }
 
 /* Says how to set the link of a port up. @name: "mlx5_0:1" */
-static void info_mend_link(struct info_verdict *verdict, const char *name)
+static void info_fix_link(struct info_verdict *verdict, const char *name)
 {
     int length = strcspn(name, ":");
     char path[PATH_MAX], netdev[64] = "";
@@ -121,15 +121,15 @@ static void info_mend_link(struct info_verdict *verdict, const char *name)
              name, name + length + 1);
     file = fopen(path, "r");
     if ((file != NULL) && (fscanf(file, "%63s", netdev) == 1)) {
-        info_mend(verdict,
-                  "ask the administrator to bring up %s (ip link set "
-                  "up dev %s)",
-                  netdev, netdev);
+        info_fix(verdict,
+                 "ask the administrator to bring up %s (ip link set "
+                 "up dev %s)",
+                 netdev, netdev);
     } else {
-        info_mend(verdict,
-                  "ask the administrator to look at the cable and the "
-                  "switch of %s",
-                  name);
+        info_fix(verdict,
+                 "ask the administrator to look at the cable and the "
+                 "switch of %s",
+                 name);
     }
     if (file != NULL) {
         fclose(file);
@@ -151,14 +151,14 @@ static void info_no_port(const struct info_report *report,
         worst = part->is_port ? part : worst;
     }
     info_blame(verdict, "%s: %s", worst->name, worst->why);
-    if (worst->mend[0] != '\0') {
-        info_mend(verdict, "%s", worst->mend);
+    if (worst->fix[0] != '\0') {
+        info_fix(verdict, "%s", worst->fix);
     } else if (strstr(worst->why, "UCX_") != NULL) {
-        info_mend_variable(verdict, worst->why);
+        info_fix_variable(verdict, worst->why);
     } else if (worst->is_port && (strstr(worst->why, "down") != NULL)) {
-        info_mend_link(verdict, worst->name);
+        info_fix_link(verdict, worst->name);
     } else {
-        info_mend(verdict, "dcx-run --soft COMMAND");
+        info_fix(verdict, "dcx-run --soft COMMAND");
     }
 }
 
@@ -172,11 +172,11 @@ static void info_no_loader(const struct info_report *report,
     if (!info_preloaded(INFO_LOADER, path, sizeof(path))) {
         info_blame(verdict, "LD_PRELOAD has no " INFO_LOADER ", which shows "
                             "the transport to UCX");
-        info_mend(verdict, "dcx-run COMMAND");
+        info_fix(verdict, "dcx-run COMMAND");
     } else if (access(path, R_OK) != 0) {
         info_blame(verdict, "LD_PRELOAD names %s, which cannot be read: %m",
                    path);
-        info_mend(verdict, "dcx-run COMMAND");
+        info_fix(verdict, "dcx-run COMMAND");
     }
 }
 
@@ -198,9 +198,9 @@ static void info_no_plugin(const struct info_report *report,
     if (dlopen(plugin, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) == NULL) {
         info_blame(verdict, "the transport does not load: %s", dlerror());
         if (getenv("DCX_PLUGIN") != NULL) {
-            info_mend(verdict, "unset DCX_PLUGIN");
+            info_fix(verdict, "unset DCX_PLUGIN");
         } else {
-            info_mend(
+            info_fix(
                 verdict, "%s",
                 info_is_packaged() ?
                     "ask the administrator to install the package dcx again" :

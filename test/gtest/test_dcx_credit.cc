@@ -36,7 +36,7 @@ TEST(dcx_credit, sizes)
     EXPECT_EQ(0, bank.base);
 
     bank = uct_dcx_credit_bank(1024, 1024, 8);
-    EXPECT_EQ(2, bank.share) << "nobody is lent all of it";
+    EXPECT_EQ(2, bank.share) << "no endpoint is granted all of it";
 }
 
 uct_dcx_credit_bank_t open_bank(unsigned queue_len)
@@ -46,25 +46,25 @@ uct_dcx_credit_bank_t open_bank(unsigned queue_len)
 
 struct grant {
     unsigned credits;
-    uct_dcx_credit_loan_t loan;
+    uct_dcx_credit_extra_t extra;
 };
 
-unsigned lent(const uct_dcx_credit_bank_t &bank)
+unsigned granted(const uct_dcx_credit_bank_t &bank)
 {
-    return bank.lent[0] + bank.lent[1];
+    return bank.granted[0] + bank.granted[1];
 }
 
-/* Requests credits for an endpoint with `left` credits that returns `loan`, its
+/* Requests credits for an endpoint with `left` credits that returns `extra`, its
  * extra ones. */
 grant request(uct_dcx_credit_bank_t &bank, unsigned left = 0,
-              uct_dcx_credit_loan_t loan = {})
+              uct_dcx_credit_extra_t extra = {})
 {
     unsigned credits;
 
-    uct_dcx_credit_return(&bank, loan);
+    uct_dcx_credit_return(&bank, extra);
     credits = uct_dcx_credit_grant(&bank, left, uct_dcx_credit_offer(&bank),
-                                   &loan);
-    return {credits, loan};
+                                   &extra);
+    return {credits, extra};
 }
 
 /* A single endpoint gets the whole window, repeatedly. */
@@ -74,9 +74,9 @@ TEST(dcx_credit, alone)
     auto grant = request(bank);
 
     for (unsigned i = 0; i < 3 * UCT_DCX_CREDIT_EPOCH; i++) {
-        EXPECT_EQ(204, grant.loan.credits);
-        EXPECT_EQ(204u, lent(bank));
-        grant = request(bank, 51, grant.loan);
+        EXPECT_EQ(204, grant.extra.credits);
+        EXPECT_EQ(204u, granted(bank));
+        grant = request(bank, 51, grant.extra);
         EXPECT_EQ(214u - 51, grant.credits);
     }
 }
@@ -87,12 +87,12 @@ TEST(dcx_credit, no_longer_alone)
     auto bank  = open_bank(1024);
     auto first = request(bank), second = request(bank);
 
-    EXPECT_EQ((409 - 204) / 7, second.loan.credits);
-    first = request(bank, 51, first.loan);
-    EXPECT_EQ((409 - 29) / 7, first.loan.credits);
+    EXPECT_EQ((409 - 204) / 7, second.extra.credits);
+    first = request(bank, 51, first.extra);
+    EXPECT_EQ((409 - 29) / 7, first.extra.credits);
     bank  = uct_dcx_credit_bank(1024, 64, automatic);
     first = request(bank);
-    EXPECT_EQ(54, first.loan.credits) << "no more than one was told";
+    EXPECT_EQ(54, first.extra.credits) << "no more than one was told";
 }
 
 /* A large base leaves extra credits for more than the first endpoint. */
@@ -102,8 +102,8 @@ TEST(dcx_credit, large_base)
         auto bank  = uct_dcx_credit_bank(1023, automatic, base);
         auto first = request(bank), second = request(bank);
 
-        EXPECT_EQ(409 / 2, first.loan.credits);
-        EXPECT_GE(second.loan.credits, 205 / 7) << base;
+        EXPECT_EQ(409 / 2, first.extra.credits);
+        EXPECT_GE(second.extra.credits, 205 / 7) << base;
         EXPECT_GE(bank.share, 2);
         EXPECT_LE(bank.share, 7);
         EXPECT_LE(first.credits, bank.window);
@@ -121,14 +121,14 @@ TEST(dcx_credit, shares)
 
         for (unsigned round = 0; round < 40; round++) {
             for (auto &grant : grants) {
-                grant = request(bank, 0, grant.loan);
-                EXPECT_LE(lent(bank), 409u);
+                grant = request(bank, 0, grant.extra);
+                EXPECT_LE(granted(bank), 409u);
             }
         }
         for (auto &grant : grants) {
-            EXPECT_EQ(10u + grant.loan.credits, grant.credits);
-            least = std::min<unsigned>(least, grant.loan.credits);
-            most  = std::max<unsigned>(most, grant.loan.credits);
+            EXPECT_EQ(10u + grant.extra.credits, grant.credits);
+            least = std::min<unsigned>(least, grant.extra.credits);
+            most  = std::max<unsigned>(most, grant.extra.credits);
         }
         EXPECT_LE(most, least + 3);
         EXPECT_GE(least + 3, std::min(share, 54u)) << count;
@@ -144,7 +144,7 @@ TEST(dcx_credit, base)
     for (unsigned i = 0; i < 10000; i++) {
         EXPECT_GE(request(bank).credits, 10u);
     }
-    EXPECT_LE(lent(bank), 409u);
+    EXPECT_LE(granted(bank), 409u);
     EXPECT_EQ(10u, request(bank).credits) << "the bank is empty";
     EXPECT_EQ(7u, request(bank, 3).credits) << "up to that";
 
@@ -161,12 +161,12 @@ TEST(dcx_credit, keeps_what_it_has)
     auto bank = open_bank(1024);
     auto last = request(bank);
 
-    while (request(bank).loan.credits > 0) {
+    while (request(bank).extra.credits > 0) {
     }
-    last = request(bank, 60, last.loan);
-    EXPECT_EQ(50, last.loan.credits);
+    last = request(bank, 60, last.extra);
+    EXPECT_EQ(50, last.extra.credits);
     EXPECT_EQ(0u, last.credits);
-    EXPECT_LE(lent(bank), 409u);
+    EXPECT_LE(granted(bank), 409u);
 }
 
 /* While others lack credits, extra ones that are not returned are written off
@@ -181,17 +181,17 @@ TEST(dcx_credit, forgotten)
         request(bank); /* from an endpoint that ends */
     }
 
-    unsigned out = lent(bank);
+    unsigned out = granted(bank);
     auto busy    = request(bank);
 
-    while (lent(bank) >= out) {
-        busy = request(bank, 0, busy.loan);
+    while (granted(bank) >= out) {
+        busy = request(bank, 0, busy.extra);
         requests++;
     }
     EXPECT_EQ(2 * UCT_DCX_CREDIT_EPOCH, requests + 1);
-    EXPECT_EQ(busy.loan.credits, lent(bank));
-    idle = request(bank, 0, idle.loan);
-    EXPECT_EQ(busy.loan.credits + idle.loan.credits, lent(bank))
+    EXPECT_EQ(busy.extra.credits, granted(bank));
+    idle = request(bank, 0, idle.extra);
+    EXPECT_EQ(busy.extra.credits + idle.extra.credits, granted(bank))
         << "not returned twice";
 }
 
@@ -199,7 +199,7 @@ TEST(dcx_credit, forgotten)
 TEST(dcx_credit, epoch_runs_over)
 {
     auto bank = open_bank(1024);
-    uct_dcx_credit_loan_t old, next;
+    uct_dcx_credit_extra_t old, next;
 
     bank.epoch    = UINT16_MAX;
     bank.requests = UCT_DCX_CREDIT_EPOCH - 2;
@@ -208,9 +208,9 @@ TEST(dcx_credit, epoch_runs_over)
     EXPECT_EQ(UINT16_MAX, old.epoch);
     EXPECT_EQ(0, next.epoch);
     uct_dcx_credit_return(&bank, old);
-    EXPECT_EQ(7u, lent(bank));
+    EXPECT_EQ(7u, granted(bank));
     uct_dcx_credit_return(&bank, next);
-    EXPECT_EQ(0u, lent(bank));
+    EXPECT_EQ(0u, granted(bank));
 }
 
 /* A receiver's queue, and senders with flow control. A message enters the queue
@@ -233,7 +233,7 @@ public:
         if ((peer.credits == 0) && !peer.asked) {
             peer.credits = peer.reserve;
             peer.asked   = true;
-            m_queue.push_back({index, true, peer.credits, peer.loan});
+            m_queue.push_back({index, true, peer.credits, peer.extra});
         }
         if (peer.credits > 0) {
             peer.credits--;
@@ -254,8 +254,8 @@ public:
             return;
         }
         credits      = peer.credits + peer.grants.front().credits;
-        peer.loan    = peer.grants.front().loan;
-        peer.reserve = std::min(credits, std::max(peer.loan.credits / 4u, 1u));
+        peer.extra   = peer.grants.front().extra;
+        peer.reserve = std::min(credits, std::max(peer.extra.credits / 4u, 1u));
         peer.credits = credits - peer.reserve;
         peer.asked   = false;
         peer.grants.pop_front();
@@ -273,9 +273,9 @@ public:
         m_queue.pop_front();
         if (got.is_request) {
             m_peers[got.from].grants.push_back(
-                request(m_bank, got.left, got.loan));
+                request(m_bank, got.left, got.extra));
             /* the rest of credits that were written off is granted again */
-            EXPECT_LE(lent(m_bank), m_bank.size + m_bank.window / 4u);
+            EXPECT_LE(granted(m_bank), m_bank.size + m_bank.window / 4u);
         }
     }
 
@@ -297,7 +297,10 @@ public:
         }
     }
 
-    unsigned loan(unsigned index) const { return m_peers[index].loan.credits; }
+    unsigned extra(unsigned index) const
+    {
+        return m_peers[index].extra.credits;
+    }
 
     unsigned sent(unsigned index) const { return m_peers[index].sent; }
 
@@ -308,13 +311,13 @@ private:
         unsigned from;
         bool is_request;
         unsigned left;
-        uct_dcx_credit_loan_t loan;
+        uct_dcx_credit_extra_t extra;
     };
 
     struct sender {
         unsigned credits = 0, reserve = 0, sent = 0;
-        uct_dcx_credit_loan_t loan = {};
-        bool asked                 = false;
+        uct_dcx_credit_extra_t extra = {};
+        bool asked                   = false;
         std::deque<grant> grants;
     };
 
@@ -406,7 +409,7 @@ TEST(dcx_credit, idle_do_not_hog)
         model.take_grant(i);
     }
     for (unsigned i = peers - busy; i < peers; i++) {
-        EXPECT_LE(409 / (busy + 6) - 3, model.loan(i));
+        EXPECT_LE(409 / (busy + 6) - 3, model.extra(i));
     }
 }
 

@@ -29,17 +29,17 @@ typedef struct uct_dcx_credit_bank {
     uint16_t size;   /* maximum of all grants together */
     uint16_t share;  /* a grant is at most 1 / share of the free credits */
     uint16_t epoch;
-    uint16_t requests; /* in this epoch */
-    uint32_t lent[2];  /* granted and not returned, in even and in odd epochs:
-                        * this one and the previous */
+    uint16_t requests;   /* in this epoch */
+    uint32_t granted[2]; /* granted and not returned, in even and in odd epochs:
+                          * this one and the previous */
 } uct_dcx_credit_bank_t;
 
 
 /* Credits granted beyond the base, and when */
-typedef struct uct_dcx_credit_loan {
+typedef struct uct_dcx_credit_extra {
     uint16_t credits;
     uint16_t epoch;
-} uct_dcx_credit_loan_t;
+} uct_dcx_credit_extra_t;
 
 
 /* Returns a bank for @queue_len receive buffers: two fifths are for grants, the
@@ -52,7 +52,7 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 {
     uct_dcx_credit_bank_t bank = {};
     unsigned several           = window; /* window of each of them */
-    unsigned max_loan;
+    unsigned max_extra;
 
     if (window == UCT_DCX_CREDIT_AUTO) {
         several = (queue_len > 16) ? queue_len / 16 : 1;
@@ -66,9 +66,9 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
         several = 7 * base - 6;
     }
 
-    max_loan    = (several > base) ? several - base : 1;
+    max_extra   = (several > base) ? several - base : 1;
     bank.size   = queue_len * 2 / 5;
-    bank.share  = (bank.size >= 2 * max_loan) ? bank.size / max_loan : 2;
+    bank.share  = (bank.size >= 2 * max_extra) ? bank.size / max_extra : 2;
     bank.base   = base;
     bank.window = (window == UCT_DCX_CREDIT_AUTO) ? base + bank.size / 2 :
                                                     window;
@@ -81,22 +81,23 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
  * share - 1). */
 static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
 {
-    uint32_t lent     = bank->lent[0] + bank->lent[1];
-    uint32_t max_loan = bank->window - bank->base;
-    unsigned share    = (lent == 0) ? 2 : bank->share;
-    uint32_t offer    = (lent < bank->size) ? (bank->size - lent) / share : 0;
+    uint32_t granted   = bank->granted[0] + bank->granted[1];
+    uint32_t max_extra = bank->window - bank->base;
+    unsigned share     = (granted == 0) ? 2 : bank->share;
+    uint32_t offer = (granted < bank->size) ? (bank->size - granted) / share :
+                                              0;
 
-    return (offer < max_loan) ? offer : max_loan;
+    return (offer < max_extra) ? offer : max_extra;
 }
 
 
 static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
-                                         uct_dcx_credit_loan_t loan)
+                                         uct_dcx_credit_extra_t extra)
 {
-    uint32_t *lent = &bank->lent[loan.epoch & 1];
+    uint32_t *granted = &bank->granted[extra.epoch & 1];
 
-    if ((uint16_t)(bank->epoch - loan.epoch) < 2) {
-        *lent -= (*lent < loan.credits) ? *lent : loan.credits;
+    if ((uint16_t)(bank->epoch - extra.epoch) < 2) {
+        *granted -= (*granted < extra.credits) ? *granted : extra.credits;
     }
 }
 
@@ -107,20 +108,20 @@ static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
  * they make up the base, of at least one, and the grant. */
 static inline unsigned uct_dcx_credit_grant(uct_dcx_credit_bank_t *bank,
                                             unsigned left, unsigned offer,
-                                            uct_dcx_credit_loan_t *loan)
+                                            uct_dcx_credit_extra_t *extra)
 {
     unsigned base = (bank->base > 0) ? bank->base : 1;
 
     if ((offer < base) && (++bank->requests == UCT_DCX_CREDIT_EPOCH)) {
         bank->requests = 0;
         bank->epoch++;
-        bank->lent[bank->epoch & 1] = 0;
+        bank->granted[bank->epoch & 1] = 0;
     }
 
-    loan->credits = (left > base + offer) ? left - base : offer;
-    loan->epoch   = bank->epoch;
-    bank->lent[bank->epoch & 1] += loan->credits;
-    return base + loan->credits - left;
+    extra->credits = (left > base + offer) ? left - base : offer;
+    extra->epoch   = bank->epoch;
+    bank->granted[bank->epoch & 1] += extra->credits;
+    return base + extra->credits - left;
 }
 
 #endif

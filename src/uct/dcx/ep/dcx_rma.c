@@ -53,9 +53,9 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 
 /* Copies @length bytes from @desc into the WQE; this saves the device a DMA
  * read. */
-static UCS_F_ALWAYS_INLINE ssize_t
-uct_dcx_rma_put_copy(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
-                     size_t length, uint64_t remote_addr, uct_rkey_t rkey)
+static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_rma_post_short(
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
+    uint64_t remote_addr, uct_rkey_t rkey)
 {
     const uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
     __be32 *byte_count      = (__be32 *)uct_dcx_desc_payload(desc) - 1;
@@ -75,9 +75,9 @@ uct_dcx_rma_put_copy(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
 
 
 /* Posts a put of @length bytes that the device reads from @desc. */
-static UCS_F_ALWAYS_INLINE ssize_t
-uct_dcx_rma_put_desc(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
-                     size_t length, uint64_t remote_addr, uct_rkey_t rkey)
+static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_rma_post_long(
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
+    uint64_t remote_addr, uct_rkey_t rkey)
 {
     const uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_RDMA_WRITE,
@@ -100,7 +100,7 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_short(
     uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
     uint64_t remote_addr, uct_rkey_t rkey)
 {
-    uct_dcx_rma_put_copy(ep, dci, desc, length, remote_addr, rkey);
+    uct_dcx_rma_post_short(ep, dci, desc, length, remote_addr, rkey);
     ucs_mpool_put_inline(desc);
     ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
     return length;
@@ -118,7 +118,7 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_long(uct_dcx_ep_t *ep,
         ucs_mpool_get_inline(&uct_dcx_ep_queues(ep)->desc_mp);
 
     ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy;
-    return uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
+    return uct_dcx_rma_post_long(ep, dci, desc, length, remote_addr, rkey);
 }
 
 
@@ -147,14 +147,14 @@ uct_dcx_rma_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.rma_bcopy);
     if (length <= queues->limits.put_short) {
-        return expects_short ? uct_dcx_rma_put_copy(ep, dci, desc, length,
-                                                    remote_addr, rkey) :
+        return expects_short ? uct_dcx_rma_post_short(ep, dci, desc, length,
+                                                      remote_addr, rkey) :
                                uct_dcx_rma_turn_short(ep, dci, desc, length,
                                                       remote_addr, rkey);
     }
     return expects_short ?
                uct_dcx_rma_turn_long(ep, dci, length, remote_addr, rkey) :
-               uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
+               uct_dcx_rma_post_long(ep, dci, desc, length, remote_addr, rkey);
 }
 
 

@@ -43,8 +43,8 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
         .state.entry   = htobe16(ep->fc_entry),
         .state.seq     = htobe16(entry->seq),
         .state.credits = htobe16(ep->credits),
-        .state.loan    = htobe16(entry->loan.credits),
-        .state.epoch   = htobe16(entry->loan.epoch),
+        .state.extra   = htobe16(entry->extra.credits),
+        .state.epoch   = htobe16(entry->extra.epoch),
     };
     uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_SEND,
@@ -59,7 +59,7 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
         memcpy(uct_dcx_wqe_seg(&wqe), fc->origin.segs + i, UCT_DCX_WQE_SEG);
     }
     uct_dcx_post_end(&wqe, dci, ep, &tx);
-    entry->loan.credits = 0;
+    entry->extra.credits = 0;
 }
 
 
@@ -174,16 +174,16 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
         return;
     }
 
-    ep                  = entry->ep;
-    entry->loan.credits = be16toh(grant->loan);
-    entry->loan.epoch   = be16toh(grant->epoch);
+    ep                   = entry->ep;
+    entry->extra.credits = be16toh(grant->extra);
+    entry->extra.epoch   = be16toh(grant->epoch);
     if (ucs_unlikely(ep == NULL)) {
         return; /* destroyed: the next endpoint to that peer returns the
                  * grant */
     }
 
     credits        = ep->credits + be16toh(grant->credits);
-    reserve        = entry->loan.credits * fc->thresh;
+    reserve        = entry->extra.credits * fc->thresh;
     entry->reserve = ucs_min(ucs_max(reserve, 1), credits - (credits > 0));
     ep->credits    = credits - entry->reserve;
     uct_dcx_fc_table_unblock(&fc->table, ep);

@@ -37,7 +37,7 @@ typedef struct uct_dcx_fc_grant {
     __be16 entry;   /* of the sender */
     __be16 seq;     /* of the request; it may be answered already */
     __be16 credits; /* request: credits left; grant: credits granted */
-    __be16 loan;    /* credits beyond the base: returned, or granted */
+    __be16 extra;   /* credits beyond the base: returned, or granted */
     __be16 epoch;   /* epoch in which these were granted */
 } UCS_S_PACKED uct_dcx_fc_grant_t;
 

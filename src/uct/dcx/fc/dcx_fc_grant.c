@@ -196,14 +196,14 @@ static unsigned uct_dcx_fc_offer(uct_dcx_fc_t *fc)
 void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
                                 const uct_dcx_fc_request_t *request)
 {
-    uct_dcx_credit_loan_t loan = {
-        .credits = be16toh(request->state.loan),
+    uct_dcx_credit_extra_t extra = {
+        .credits = be16toh(request->state.extra),
         .epoch   = be16toh(request->state.epoch),
     };
     uct_dcx_fc_answer_t *answer;
     unsigned credits;
 
-    uct_dcx_credit_return(&fc->bank, loan);
+    uct_dcx_credit_return(&fc->bank, extra);
     answer = ucs_mpool_get(&fc->answers);
     if (ucs_unlikely(answer == NULL)) {
         ucs_debug("iface %p: dropped a request for credits", fc->queues);
@@ -216,11 +216,11 @@ void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
     }
 
     credits = uct_dcx_credit_grant(&fc->bank, be16toh(request->state.credits),
-                                   uct_dcx_fc_offer(fc), &loan);
+                                   uct_dcx_fc_offer(fc), &extra);
     answer->grant         = request->state;
     answer->grant.credits = htobe16(credits);
-    answer->grant.loan    = htobe16(loan.credits);
-    answer->grant.epoch   = htobe16(loan.epoch);
+    answer->grant.extra   = htobe16(extra.credits);
+    answer->grant.epoch   = htobe16(extra.epoch);
     if (ucs_unlikely(uct_dcx_fc_post_grant(answer) != UCS_OK)) {
         uct_dcx_fc_wait_grant(fc, answer);
     }

@@ -98,8 +98,8 @@ uct_dcx_fc_entry_t *uct_dcx_fc_table_get(uct_dcx_fc_table_t *table,
     entry->ep      = ep;
     entry->reserve = 0;
     if (memcmp(&entry->av, &ep->av, sizeof(ep->av)) != 0) {
-        entry->av           = ep->av;
-        entry->loan.credits = 0;
+        entry->av            = ep->av;
+        entry->extra.credits = 0;
     }
     return entry;
 }

@@ -13,17 +13,17 @@
 
 
 typedef struct uct_dcx_fc_entry {
-    uct_dcx_ep_t *ep;           /* NULL: this entry is free */
-    uct_dcx_av_t av;            /* of the entry's last endpoint */
-    uct_dcx_credit_loan_t loan; /* returned by the next request, of this
-                                 * endpoint or another one to the same
-                                 * target */
-    uint16_t reserve;           /* credits that are left when it requests
-                                 * more */
-    uint16_t seq;               /* of the entry's last request */
-    uint16_t ticks;             /* of the timer, since the endpoint is
-                                 * blocked */
-    uint16_t next;              /* of a free entry: the next free one */
+    uct_dcx_ep_t *ep;             /* NULL: this entry is free */
+    uct_dcx_av_t av;              /* of the entry's last endpoint */
+    uct_dcx_credit_extra_t extra; /* returned by the next request, of this
+                                   * endpoint or another one to the same
+                                   * target */
+    uint16_t reserve;             /* credits that are left when it requests
+                                   * more */
+    uint16_t seq;                 /* of the entry's last request */
+    uint16_t ticks;               /* of the timer, since the endpoint is
+                                   * blocked */
+    uint16_t next;                /* of a free entry: the next free one */
 } uct_dcx_fc_entry_t;
 
 
