@@ -65,11 +65,11 @@ static MPI_Datatype make_list(int is_regular)
 }
 
 /* Packs the expected bytes of a message. Returns their number. */
-static int pack(char *memory, MPI_Datatype type, int count, char *packed)
+static int pack(char *data, MPI_Datatype type, int count, char *packed)
 {
     int length = 0;
 
-    MPI_Pack(memory, count, type, packed, MEMORY, &length, MPI_COMM_WORLD);
+    MPI_Pack(data, count, type, packed, MEMORY, &length, MPI_COMM_WORLD);
     return length;
 }
 
