@@ -332,10 +332,10 @@ inline void hca_connect_dct(struct ibv_qp *qp, const hca_device &dev,
                IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
 }
 
-/* Creates a working target of DC; the caller destroys it. Throws on failure. */
+/* Creates a target of DC, in RESET; the caller destroys it. Throws on
+ * failure. */
 inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
-                                     struct ibv_srq *srq, uint64_t key,
-                                     int access)
+                                     struct ibv_srq *srq, uint64_t key)
 {
     struct ibv_qp_init_attr_ex attr    = {};
     struct mlx5dv_qp_init_attr dv_attr = {};
@@ -351,6 +351,16 @@ inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
     dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
     dv_attr.dc_init_attr.dct_access_key = key;
     HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+    return qp;
+}
+
+/* Creates a working one. */
+inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
+                                     struct ibv_srq *srq, uint64_t key,
+                                     int access)
+{
+    struct ibv_qp *qp = hca_create_dct(dev, cq, srq, key);
+
     hca_connect_dct(qp, dev, access);
     return qp;
 }

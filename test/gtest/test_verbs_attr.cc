@@ -582,22 +582,11 @@ TEST_P(verbs_attr, values_of_a_dc_target_are_refused_when_it_is_made)
     constexpr int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
                         IBV_QP_MIN_RNR_TIMER;
     struct ibv_srq_init_attr srq_attr = {NULL, {4, 1, 0}};
-    struct ibv_qp_init_attr_ex create = {};
-    struct mlx5dv_qp_init_attr dv     = {};
     struct ibv_qp_attr attr           = hca_qp_attr(dev, 0);
     struct ibv_cq *cq   = ibv_create_cq(dev.ctx, 4, NULL, NULL, 0);
     struct ibv_srq *srq = ibv_create_srq(dev.pd, &srq_attr);
+    struct ibv_qp *qp   = hca_create_dct(dev, cq, srq, 0);
 
-    create.qp_type          = IBV_QPT_DRIVER;
-    create.comp_mask        = IBV_QP_INIT_ATTR_PD;
-    create.pd               = dev.pd;
-    create.send_cq          = cq;
-    create.recv_cq          = cq;
-    create.srq              = srq;
-    dv.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
-    dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT;
-    struct ibv_qp *qp       = mlx5dv_create_qp(dev.ctx, &create, &dv);
-    ASSERT_NE(nullptr, qp);
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = 2;
     EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, init));
