@@ -1431,7 +1431,7 @@ TEST_P(verbs_tm_stopped_deaf, keeps_no_buffer_for_ever)
     verbs_options patient = tm_rndv_ep(*tm);
     unsigned canceled     = 0;
 
-    patient.timeout = 17; /* 537 ms, and another try */
+    patient.timeout = 19; /* 2.1 s, and another try: enough to stop a sender */
     verbs_pair other(dev, {}, patient);
     strict_mem data(dev.pd, ACCESS_ALL, 0);
     tm_rndv rndv(IBV_TMH_RNDV, 7, data.addr, data.mr->rkey, 4096);
