@@ -124,7 +124,7 @@ static void selftest_recv_append(struct selftest_loop *loop,
  * software would match it, which is correct for a program, but proves nothing
  * here. The device executes operations of the list in order, and a removal has
  * a completion. */
-static void selftest_recv_settle(struct selftest_loop *loop)
+static void selftest_recv_sync(struct selftest_loop *loop)
 {
     const uct_iov_t iov = selftest_iov(&loop->near, SELFTEST_SIZE);
     struct selftest_recv recv;
@@ -157,7 +157,7 @@ static void selftest_recv_far(struct selftest_loop *loop,
     memset(loop->far.bytes, 0, length); /* clear the message before */
     iov = selftest_iov(&loop->far, length);
     selftest_recv_append(loop, recv, tag, &iov);
-    selftest_recv_settle(loop);
+    selftest_recv_sync(loop);
 }
 
 static struct selftest_recv selftest_served; /* at the target: the last one */
@@ -411,7 +411,7 @@ static void selftest_tag_into(struct selftest_loop *loop, unsigned num,
         selftest_fill(loop->far.bytes, SELFTEST_SIZE, 1);
         selftest_fill(loop->near.bytes, length, 7 + i);
         selftest_recv_append(loop, &recv, i, &iov);
-        selftest_recv_settle(loop);
+        selftest_recv_sync(loop);
         if (i < 2) {
             selftest_eager(loop, i, loop->near.bytes, length);
             selftest_recv_wait(&recv, length);
@@ -448,7 +448,7 @@ void selftest_tm_appends(struct selftest_loop *loop)
             iov.buffer = loop->far.bytes + j * 16384;
             selftest_recv_append(loop, &recvs[j], i + j, &iov);
         }
-        selftest_recv_settle(loop);
+        selftest_recv_sync(loop);
         for (unsigned j = 0; j < SELFTEST_BATCH; j++) {
             uint64_t value = i + j;
 

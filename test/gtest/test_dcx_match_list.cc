@@ -54,7 +54,7 @@ protected:
     }
 
     /* Makes progress for a while without calls. */
-    void settle()
+    void sync()
     {
         constexpr unsigned IDLE = 100;
         dcx_deadline deadline;
@@ -283,7 +283,7 @@ TEST_P(dcx_list, floods)
                     idle++;
                 }
             }
-            settle();
+            sync();
         }
         EXPECT_EQ(total, got);
         fill_and_drain(total + 1);
@@ -768,7 +768,7 @@ TEST_P(dcx_long_list, callbacks_do_everything)
     });
     EXPECT_EQ(mem.bytes, first.mem.bytes);
     EXPECT_EQ(UCS_OK, other.cancel(true));
-    settle();
+    sync();
     for (const auto &end : ends) {
         EXPECT_EQ(1u, end.count);
     }
@@ -915,7 +915,7 @@ TEST_P(dcx_list, late_fin)
         ASSERT_EQ(UCS_ERR_CANCELED, end.status);
         m_far_ep = m_far.make_ep(m_dcx);
         ASSERT_FALSE(UCS_PTR_IS_ERR(far_rndv(6, mem, next_end)));
-        settle();
+        sync();
         ASSERT_EQ(1u, end.count);
         ASSERT_EQ(0u, next_end.count);
         EXPECT_EQ(6u, wait_unexpected().tag);
@@ -948,7 +948,7 @@ TEST_P(dcx_no_fc, later_fin)
             EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_far_ep, op));
         }
     }
-    settle();
+    sync();
     for (const auto &end : ends) {
         EXPECT_EQ(0u, end.count);
     }
@@ -1012,7 +1012,7 @@ TEST_P(dcx_list, close)
         both_until([&] { return recv.has_ended(); });
         m_unexpected.clear();
     }
-    settle();
+    sync();
     m_unexpected.clear();
     m_log.take();
     fill_and_drain(100);

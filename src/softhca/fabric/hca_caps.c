@@ -241,7 +241,7 @@ int hca_caps_init(void)
     return ret;
 }
 
-void hca_caps_settle(bool is_roce)
+void hca_caps_set_link(bool is_roce)
 {
     if (is_roce && hca_lacks(HCA_LACK_TM_ROCE)) {
         hca_caps.lacks |= HCA_LACK(TM);

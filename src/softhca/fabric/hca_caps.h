@@ -66,7 +66,7 @@ extern struct hca_caps hca_caps;
 int hca_caps_init(void);
 
 /* Removes features that devices of this link layer do not have. */
-void hca_caps_settle(bool is_roce);
+void hca_caps_set_link(bool is_roce);
 
 static inline bool hca_lacks(enum hca_lack lack)
 {

@@ -243,7 +243,7 @@ int hca_config_init(void)
         ret = hca_config_check(&config);
     }
     if (ret == 0) {
-        hca_caps_settle(config.link == HCA_LINK_ROCE);
+        hca_caps_set_link(config.link == HCA_LINK_ROCE);
         hca_config = config;
     }
     return ret;

@@ -15,7 +15,7 @@ static uint64_t hca_layout_size(const struct hca_layout *layout,
 }
 
 /* Skips entries until the one that contains the byte at @skip. */
-static void hca_layout_settle(struct hca_layout *layout)
+static void hca_layout_skip(struct hca_layout *layout)
 {
     for (; layout->entry < layout->num; layout->entry++) {
         uint64_t size = hca_layout_size(layout, &layout->klms[layout->entry]);
@@ -77,7 +77,7 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
     if (layout->shift == 0) {
         hca_layout_find(layout);
     }
-    hca_layout_settle(layout);
+    hca_layout_skip(layout);
 }
 
 static bool hca_layout_is_over(const struct hca_layout *layout)
@@ -90,11 +90,11 @@ static void hca_layout_advance(struct hca_layout *layout)
 {
     layout->skip = 0;
     layout->entry++;
-    hca_layout_settle(layout);
+    hca_layout_skip(layout);
     if ((layout->repeat != 0) && (layout->entry >= layout->num)) {
         layout->row++;
         layout->entry = 0;
-        hca_layout_settle(layout);
+        hca_layout_skip(layout);
     }
 }
 

@@ -214,7 +214,7 @@ int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
               "UCX_DCX_SEG_SIZE allows %zu: set the same value in all "
               "processes, or set UCX_ADDRESS_VERSION=v2",
               length, max);
-    uct_dcx_tx_settle(uct_dcx_ep_dci_set(ep), dci);
+    uct_dcx_tx_release(uct_dcx_ep_dci_set(ep), dci);
     return 0;
 }
 

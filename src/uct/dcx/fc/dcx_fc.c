@@ -79,7 +79,7 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 
     if (ep->dci != UCT_DCX_NO_DCI) {
         dci = &set->dci[ep->dci];
-        uct_dcx_tx_settle(set, dci);
+        uct_dcx_tx_release(set, dci);
         uct_dcx_signal_request(dci); /* released when that completes */
     }
 }

@@ -21,7 +21,7 @@
 static void uct_dcx_tx_ended(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_pending_dci_available(set, dci);
-    uct_dcx_tx_settle(set, dci);
+    uct_dcx_tx_release(set, dci);
     if (uct_dcx_signal_has_unsignaled(dci)) {
         uct_dcx_signal_add_unsignaled(set, dci);
     }

@@ -267,7 +267,7 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
     dci->txq.turn++;
     uct_dcx_pending_dci_available(set, dci);
-    uct_dcx_tx_settle(set, dci);
+    uct_dcx_tx_release(set, dci);
     uct_dcx_recover_tell(set, dci);
 }
 
@@ -406,6 +406,6 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     if (dci != NULL) {
         dci->txq.turn++;
         uct_dcx_txq_cancel(&dci->txq);
-        uct_dcx_tx_settle(set, dci);
+        uct_dcx_tx_release(set, dci);
     }
 }

@@ -22,7 +22,7 @@ int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status)
 
     if ((ep->dci != UCT_DCX_NO_DCI) &&
         !uct_dcx_dci_is_shared(&set->dci[ep->dci])) {
-        uct_dcx_tx_settle(set, &set->dci[ep->dci]);
+        uct_dcx_tx_release(set, &set->dci[ep->dci]);
         ucs_assert(ep->dci == UCT_DCX_NO_DCI);
     }
 

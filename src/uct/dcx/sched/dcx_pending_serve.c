@@ -194,7 +194,7 @@ void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
 
     dci = &set->dci[ep->dci];
     uct_dcx_tx_unwait(dci);
-    uct_dcx_tx_settle(set, dci);
+    uct_dcx_tx_release(set, dci);
 }
 
 

@@ -136,7 +136,7 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 /* Returns the initiator on which @ep may post one WQE of any size. Returns NULL
  * if there is none: the operation then returns uct_dcx_ep_no_resource(). If
- * nothing is posted, call uct_dcx_tx_settle() to release it. */
+ * nothing is posted, call uct_dcx_tx_release() to release it. */
 uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
 
 
@@ -197,7 +197,7 @@ uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 /* Calls uct_dcx_tx_detach(). If the endpoint has pending requests, they wait
  * for another initiator from now on. */
-void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
+void uct_dcx_tx_release(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 /* Detaches an endpoint that is being destroyed. Its outstanding operations on
  * @dci continue, and end with UCS_ERR_CANCELED when the device has completed

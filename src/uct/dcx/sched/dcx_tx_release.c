@@ -18,7 +18,7 @@ uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+void uct_dcx_tx_release(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_ep_t *ep = uct_dcx_tx_detach(set, dci);
 
@@ -30,6 +30,6 @@ void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 ucs_status_t uct_dcx_tx_no_memory(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    uct_dcx_tx_settle(set, dci);
+    uct_dcx_tx_release(set, dci);
     return UCS_ERR_NO_MEMORY;
 }

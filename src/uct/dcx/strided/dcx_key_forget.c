@@ -126,7 +126,7 @@ static void uct_dcx_keys_destroy_going(uct_dcx_keys_t *keys)
     uct_dcx_keys_begin_command(keys);
     uct_dcx_devx_destroy(&obj);
     uct_dcx_keys_end_command(keys, status);
-    uct_dcx_keys_gone(keys, key);
+    uct_dcx_keys_release(keys, key);
 }
 
 

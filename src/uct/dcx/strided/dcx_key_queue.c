@@ -184,8 +184,8 @@ void uct_dcx_keys_unhash(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 /* --- the queue ------------------------------------------------------------ */
 
 /* Ends a PENDING key, which has no user except its owner. */
-static void uct_dcx_keys_settle(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                                uct_dcx_key_state_t state)
+static void uct_dcx_keys_complete(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                                  uct_dcx_key_state_t state)
 {
     key->state = state;
     ucs_list_del(&key->list);
@@ -209,7 +209,7 @@ void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 
 /* Makes the key available; if it is in use, uct_dcx_keys_put() does that
  * later. */
-void uct_dcx_keys_gone(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+void uct_dcx_keys_release(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     uct_dcx_keys_retire(keys, key);
     uct_dcx_key_unname(key);
@@ -229,7 +229,7 @@ static int uct_dcx_keys_precedes(uint16_t a, uint16_t b)
 
 
 /* Ends keys whose WQEs end at WQEBB @until or before. */
-static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
+static void uct_dcx_keys_complete_until(uct_dcx_keys_t *keys, uint16_t until)
 {
     uct_dcx_key_t *key, *next;
 
@@ -239,10 +239,10 @@ static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
         }
         if (key->state == UCT_DCX_KEY_PENDING) {
             uct_dcx_key_drop_names(key->past, &key->num_past);
-            uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_READY);
+            uct_dcx_keys_complete(keys, key, UCT_DCX_KEY_READY);
         } else {
             ucs_list_del(&key->list);
-            uct_dcx_keys_gone(keys, key);
+            uct_dcx_keys_release(keys, key);
             keys->num_tries = 0;
         }
     }
@@ -253,13 +253,13 @@ static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
  * layouts are requested again, except those of owners, which stay pending, as
  * do keys that are GOING. They may be half changed: after a failed UMR the mkey
  * may hold its old translation, so the names stay. */
-static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
+static void uct_dcx_keys_complete_failed(uct_dcx_keys_t *keys)
 {
     const uct_dcx_umr_t *umr = &keys->umr;
     int is_going             = 0;
     uct_dcx_key_t *key, *next;
 
-    uct_dcx_keys_settle_until(keys, umr->failed);
+    uct_dcx_keys_complete_until(keys, umr->failed);
     ucs_list_for_each_safe (key, next, &keys->pending, list) {
         if (key->state == UCT_DCX_KEY_GOING) {
             is_going = 1;
@@ -270,11 +270,11 @@ static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
                 uct_dcx_device_name(keys->params.dev), key->lkey,
                 (key->layout->kind == UCT_DCX_SGL_LIST) ? "a list" : "blocks",
                 key->layout->num, key->layout->length, umr->error->reason);
-            uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_FAILED);
+            uct_dcx_keys_complete(keys, key, UCT_DCX_KEY_FAILED);
         } else if (!key->size->is_owned) {
             uct_dcx_keys_unhash(keys, key);
             key->is_new = 0;
-            uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_FREE);
+            uct_dcx_keys_complete(keys, key, UCT_DCX_KEY_FREE);
         }
     }
     keys->num_tries += is_going;
@@ -394,7 +394,7 @@ void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason)
 
 static UCS_F_NOINLINE void uct_dcx_keys_recover(uct_dcx_keys_t *keys)
 {
-    uct_dcx_keys_settle_failed(keys);
+    uct_dcx_keys_complete_failed(keys);
     if (uct_dcx_keys_restart(keys) != UCS_OK) {
         ucs_error("%s: failed to reset the UMR queue: layouts can no longer "
                   "be used",
@@ -417,7 +417,7 @@ void uct_dcx_keys_take_completed(uct_dcx_keys_t *keys)
         return;
     }
 
-    uct_dcx_keys_settle_until(keys, umr->qp.sq.ci);
+    uct_dcx_keys_complete_until(keys, umr->qp.sq.ci);
     if (umr->qp.sq.ci == umr->rung) {
         uct_dcx_keys_ring(keys);
     }

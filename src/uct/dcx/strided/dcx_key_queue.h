@@ -135,6 +135,6 @@ void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 /* Ends a key that is GOING, and is on no list: the device has no layout of it
  * any longer. */
-void uct_dcx_keys_gone(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
+void uct_dcx_keys_release(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 #endif

@@ -68,7 +68,7 @@ uct_dcx_tm_detach(uct_dcx_tm_t *tm, uint16_t index)
 
 /* Counts @count completions of the entry; frees it after the last one. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
+uct_dcx_tm_complete(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 {
     uct_dcx_tm_entry_t *entry = &tm->entries[index];
 
@@ -131,7 +131,7 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index,
 {
     uct_tag_context_t *ctx = uct_dcx_tm_detach(tm, index);
 
-    uct_dcx_tm_settle(tm, index, count);
+    uct_dcx_tm_complete(tm, index, count);
     if (ucs_likely(ctx != NULL)) {
         ctx->completed_cb(ctx, msg->tag, msg->imm, msg->length,
                           msg->inline_data, status);
@@ -163,7 +163,7 @@ static UCS_F_NOINLINE void uct_dcx_tm_requested(uct_dcx_tm_t *tm,
     void *data             = (inline_data != NULL) ? inline_data :
                                                      tm->entries[index].buffer;
 
-    uct_dcx_tm_settle(tm, index, 1);
+    uct_dcx_tm_complete(tm, index, 1);
     if (ctx != NULL) {
         ctx->rndv_cb(ctx, tag, data, length, UCS_OK,
                      (inline_data != NULL) ? UCT_TAG_RECV_CB_INLINE_DATA : 0);
@@ -257,7 +257,7 @@ static UCS_F_NOINLINE void uct_dcx_tm_op_complete(uct_dcx_tm_t *tm,
     if (cqe->tm_cqe.success & htobe32(MLX5_TMC_SUCCESS)) {
         uct_dcx_tm_abort(tm, index, 2, UCS_ERR_CANCELED);
     } else {
-        uct_dcx_tm_settle(tm, index, 1); /* a message arrived first */
+        uct_dcx_tm_complete(tm, index, 1); /* a message arrived first */
     }
 }
 
