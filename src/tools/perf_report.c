@@ -189,7 +189,7 @@ static void perf_end_table(struct perf_report *report)
     perf_print_table(report, "bandwidth (MB/s)", perf_bandwidth);
     perf_print_table(report, "time of the processor (us per MB)", perf_cpu);
     if (report->has_device) {
-        perf_print_table(report, "... in the device's own thread (us per MB)",
+        perf_print_table(report, "time of the device's own thread (us per MB)",
                          perf_device);
     }
     perf_print_keys(report);

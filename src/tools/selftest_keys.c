@@ -91,7 +91,7 @@ static void selftest_map_large(struct selftest_loop *loop,
     selftest_need_memory(status, "registering memory");
     if (mem->size < wanted) {
         selftest_note("of %zu MiB: half of the free memory, of the host or its "
-                      "cgroup, or 'ulimit -l', allows no more",
+                      "cgroup, or 'ulimit -l', is the limit",
                       mem->size >> 20);
     }
 }

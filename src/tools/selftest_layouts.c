@@ -300,7 +300,7 @@ static void selftest_list_most(struct selftest_loop *loop)
 
     if (loop->uct.max_pieces < num) {
         num = loop->uct.max_pieces;
-        selftest_note("of %zu: UCX_DCX_UMR_MAX_ENTRIES allows no more", num);
+        selftest_note("of %zu: the limit is UCX_DCX_UMR_MAX_ENTRIES", num);
     }
     selftest_list(loop, num, 7);
 }

@@ -75,7 +75,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_UD_LEN]      = LEN("message length", "at most the mtu"),
     [HCA_CHECK_READ_DS]     = OP("ctrl ds", "at most 32 for a read"),
     [HCA_CHECK_BF_COPY]     = OP("blueflame copy, from byte",
-                                 "what the ring holds"),
+                                 "the bytes in the ring"),
     [HCA_CHECK_BF_SHORT]    = LEN("wqe of a blueflame copy that stops short",
                                   "all of its blocks"),
 
@@ -103,7 +103,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_UMR_PD]    = BIND("umr key's pd", "that of the qp"),
     [HCA_CHECK_UMR_NOT_FREE] = BIND("umr key", "free (CHECK_FREE)"),
     [HCA_CHECK_UMR_QPN]      = BIND("umr mkey qpn", "this qp"),
-    [HCA_CHECK_UMR_ACCESS]   = BIND("umr access", "what the region allows"),
+    [HCA_CHECK_UMR_ACCESS]   = BIND("umr access", "rights of the region"),
     [HCA_CHECK_UMR_LEN] = BIND("umr klm byte_count", "the length of the key"),
     [HCA_CHECK_UMR_REGION] = BIND("umr klm mkey",
                                   "a region of this pd to be bound to"),

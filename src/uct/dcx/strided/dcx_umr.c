@@ -9,7 +9,7 @@
 
 
 static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
-              "what fits in a WQE");
+              "as many as a WQE holds");
 
 
 /* Returns the fence for a WQE behind a UMR that the device requires to complete
