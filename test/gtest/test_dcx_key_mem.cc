@@ -60,8 +60,8 @@ protected:
         return (m_dcx.errors.size() == errors) ? UCS_OK : m_dcx.errors.back();
     }
 
-    /* Makes the cache drop regions that were unmapped: it does so when memory is
-     * registered. */
+    /* Makes the cache drop regions that were unmapped: it does so when memory
+     * is registered. */
     void register_another()
     {
         std::vector<uint8_t> bytes(4096);

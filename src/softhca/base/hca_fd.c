@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors that can be marked: the default of fs.nr_open. If that was raised,
- * those above are not protected, without a message. */
+/* Descriptors that can be marked: the default of fs.nr_open. If that was
+ * raised, descriptors above are not protected, without a message. */
 #define HCA_FD_MAX   (1u << 20)
 #define HCA_FD_WORDS (HCA_FD_MAX / 64)
 

@@ -176,8 +176,8 @@ void hca_tm_unexpected(struct hca_tm *tm)
 
 /* An entry that was being linked or unlinked is in the list if it is reachable;
  * an unreachable one is free, or busy for a message of the dead process. If it
- * was the first inactive one, its `next` is that now, or none: it is not changed
- * by hca_tm_unlink(), and is empty in hca_tm_link(). */
+ * was the first inactive one, its `next` is that now, or none: hca_tm_unlink()
+ * leaves it, and it is empty in hca_tm_link(). */
 void hca_tm_relink(struct hca_tm *tm)
 {
     uint16_t index, prev = HCA_TM_NONE;
