@@ -60,7 +60,7 @@ protected:
         dcx_deadline deadline;
 
         for (unsigned idle = 0; idle < IDLE; idle++) {
-            deadline.check("both to settle");
+            deadline.check("both to complete");
             if (uct_worker_progress(m_far.worker) +
                     uct_worker_progress(m_dcx.worker) >
                 0) {

@@ -184,7 +184,7 @@ static ucs_status_t uct_dcx_keys_get_locked(uct_dcx_keys_t *keys,
 
     if ((size->num < size->max) && !size->is_growing &&
         (ucs_list_is_empty(&size->lru) ||
-         uct_dcx_key_is_named(
+         uct_dcx_key_may_be_on_device(
              ucs_list_head(&size->lru, uct_dcx_key_t, list)))) {
         uct_dcx_keys_grow(keys, size);
         return uct_dcx_keys_get_locked(keys, layout, is_held, key_p);
@@ -405,7 +405,7 @@ static ucs_status_t uct_dcx_keys_set_locked(uct_dcx_keys_t *keys,
 
     if ((keys->status == UCS_OK) && uct_dcx_keys_has(*key_p, layout)) {
         if (layout->num_mems > 0) {
-            uct_dcx_keys_rename(keys, *key_p, layout);
+            uct_dcx_keys_update_refs(keys, *key_p, layout);
         }
         keys->stats.sets++;
         return UCS_OK;

@@ -73,7 +73,7 @@ typedef enum uct_dcx_key_state {
 
 
 typedef struct uct_dcx_key_size uct_dcx_key_size_t;
-typedef struct uct_dcx_key_name uct_dcx_key_name_t; /* dcx_key_queue.h */
+typedef struct uct_dcx_key_ref uct_dcx_key_ref_t; /* dcx_key_queue.h */
 
 /* The numbers are first, as in a memory handle. */
 typedef struct uct_dcx_key {
@@ -101,10 +101,10 @@ typedef struct uct_dcx_key {
                                    * keys, or of a size's keys that may be
                                    * taken */
     uct_dcx_sgl_t *layout;        /* room for the largest */
-    uct_dcx_key_name_t *names;    /* keys that @layout names */
-    uct_dcx_key_name_t *past; /* keys that previous layouts on the device may
-                               * name */
-    unsigned num_names;
+    uct_dcx_key_ref_t *refs;      /* of @layout */
+    uct_dcx_key_ref_t *past;      /* of previous layouts, if the device may
+                                   * have them */
+    unsigned num_refs;
     unsigned num_past;
     uct_dcx_umr_klm_t *klm; /* room for its translations; NULL: they are
                              * inline */
@@ -120,7 +120,7 @@ typedef struct uct_dcx_key_batch {
     void *klm;
     size_t klm_size;
     struct ibv_mr *mr; /* of @klm; NULL: none is needed */
-    uint8_t *rooms;    /* for layouts and names of each key */
+    uint8_t *rooms;    /* for layouts and references of each key */
     uct_dcx_key_t keys[];
 } uct_dcx_key_batch_t;
 
@@ -187,7 +187,7 @@ typedef struct uct_dcx_keys {
     unsigned num_tries; /* failures since the last invalidation */
     uct_dcx_key_t *buckets[UCT_DCX_KEY_BUCKETS]; /* by content */
     uct_dcx_key_t *numbers[UCT_DCX_KEY_BUCKETS]; /* by key index */
-    ucs_list_link_t names[UCT_DCX_KEY_BUCKETS];
+    ucs_list_link_t refs[UCT_DCX_KEY_BUCKETS];
     uct_dcx_keys_stats_t stats;
     uct_dcx_stale_t stale; /* numbers of layouts that peers had */
     unsigned num_given;
@@ -264,16 +264,16 @@ ucs_status_t uct_dcx_keys_own(uct_dcx_keys_t *keys, unsigned num_klm,
                               uct_dcx_key_t **key_p);
 
 /* Returns a key to the pool: invalidates its layout on the device, and layouts
- * that name its number. Waits until that is complete. @is_given: a peer has the
+ * that refer to it. Waits until that is complete. @is_given: a peer has the
  * number. */
 void uct_dcx_keys_disown(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                          int is_given);
 
-/* Invalidates the layout of a key, and layouts that name its number; the owner
+/* Invalidates the layout of a key, and layouts that refer to it; the owner
  * keeps the key. Waits until that is complete. */
 void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Begins to invalidate the layout of a key, and layouts that name its number.
+/* Begins to invalidate the layout of a key, and layouts that refer to it.
  * Called with the lock. No layout is set in them until that is complete, for
  * which a thread has to wait. */
 void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
@@ -304,18 +304,18 @@ ucs_status_t uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
  * thread may have been stopped. */
 int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch);
 
-/* Returns 1 if a layout names this handle. */
+/* Returns 1 if a layout refers to this handle. */
 int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const struct uct_dcx_mem *mem);
 
-/* Invalidates all layouts that name this handle, which is about to be
- * deregistered, and layouts that name these. Waits until that is complete. Its
- * region may stay. */
+/* Invalidates all layouts that refer to this handle, which is about to be
+ * deregistered, and layouts that refer to these. Waits until that is complete.
+ * Its region may stay. */
 void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys,
                              const struct uct_dcx_mem *mem);
 
 /* Memory with this number is about to be deregistered, whichever handles it
- * has: takes all layouts that name it out of use. Returns 1 if the device has
- * none of them any more; waits for that if @is_waiting. */
+ * has: takes all layouts that refer to it out of use. Returns 1 if the device
+ * has none of them any more; waits for that if @is_waiting. */
 int uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting);
 
 /* Finds the memory of the byte at @addr in the key's space. Any other key is

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Invalidates layouts whose memory is deregistered; see dcx_key.h. Layouts that
- * name the memory are marked: they are out of use at once, and are invalidated
- * in the order in which they were marked. The thread that marks them waits for
- * that, without the lock. Layouts that name the number of a marked key are
+ * refer to the memory are marked: they are out of use at once, and are
+ * invalidated in the order in which they were marked. The thread that marks
+ * them waits for that, without the lock. Layouts that refer to a marked key are
  * marked before it, so they are invalidated first.
  */
 #include "dcx_key_queue.h"
@@ -14,29 +14,30 @@
 
 /* --- marking -------------------------------------------------------------- */
 
-/* Returns 1 if a layout names this key; if @mem is not NULL, by this handle. */
-static inline int uct_dcx_key_names(const uct_dcx_key_name_t *name,
-                                    uint32_t lkey, const uct_dcx_mem_t *mem)
+/* Returns 1 if a current layout refers to @lkey; if @mem is not NULL, by this
+ * handle. */
+static inline int uct_dcx_key_ref_is(const uct_dcx_key_ref_t *ref,
+                                     uint32_t lkey, const uct_dcx_mem_t *mem)
 {
-    return (name->lkey == lkey) && uct_dcx_key_has_name(name) &&
-           ((mem == NULL) || (name->mem == mem));
+    return (ref->lkey == lkey) && uct_dcx_key_ref_is_current(ref) &&
+           ((mem == NULL) || (ref->mem == mem));
 }
 
 
-static void uct_dcx_keys_mark_names(uct_dcx_keys_t *keys, uint32_t lkey,
-                                    const uct_dcx_mem_t *mem)
+static void uct_dcx_keys_mark_refs(uct_dcx_keys_t *keys, uint32_t lkey,
+                                   const uct_dcx_mem_t *mem)
 {
-    const uct_dcx_key_name_t *name;
+    const uct_dcx_key_ref_t *ref;
 
-    ucs_list_for_each (name, uct_dcx_keys_names(keys, lkey), list) {
-        if (uct_dcx_key_names(name, lkey, mem)) {
-            uct_dcx_keys_mark(keys, name->key);
+    ucs_list_for_each (ref, uct_dcx_keys_refs_of_lkey(keys, lkey), list) {
+        if (uct_dcx_key_ref_is(ref, lkey, mem)) {
+            uct_dcx_keys_mark(keys, ref->key);
         }
     }
 }
 
 
-/* Marks a key, and keys whose layouts name it; only owned keys are named.
+/* Marks a key, and keys whose layouts refer to it; only owned keys have any.
  * Returns 1 if it was not marked before. */
 static int uct_dcx_keys_mark_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
@@ -51,12 +52,12 @@ static int uct_dcx_keys_mark_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
     }
 
     key->is_new = 0;
-    if (uct_dcx_key_is_named(key)) {
+    if (uct_dcx_key_may_be_on_device(key)) {
         key->state   = UCT_DCX_KEY_GOING;
         key->is_lost = 1;
     }
     if (key->size->is_owned) {
-        uct_dcx_keys_mark_names(keys, key->lkey, NULL);
+        uct_dcx_keys_mark_refs(keys, key->lkey, NULL);
     }
     if (key->state == UCT_DCX_KEY_FREE) {
         return 0;
@@ -193,19 +194,19 @@ static void uct_dcx_keys_go_on(uct_dcx_keys_t *keys,
 }
 
 
-/* Returns non-zero if the device may have a layout that names a key and is not
- * in use: it is GOING, or is being replaced. If the replacement failed, or
+/* Returns non-zero if the device may have a layout that refers to a key and is
+ * not in use: it is GOING, or is being replaced. If the replacement failed, or
  * never arrives, the key is marked. */
 static int uct_dcx_keys_is_left(uct_dcx_keys_t *keys,
-                                const uct_dcx_key_name_t *name)
+                                const uct_dcx_key_ref_t *ref)
 {
-    const uct_dcx_key_t *key = name->key;
+    const uct_dcx_key_t *key = ref->key;
 
     if ((key->state == UCT_DCX_KEY_FREE) ||
         (key->state == UCT_DCX_KEY_FAILED) ||
         ((key->state == UCT_DCX_KEY_PENDING) &&
          UCS_STATUS_IS_ERR(keys->status))) {
-        uct_dcx_keys_mark(keys, name->key);
+        uct_dcx_keys_mark(keys, ref->key);
     }
     return (key->state == UCT_DCX_KEY_GOING) ||
            ((key->state == UCT_DCX_KEY_PENDING) && (key->was != 0));
@@ -215,16 +216,16 @@ static int uct_dcx_keys_is_left(uct_dcx_keys_t *keys,
 static int uct_dcx_keys_num_left(uct_dcx_keys_t *keys, uint32_t lkey)
 {
     int num = 0;
-    const uct_dcx_key_name_t *name;
+    const uct_dcx_key_ref_t *ref;
 
-    ucs_list_for_each (name, uct_dcx_keys_names(keys, lkey), list) {
-        num += (name->lkey == lkey) && uct_dcx_keys_is_left(keys, name);
+    ucs_list_for_each (ref, uct_dcx_keys_refs_of_lkey(keys, lkey), list) {
+        num += (ref->lkey == lkey) && uct_dcx_keys_is_left(keys, ref);
     }
     return num;
 }
 
 
-/* Returns 1 if the device may have a layout that names this key. */
+/* Returns 1 if the device may have a layout that refers to @lkey. */
 static int uct_dcx_keys_are_left(uct_dcx_keys_t *keys, uint32_t lkey)
 {
     return (uct_dcx_keys_num_left(keys, lkey) > 0) ||
@@ -232,7 +233,7 @@ static int uct_dcx_keys_are_left(uct_dcx_keys_t *keys, uint32_t lkey)
 }
 
 
-/* Waits until the device has no layout that names this key, except layouts in
+/* Waits until the device has no layout that refers to @lkey, except layouts in
  * use. */
 static void uct_dcx_keys_wait(uct_dcx_keys_t *keys, uint32_t lkey)
 {
@@ -256,7 +257,7 @@ int uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting)
     }
 
     ucs_spin_lock(&keys->lock);
-    uct_dcx_keys_mark_names(keys, lkey, NULL);
+    uct_dcx_keys_mark_refs(keys, lkey, NULL);
     if (is_waiting) {
         uct_dcx_keys_wait(keys, lkey);
     }
@@ -266,14 +267,14 @@ int uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting)
 }
 
 
-/* Waits even if no current layout names the memory: the device may still have
- * one that does, until its replacement arrives. */
+/* Waits even if no current layout refers to the memory: the device may still
+ * have one that does, until its replacement arrives. */
 void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
 {
     uint32_t lkey = uct_dcx_mem_strict_lkey(mem);
 
     ucs_spin_lock(&keys->lock);
-    uct_dcx_keys_mark_names(keys, lkey, mem);
+    uct_dcx_keys_mark_refs(keys, lkey, mem);
     uct_dcx_keys_wait(keys, lkey);
     ucs_spin_unlock(&keys->lock);
 }
@@ -283,11 +284,11 @@ int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
 {
     uint32_t lkey = uct_dcx_mem_strict_lkey(mem);
     int num       = 0;
-    const uct_dcx_key_name_t *name;
+    const uct_dcx_key_ref_t *ref;
 
     ucs_spin_lock(&keys->lock);
-    ucs_list_for_each (name, uct_dcx_keys_names(keys, lkey), list) {
-        num += uct_dcx_key_names(name, lkey, mem);
+    ucs_list_for_each (ref, uct_dcx_keys_refs_of_lkey(keys, lkey), list) {
+        num += uct_dcx_key_ref_is(ref, lkey, mem);
     }
     ucs_spin_unlock(&keys->lock);
     return num > 0;

@@ -89,12 +89,12 @@ static void uct_dcx_key_batch_free(uct_dcx_key_batch_t *batch)
 }
 
 
-/* Returns the bytes for the layout of a key, for its names, and for those of
- * the previous layout. */
+/* Returns the bytes for the layout of a key, for its references, and for those
+ * of the previous layout. */
 static size_t uct_dcx_key_room_size(const uct_dcx_key_size_t *size)
 {
     return uct_dcx_sgl_size(size->num_klm) +
-           (2 * size->num_klm * sizeof(uct_dcx_key_name_t));
+           (2 * size->num_klm * sizeof(uct_dcx_key_ref_t));
 }
 
 
@@ -144,8 +144,8 @@ static void uct_dcx_key_init(uct_dcx_key_batch_t *batch, unsigned index,
     key->size             = size;
     key->layout           = room;
     key->layout->is_based = 0;
-    key->names = UCS_PTR_BYTE_OFFSET(room, uct_dcx_sgl_size(size->num_klm));
-    key->past  = key->names + size->num_klm;
+    key->refs = UCS_PTR_BYTE_OFFSET(room, uct_dcx_sgl_size(size->num_klm));
+    key->past = key->refs + size->num_klm;
     if (batch->mr != NULL) {
         key->klm      = UCS_PTR_BYTE_OFFSET(batch->klm,
                                             index * (batch->klm_size / batch->num));
@@ -270,7 +270,7 @@ ucs_status_t uct_dcx_keys_init(uct_dcx_keys_t *keys,
     keys->params  = *params;
     keys->timeout = ucs_time_from_sec(UCT_DCX_KEY_TIMEOUT);
     for (i = 0; i < UCT_DCX_KEY_BUCKETS; ++i) {
-        ucs_list_head_init(&keys->names[i]);
+        ucs_list_head_init(&keys->refs[i]);
     }
     ucs_list_head_init(&keys->handles);
     ucs_list_head_init(&keys->pending);

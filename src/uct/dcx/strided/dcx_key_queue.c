@@ -15,118 +15,117 @@ enum {
 };
 
 
-/* --- names ---------------------------------------------------------------- */
+/* --- references ----------------------------------------------------------- */
 
-static inline void uct_dcx_key_add_name(uct_dcx_keys_t *keys,
-                                        uct_dcx_key_t *key, uint32_t lkey,
-                                        const uct_dcx_mem_t *mem)
+static inline void uct_dcx_key_add_ref(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                                       uint32_t lkey, const uct_dcx_mem_t *mem)
 {
-    uct_dcx_key_name_t *name = &key->names[key->num_names++];
+    uct_dcx_key_ref_t *ref = &key->refs[key->num_refs++];
 
-    name->key  = key;
-    name->mem  = mem;
-    name->lkey = lkey;
-    ucs_list_add_tail(uct_dcx_keys_names(keys, lkey), &name->list);
+    ref->key  = key;
+    ref->mem  = mem;
+    ref->lkey = lkey;
+    ucs_list_add_tail(uct_dcx_keys_refs_of_lkey(keys, lkey), &ref->list);
 }
 
 
-static inline void uct_dcx_key_drop_names(uct_dcx_key_name_t *name,
-                                          unsigned *num_p)
+static inline void uct_dcx_key_drop_refs(uct_dcx_key_ref_t *ref,
+                                         unsigned *num_p)
 {
-    for (; *num_p > 0; --*num_p, ++name) {
-        ucs_list_del(&name->list);
+    for (; *num_p > 0; --*num_p, ++ref) {
+        ucs_list_del(&ref->list);
     }
 }
 
 
-/* Removes all names: the device has no layout of the key. */
-static void uct_dcx_key_unname(uct_dcx_key_t *key)
+/* Removes all references: the device has no layout of the key. */
+static void uct_dcx_key_drop_all_refs(uct_dcx_key_t *key)
 {
-    uct_dcx_key_drop_names(key->names, &key->num_names);
-    uct_dcx_key_drop_names(key->past, &key->num_past);
+    uct_dcx_key_drop_refs(key->refs, &key->num_refs);
+    uct_dcx_key_drop_refs(key->past, &key->num_past);
 }
 
 
-/* Keeps the names of the previous layout until the new one has arrived. */
-static UCS_F_NOINLINE void uct_dcx_key_age_names(uct_dcx_keys_t *keys,
-                                                 uct_dcx_key_t *key)
+/* Keeps the references of the previous layout until the new one has arrived. */
+static UCS_F_NOINLINE void uct_dcx_key_age_refs(uct_dcx_keys_t *keys,
+                                                uct_dcx_key_t *key)
 {
-    uct_dcx_key_name_t *past = key->past;
+    uct_dcx_key_ref_t *past = key->past;
 
     if (key->num_past > 0) {
-        uct_dcx_key_unname(key);
-        uct_dcx_key_add_name(keys, key, UCT_DCX_KEY_ANY_LKEY, NULL);
+        uct_dcx_key_drop_all_refs(key);
+        uct_dcx_key_add_ref(keys, key, UCT_DCX_KEY_ANY_LKEY, NULL);
     }
 
-    key->past      = key->names;
-    key->num_past  = key->num_names;
-    key->names     = past;
-    key->num_names = 0;
+    key->past     = key->refs;
+    key->num_past = key->num_refs;
+    key->refs     = past;
+    key->num_refs = 0;
 }
 
 
-/* Returns 1 if the old and the new layout name the same single key. */
-static inline int uct_dcx_key_is_same_name(const uct_dcx_key_t *key,
-                                           const uct_dcx_sgl_t *layout)
+/* Returns 1 if the old and the new layout refer to the same single key. */
+static inline int uct_dcx_key_is_same_ref(const uct_dcx_key_t *key,
+                                          const uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *entry = layout->entries;
     const uct_dcx_sgl_entry_t *end   = entry + layout->num;
-    const uct_dcx_key_name_t *name   = key->names;
+    const uct_dcx_key_ref_t *ref     = key->refs;
 
-    if ((key->num_names != 1) || (key->num_past != 0)) {
+    if ((key->num_refs != 1) || (key->num_past != 0)) {
         return 0;
     }
 
     if (layout->num_mems > 0) {
-        return (layout->num_mems == 1) && (name->mem == layout->mems[0]) &&
-               (name->lkey == uct_dcx_mem_strict_lkey(name->mem));
+        return (layout->num_mems == 1) && (ref->mem == layout->mems[0]) &&
+               (ref->lkey == uct_dcx_mem_strict_lkey(ref->mem));
     }
 
-    while ((entry < end) && (entry->lkey == name->lkey)) {
+    while ((entry < end) && (entry->lkey == ref->lkey)) {
         ++entry;
     }
     return entry == end;
 }
 
 
-/* Adds the names of a layout: handles, or only keys. */
-static inline void uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                                    const uct_dcx_sgl_t *layout)
+/* Replaces the references by those of a layout: to handles, or only to keys. */
+static inline void uct_dcx_key_set_refs(uct_dcx_keys_t *keys,
+                                        uct_dcx_key_t *key,
+                                        const uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *entry = layout->entries;
     const uct_dcx_sgl_entry_t *end   = entry + layout->num;
     uint32_t lkey                    = UCT_DCX_KEY_ANY_LKEY;
     unsigned i;
 
-    if (uct_dcx_key_is_same_name(key, layout)) {
+    if (uct_dcx_key_is_same_ref(key, layout)) {
         return;
     }
 
-    if (key->num_names > 0) {
-        uct_dcx_key_age_names(keys, key);
+    if (key->num_refs > 0) {
+        uct_dcx_key_age_refs(keys, key);
     }
 
     for (i = 0; i < layout->num_mems; ++i) {
-        uct_dcx_key_add_name(keys, key,
-                             uct_dcx_mem_strict_lkey(layout->mems[i]),
-                             layout->mems[i]);
+        uct_dcx_key_add_ref(keys, key, uct_dcx_mem_strict_lkey(layout->mems[i]),
+                            layout->mems[i]);
     }
 
     for (; (i == 0) && (entry < end); ++entry) {
         if (entry->lkey != lkey) { /* most have that of the previous entry */
             lkey = entry->lkey;
-            uct_dcx_key_add_name(keys, key, lkey, NULL);
+            uct_dcx_key_add_ref(keys, key, lkey, NULL);
         }
     }
 }
 
 
-void uct_dcx_keys_rename(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                         const uct_dcx_sgl_t *layout)
+void uct_dcx_keys_update_refs(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                              const uct_dcx_sgl_t *layout)
 {
-    if (!uct_dcx_key_is_same_name(key, layout)) {
-        uct_dcx_key_drop_names(key->names, &key->num_names);
-        uct_dcx_key_name(keys, key, layout);
+    if (!uct_dcx_key_is_same_ref(key, layout)) {
+        uct_dcx_key_drop_refs(key->refs, &key->num_refs);
+        uct_dcx_key_set_refs(keys, key, layout);
     }
 }
 
@@ -212,7 +211,7 @@ void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 void uct_dcx_keys_release(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     uct_dcx_keys_retire(keys, key);
-    uct_dcx_key_unname(key);
+    uct_dcx_key_drop_all_refs(key);
     key->state = UCT_DCX_KEY_FREE;
     if (key->size->is_owned) {
         ucs_list_head_init(&key->list);
@@ -238,7 +237,7 @@ static void uct_dcx_keys_complete_until(uct_dcx_keys_t *keys, uint16_t until)
             break;
         }
         if (key->state == UCT_DCX_KEY_PENDING) {
-            uct_dcx_key_drop_names(key->past, &key->num_past);
+            uct_dcx_key_drop_refs(key->past, &key->num_past);
             uct_dcx_keys_complete(keys, key, UCT_DCX_KEY_READY);
         } else {
             ucs_list_del(&key->list);
@@ -252,7 +251,7 @@ static void uct_dcx_keys_complete_until(uct_dcx_keys_t *keys, uint16_t until)
 /* Handles a failed queue. WQEs behind the failed one were not executed: their
  * layouts are requested again, except those of owners, which stay pending, as
  * do keys that are GOING. They may be half changed: after a failed UMR the mkey
- * may hold its old translation, so the names stay. */
+ * may hold its old translation, so the references stay. */
 static void uct_dcx_keys_complete_failed(uct_dcx_keys_t *keys)
 {
     const uct_dcx_umr_t *umr = &keys->umr;
@@ -306,7 +305,7 @@ void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 {
     int is_based;
 
-    key->was = uct_dcx_key_is_named(key) ? key->lkey : 0;
+    key->was = uct_dcx_key_may_be_on_device(key) ? key->lkey : 0;
     if (key->state != UCT_DCX_KEY_FREE) {
         uct_dcx_keys_unhash(keys, key);
     }
@@ -322,7 +321,7 @@ void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 
     key->lkey = number;
     key->rkey = number;
-    uct_dcx_key_name(keys, key, layout);
+    uct_dcx_key_set_refs(keys, key, layout);
     uct_dcx_keys_hash(keys, key);
     key->state = UCT_DCX_KEY_PENDING;
     ucs_list_del(&key->list);

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Keys and the UMR queue: records which keys have layouts on the device, and
- * which are being invalidated; and an index of the keys that layouts name.
- * Called by the other files of keys, with their lock.
+ * Keys and the UMR queue: which keys have layouts on the device, and which are
+ * being invalidated. Index: lkey -> layouts on the device that refer to it. The
+ * caller holds keys->lock, except where stated.
  *
  * The index has all layouts that the device may have. Of one key there may be
  * two: its current layout, and the previous one until the current one has
  * arrived. After failed UMRs there may be more: then the mkey may hold any old
- * translation, and so name any key.
+ * translation, and so refer to any key.
  */
 #ifndef UCT_DCX_KEY_QUEUE_H
 #define UCT_DCX_KEY_QUEUE_H
@@ -19,45 +19,49 @@
 
 
 enum {
-    UCT_DCX_KEY_ANY_LKEY = 0 /* no key has this number */
+    /* Refers to any key: of a key whose UMRs failed. No key has this number. */
+    UCT_DCX_KEY_ANY_LKEY = 0
 };
 
 
-struct uct_dcx_key_name {
-    ucs_list_link_t list; /* names with the same hash */
+/* Reference from a layout of @key to another key, @lkey */
+struct uct_dcx_key_ref {
+    ucs_list_link_t list; /* references with the same hash */
     uct_dcx_key_t *key;
-    const uct_dcx_mem_t *mem; /* handle that the owner of the key has named; or
-                               * NULL */
+    const uct_dcx_mem_t *mem; /* handle of @lkey that the owner of @key passed;
+                               * or NULL */
     uint32_t lkey;
 };
 
 
-/* Returns 1 if the key's current layout has this name, not a previous one. */
-static inline int uct_dcx_key_has_name(const uct_dcx_key_name_t *name)
+/* Returns 1 if the reference is of the key's current layout, 0 if it is of a
+ * previous one. */
+static inline int uct_dcx_key_ref_is_current(const uct_dcx_key_ref_t *ref)
 {
-    return (size_t)(name - name->key->names) < name->key->num_names;
+    return (size_t)(ref - ref->key->refs) < ref->key->num_refs;
 }
 
 
 /* Returns 1 if the device may have a layout of the key. */
-static inline int uct_dcx_key_is_named(const uct_dcx_key_t *key)
+static inline int uct_dcx_key_may_be_on_device(const uct_dcx_key_t *key)
 {
-    return (key->num_names + key->num_past) > 0;
+    return (key->num_refs + key->num_past) > 0;
 }
 
 
-/* Returns the list of names with the hash of @lkey. */
-static inline ucs_list_link_t *uct_dcx_keys_names(uct_dcx_keys_t *keys,
-                                                  uint32_t lkey)
+/* Returns the list of references with the hash of @lkey. The low byte is the
+ * variant. */
+static inline ucs_list_link_t *uct_dcx_keys_refs_of_lkey(uct_dcx_keys_t *keys,
+                                                         uint32_t lkey)
 {
-    return &keys->names[(lkey >> 8) % UCT_DCX_KEY_BUCKETS];
+    return &keys->refs[(lkey >> 8) % UCT_DCX_KEY_BUCKETS];
 }
 
 
-/* Names the handles of @layout instead of those that the key was set by. The
- * device has this layout in the key, and none before it. */
-void uct_dcx_keys_rename(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
-                         const uct_dcx_sgl_t *layout);
+/* Replaces the key's references by those to the handles of @layout. The device
+ * has this layout in the key, and no previous one. */
+void uct_dcx_keys_update_refs(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                              const uct_dcx_sgl_t *layout);
 
 /* Returns the key with this layout, or NULL; does not find owned ones. */
 uct_dcx_key_t *uct_dcx_keys_find(uct_dcx_keys_t *keys,
@@ -66,10 +70,12 @@ uct_dcx_key_t *uct_dcx_keys_find(uct_dcx_keys_t *keys,
 /* Counts the key's layout, and makes it findable unless the key is owned. */
 void uct_dcx_keys_hash(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Removes the key's layout. */
+/* Makes the key FREE, and its layout is not found any longer. The device may
+ * still have it. */
 void uct_dcx_keys_unhash(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Lets other threads continue, before this one polls the device again. */
+/* Drops the lock and takes it again, so that other threads continue before this
+ * one polls the device again. */
 static inline void uct_dcx_keys_yield(uct_dcx_keys_t *keys)
 {
     ucs_spin_unlock(&keys->lock);
@@ -87,6 +93,7 @@ static inline void uct_dcx_keys_begin_command(uct_dcx_keys_t *keys)
 }
 
 
+/* Takes the lock again after a command. @status: of the queue from now on */
 static inline void uct_dcx_keys_end_command(uct_dcx_keys_t *keys,
                                             ucs_status_t status)
 {
@@ -103,9 +110,9 @@ static inline int uct_dcx_keys_can_post(uct_dcx_keys_t *keys)
 }
 
 
-/* Posts a layout for a key, which is neither PENDING nor GOING, and gets this
- * number. Replaces the previous layout if the device has one. The queue has
- * room. The caller rings the doorbell. */
+/* Posts a layout for a key, which is neither PENDING nor GOING. @number becomes
+ * its lkey and rkey. Replaces the previous layout if the device has one. The
+ * queue has room. The caller rings the doorbell. */
 void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                        const uct_dcx_sgl_t *layout, uint32_t number);
 
@@ -113,11 +120,11 @@ void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
  * rings the doorbell. */
 void uct_dcx_keys_ring(uct_dcx_keys_t *keys);
 
-/* Takes completions; the queue is not idle. */
+/* Takes completions; the queue is not idle. Restarts a queue that failed, and
+ * releases the lock meanwhile. */
 void uct_dcx_keys_take_completed(uct_dcx_keys_t *keys);
 
-/* Takes completions. After a failure it restarts the queue, and releases the
- * lock meanwhile. */
+/* Calls uct_dcx_keys_take_completed() if the queue is in use. */
 static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
 {
     if (ucs_unlikely((keys->status == UCS_OK) &&
@@ -126,15 +133,15 @@ static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
     }
 }
 
-/* Makes the queue unusable: nothing posted is executed. @reason is for the log.
- * Releases the lock meanwhile. */
+/* Resets the queue and makes it unusable: WQEs that are not executed yet never
+ * will be. Logs that "the UMR queue @reason". Releases the lock meanwhile. */
 void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason);
 
-/* Releases the number of a key: a peer may have it. */
+/* Keeps the number of a key from reuse for a while if a peer has it. */
 void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Ends a key that is GOING, and is on no list: the device has no layout of it
- * any longer. */
+/* Makes a key FREE that is GOING and on no list: the device no longer has a
+ * layout of it. */
 void uct_dcx_keys_release(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 #endif
