@@ -397,6 +397,17 @@ TEST_F(dcx_device, its_own_answer)
 }
 
 /* libmlx5 returns EBUSY for a domain that is in use and leaves errno. */
+void expect_busy(uct_dcx_td_t *td, const std::string &name)
+{
+    ucx_log_reader log;
+
+    errno = 0;
+    uct_dcx_td_cleanup(td);
+    EXPECT_EQ("mlx5_0: failed to free the " + name +
+                  ": Device or resource busy\n",
+              log.take());
+}
+
 TEST_F(dcx_device, domains_in_use)
 {
     struct ibv_device **list                   = ibv_get_device_list(NULL);
@@ -406,7 +417,6 @@ TEST_F(dcx_device, domains_in_use)
     uct_dcx_td_t td;
     struct ibv_qp *qp;
     struct ibv_pd *pd;
-    ucx_log_reader log;
 
     ASSERT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY,
                                           profile.c_str()));
@@ -418,11 +428,7 @@ TEST_F(dcx_device, domains_in_use)
     qp_attr.recv_cq = qp_attr.send_cq;
     qp              = ibv_create_qp(td.pd, &qp_attr);
     ASSERT_NE(nullptr, qp);
-    errno = 0;
-    uct_dcx_td_cleanup(&td);
-    EXPECT_EQ("mlx5_0: failed to free the parent domain: Device or resource "
-              "busy\n",
-              log.take());
+    expect_busy(&td, "parent domain");
     EXPECT_EQ(0, ibv_destroy_qp(qp));
     EXPECT_EQ(0, ibv_destroy_cq(qp_attr.send_cq));
 
@@ -430,11 +436,7 @@ TEST_F(dcx_device, domains_in_use)
     pd_attr.td = td.td;
     pd         = ibv_alloc_parent_domain(dev.ctx, &pd_attr);
     ASSERT_NE(nullptr, pd);
-    errno = 0;
-    uct_dcx_td_cleanup(&td);
-    EXPECT_EQ("mlx5_0: failed to free the thread domain: Device or resource "
-              "busy\n",
-              log.take());
+    expect_busy(&td, "thread domain");
     EXPECT_EQ(0, ibv_dealloc_pd(pd));
     EXPECT_EQ(0, ibv_dealloc_td(td.td));
     uct_dcx_device_close(&dev);
