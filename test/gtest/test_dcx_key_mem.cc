@@ -265,8 +265,8 @@ TEST_P(dcx_key_mem_locked, memory_that_replaces_a_region)
     munmap(pages, length);
 }
 
-/* UCX wants the name of an option with the prefix of its table since 1.17
- * (ucs_config_parser_set_value). */
+/* Since UCX 1.17 uct_config_modify() takes names of options with the prefix of
+ * their table (ucs_config_parser_set_value). */
 #if UCT_VERNO_MINOR >= 17
 const std::string option_prefix = "DCX_";
 #else
