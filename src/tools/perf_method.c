@@ -338,13 +338,17 @@ static void perf_post_blocks(struct perf_bench *bench)
     uct_iov_t iov;
 
     for (size_t i = 0; (i < cut->num) && !bench->is_refused; i++) {
-        iov        = perf_iov(bench->mem.buffer + ((near == cut) ?
-                                                       near->pieces[i].offset :
-                                                       PERF_GUARD + done),
-                              cut->pieces[i].length, bench->mem.buffer_memh);
-        to.address = bench->keys.buffer + (perf_is_far_in_pieces(bench) ?
-                                               far->pieces[i].offset :
-                                               PERF_GUARD + done);
+        size_t from = PERF_GUARD + done, at = PERF_GUARD + done;
+
+        if (near == cut) {
+            from = near->pieces[i].offset;
+        }
+        if (perf_is_far_in_pieces(bench)) {
+            at = far->pieces[i].offset;
+        }
+        iov        = perf_iov(bench->mem.buffer + from, cut->pieces[i].length,
+                              bench->mem.buffer_memh);
+        to.address = bench->keys.buffer + at;
         perf_post(bench, &iov, 1, to);
         done += cut->pieces[i].length;
     }

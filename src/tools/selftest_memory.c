@@ -129,12 +129,14 @@ size_t selftest_memory_cgroup(const char *list, const char *root)
             continue;
         }
         *path++ = '\0';
-        cgroup  = (*controllers == '\0') ? &selftest_cgroup_v2 :
-                  (strstr(controllers, "memory") != NULL) ? &selftest_cgroup_v1 :
-                                                            NULL;
-        if (cgroup != NULL) {
-            free = ucs_min(free, selftest_memory_path(root, path, cgroup));
+        if (*controllers == '\0') {
+            cgroup = &selftest_cgroup_v2;
+        } else if (strstr(controllers, "memory") != NULL) {
+            cgroup = &selftest_cgroup_v1;
+        } else {
+            continue;
         }
+        free = ucs_min(free, selftest_memory_path(root, path, cgroup));
     }
     fclose(file);
     return free;

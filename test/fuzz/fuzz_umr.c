@@ -83,13 +83,15 @@ static uint32_t fuzz_umr_number(const struct hca_mkey *key)
 static struct mlx5_wqe_umr_klm_seg fuzz_umr_entry(const struct fuzz_umr *umr,
                                                   uint32_t size)
 {
-    bool is_nested = fuzz_below(4) == 0;
+    bool is_nested       = fuzz_below(4) == 0;
+    uintptr_t base       = is_nested ? 0 : (uintptr_t)fuzz_buf;
+    struct hca_mkey *key = is_nested ? umr->keys[fuzz_below(FUZZ_UMR_KEYS)] :
+                                       umr->region;
 
     return (struct mlx5_wqe_umr_klm_seg){
         .byte_count = htobe32(size),
-        .mkey       = htobe32(fuzz_umr_number(
-                  is_nested ? umr->keys[fuzz_below(FUZZ_UMR_KEYS)] : umr->region)),
-        .address = htobe64((is_nested ? 0 : (uintptr_t)fuzz_buf) + fuzz_int(1)),
+        .mkey       = htobe32(fuzz_umr_number(key)),
+        .address    = htobe64(base + fuzz_int(1)),
     };
 }
 

@@ -301,21 +301,23 @@ raw_wqe strict_bench::bind(const struct ibv_mw *window) const
     struct {
         struct mlx5_wqe_umr_klm_seg klm;
         uint8_t pad[48];
-    } klm = {};
+    } klm               = {};
+    const uint64_t mask = MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC;
     raw_wqe wqe(MLX5_OPCODE_UMR);
 
     umr.flags = MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET |
                 MLX5_WQE_UMR_CTRL_FLAG_INLINE |
                 MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE;
     umr.klm_octowords = htobe16(4);
-    umr.mkey_mask     = htobe64(
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
-            MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC);
+    umr.mkey_mask     = htobe64(mask);
     mkey.access_flags = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ |
                         MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE;
     mkey.qpn_mkey = htobe32((sender->qp_num << 8) | (bound_key(window) & 0xff));

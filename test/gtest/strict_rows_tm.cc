@@ -134,20 +134,22 @@ std::vector<strict_row> op_rows()
 /* A device whose list accepts no indirect key */
 strict_row indirect_row()
 {
-    strict_row row = op_row(
-        "tm_append_of_an_indirect_key", HCA_CHECK_TM_KEY,
-        "tm data segment lkey", good_append,
-        [](strict_bench &bench, raw_wqe &wqe) {
-            const uint64_t start = (uintptr_t)bench.dst->addr;
-            auto key             = std::make_shared<devx_mkey>(
-                bench.dev.ctx,
-                devx_mkey_in(bench.dev.pd, start, strict_mem::size,
-                                         {{start, strict_mem::size, bench.dst->mr->lkey}}));
+    strict_row row =
+        op_row("tm_append_of_an_indirect_key", HCA_CHECK_TM_KEY,
+               "tm data segment lkey", good_append,
+               [](strict_bench &bench, raw_wqe &wqe) {
+                   const uint64_t start = (uintptr_t)bench.dst->addr;
+                   const size_t size    = strict_mem::size;
+                   const uint32_t lkey  = bench.dst->mr->lkey;
 
-            HCA_CHECK_CALL(key->obj != NULL);
-            bench.kept.push_back(key);
-            wqe.set32(wqe.at_data + 4, key->key);
-        });
+                   auto in  = devx_mkey_in(bench.dev.pd, start, size,
+                                           {{start, size, lkey}});
+                   auto key = std::make_shared<devx_mkey>(bench.dev.ctx, in);
+
+                   HCA_CHECK_CALL(key->obj != NULL);
+                   bench.kept.push_back(key);
+                   wqe.set32(wqe.at_data + 4, key->key);
+               });
 
     row.mode     = "less";
     row.syndrome = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;

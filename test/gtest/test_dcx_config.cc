@@ -537,7 +537,8 @@ TEST_F(dcx_limits, put_and_get)
                    uct_ep_get_bcopy(ep, unpack_nothing, NULL, get.max_bcopy + 1,
                                     m_remote, m_rkey, NULL));
 
-    /* as many as an active message; few bytes in more than max_iov are copied */
+    /* as many as an active message; few bytes in more than max_iov are
+     * copied */
     auto many = iovs(1025, 8);
     expect_refused("put_zcopy", uct_ep_put_zcopy(ep, many.data(), many.size(),
                                                  m_remote, m_rkey, NULL));

@@ -476,7 +476,7 @@ INSTANTIATE_TEST_SUITE_P(ib, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
 
-/* --- one initiator --------------------------------------------------------- */
+/* --- one initiator -------------------------------------------------------- */
 
 class dcx_fc_one : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
@@ -704,9 +704,10 @@ protected:
             iov.length = 64;
             iov.memh   = self->from->memh;
             iov.count  = 1;
-            status     = uct_ep_put_zcopy(
-                    self->ep, &iov, 1, (uintptr_t)self->to->mem.data(),
-                    dcx_peek_rkey(self->to->memh), &self->comp);
+
+            status = uct_ep_put_zcopy(
+                self->ep, &iov, 1, (uintptr_t)self->to->mem.data(),
+                dcx_peek_rkey(self->to->memh), &self->comp);
             return (status == UCS_INPROGRESS) ? UCS_OK : status;
         }
 
@@ -783,7 +784,7 @@ TEST_P(dcx_fc_two, reminded_in_line)
 
 INSTANTIATE_TEST_SUITE_P(two_dcis, dcx_fc_two, testing::Values(0));
 
-/* --- RoCE ------------------------------------------------------------------ */
+/* --- RoCE ----------------------------------------------------------------- */
 
 class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {};
 

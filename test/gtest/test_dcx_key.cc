@@ -746,8 +746,8 @@ TEST_P(dcx_key, owners_try_again)
     EXPECT_EQ(UCS_OK, uct_dcx_keys_own(&slots.slots, 4, &slot));
 }
 
-/* A queue that does not move: forgetting waits for the timeout, then destroys the
- * keys, and there are no layouts any more. */
+/* A queue that does not move: forgetting waits for the timeout, then destroys
+ * the keys, and there are no layouts any more. */
 TEST_P(dcx_key, silent_queue)
 {
     slots_t slots(dev, 8, 8);
@@ -787,8 +787,8 @@ TEST_P(dcx_key, silent_queue)
     EXPECT_EQ("", log.take());
 }
 
-/* A thread waits for a layout: the queue is late only if it has not moved for as
- * long as it may take. */
+/* A thread waits for a layout: the queue is late only if it has not moved for
+ * as long as it may take. */
 TEST_P(dcx_key, late_queue)
 {
     slots_t slots(dev, 8, 8);

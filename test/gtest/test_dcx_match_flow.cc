@@ -62,7 +62,7 @@ protected:
     ucx_log_reader m_log;
 };
 
-/* --- flow control ---------------------------------------------------------- */
+/* --- flow control --------------------------------------------------------- */
 
 /* Senders do not retry when the receiver has no buffer: one message too many is
  * an error of its endpoint. */
@@ -90,8 +90,8 @@ protected:
 
         ucs_status_t send()
         {
-            tag_kind what    = (tag_kind)((kind < NUM_KINDS) ? kind :
-                                                               sent % NUM_KINDS);
+            unsigned pick    = (kind < NUM_KINDS) ? kind : sent % NUM_KINDS;
+            tag_kind what    = (tag_kind)pick;
             uct_tag_t number = ((uint64_t)id << 32) | sent;
             ucs_status_t status;
 
@@ -295,7 +295,7 @@ TEST_P(dcx_match_fc, more_ends_than_buffers)
 INSTANTIATE_TEST_SUITE_P(fc, dcx_match_fc, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_match_fc, testing::Values(0));
 
-/* --- peers with other options ---------------------------------------------- */
+/* --- peers with other options --------------------------------------------- */
 
 class dcx_match_options : public dcx_match_base {};
 
@@ -505,7 +505,7 @@ TEST_P(dcx_match_options, command_queue_fails)
 
 INSTANTIATE_TEST_SUITE_P(options, dcx_match_options, testing::Values(0));
 
-/* --- sleep ----------------------------------------------------------------- */
+/* --- sleep ---------------------------------------------------------------- */
 
 /* A process that only sleeps, and makes progress when it is woken */
 class dcx_match_sleep : public dcx_match_base {

@@ -501,10 +501,10 @@ TEST_P(dcx_invalidate, not_beside_the_region)
 /* More than one entry of 2 GiB; only a few of its pages are accessed. */
 TEST_P(dcx_invalidate, five_gigabytes)
 {
-    const size_t length   = (5ul << 30) + 4096;
-    char *pages           = (char *)mmap(NULL, length, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                                         0);
+    const size_t length = (5ul << 30) + 4096;
+    const int flags     = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *pages = (char *)mmap(NULL, length, PROT_READ | PROT_WRITE, flags, -1,
+                               0);
     const size_t places[] = {0, (2ul << 30) - 8, 2ul << 30, 4ul << 30,
                              length - 8};
     uct_mem_h memh;

@@ -43,8 +43,8 @@ protected:
 TEST_P(dcx_mem_layout_limits, three_gigabytes)
 {
     const size_t size = 3ul << 30;
-    void *bytes       = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int flags   = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *bytes       = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     uct_mem_h memh;
 
     ASSERT_NE(MAP_FAILED, bytes);

@@ -141,9 +141,10 @@ TEST_P(dcx_post, am_zcopy)
             struct dcx_view view = idle_view();
             auto header          = pattern(header_length);
             auto list            = iovs(n);
+            auto inl             = am_bytes(header.data(), header_length);
             dc_op op             = {.opcode = MLX5_OPCODE_SEND,
                                     .flags  = IBV_SEND_SOLICITED,
-                                    .inl    = am_bytes(header.data(), header_length)};
+                                    .inl    = inl};
             dc_op op2 = {.opcode = MLX5_OPCODE_SEND, .sges = sges(list)};
             wqe_bytes expected = theirs(op, view);
             wqe_bytes tail     = theirs(op2, view);
@@ -253,8 +254,9 @@ TEST_P(dcx_post, put_and_get_zcopy)
 
 /* --- copied operations of changing lengths -------------------------------- */
 
-/* Each is posted in the form of its own length, after any other. A buffer is the
- * device's until its WQE has completed: the next message is packed elsewhere. */
+/* Each is posted in the form of its own length, after any other. A buffer is
+ * the device's until its WQE has completed: the next message is packed
+ * elsewhere. */
 TEST_P(dcx_post, bcopy_turns)
 {
     const size_t am_most = m_dcx.view().am_short + sizeof(uint64_t);

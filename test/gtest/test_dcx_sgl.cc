@@ -345,7 +345,8 @@ TEST(dcx_layout_rounds, one_entry_for_each_run)
     EXPECT_EQ(bytes_of_rounds(all), bytes_of(layout.get()));
 }
 
-/* Blocks or distances of more than 16 bits: a list, with adjacent blocks merged */
+/* Blocks or distances of more than 16 bits: a list, with adjacent blocks
+ * merged */
 TEST(dcx_layout_rounds, far_apart)
 {
     for (const run &far :

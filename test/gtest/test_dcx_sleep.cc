@@ -131,7 +131,7 @@ TEST_P(dcx_sleep, if_none_is_idle)
     EXPECT_EQ(UCS_OK, put.status);
 }
 
-/* --- receive buffers ------------------------------------------------------- */
+/* --- receive buffers ------------------------------------------------------ */
 
 class dcx_sleep_short : public dcx_sleep {
 protected:

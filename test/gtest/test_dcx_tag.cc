@@ -131,12 +131,12 @@ protected:
     void expect_rndv(const bytes &header, const std::vector<uct_iov_t> &list)
     {
         dcx_end end;
-        void *op             = NULL;
+        void *op              = NULL;
+        const unsigned length = header.size(), num = list.size();
         struct dcx_view view = idle_view();
         wqe_bytes wqe        = ours([&] {
-            op = uct_ep_tag_rndv_zcopy(m_dcx.ep, TAG, header.data(),
-                                              header.size(), list.data(), list.size(),
-                                              0, &end.comp);
+            op = uct_ep_tag_rndv_zcopy(m_dcx.ep, TAG, header.data(), length,
+                                              list.data(), num, 0, &end.comp);
             return UCS_PTR_STATUS(op);
         });
         dc_op expected       = eager();

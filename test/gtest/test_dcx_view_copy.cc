@@ -332,7 +332,8 @@ TEST_P(dcx_view_late, has_no_domain)
     EXPECT_EQ(1u, num_mds);
 }
 
-/* A worker of another UCP than the one that dcx was built with is left alone. */
+/* A worker of another UCP than the one that dcx was built with is left
+ * alone. */
 TEST_P(dcx_view_late, foreign_worker)
 {
     std::vector<uint8_t> memory = random_bytes(1 << 20, 1);

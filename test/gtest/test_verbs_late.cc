@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_DELAY: mistakes of programs that do not wait for a NIC are seen on the
- * device, too. Part of the program of test_verbs_faults.cc.
+ * SOFTHCA_DELAY: mistakes of programs that do not wait for a NIC are seen on
+ * the device, too. Part of the program of test_verbs_faults.cc.
  */
 #include "create_qp_hook.h"
 #include "verbs_bench.h"

@@ -258,8 +258,8 @@ TEST_P(verbs_order_ooo, queue_ends_with_what_is_held)
     }
 }
 
-/* The first of a pair, the second, or the answer to one is lost: either is tried
- * again, and executed once. */
+/* The first of a pair, the second, or the answer to one is lost: either is
+ * tried again, and executed once. */
 TEST_P(verbs_order_lost, each_is_executed_once)
 {
     memset(m_far.addr, 0, 8);

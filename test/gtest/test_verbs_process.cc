@@ -208,7 +208,7 @@ TEST_P(verbs_process, doorbell_within_a_doorbell_is_not_lost)
     sigaction(SIGALRM, &saved, NULL);
 }
 
-/* --- doorbells that name no queue ------------------------------------------ */
+/* --- doorbells that name no queue ----------------------------------------- */
 
 /* All queues of the page are meant, and none of another. */
 TEST_P(verbs_process, nameless_doorbell_is_of_its_page)

@@ -135,27 +135,28 @@ umr_rows(uint32_t repeat,
 inline raw_wqe umr_head(uint32_t key, uint64_t length, size_t octowords,
                         uint32_t access)
 {
+    const uint64_t mask = MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
+                          MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC;
     struct mlx5_wqe_umr_ctrl_seg ctrl     = {};
     struct mlx5_wqe_mkey_context_seg mkey = {};
     raw_wqe wqe(MLX5_OPCODE_UMR);
 
     ctrl.klm_octowords = htobe16(octowords);
-    ctrl.mkey_mask     = htobe64(MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE |
-                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY |
-                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
-                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
-                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
-                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
-                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC);
-    mkey.access_flags  = ((access & IBV_ACCESS_LOCAL_WRITE) ?
-                              MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE :
-                              0) |
-                        ((access & IBV_ACCESS_REMOTE_READ) ?
-                             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ :
-                             0) |
-                        ((access & IBV_ACCESS_REMOTE_WRITE) ?
-                             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE :
-                             0);
+    ctrl.mkey_mask     = htobe64(mask);
+    if (access & IBV_ACCESS_LOCAL_WRITE) {
+        mkey.access_flags |= MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE;
+    }
+    if (access & IBV_ACCESS_REMOTE_READ) {
+        mkey.access_flags |= MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ;
+    }
+    if (access & IBV_ACCESS_REMOTE_WRITE) {
+        mkey.access_flags |= MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE;
+    }
     mkey.qpn_mkey = htobe32(0xffffff00 | (key & 0xff));
     mkey.len      = htobe64(length);
     wqe.imm(key);

@@ -20,7 +20,7 @@ static struct {
 
 static const ucp_request_param_t param;
 
-/* --- UCP ---------------------------------------------------------------------- */
+/* --- UCP ------------------------------------------------------------------ */
 
 static ucs_status_ptr_t called(const char *name, size_t count, const void *last)
 {
@@ -105,7 +105,7 @@ void *loader_ucx_symbol(void *scope, const char *library, const char *symbol)
     return NULL;
 }
 
-/* --- checks ------------------------------------------------------------------- */
+/* --- checks --------------------------------------------------------------- */
 
 static int check_call(const char *name, const void *result)
 {

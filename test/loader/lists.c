@@ -239,7 +239,7 @@ int access(const char *path, int mode)
     return (t.is_gpu && !strcmp(path, "/dev/nvidiactl")) ? 0 : real(path, mode);
 }
 
-/* --- tags ------------------------------------------------------------------- */
+/* --- tags ----------------------------------------------------------------- */
 
 static int tag_expected(void)
 {
@@ -491,9 +491,10 @@ static int tag_probed_nb(void)
     void *send = send_list(PIECES);
     ucp_tag_recv_info_t info;
     ucp_tag_message_h message = probe(&info);
-    void *recv                = ucp_tag_msg_recv_nb(t.to, t.dest.list, PIECES,
-                                                    ucp_dt_make_iov(), message, old_received);
+    void *recv;
 
+    recv = ucp_tag_msg_recv_nb(t.to, t.dest.list, PIECES, ucp_dt_make_iov(),
+                               message, old_received);
     return check_statuses("probed", wait_and_free(send), wait_and_free(recv)) +
            check_value("callbacks", t.num_called, 1);
 }
@@ -569,7 +570,7 @@ static int truncated(void)
            check_value("behind it", (uint8_t)t.dest.memory[SPAN / 2], GAP);
 }
 
-/* --- requests ----------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static int canceled(void)
 {
@@ -616,7 +617,7 @@ static int freed_receive(void)
            check_pieces("freed", PIECES);
 }
 
-/* --- active messages ---------------------------------------------------------- */
+/* --- active messages ------------------------------------------------------ */
 
 static void am_received(void *request, ucs_status_t status, size_t length,
                         void *arg)
@@ -695,7 +696,7 @@ static int am_nb(void)
     return check_pieces("am_nb", PIECES);
 }
 
-/* --- pieces that are far apart -------------------------------------------------- */
+/* --- pieces that are far apart -------------------------------------------- */
 
 static char *far_list(ucp_dt_iov_t *list)
 {
@@ -750,7 +751,7 @@ static int scattered(void)
     return errors;
 }
 
-/* --- workers ------------------------------------------------------------------ */
+/* --- workers -------------------------------------------------------------- */
 
 static ucp_worker_h make_worker(ucp_context_h context)
 {
@@ -859,8 +860,8 @@ static int closed_hard(void)
     fill();
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
     param.cb.send = sent;
-    send          = need_ptr("send",
-                             ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG, &param));
+    send          = ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG, &param);
+    send          = need_ptr("send", send);
     message       = probe(&info);
     wait_and_free(ucp_ep_close_nb(t.ep, UCP_EP_CLOSE_MODE_FORCE));
     errors += check_value("sent", wait_and_free(send), UCS_ERR_CANCELED) +
@@ -875,7 +876,7 @@ static int closed_hard(void)
     return errors;
 }
 
-/* --- endpoints of several kinds -------------------------------------------------- */
+/* --- endpoints of several kinds ------------------------------------------- */
 
 static ucp_context_h make_context_without_dcx(void);
 

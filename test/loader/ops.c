@@ -140,7 +140,7 @@ static int check_over(const char *what, int num_called, int num_freed)
            check_value("found", hook_op_silence(user_request()), 0);
 }
 
-/* --- checks --------------------------------------------------------------------- */
+/* --- checks --------------------------------------------------------------- */
 
 static int later(void)
 {

@@ -166,7 +166,7 @@ static int coll_reduce_ops(void)
         double value;
         int at;
     } mine     = {(rank * 7) % 5, rank}, max, min;
-    int errors = 0, want = 0, got, at_max = 0, at_min = 0;
+    int errors = 0, got, at_max = 0, at_min = 0;
     MPI_Op op;
 
     for (int r = 0; r < ranks; r++) {
@@ -181,10 +181,9 @@ static int coll_reduce_ops(void)
     /* associative only in the order of ranks: two ranks suffice */
     MPI_Op_create(last_of, 0, &op);
     if (ranks == 2) {
-        want = 3 * 1 + 2;
-        got  = rank + 1;
+        got = rank + 1;
         MPI_Allreduce(MPI_IN_PLACE, &got, 1, MPI_INT, op, MPI_COMM_WORLD);
-        errors += check_value("own operation", got, want);
+        errors += check_value("own operation", got, 3 * 1 + 2);
     }
     MPI_Op_free(&op);
     return errors;

@@ -213,7 +213,7 @@ static int cas_counter(MPI_Datatype type, size_t size, int at)
     win_create(&win);
     MPI_Win_lock_all(0, win.win);
     for (int i = 0; i < ROUNDS; i++) {
-        int64_t seen = 0, want = 0, got = 0;
+        int64_t seen, want, got = 0;
 
         do {
             seen = got;
@@ -290,7 +290,7 @@ static int rma_get_accumulate(void)
     struct win win;
 
     win_create(&win);
-    mem = (double *)win.mem;
+    mem = (void *)win.mem;
     MPI_Win_lock_all(0, win.win);
     MPI_Get_accumulate(&one, 1, MPI_DOUBLE, &got, 1, MPI_DOUBLE, 0, 0, 1,
                        MPI_DOUBLE, MPI_SUM, win.win);

@@ -30,7 +30,7 @@ static void *need(size_t bytes)
     return memory;
 }
 
-/* --- one type ---------------------------------------------------------------- */
+/* --- one type ------------------------------------------------------------- */
 
 /* Returns the context of a type, as passed to ucp_dt_create_generic(). */
 static const void *context_of(const MPI_Datatype *type)
@@ -167,7 +167,7 @@ static void check_type(const char *name, MPI_Datatype type, int is_refused)
     }
 }
 
-/* --- the zoo ------------------------------------------------------------------ */
+/* --- the zoo -------------------------------------------------------------- */
 
 static void check_named(void)
 {
@@ -259,7 +259,7 @@ static void check_deep(void)
     MPI_Type_free(&type);
 }
 
-/* --- the rest ------------------------------------------------------------------ */
+/* --- the rest ------------------------------------------------------------- */
 
 static void check_number(const char *name, int ours, int its)
 {

@@ -156,7 +156,7 @@ void area_cleanup_clone(struct area *clone)
     free(clone->memory);
 }
 
-/* --- messages ---------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------- */
 
 static int exchange_check(const char *what, struct area *out, struct area *in,
                           unsigned seed)
@@ -199,7 +199,7 @@ int exchange_late(const char *what, struct area *out, struct area *in,
     return exchange_check(what, out, in, seed);
 }
 
-/* --- layouts ----------------------------------------------------------------- */
+/* --- layouts -------------------------------------------------------------- */
 
 /* Blocks of 'block' doubles with gaps of half their length */
 static MPI_Datatype make_vector(size_t bytes, int block)

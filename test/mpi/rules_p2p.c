@@ -68,7 +68,7 @@ static void finish(MPI_Request request)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* --- shorter and longer messages ----------------------------------------------- */
+/* --- shorter and longer messages ------------------------------------------ */
 
 /* Receives 'num' doubles into room for 100 elements of 256. */
 static int short_one(struct area *out, struct area *in, int num)
@@ -161,7 +161,7 @@ static int p2p_truncated(void)
     return errors;
 }
 
-/* --- probes ------------------------------------------------------------------ */
+/* --- probes --------------------------------------------------------------- */
 
 static void probe_recv(struct area *area, MPI_Status *status)
 {
@@ -226,7 +226,7 @@ static int p2p_probe(void)
     return errors;
 }
 
-/* --- modes ------------------------------------------------------------------ */
+/* --- modes ---------------------------------------------------------------- */
 
 static void mode_ssend(const struct area *area)
 {
@@ -338,7 +338,7 @@ static int p2p_persistent(void)
     return errors;
 }
 
-/* --- requests and types that go --------------------------------------------- */
+/* --- requests and types that go ------------------------------------------- */
 
 static int p2p_cancel(void)
 {
@@ -603,7 +603,7 @@ static int p2p_many(void)
     return errors;
 }
 
-/* --- everything at once ------------------------------------------------------ */
+/* --- everything at once --------------------------------------------------- */
 
 /* The same numbers on all ranks */
 static unsigned random_state;

@@ -50,7 +50,7 @@ int zoo_get_span(MPI_Datatype type, int count, zoo_span_t *span)
            (span->end - span->begin < MAX_SPAN);
 }
 
-/* --- how types are made ------------------------------------------------------- */
+/* --- how types are made --------------------------------------------------- */
 
 static MPI_Datatype make_dup(MPI_Datatype old)
 {
@@ -281,7 +281,7 @@ static const struct {
 
 enum { NUM_MAKERS = sizeof(makers) / sizeof(makers[0]) };
 
-/* --- the zoo ------------------------------------------------------------------ */
+/* --- the zoo -------------------------------------------------------------- */
 
 static zoo_animal_t pool[POOL];
 

@@ -177,7 +177,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(ODP, 0x20, 31, 26, DEVX_ODP_ALL),  /* dc_odp_caps */
 
     CAP_HAVE(ATOMICS, ATOMIC, 0x08, 30, 1), /* atomic_req_8B_endianness_mode */
-    CAP_HAVE(ATOMICS, ATOMIC, 0x08, 25, 1), /* supported_..._endianness_mode_1 */
+    CAP_HAVE(ATOMICS, ATOMIC, 0x08, 25, 1), /* supported_..._mode_1 */
     CAP_ATOMIC(operations, DEVX_ATOMIC_OPS),
     CAP_ATOMIC(size_qp, DEVX_ATOMIC_SIZES),
     CAP_ATOMIC(size_dc, DEVX_ATOMIC_SIZES),

@@ -186,9 +186,8 @@ static enum devx_status devx_qp_memory(struct devx_call *call,
 {
     const uint8_t *ctx = call->in + DEVX_QP_CTX;
     bool has_sq        = !devx_get(ctx, QPC_NO_SQ);
-    size_t rq          = (spec->rq.log_stride == 0) ?
-                             0 :
-                             (size_t)1 << (spec->rq.log_cnt + spec->rq.log_stride);
+    unsigned log_rq    = spec->rq.log_cnt + spec->rq.log_stride;
+    size_t rq          = (spec->rq.log_stride == 0) ? 0 : (size_t)1 << log_rq;
     size_t sq          = has_sq ? 64ul << devx_get(ctx, QPC_LOG_SQ_SIZE) : 0;
     struct devx_umem_use ring = {
         .id    = devx_get(call->in, QP_WQ_UMEM),

@@ -51,9 +51,9 @@ static uint16_t hca_stream_posted(const struct hca_qp *qp, uint16_t idx)
 static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
-    enum hca_check check         = hca_request_execute(rq, idx,
-                                                       hca_stream_posted(rq->qp, idx));
+    enum hca_check check;
 
+    check = hca_request_execute(rq, idx, hca_stream_posted(rq->qp, idx));
     if (check != HCA_OK) {
         return check;
     }
@@ -202,9 +202,11 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
 static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
                             uint16_t idx)
 {
-    stream->passing     = hca_order_passes(qp, stream->idx,
-                                           hca_stream_wqe(qp, stream->idx)->blocks,
-                                           idx, hca_stream_wqe(qp, idx)->blocks);
+    uint16_t held_blocks = hca_stream_wqe(qp, stream->idx)->blocks;
+    uint16_t blocks      = hca_stream_wqe(qp, idx)->blocks;
+
+    stream->passing     = hca_order_passes(qp, stream->idx, held_blocks, idx,
+                                           blocks);
     stream->passing_idx = idx;
     stream->due         = 0;
     hca_stream_resume_due(qp);

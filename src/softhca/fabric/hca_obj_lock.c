@@ -98,11 +98,12 @@ static bool hca_obj_wait_live(enum hca_kind kind, struct hca_obj *obj,
                               pthread_mutex_t *lock, bool *is_broken)
 {
     pid_t holder = lock->__data.__owner;
-    unsigned ms  = ((holder != 0) && (holder == obj->stopped)) ?
-                       0 :
-                       hca_obj_kinds[kind].patience_ms;
+    unsigned ms  = hca_obj_kinds[kind].patience_ms;
     struct timespec deadline;
 
+    if ((holder != 0) && (holder == obj->stopped)) {
+        ms = 0;
+    }
     do {
         hca_deadline(&deadline, ms);
         if (hca_lock_wait(lock, &deadline, is_broken)) {

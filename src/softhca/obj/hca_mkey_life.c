@@ -61,10 +61,11 @@ static bool hca_mkey_alloc_klms(struct hca_mkey *mkey,
                                 const struct hca_mkey_spec *spec)
 {
     uint32_t num = spec->has_umr ? spec->max_klms : spec->num_klms;
-    void *klms   = (num <= HCA_MKEY_FEW) ?
-                       mkey->few :
-                       hca_arena_alloc(num * sizeof(struct hca_klm));
+    void *klms   = mkey->few;
 
+    if (num > HCA_MKEY_FEW) {
+        klms = hca_arena_alloc(num * sizeof(struct hca_klm));
+    }
     mkey->klms = hca_off(klms);
     return klms != NULL;
 }

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The objects of the NIC as data: memory keys, completion queues, shared receive
- * queues, queue pairs (DCI and DCT included), protection domains and device
- * memory. They lie in the tables of fabric/hca_obj.h.
+ * The objects of the NIC as data: memory keys, completion queues, shared
+ * receive queues, queue pairs (DCI and DCT included), protection domains and
+ * device memory. They lie in the tables of fabric/hca_obj.h.
  *
  * Lock order: qp.sq_lock (requester) -> obj.lock of a QP (responder) ->
  * obj.lock of an SRQ -> obj.lock of a CQ -> obj.lock of a channel. Two QPs

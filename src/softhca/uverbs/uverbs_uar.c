@@ -97,6 +97,7 @@ const struct uverbs_type uverbs_uar_type = {
 static int uverbs_uar_new(struct uverbs_ctx *ctx, bool is_wc,
                           struct uverbs_uar **uarp, uint64_t *offset)
 {
+    struct uverbs_map_plan plan = {.kind = UVERBS_MAP_UAR, .size = 4096};
     struct uverbs_uar *uar;
     uint32_t serial;
     int ret;
@@ -113,12 +114,10 @@ static int uverbs_uar_new(struct uverbs_ctx *ctx, bool is_wc,
     if (ret != 0) {
         goto err_give;
     }
-    *offset = (UVERBS_UAR_COOKIE + serial) << 12;
-    ret     = uverbs_map_expect(ctx,
-                                &(struct uverbs_map_plan){.kind   = UVERBS_MAP_UAR,
-                                                          .id     = uar->page_id,
-                                                          .offset = *offset,
-                                                          .size   = 4096});
+    *offset     = (UVERBS_UAR_COOKIE + serial) << 12;
+    plan.id     = uar->page_id;
+    plan.offset = *offset;
+    ret         = uverbs_map_expect(ctx, &plan);
     if (ret != 0) {
         goto err_give;
     }

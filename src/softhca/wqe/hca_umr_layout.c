@@ -353,9 +353,8 @@ static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
                                            const struct hca_umr_form *form,
                                            struct hca_mkey *key)
 {
-    bool is_free         = (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE) ?
-                               umr->is_free :
-                               key->is_free;
+    bool sets_free       = umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE;
+    bool is_free         = sets_free ? umr->is_free : key->is_free;
     uint32_t change      = atomic_load(&key->change) | 1;
     enum hca_check check = HCA_OK;
 

@@ -138,9 +138,11 @@ static ucs_status_t UCS_F_NOINLINE uct_dcx_ext_repeat(
 
     do {
         is_late = uct_dcx_keys_is_late(keys, &watch);
-        status  = (busy == UCS_INPROGRESS) ?
-                      uct_dcx_mem_layout_test(layout) :
-                      uct_dcx_mem_layout_give(layout, depth);
+        if (busy == UCS_INPROGRESS) {
+            status = uct_dcx_mem_layout_test(layout);
+        } else {
+            status = uct_dcx_mem_layout_give(layout, depth);
+        }
     } while ((status == busy) && !is_late);
 
     if (status == busy) {

@@ -238,9 +238,11 @@ static hook_op_t *hook_message_on_way(const hook_message_t *message)
 
     if (worker != NULL) {
         why = hook_message_check_way(worker, message);
-        op  = (why == HOOK_SENT) ?
-                  hook_message_open(worker, message) :
-                  hook_message_as_it_came(why, shape_length(&message->data));
+        if (why == HOOK_SENT) {
+            op = hook_message_open(worker, message);
+        } else {
+            op = hook_message_as_it_came(why, shape_length(&message->data));
+        }
     }
     if (op == NULL) {
         hook_type_put(message->type);

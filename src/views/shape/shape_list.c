@@ -183,11 +183,12 @@ static void shape_measure_round(shape_t *shape, shape_place_t *places,
         shape_range_of_nest(&range, nest);
         places[i].begin  = round->length;
         places[i].offset = nest->offset;
-        round->begin     = ((i == 0) || (range.begin < round->begin)) ?
-                               range.begin :
-                               round->begin;
-        round->end       = ((i == 0) || (range.end > round->end)) ? range.end :
-                                                                    round->end;
+        if ((i == 0) || (range.begin < round->begin)) {
+            round->begin = range.begin;
+        }
+        if ((i == 0) || (range.end > round->end)) {
+            round->end = range.end;
+        }
         round->length += range.length;
         shape->num_blocks += shape_nest_blocks(nest);
         shape->is_list &= (nest->num_dims == 0);

@@ -351,17 +351,19 @@ static void shmem_get(const shmem_call_t *call)
         size_t nelems, int pe
 #define SHMEM_CTX_ARGS void *ctx, SHMEM_ARGS
 
+/* clang-format off */
 /* Defines one name of a function; its arguments come last. */
 #define SHMEM_DEFINE_NAME(_do, _name, _real, _ours, _size, _has_ctx, _ctx, \
                           ...) \
     __attribute__((visibility("default"))) void _name(__VA_ARGS__) \
     { \
         static shmem_function_t real = {.name = _real, .ours = _ours}; \
-        const shmem_call_t call      = {&real, _has_ctx, _ctx,   dest,  source, \
-                                        dst,   sst,      nelems, _size, pe}; \
+        const shmem_call_t call      = {&real, _has_ctx, _ctx, dest, source, \
+                                        dst, sst, nelems, _size, pe}; \
 \
         _do(&call); \
     }
+/* clang-format on */
 
 /* Defines both names of an interposed function. */
 #define SHMEM_DEFINE(_do, _name, _size, _has_ctx, _ctx, _args) \

@@ -384,8 +384,8 @@ static int uct_dcx_view_list_keys(uct_dcx_view_place_t *place, void *const *mds,
 }
 
 
-/* Takes the place that was unused for the longest time, of those with layouts in
- * these domains, but not @tried. NULL: there is none. */
+/* Takes the place that was unused for the longest time, of those with layouts
+ * in these domains, but not @tried. NULL: there is none. */
 static uct_dcx_view_place_t *
 uct_dcx_view_take_idle(const uct_dcx_view_place_t *tried, void *const *mds,
                        unsigned num_mds)

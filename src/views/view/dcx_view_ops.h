@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Table of views, for the hooks before UCP (src/views/hook). They find it by its
- * name in libuct_dcx.so, and include nothing else of the transport.
+ * Table of views, for the hooks before UCP (src/views/hook). They find it by
+ * its name in libuct_dcx.so, and include nothing else of the transport.
  *
  * A view is a range of addresses at which memory of some shape looks
  * contiguous: to devices by a key with that layout, to UCP as memory of a type

@@ -172,11 +172,11 @@ static void uct_dcx_devx_qp_init_sq(uct_dcx_devx_qp_t *qp,
 ucs_status_t uct_dcx_devx_qp_init(uct_dcx_devx_qp_t *qp,
                                   const uct_dcx_devx_qp_params_t *params)
 {
+    size_t length = (size_t)params->num_bb << MLX5_SEND_WQE_SHIFT;
     ucs_status_t status;
 
     qp->path = *params->path;
-    status   = uct_dcx_devx_ring_init(
-          &qp->ring, params->dev, (size_t)params->num_bb << MLX5_SEND_WQE_SHIFT);
+    status   = uct_dcx_devx_ring_init(&qp->ring, params->dev, length);
     if (status != UCS_OK) {
         return status;
     }

@@ -366,12 +366,12 @@ static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
     const uct_dcx_queues_t *queues       = uct_dcx_strided_queues(op);
     const uct_dcx_device_t *dev          = queues->port.dev;
     const uct_dcx_limits_t *queue_limits = &queues->limits;
+    int is_copied                        = !op->is_rndv && (depth == 0);
     const uct_dcx_sgl_limits_t limits    = {
            .max_plain =
                ucs_min(ucs_min(op->max_plain, queue_limits->strided.max_plain),
                        UCT_DCX_STRIDED_MAX_PLAIN),
-           .max_copy   = (!op->is_rndv && (depth == 0)) ? queue_limits->rma_bcopy :
-                                                          0,
+           .max_copy   = is_copied ? queue_limits->rma_bcopy : 0,
            .copy       = queue_limits->strided.copy,
            .copy_piece = queue_limits->strided.copy_piece,
            .max_klm =

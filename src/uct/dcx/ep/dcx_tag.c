@@ -6,8 +6,8 @@
  *
  *   eager     SEND, or SEND_IMM with the user's immediate: its upper half in
  *             app_ctx, the lower one where the device has it
- *   request   of a rendezvous that the user carries out: eager, SEND_IMM with an
- *             immediate of 0, which no eager message has
+ *   request   of a rendezvous that the user carries out: eager, SEND_IMM with
+ *             an immediate of 0, which no eager message has
  *   rndv      RVH and RAVH behind the TMH, whose app_ctx is an id
  *             (dcx_tm_rndv.h): a device that has a match fetches the data
  *             (UCX 1.13, rc_mlx5.inl and dc_mlx5.h)

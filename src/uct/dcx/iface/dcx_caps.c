@@ -140,8 +140,9 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
 
     limits->strided.max_plain = config->strided.max_plain;
-    limits->strided.copy      = uct_dcx_profile_threshold(
-             &port->dev->profile, UCT_DCX_THRESHOLD_COPY, config->strided.copy);
+
+    limits->strided.copy = uct_dcx_profile_threshold(
+        &port->dev->profile, UCT_DCX_THRESHOLD_COPY, config->strided.copy);
     limits->strided.copy_piece = uct_dcx_profile_threshold(
         &port->dev->profile, UCT_DCX_THRESHOLD_COPY_PIECE,
         config->strided.copy_piece);

@@ -215,12 +215,13 @@ static inline ucs_status_t uct_dcx_region_find(uct_dcx_md_t *md, void *address,
                                                int *is_freed_p)
 {
     ucs_rcache_region_t *cached = NULL;
+    int prot                    = uct_dcx_mem_prot(flags);
     uct_dcx_mem_call_t call;
     ucs_status_t status;
 
     uct_dcx_mem_begin(&call);
-    status      = uct_dcx_ucx_rcache_get(md->rcache, address, length,
-                                         uct_dcx_mem_prot(flags), &flags, &cached);
+    status = uct_dcx_ucx_rcache_get(md->rcache, address, length, prot, &flags,
+                                    &cached);
     *region_p   = ucs_derived_of(cached, uct_dcx_region_t);
     *is_freed_p = uct_dcx_mem_end(&call);
     return status;

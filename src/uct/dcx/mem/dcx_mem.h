@@ -7,12 +7,13 @@
  *
  * Each registration of UCT has its own handle; handles share a region if it
  * comes from the cache. Views have regions without handles. A handle that is
- * packed for invalidation gets an indirect key (dcx_mkey.h) that no other handle
- * has. Invalidating it completes at once, and does not affect other handles of
- * the region, nor their peers. When such a handle is only deregistered, its key
- * stays with the region for the next handle, up to a limit. A handle without
- * such a key is invalidated with its region: that is removed from the cache, and
- * the invalidation completes when the last holder releases it.
+ * packed for invalidation gets an indirect key (dcx_mkey.h) that no other
+ * handle has. Invalidating it completes at once, and does not affect other
+ * handles of the region, nor their peers. When such a handle is only
+ * deregistered, its key stays with the region for the next handle, up to a
+ * limit. A handle without such a key is invalidated with its region: that is
+ * removed from the cache, and the invalidation completes when the last holder
+ * releases it.
  *
  * With relaxed ordering of PCIe a region is registered twice: peers and
  * indirect keys use the strict registration, local data of an operation the

@@ -258,9 +258,10 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
         return status;
     }
 
-    port->num_paths  = (config->path.num_paths == UCS_ULUNITS_AUTO) ?
-                           uct_dcx_port_default_paths(port) :
-                           config->path.num_paths;
+    port->num_paths = config->path.num_paths;
+    if (config->path.num_paths == UCS_ULUNITS_AUTO) {
+        port->num_paths = uct_dcx_port_default_paths(port);
+    }
     port->plain_pkey = uct_dcx_port_plain_pkey(port);
     uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
     return UCS_OK;

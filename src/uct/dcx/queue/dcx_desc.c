@@ -27,8 +27,8 @@ ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
     /* uct_dcx_wqe_inline_image() reads a WQEBB behind the payload. */
     size_t size = UCT_DCX_DESC_PAYLOAD + length + MLX5_SEND_WQE_BB;
 
-    /* No limit of its own: each buffer that is taken belongs to a WQE, and their
-     * number is limited. */
+    /* No limit of its own: each buffer that is taken belongs to a WQE, and
+     * their number is limited. */
     return uct_dcx_ucx_mpool_init_registered(
         iface, mp, size, UCT_DCX_DESC_PAYLOAD, UCS_SYS_CACHE_LINE_SIZE, 64,
         uct_dcx_desc_init, "uct_dcx_desc");

@@ -147,8 +147,9 @@ static void uct_dcx_key_init(uct_dcx_key_batch_t *batch, unsigned index,
     key->refs = UCS_PTR_BYTE_OFFSET(room, uct_dcx_sgl_size(size->num_klm));
     key->past = key->refs + size->num_klm;
     if (batch->mr != NULL) {
-        key->klm      = UCS_PTR_BYTE_OFFSET(batch->klm,
-                                            index * (batch->klm_size / batch->num));
+        size_t klm_size = batch->klm_size / batch->num;
+
+        key->klm      = UCS_PTR_BYTE_OFFSET(batch->klm, index * klm_size);
         key->klm_lkey = batch->mr->lkey;
     }
 }

@@ -175,14 +175,14 @@ static inline void uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
                                             const void *list,
                                             uint32_t list_lkey)
 {
-    unsigned num_klm = uct_dcx_sgl_num_klm(layout);
+    unsigned num_klm    = uct_dcx_sgl_num_klm(layout);
+    uint64_t mask_start = layout->is_based ? UCT_DCX_UMR_MASK_START : 0;
     struct mlx5_wqe_mkey_context_seg *mkey;
     struct mlx5_wqe_umr_ctrl_seg *ctrl;
 
     ctrl                = uct_dcx_umr_begin(wqe, &mkey);
     ctrl->klm_octowords = htobe16(num_klm);
-    ctrl->mkey_mask     = htobe64(UCT_DCX_UMR_MASK_LAYOUT |
-                                  (layout->is_based ? UCT_DCX_UMR_MASK_START : 0));
+    ctrl->mkey_mask     = htobe64(UCT_DCX_UMR_MASK_LAYOUT | mask_start);
     mkey->access_flags  = uct_dcx_umr_access(layout->access);
     mkey->qpn_mkey      = htobe32(UCT_DCX_UMR_ANY_QP | (number & 0xff));
     mkey->start_addr    = htobe64(layout->start);

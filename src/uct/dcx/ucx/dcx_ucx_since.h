@@ -35,7 +35,8 @@
 #endif
 
 #if UCT_VERNO_MINOR >= 16
-#define UCT_DCX_UCX_MKEY_PACK_ARG                      void *address, size_t length,
+#define UCT_DCX_UCX_MKEY_PACK_ARG void *address, size_t length,
+
 #define UCT_DCX_UCX_MKEY_PACK_RANGE(_address, _length) (_address), (_length),
 #else
 #define UCT_DCX_UCX_MKEY_PACK_ARG
