@@ -17,7 +17,8 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
     libpmix-dev'
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
-    libclang-rt-dev valgrind gnuplot-nox mpich libmpich-dev codespell clang-format'
+    libclang-rt-dev valgrind gnuplot-nox mpich libmpich-dev codespell clang-format
+    cppcheck shellcheck'
 # Compilers and emulator of test/aarch64
 packages_aarch64='gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user'
@@ -74,7 +75,7 @@ install_packages()
         "install what docs/building.md lists, then go on with ./autogen.sh"
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
-    say "about to install these Debian packages:" $missing
+    say "about to install these Debian packages: ${missing//$'\n'/ }"
     if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
         die "not root and no sudo: have them installed, then run this again"
     fi

@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 
     put_column(ep, iface, worker, column[0], rkey.rkey);
     wrong = count_wrong();
-    printf("%u doubles, %u wrong\n", ROWS * COLUMNS, wrong);
+    printf("%d doubles, %u wrong\n", ROWS * COLUMNS, wrong);
 
     uct_rkey_release(component, &rkey);
     for (i = 0; i < 2; i++) { /* layouts first, then what they name */

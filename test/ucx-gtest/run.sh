@@ -326,8 +326,8 @@ run_ucx_classes()
     (cd "$1" && wc -l -- *) | sort -rn | awk '$2 != "total" { print $2 }' |
         grep -v perf | sed "s|^|$1/|" |
         xargs -r -P "$(nproc)" -n 1 bash -c "$each" _
-    find "$1" -name '*perf*' ! -name '*.*' |
-        xargs -r -n 1 bash -c "$each" _
+    find "$1" -name '*perf*' ! -name '*.*' -print0 |
+        xargs -r0 -n 1 bash -c "$each" _
 }
 
 # run_ucx: runs all of UCX's tests; called by run-tests

@@ -145,10 +145,11 @@ static void signal_self(int sig, siginfo_t *info)
 static void chain_default(int sig, siginfo_t *info)
 {
     struct sigaction act = {.sa_handler = SIG_DFL};
+    void (*end)(void)    = atomic_load(&at_end);
     sigset_t mask;
 
-    if (atomic_load(&at_end) != NULL) {
-        atomic_load (&at_end)();
+    if (end != NULL) {
+        end();
     }
     hca_sys()->sigaction(sig, &act, NULL);
     if (!hca_trap_sig_is_fault(info)) {

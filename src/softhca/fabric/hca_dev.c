@@ -304,7 +304,7 @@ void hca_dev_name(unsigned n, char name[HCA_DEV_NAME_LEN])
     if (hca_config.names[n][0] != '\0') {
         memcpy(name, hca_config.names[n], HCA_DEV_NAME_LEN);
     } else {
-        snprintf(name, HCA_DEV_NAME_LEN, "mlx%u_%u",
+        snprintf(name, HCA_DEV_NAME_LEN, "mlx%d_%u",
                  hca_dev_is_other(n) ? 4 : 5, n);
     }
 }

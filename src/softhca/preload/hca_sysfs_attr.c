@@ -208,7 +208,7 @@ static int hca_sysfs_print_device(const struct hca_sysfs_ctx *ctx, char *buf,
 static int hca_sysfs_print_abi(const struct hca_sysfs_ctx *ctx, char *buf,
                                size_t size)
 {
-    return snprintf(buf, size, "%u", hca_dev_is_other(ctx->n) ? 4 : 1);
+    return snprintf(buf, size, "%d", hca_dev_is_other(ctx->n) ? 4 : 1);
 }
 
 /* IB_UVERBS_MAJOR and IB_UVERBS_BASE_MINOR of the kernel */
