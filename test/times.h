@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Times and ratios of times on which the outcome of a test depends. A machine
- * that is N times slower than usual, or a tool that makes programs as slow, sets
- * DCX_TEST_SLOW=N, which multiplies all times.
+ * that is N times slower than usual, or a tool that makes programs as slow,
+ * sets DCX_TEST_SLOW=N, which multiplies all times.
  *
- * Not here: times that a test asks the device for, such as a retry's. The device
- * must not be faster, and a slow machine only makes them longer.
+ * Not here: times that a test asks the device for, such as a retry's. The
+ * device must not be faster, and a slow machine only makes them longer.
  */
 #ifndef DCX_TEST_TIMES_H
 #define DCX_TEST_TIMES_H

@@ -8,7 +8,8 @@
 
 #include "uct_pair.h"
 
-/* Starts collection, or stops it if it is under way; does nothing unless @on. */
+/* Starts collection, or stops it if it is under way; does nothing unless
+ * @on. */
 void bench_collect(int on);
 
 /* Makes progress until nothing is left to do, collected if 'on'. Returns the

@@ -54,8 +54,8 @@ unsigned granted(const uct_dcx_credit_bank_t &bank)
     return bank.granted[0] + bank.granted[1];
 }
 
-/* Requests credits for an endpoint with `left` credits that returns `extra`, its
- * extra ones. */
+/* Requests credits for an endpoint with `left` credits that returns `extra`,
+ * its extra ones. */
 grant request(uct_dcx_credit_bank_t &bank, unsigned left = 0,
               uct_dcx_credit_extra_t extra = {})
 {

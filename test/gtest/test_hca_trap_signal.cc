@@ -38,7 +38,7 @@ volatile int seen;
 void on_fault(int sig, siginfo_t *info, void *context)
 {
     ucontext_t *uc = (ucontext_t *)context;
-    char here = 0;
+    char here      = 0;
 
     ++seen;
     seen_info     = *info;
