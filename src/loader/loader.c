@@ -35,7 +35,7 @@ typedef void (*loader_load_modules_t)(const char *framework,
 
 static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 
-static void *loader_plugin_handle; /* once it is open */
+static void *_Atomic loader_plugin_handle; /* once it is open */
 
 void ucs_load_modules(const char *framework, const char *modules,
                       void *init_once, unsigned flags)

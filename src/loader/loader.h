@@ -6,12 +6,13 @@
 #ifndef LOADER_H
 #define LOADER_H
 
-/* Returns @symbol of a UCX library that the process has loaded, or NULL. Looks
- * in @scope (RTLD_NEXT or RTLD_DEFAULT) first, then in @library. */
+/* Returns @symbol of a library that the process has loaded, or NULL. Looks in
+ * @scope (RTLD_NEXT or RTLD_DEFAULT) first, then in @library, a SONAME. */
 void *loader_ucx_symbol(void *scope, const char *library, const char *symbol);
 
-/* Returns the handle of libuct_dcx.so, as of dlopen(). NULL: libuct has not
- * looked for its transports yet, or the library could not be opened. */
+/* Returns the handle of libuct_dcx.so, as returned by dlopen(); it is never
+ * closed. NULL: UCX has another version than dcx was built for, the library
+ * could not be opened, or libuct has not looked for its transports yet. */
 void *loader_plugin(void);
 
 #endif

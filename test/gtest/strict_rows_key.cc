@@ -51,7 +51,8 @@ spoil_fn data_addr(ptrdiff_t offset)
     };
 }
 
-/* A window of the sender, bound to the memory of the remote address */
+/* Binds a window over dst on the sender's queue: the receiver's must refuse its
+ * key. */
 uint32_t window_of_sender(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);
@@ -60,7 +61,8 @@ uint32_t window_of_sender(strict_bench &bench)
     return bench.bound_key(window);
 }
 
-/* A window of the receiver, bound by the sender's queue */
+/* Binds a window on the receiver's own queue: the roles are swapped, as bind()
+ * and post_good() act on the sender. */
 uint32_t window_of_receiver(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);

@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Umems over memory of every kind, and the program's own accesses. Part of the
- * program of test_devx_objects.cc.
+ * Umems of softhca, which remaps private pages of the program into its arena:
+ * they keep their content, neighbours lose no store, and memory that cannot be
+ * remapped is refused. These refusals are limits of softhca, not of an adapter.
+ * Part of the program of test_devx_objects.cc.
  */
 #include "devx_qp.h"
 #include "verbs_peer.h"
@@ -47,6 +49,7 @@ TEST_P(devx_umems, forked_child_has_pages_of_its_own)
     ASSERT_NE(nullptr, umem);
     pages.addr[0] = 1;
     pid           = fork();
+    ASSERT_GE(pid, 0);
     if (pid == 0) {
         bool same     = pages.addr[0] == 1;
         pages.addr[0] = 2;
@@ -129,7 +132,7 @@ TEST_P(devx_umems, refuses_what_cannot_be)
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
 }
 
-/* Any two of them may share pages, which belong to the last one. */
+/* Umems may overlap: a page is shared until its last umem is deregistered. */
 TEST_P(devx_umems, have_pages_in_common)
 {
     const struct {

@@ -154,8 +154,8 @@ TEST_F(hca_trap, upper_half_of_ymm)
 
 char *row_page;
 
-/* If the first store made the page writable, the second one would reach the
- * page, unless it was executed before. */
+/* One trap executes both stores: the callback of the first makes the page
+ * writable, so that a second trap is impossible. */
 TEST_F(hca_trap, row_of_stores_traps_once)
 {
     if (hca_valgrind_active()) {

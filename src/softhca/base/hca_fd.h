@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-/* Marks @fd as the device's. @return fd, which may be negative. */
+/* Marks @fd as the device's. dup2() of the program onto it takes it from the
+ * device, which does not notice. @return fd, which may be negative. */
 int hca_fd_mark(int fd);
 
 /* Closes a descriptor of the device. */

@@ -117,8 +117,8 @@ struct uverbs_ctx {
     unsigned num_types;
 };
 
-/* Returns true if this process did not open it but was forked by the opener. It
- * has a copy of the objects that the context had then. */
+/* Returns true if the context was inherited by fork(). Its table of objects
+ * began empty then; uverbs_foreign_find() finds those of the opener. */
 static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
 {
     return ctx->heir != 0;

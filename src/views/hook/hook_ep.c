@@ -14,24 +14,27 @@ enum {
     HOOK_EP_SHIFT   = 2 /* of the bytes of the longest short message */
 };
 
-/* Reads the properties from UCP's text; without a text, there is no lane. */
-static ucp_inside_ep_t hook_ep_read(ucp_ep_h ucp_ep)
+/* Reads the properties from UCP's text. Returns 0 without memory for it: then
+ * there is no lane, for this message. */
+static int hook_ep_read(ucp_ep_h ucp_ep, ucp_inside_ep_t *ep)
 {
-    ucp_inside_ep_t ep = {0};
-    char *text         = NULL;
-    size_t size        = 0;
-    FILE *file         = open_memstream(&text, &size);
+    char *text  = NULL;
+    size_t size = 0;
+    FILE *file  = open_memstream(&text, &size);
+    int is_read;
 
+    *ep = (ucp_inside_ep_t){0};
     if (file == NULL) {
-        return ep;
+        return 0;
     }
 
     hook_real.ucp_ep_print_info(ucp_ep, file);
-    if (!fclose(file)) {
-        ep = hook_views()->ucp->read_ep(text);
+    is_read = !fclose(file);
+    if (is_read) {
+        *ep = hook_views()->ucp->read_ep(text);
     }
     free(text);
-    return ep;
+    return is_read;
 }
 
 /* Reads the properties, and keeps them unless another thread has connected the
@@ -40,9 +43,9 @@ static ucp_inside_ep_t hook_ep_read(ucp_ep_h ucp_ep)
 static ucp_inside_ep_t hook_ep_learn(hook_worker_t *worker, ucp_ep_h ucp_ep,
                                      unsigned config)
 {
-    ucp_inside_ep_t ep = hook_ep_read(ucp_ep);
+    ucp_inside_ep_t ep;
 
-    if ((config < HOOK_WORKER_MAX_CONFIGS) &&
+    if (hook_ep_read(ucp_ep, &ep) && (config < HOOK_WORKER_MAX_CONFIGS) &&
         (hook_views()->ucp->ep_config(ucp_ep) == config)) {
         worker->eps[config] = (ep.max_short << HOOK_EP_SHIFT) |
                               (ep.has_dcx ? HOOK_EP_HAS_DCX : 0) |

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Properties of an endpoint that decide whether it can send a view, as UCP
- * prints them. They are those of the endpoint's configuration, which never
- * changes. A worker has few configurations, so each is read once. An endpoint
- * gets another configuration when it is connected.
+ * Reads from ucp_ep_print_info() if an endpoint can send views. The result is
+ * kept by the index of the endpoint's configuration, for the first
+ * HOOK_WORKER_MAX_CONFIGS of them; the index changes when the endpoint is
+ * connected. A miss takes the worker's lock and prints the text.
  */
 #ifndef HOOK_EP_H
 #define HOOK_EP_H

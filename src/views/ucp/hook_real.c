@@ -4,6 +4,7 @@
 #include "loader/loader.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -102,28 +103,28 @@ static void hook_real_missing(void)
     abort();
 }
 
-/* Finds a copy of libucp under another name, as packages of Python bundle
- * it. */
+/* Finds a copy of libucp under another name, as packages of Python bundle it;
+ * copies its path. dl_iterate_phdr() holds a lock of the linker, below which
+ * dlopen() must not be called. */
 static int hook_real_renamed(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    void **handle_p = arg;
+    const char *base = strrchr(info->dlpi_name, '/');
 
     (void)size;
-    if (strstr(info->dlpi_name, "/libucp") == NULL) {
-        return 0;
-    }
-
-    *handle_p = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    return *handle_p != NULL;
+    return (base != NULL) &&
+           (!strncmp(base, "/libucp.", 8) || !strncmp(base, "/libucp-", 8)) &&
+           (snprintf(arg, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX);
 }
 
 static void *hook_real_symbol(const char *name)
 {
     void *symbol = loader_ucx_symbol(RTLD_NEXT, "libucp.so.0", name);
-    void *handle = NULL;
+    char path[PATH_MAX];
+    void *handle;
 
-    if ((symbol == NULL) && dl_iterate_phdr(hook_real_renamed, &handle)) {
-        symbol = dlsym(handle, name);
+    if ((symbol == NULL) && dl_iterate_phdr(hook_real_renamed, path)) {
+        handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+        symbol = (handle == NULL) ? NULL : dlsym(handle, name);
     }
 
     return (symbol == NULL) ? (void *)hook_real_missing : symbol;

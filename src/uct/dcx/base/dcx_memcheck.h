@@ -1,15 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Requests to valgrind's memcheck, off the data path. Not inlined: UCX's
- * headers are compiled with requests to valgrind switched off.
+ * Client requests to valgrind's memcheck. Not inlined: ucx_config.h, which all
+ * sources include, defines NVALGRIND. Without valgrind's headers they do
+ * nothing.
  */
 #ifndef UCT_DCX_MEMCHECK_H
 #define UCT_DCX_MEMCHECK_H
 
 #include <stddef.h>
 
-/* Marks memory that the device writes as initialised: memcheck does not see the
- * device's writes. */
+/* Marks a receive buffer as initialised before it is posted, as memcheck does
+ * not see the device's writes. It does not find reads behind a message then. */
 void uct_dcx_memcheck_device_writes(const void *address, size_t length);
 
 #endif

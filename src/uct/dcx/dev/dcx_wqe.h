@@ -1,12 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Writes a send WQE of a DC initiator: a cursor over the ring and one small
- * function for each kind of segment. Nothing here knows an interface or UCX, so
+ * Writes WQEs of send queues: of DC initiators, of the UMR queue and of the
+ * queue for commands of tag matching. A cursor moves over the ring; one small
+ * function adds one kind of segment. Nothing here knows an interface or UCX, so
  * that a test can write any operation into a plain buffer and compare it with
- * the output of libmlx5's builders. The order is always: begin, address vector,
- * segments of the operation, finish (which writes the ctrl segment). The
- * caller's thread owns the ring. Formats: mlx5dv.h and common/prm.h; the order
- * of segments is that of the PRM, "send WQE".
+ * the output of libmlx5's builders. The caller's thread owns the ring.
+ *
+ * The order of calls: begin; for a DC initiator, the address; the segments of
+ * the operation; grh, if the destination has one; finish, which writes the ctrl
+ * segment. Formats: mlx5dv.h and common/prm.h; the order of segments is that of
+ * the PRM, "send WQE".
  */
 #ifndef UCT_DCX_WQE_H
 #define UCT_DCX_WQE_H
@@ -59,12 +62,13 @@ static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
 typedef struct uct_dcx_wqe {
     uint8_t *pos;   /* the ring's end means its start */
     uint8_t *first; /* of the WQE */
-    uint8_t *block; /* inline data continues in this WQEBB, if it fits */
+    uint8_t *block; /* WQEBB in which inline data continues, if it fits */
     uint8_t *start; /* of the ring */
     unsigned mask;  /* WQEBBs of the ring - 1 */
     uint16_t index; /* of the first WQEBB */
     unsigned ds;    /* segments begun so far, ctrl included */
-    int inside;     /* segments that still fit in the last one's WQEBB */
+    int inside;     /* segments that surely fit into the first WQEBB: no test
+                     * for the end of the ring; 0 or less: unknown */
 } uct_dcx_wqe_t;
 
 
@@ -73,8 +77,8 @@ typedef struct uct_dcx_wqe_ctrl {
     uint8_t opcode; /* MLX5_OPCODE_* */
     uint8_t opmod;
     uint32_t flags;  /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
-    uint32_t imm;    /* of SEND_IMM */
-    uint64_t carry;  /* uct_dcx_wqe_flags() to add */
+    uint32_t imm;    /* immediate of SEND_IMM, mkey of UMR; host order */
+    uint64_t carry;  /* uct_dcx_wqe_flags() that the queue kept for this WQE */
     uint64_t sender; /* uct_dcx_wqe_sender() of the QP */
 } uct_dcx_wqe_ctrl_t;
 
@@ -162,8 +166,8 @@ static inline void *uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe,
 
 
 /* Inserts the second half of the address behind the first, which has bit 31 of
- * dqp_dct set. Called last: few endpoints have one, so all others write their
- * segments without it, and here they are moved. */
+ * dqp_dct set, and moves all segments behind it. Called after all of them, as
+ * few endpoints have a GRH and the others shall not pay for it. */
 static inline void uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 {
     const unsigned begin = 2; /* behind ctrl and address */
@@ -196,8 +200,8 @@ UCT_DCX_WQE_F void uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr,
 }
 
 
-/* Adds a pointer to @length bytes, at most 2^31 - 1: the top bit would make the
- * segment inline. */
+/* Adds a pointer to 1 to 2^31 - 1 bytes: 0 would mean 2 GiB, and the top bit
+ * makes a segment inline. */
 UCT_DCX_WQE_F void uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer,
                                     uint32_t length, uint32_t lkey)
 {
@@ -225,9 +229,9 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 }
 
 
-/* Returns the place of an inline segment's first @length bytes. In total these
- * are at most the 12 bytes left in its first 16, which never straddle the end
- * of the ring; right behind the address, at most the 28 left in the WQEBB. */
+/* Reserves the next @length bytes of an inline segment, without a test for the
+ * end of the ring. All such calls for a segment take at most 12 bytes, or 28 if
+ * it follows a compact address. */
 UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
 {
     void *place = wqe->pos;
@@ -279,7 +283,8 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data,
         memcpy(wqe->start, (const uint8_t *)data + left, length - left);
         wqe->pos = wqe->start + (length - left);
     }
-    wqe->block = wqe->pos - MLX5_SEND_WQE_BB; /* it is full */
+    /* no room: more data of this segment comes here, too */
+    wqe->block = wqe->pos - MLX5_SEND_WQE_BB;
 }
 
 
@@ -301,16 +306,16 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 {
     const uintptr_t mask = UCT_DCX_WQE_SEG - 1;
 
-    /* The ring is aligned to segments. */
+    /* The ring is aligned to WQEBBs. */
     wqe->pos    = (uint8_t *)(((uintptr_t)wqe->pos + mask) & ~mask);
     wqe->inside = 0;
 }
 
 
-/* Copies an inline segment of @length bytes, including its byte count, from
- * @image: the last segment of the WQE. @ring_end is the end of the ring. Copies
- * whole WQEBBs, which saves a call of memcpy(): up to 63 bytes more are
- * read. */
+/* Copies the last segment of a WQE from @image: inline, @length bytes with its
+ * byte count. It begins in the first WQEBB. @ring_end is the end of the ring.
+ * Copies whole WQEBBs, which saves a call of memcpy(): up to 63 bytes more are
+ * read and written. */
 UCT_DCX_WQE_F void uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe,
                                             const uint8_t *ring_end,
                                             const void *image, size_t length)
@@ -349,8 +354,9 @@ UCT_DCX_WQE_F void uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add,
 }
 
 
-/* Adds the operands of a 32-bit atomic, which is always masked: one segment. An
- * addition has no masks. */
+/* Adds the operands of a 32-bit atomic, which is always of the masked kind, in
+ * one segment. For an addition @compare is the field boundary, and the masks
+ * are 0. */
 UCT_DCX_WQE_F void uct_dcx_wqe_atomic32(uct_dcx_wqe_t *wqe, uint32_t swap_add,
                                         uint32_t compare, uint32_t swap_mask,
                                         uint32_t compare_mask)

@@ -16,17 +16,19 @@ ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set);
 void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set);
 
 /* Handles an error completion of a send queue, or any completion of an
- * initiator that does not work. */
+ * initiator that drains. */
 void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                           const struct mlx5_cqe64 *cqe);
 
 /* Detaches an endpoint that is being destroyed. Its error handler is not called
  * any longer. Its operations on an exclusive initiator end before this returns,
- * those on a shared one when the device has completed them. */
+ * if one of them uses memory of the user or has to complete, and the queue
+ * could be reset. All others end when the device has completed them. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
-/* Returns non-zero while lost operations are being ended, and some have not. */
+/* Returns non-zero within the callbacks of lost operations, while others have
+ * not ended. */
 int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set);
 
 /* Flushes @ep, whose lost operations may be among those that are being ended.

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Functions for UCS, in any version of UCX: the cache, memory pools, devices
- * and options. See dcx_ucx.h.
+ * Functions of UCS whose signature depends on the version: the cache, memory
+ * pools, devices, the processor and options. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
 
@@ -24,7 +24,7 @@ uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
 #endif
 
 
-/* A cache that any thread uses needs a flag since 1.20. */
+/* Since 1.20 a cache that any thread uses has to ask for a lock of its list. */
 #if UCT_VERNO_MINOR >= 20
 #define UCT_DCX_UCX_RCACHE_FLAGS UCS_RCACHE_FLAG_NEED_LRU_LOCK
 #else
@@ -73,7 +73,7 @@ ucs_status_t uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address,
 }
 
 
-/* UCX's own default for a cache with unknown cost */
+/* UCX has no such function since 1.18; 50 ns is its default for "auto". */
 #if UCT_VERNO_MINOR >= 18
 #define uct_md_rcache_overhead(_config) \
     ucs_time_units_to_sec((_config)->overhead, 50e-9)
@@ -111,8 +111,8 @@ ucs_status_t uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size,
 #endif
 
 
-/* The name has a priority since 1.14: that of a network device takes precedence
- * over the name from UCX's IB transports, and is the same (ib_device.c). */
+/* Since 1.14 a name has a priority, and only a higher one replaces it. This is
+ * the one of UCX's IB transports (ib_device.c). */
 #if UCT_VERNO_MINOR >= 14
 #define UCT_DCX_UCX_NAME_ARG , 20
 #else
