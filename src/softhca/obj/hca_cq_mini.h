@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CQE compression: completions of a queue that are held until they are written
- * as one title and arrays of mini CQEs (prm.h), under the queue's lock. A
- * device compresses when they come faster than the bus takes them; here those
- * that a thread adds until it leaves the device go together.
+ * CQE compression: completions that a CQ holds until they are written as one
+ * title and arrays of mini CQEs (prm.h), under the CQ's lock. A device
+ * compresses when completions come faster than the bus takes them; here the
+ * completions that a thread adds until it leaves the device go together.
  *
- * Only threads of the queue's own process hold completions: no other process'
- * completions get lost, or late, when it dies or stops. The threads write them
- * before they leave the device (hca_todo.h).
+ * Only threads of the CQ's own process hold completions, and write them before
+ * they leave the device (hca_todo.h). So a peer that dies or stops holds back
+ * no completion of another process.
  */
 #ifndef HCA_CQ_MINI_H
 #define HCA_CQ_MINI_H
@@ -30,14 +30,16 @@ static inline struct hca_minis *hca_cq_minis(const struct hca_cq *cq)
     return hca_ptr(cq->minis);
 }
 
-/* Returns true if a completion can be compressed at all. */
+/* Returns true if @cqe may be compressed: it is a success, not solicited,
+ * without inline data or tag matching. */
 bool hca_mini_is_plain(const struct hca_cqe *cqe);
 
-/* Returns true if @cqe can follow the held completions: all fields that a mini
- * CQE lacks are the same, and there is room. */
+/* Returns true if plain @cqe can follow the held completions, of which there is
+ * at least one: all fields that a mini CQE lacks are the same, the indices of
+ * receives are consecutive, and there is room. */
 bool hca_minis_take(const struct hca_minis *minis, const struct hca_cqe *cqe);
 
-/* Holds @cqe. */
+/* Holds @cqe; the first one becomes the title. */
 void hca_minis_add(struct hca_minis *minis, const struct hca_cqe *cqe);
 
 #endif

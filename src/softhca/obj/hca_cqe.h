@@ -16,7 +16,7 @@ struct hca_minis;
 struct hca_cqe {
     uint8_t opcode; /* MLX5_CQE_* */
     bool solicited;
-    bool both;             /* 32 inline bytes in both halves of 128 */
+    bool both;             /* up to 32 inline bytes: to both halves of 128 */
     uint8_t syndrome;      /* of MLX5_CQE_*_ERR */
     uint8_t vendor;        /* of an error: enum hca_check */
     uint8_t sl, dlid_path; /* of the message received */
@@ -43,14 +43,15 @@ static inline bool hca_cqe_is_error(const struct hca_cqe *cqe)
            (cqe->opcode == MLX5_CQE_RESP_ERR);
 }
 
-/* Writes an entry at the producer index, which stays.
- * @param format  bits of op_own, beside those of inline data */
+/* Writes @cqe at the producer index, which the caller advances.
+ * @param format  further bits of op_own: 0, or PRM_CQE_FORMAT_COMPRESSED */
 void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format);
 
-/* Writes several completions as one entry, with mini CQEs behind it. */
+/* Writes the held completions, two or more, as one title with mini CQEs behind
+ * it. The caller advances the producer index by minis->num. */
 void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis);
 
-/* @return true if the entry of the producer index is written. */
+/* @return true if the entry at the producer index is valid. */
 bool hca_cqe_is_put(const struct hca_cq *cq);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Protection domains, XRC domains and device memory: objects that other
- * processes may ask for. hca_obj_free() takes them back.
+ * processes may import. hca_obj_free() frees them.
  */
 #ifndef HCA_DOMAIN_H
 #define HCA_DOMAIN_H
@@ -12,10 +12,11 @@
 int hca_pd_create(unsigned dev, const struct hca_name *name,
                   struct hca_pd **pd_p);
 
-/* Records that another process has asked for it. */
+/* Records that another process has imported the domain. */
 void hca_pd_share(struct hca_pd *pd);
 
-/* Counts address handles of its owner: adds @n, which may be negative. */
+/* Adds @n, which may be negative, to the count of the owner's address
+ * handles. */
 void hca_pd_count_ahs(struct hca_pd *pd, int n);
 
 struct hca_dm_spec {
@@ -28,10 +29,11 @@ struct hca_dm_spec {
 /* @return 0, -ENOMEM. */
 int hca_dm_create(const struct hca_dm_spec *spec, struct hca_dm **dm_p);
 
-/* Records if another process may have it mapped. */
+/* Sets whether hca_dm_keep() may keep the memory: another process may have it
+ * mapped, and the program has not freed it. */
 void hca_dm_set_shared(struct hca_dm *dm, bool is_shared);
 
-/* Counts regions on it: adds @n, which may be negative. */
+/* Adds @n, which may be negative, to the count of regions on the memory. */
 void hca_dm_count_regions(struct hca_dm *dm, int n);
 
 struct hca_xrcd_spec {
@@ -39,10 +41,12 @@ struct hca_xrcd_spec {
     uint64_t st_dev, st_ino; /* 0, 0: private to its opener */
 };
 
-/* @return the number of the domain of an inode, 0 if there is none. */
+/* @return the number of the domain that a live process has opened on the inode;
+ * 0 if there is none. */
 uint32_t hca_xrcd_find(const struct hca_xrcd_spec *spec);
 
-/* Opens a domain, with number @xrcdn if that is not 0. @return 0, -ENOMEM. */
+/* Opens a domain, with number @xrcdn if that is not 0. Its number is in
+ * obj.user_handle. @return 0, -ENOMEM. */
 int hca_xrcd_create(const struct hca_xrcd_spec *spec, uint32_t xrcdn,
                     struct hca_xrcd **xrcd_p);
 

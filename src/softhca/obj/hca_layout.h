@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Translation of an indirect mkey, one run of bytes after the other, to ranges
- * of other mkeys. Nothing is looked up here, and nothing held.
+ * of other mkeys, which are neither looked up nor held here.
  *
  * A list (KLM, KSM): its entries lie one behind the other. Strided: a row is
  * one block of each entry, and row r has the block of an entry r strides behind
@@ -34,13 +34,13 @@ struct hca_layout_part {
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset);
 
-/* Returns the next run, of @max bytes (not 0) or less, in @part.
- * @return false if the layout has ended, or changed; a run is never empty. */
+/* Stores the next run, of @max bytes (not 0) or less, in @part; it is never
+ * empty. @return false at the end of the layout, or if a UMR changed it. */
 bool hca_layout_next(struct hca_layout *layout, uint64_t max,
                      struct hca_layout_part *part);
 
-/* Returns how many whole rows of one block of @length bytes come next, at most
- * @max, if a row has no other block. They are not skipped. */
+/* Returns the number of whole rows that come next, at most @max, without
+ * skipping them; 0 unless a row is one block of @length bytes. */
 static inline uint32_t hca_layout_rows(const struct hca_layout *layout,
                                        uint64_t length, uint64_t max)
 {

@@ -47,7 +47,7 @@ struct hca_key_use {
     uint64_t length; /* not 0 */
 };
 
-/* Returns true if the range lies in the mkey's own. */
+/* Returns true if [addr, addr + length) lies in the mkey's range. */
 static inline bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
                                   uint64_t length)
 {
@@ -68,8 +68,9 @@ static inline bool hca_mkey_is_relaxed(const struct hca_mkey *mkey)
            (mkey->access & IBV_ACCESS_RELAXED_ORDERING);
 }
 
-/* Holds the mkey until hca_mkey_release(): it stays unchanged, even if it is
- * destroyed meanwhile. @return NULL if there is none. */
+/* Holds the mkey, which may be free, until hca_mkey_release(): its destruction
+ * and REREG_MR wait. A UMR and an invalidation do not wait.
+ * @return NULL if there is none. */
 struct hca_mkey *hca_mkey_hold(uint32_t key);
 void hca_mkey_release(struct hca_mkey *mkey);
 
@@ -80,13 +81,15 @@ const struct hca_mkey *hca_mkey_find(uint32_t key);
 /* Returns true if there is such an mkey, and it is indirect. */
 bool hca_mkey_is_indirect(uint32_t key);
 
-/* Checks if an mkey that is held allows a use. Ignores the mkeys that it leads
- * to. */
+/* Checks that an mkey, held or found in a walk, allows a use. Ignores the mkeys
+ * that it leads to. */
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Invalidates an mkey that allows it (a window of type 2, some indirect ones)
- * for a WQE of a QP, or for a message to it. @return HCA_KEY_OK or a fault. */
+/* Invalidate use->key, if its mkey allows that (a window of type 2, some
+ * indirect mkeys), for a WQE of the QP, or for a message to it. Accesses under
+ * way go on. use->access, addr and length are ignored. @return HCA_KEY_OK or a
+ * fault; HCA_KEY_UNKNOWN also if a stopped process holds the mkey's lock. */
 enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use);
 enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
 
@@ -110,28 +113,30 @@ struct hca_mkey_spec {
     struct hca_name name;        /* MR */
     uint8_t klm_shift;           /* INDIRECT: log2 of the bytes of an entry;
                                   * 0: entries have lengths */
-    uint32_t num_klms, max_klms; /* entries, and room for a UMR */
-    const struct prm_klm *klms;  /* the entries */
+    uint32_t num_klms, max_klms; /* entries; room for those of a UMR */
+    const struct prm_klm *klms;  /* entries, copied */
 };
 
 /* @return 0, -ENOMEM. */
 int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p);
 
-/* Changes a region's translation, rights and domain, after the end of accesses
- * that had begun before: REREG_MR. The key stays. */
+/* REREG_MR: changes a region's translation, rights and domain; the key stays.
+ * Waits for accesses that had begun before, but no longer than
+ * hca_mkey_disable(): then the region changes under them. */
 void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
-/* Removes the translation (mkey->is_free) and waits for the accesses that had
- * begun before. Those of a dead process never end: it does not wait for them.
- * @return false if an access of a live process did not end, as that is stopped:
- * the mkey, and all that belongs to it, must stay as it is. */
+/* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
+ * that had begun before, not for those of dead processes.
+ * @return false, logged, if one did not end within seconds (its process is
+ * stopped): the mkey, and all that belongs to it, must stay as it is. */
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
-/* Frees an mkey once no access is under way on it; if one does not end, its
- * slot leaks until the process ends. */
+/* Frees an mkey after hca_mkey_disable(); if that fails, the mkey leaks until
+ * the process ends. */
 void hca_mkey_destroy(struct hca_mkey *mkey);
 
-/* Frees the lock in a forked child: no thread waits there. */
+/* Resets the mutex of hca_mkey_disable() in a forked child, where no thread
+ * waits. */
 void hca_mkey_forked(void);
 
 #endif

@@ -46,8 +46,8 @@ struct hca_pcie_count {
 
 struct hca_pcie {
     struct hca_pcie_count counts[HCA_NUM_PCIE];
-    bool is_rung;   /* its WQE was not executed yet */
-    uint16_t known; /* receives posted by the doorbell record */
+    bool is_rung;   /* a doorbell's first WQE was not read yet */
+    uint16_t known; /* doorbell record of receives, as last read */
     uint64_t line;  /* 1 + line of the last receive WQE */
 };
 
@@ -114,8 +114,8 @@ struct hca_klm {
 
 struct hca_mkey {
     struct hca_obj obj; /* obj.num is the 24-bit index */
-    /* accesses under way; dereg waits for 0. Survives the slot's life, since a
-     * late access may count itself in and out again. */
+    /* accesses under way; dereg waits for 0. Not reset when the slot is used
+     * again: a late access may count itself in and out. */
     _Atomic(uint32_t) in_use;
     uint8_t type;
     uint8_t variant; /* low 8 bits of the key */
@@ -250,19 +250,19 @@ struct hca_tries {
     uint8_t retries;     /* attempts without an answer */
     uint8_t rnr_retries; /* attempts answered by RNR */
     bool executed;       /* the peer executed it, its answer was lost:
-                             of DC, or for a rendezvous */
+                          * of DC, or for a rendezvous */
     union {
         uint64_t atomic;  /* of an atomic: the lost answer */
         uint64_t arrived; /* of a SEND: bytes that strides hold */
     };
 };
 
-/* Requester half, under sq_lock, run by the owner's process only (except that
- * any process may flush it that puts the QP in error). */
+/* Requester half, under sq_lock. Only the owner's process runs it; any process
+ * that puts the QP in error may flush it. */
 struct hca_req {
     struct hca_sq *sq; /* hca_sq.h: address in the owner's process */
     uint16_t ci;       /* next basic block to execute; if some are fetched,
-                            the next one to complete */
+                        * the next one to complete */
     struct hca_tries tries;
     bool attached;     /* between hca_sq_add() and hca_sq_del() */
     bool waiting;      /* for a timer; nothing is executed until then */
@@ -311,8 +311,8 @@ struct hca_qp {
     bool has_rndv;          /* its SRQ may read through it */
     uint8_t cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
     bool has_streams;       /* DCI */
-    uint8_t log_streams;    /* log2 of those that may wait at once */
-    uint8_t log_errored;    /* log2 of those that may be in error */
+    uint8_t log_streams;    /* log2 of the streams that may wait at once */
+    uint8_t log_errored;    /* log2 of the streams in error that fail the DCI */
     uint32_t pdn, scqn, rcqn, srqn, xrcdn;
     uint32_t uar;           /* page its doorbell is on */
     uint32_t uidx;          /* user index reported in CQEs */
@@ -329,21 +329,23 @@ struct hca_qp {
     struct hca_pcie pcie;
 };
 
-/* hca_obj_is_stuck() for both locks of a QP: the send queue's is held while the
- * data of a rendezvous is fetched. */
+/* Waits until each lock of a QP is free, or its holder is found stopped;
+ * sq_lock is held while the data of a rendezvous is fetched.
+ * @return true if a stopped process holds one. */
 bool hca_qp_is_stuck(struct hca_qp *qp);
 
-/* Returns the first of the numbers. */
+/* Returns the first number of the block. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 
-/* Returns its index among those on the fabric. */
+/* Returns the slot of @dm in the fabric's table of device memories. */
 uint32_t hca_dm_index(const struct hca_dm *dm);
 
-/* Keeps the memory when its owner goes, if it was shared and is not destroyed.
- * @return true if it is kept. */
+/* Keeps the memory in the arena when @dm goes, if another process may have it
+ * mapped and none has destroyed it. @return true if it is kept. */
 bool hca_dm_keep(const struct hca_dm *dm);
 
-/* @return true if a path that starts at device @from ends at device @to. */
+/* @return true if a path that starts at device @from ends at device @to, and
+ * the ports of both are up. */
 bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * SOFTHCA_PCIE: counts the bytes that a NIC would move between itself and
- * memory. Each queue has its counts, in any process that executes for it; those
- * of a process are the sum over its queues, destroyed ones included.
+ * memory. Each queue has counts, which any process that executes for it raises;
+ * the counts of a process are the sum over its queues, also destroyed ones.
  *
  * The model (docs/softhca.md has its sources): a WQE is read from its ring
  * unless it was pushed; data is read and written in place, unless it is inline
@@ -16,7 +16,8 @@
 #include "hca_objs.h"
 #include "hca_sgl.h"
 
-/* Set if anything is counted; if not, only hca_pcie_retire_*() is called. */
+/* Set by hca_pcie_init() if anything is counted. If not, hca_pcie_exit() and
+ * hca_pcie_retire_*() do nothing, and the counting functions are not called. */
 extern bool hca_pcie_on;
 
 static inline bool hca_pcie_is_on(void)
@@ -27,16 +28,16 @@ static inline bool hca_pcie_is_on(void)
 /* Reads SOFTHCA_PCIE; a wrong value logs an error, and nothing is counted. */
 void hca_pcie_init(void);
 
-/* Prints the sum at the end of the process, whose queues are gone. */
+/* Prints the sum at the end of the process, when its queues are destroyed. */
 void hca_pcie_exit(void);
 
-/* Counts a transfer of @length bytes at @addr; none if it is 0. */
+/* Counts a transfer of @length bytes at @addr; nothing for 0 bytes. */
 void hca_pcie_add(struct hca_pcie *pcie, enum hca_pcie_what what, uint64_t addr,
                   uint64_t length);
 
-/* Counts a transfer for each piece of memory, except pieces in
- * [inner, inner + size), which the device has. All pieces of an indirect mkey
- * count as one. */
+/* Counts a transfer for each entry of @sgl, except entries in
+ * [inner, inner + size), which the device has. An indirect mkey that is one
+ * entry (hca_sgl.h) counts once. */
 void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
                       const struct hca_sgl *sgl, const void *inner,
                       size_t size);
@@ -45,13 +46,15 @@ void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
 void hca_pcie_ring(struct hca_pcie *pcie);
 
 /* Counts a push of a WQE of @size bytes. @has_rung: its first eight bytes were
- * counted as a doorbell. */
+ * counted as a doorbell: takes that back, and the read of the WQE, if any. */
 void hca_pcie_push(struct hca_pcie *pcie, unsigned size, bool has_rung);
 
-/* Counts the read of a WQE at basic block @idx that was not pushed. */
+/* Counts the read of a WQE of @size bytes at basic block @idx. Not for a WQE
+ * that was pushed. */
 void hca_pcie_wqe(struct hca_pcie *pcie, uint16_t idx, unsigned size);
 
-/* Counts a look at a receive queue: @taken WQEs were taken, of @posted. */
+/* Counts a look at a receive queue: @taken WQEs were taken, of @posted, both
+ * since its creation and modulo 2^16. */
 void hca_pcie_look(struct hca_pcie *pcie, uint16_t taken, uint16_t posted);
 
 /* Counts the read of a receive WQE of @size bytes at @offset in the ring. */
@@ -63,9 +66,9 @@ void hca_pcie_retire_qp(void *qp);
 void hca_pcie_retire_srq(void *srq);
 void hca_pcie_retire_cq(void *cq);
 
-/* Returns the transfers of this process' queues, of a kind named as printed.
- * For programs that measure, by dlsym(). @return 0, or -1 without such a
- * kind. */
+/* Stores the transfers of this process' queues, of a kind named as printed. For
+ * programs that measure, by dlsym(). @return 0; -1 if nothing is counted, the
+ * process is not attached, or there is no such kind. */
 __attribute__((visibility("default"))) int softhca_pcie(const char *kind,
                                                         uint64_t *times,
                                                         uint64_t *bytes,

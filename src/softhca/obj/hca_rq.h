@@ -13,12 +13,12 @@
 
 #define HCA_RECV_SEGS 64u
 
-/* Result of the responder only: the message is dropped unanswered. */
+/* The message is dropped unanswered: a result of the responder, no row. */
 #define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
 
 /* A receive WQE, copied out of its ring. */
 struct hca_recv {
-    bool taken;
+    bool taken;             /* completes in error if the message fails */
     bool in_ring;           /* still counted as posted in the QP's own queue */
     uint16_t index;         /* as its CQE names it */
     struct hca_owner owner; /* of the memory that it names */
@@ -44,19 +44,20 @@ struct hca_recv {
 /* Reads the next WQE of the QP's own queue, which stays the next one until
  * hca_rq_consume(). The caller holds obj.lock from here to that call, or
  * releases it without consuming.
- * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or an error. */
+ * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or an error, logged. */
 enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv);
 
-/* Removes a receive that is about to complete from the QP's own queue, if it is
- * from there. */
+/* Removes a receive that is about to complete from the QP's own queue; does
+ * nothing if it came from an SRQ. */
 void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv);
 
-/* Returns the number of receives posted and not consumed. */
+/* Returns the number of receives in the QP's own queue that are posted and not
+ * consumed; more than the ring has if the doorbell record is wrong. */
 unsigned hca_rq_posted(const struct hca_qp *qp);
 
-/* Takes the next WQE of a shared queue for qp. The lock of the SRQ is taken
- * and released inside; recv->cqn, uidx are qp's, or the SRQ's if it is one of
- * XRC or with tag matching. */
+/* Removes the next WQE of a shared queue for @qp, and locks the SRQ meanwhile.
+ * recv->cqn, uidx are @qp's, or the SRQ's with XRC or tag matching.
+ * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or an error, logged. */
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
 
@@ -64,19 +65,19 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv);
 
-/* Explains why the lock of an SRQ could not be taken. @return HCA_DROP if a
- * stopped process has it, HCA_OK if there is no such queue (any more). */
+/* Returns the reason why an SRQ could not be locked: HCA_DROP if a stopped
+ * process holds it, HCA_OK if there is no such queue (any more). */
 enum hca_check hca_srq_held_up(uint32_t srqn);
 
-/* Takes strides for a packet of @length bytes from an SRQ with strides, whose
- * lock is held. Strides at the end of a WQE that are too few for the packet are
- * skipped: @recv is these then, with PRM_CQE_MP_FILLER; complete them, then try
- * again. */
+/* Removes strides for a packet of @length bytes from an SRQ with strides, whose
+ * lock is held. If too few are left in the WQE, @recv is these, with
+ * PRM_CQE_MP_FILLER in mp_flags: complete it, then try again.
+ * @return HCA_OK, HCA_CHECK_NO_RECV, or an error, logged. */
 enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
                                     uint64_t length, struct hca_recv *recv);
 
-/* Fills in @recv with a tagged buffer of the queue, whose lock is held. It is
- * not a receive of the queue: not `taken`. */
+/* Fills in @recv with a tagged buffer of the SRQ, whose lock is held. It is no
+ * WQE of the SRQ: recv->taken is false. */
 void hca_srq_take_tagged(const struct hca_srq *srq,
                          const struct mlx5_wqe_data_seg *seg,
                          struct hca_recv *recv);
@@ -89,8 +90,8 @@ void hca_srq_take_tagged(const struct hca_srq *srq,
 enum hca_check hca_recv_check_cqe(const struct hca_qp *qp,
                                   const struct hca_recv *recv);
 
-/* Appends the first @length bytes of the buffer to @sgl.
- * @return HCA_OK or a row of HCA_CHECK_RECV_*, which is logged. */
+/* Appends the first @length bytes of the buffer to @sgl, which the caller puts,
+ * also after an error. @return HCA_OK or a row of HCA_CHECK_RECV_*, logged. */
 enum hca_check hca_recv_map(const struct hca_qp *qp,
                             const struct hca_recv *recv, uint64_t length,
                             struct hca_sgl *sgl);

@@ -17,9 +17,9 @@
  * and a header fit in, too. */
 #define HCA_SGL_MAX 128u
 
-/* An indirect mkey is replaced by its pieces if these are at most FEW; in a use
- * of less than FEW KiB, at most FEW_SHORT: without that, many short pieces are
- * copied with fewer calls. */
+/* Entries that a list may have after an indirect mkey is replaced by its
+ * pieces: FEW, or FEW_SHORT if the use is shorter than FEW KiB. Otherwise the
+ * mkey is one entry: many short pieces are copied with fewer calls then. */
 #define HCA_SGL_FEW       32u
 #define HCA_SGL_FEW_SHORT 8u
 
@@ -44,7 +44,7 @@ struct hca_sgl {
 
 extern const struct hca_mkey hca_sgl_other;
 
-/* Returns true if an entry is of the other owner. */
+/* Returns true if entry @index is of the other owner. */
 static inline bool hca_sgl_is_other(const struct hca_sgl *sgl, unsigned index)
 {
     return sgl->has_via && (sgl->via[index] == &hca_sgl_other);
@@ -60,7 +60,7 @@ static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
     sgl->length    = 0;
 }
 
-/* Appends local memory of the device itself (inline data, headers).
+/* Appends memory of sgl->owner as it is: neither checked nor held.
  * @return false if the list is full. */
 static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
                                size_t length)
@@ -74,16 +74,18 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
     return true;
 }
 
-/* Checks all of the use, holds the mkey and appends the range. The translation
- * of an indirect mkey stays until hca_sgl_put(), too. The list may have regions
- * of one other owner. */
+/* Checks all of the use, holds the mkey and appends the range. Mkeys that an
+ * indirect one leads to are kept until hca_sgl_put(), too. The list may have
+ * regions of one other owner.
+ * @return HCA_KEY_OK or a fault: HCA_KEY_PIECES if the list is full. After a
+ *         fault the caller must put the list, too. */
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use);
 
-/* Releases the mkeys. */
+/* Releases the mkeys, once: call hca_sgl_init() before another use. */
 void hca_sgl_put(struct hca_sgl *sgl);
 
-/* Drops the first bytes of the list, to make room for a header. */
+/* Removes the first @length bytes of the list. */
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
 
 /* Appends @length bytes of @src from @offset on to @dst; @src has that many.
@@ -91,7 +93,7 @@ void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
 void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
                     size_t offset, size_t length);
 
-/* Makes @dst those bytes: like hca_sgl_append() to an empty list. */
+/* Initializes @dst, and appends as hca_sgl_append() does. */
 void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src, size_t offset,
                   size_t length);
 

@@ -21,11 +21,11 @@ struct hca_srq_spec {
     bool is_xrc;
     bool is_cyclic;       /* no list: WQEs are consumed in order */
     bool has_tm;          /* tag matching */
-    uint8_t log_tags;     /* of the entries in the list of tags */
+    uint8_t log_tags;     /* log2 of the entries in the tag list */
     bool has_rndv;        /* fetches data by rendezvous */
     bool has_dc_rndv;     /* from initiators of DC, too */
     uint32_t num_strides; /* of a WQE, 0 none */
-    uint8_t log_stride;   /* bytes of one */
+    uint8_t log_stride;   /* log2 of the bytes of one */
 };
 
 /* @return 0, -ENOMEM. */
@@ -35,11 +35,12 @@ int hca_srq_create(const struct hca_srq_spec *spec, struct hca_srq **srq_p);
 int hca_srq_modify(uint32_t srqn, uint16_t limit);
 
 /* Sets the attributes for fetching data from initiators of DC.
- * @return 0, -ETIMEDOUT, -EINVAL (it fetches none). */
+ * @return 0, -ETIMEDOUT (it cannot be locked), -EINVAL (it fetches none). */
 int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc);
 
-/* Frees the queue and its tag list. A stopped process that has its lock goes on
- * using both. @return number of its events that the program has read. */
+/* Frees the queue and its tag list; both leak if a stopped process holds the
+ * lock (hca_obj_free()). @return number of its events that the program has
+ * read. */
 uint32_t hca_srq_destroy(struct hca_srq *srq);
 
 #endif

@@ -61,7 +61,7 @@ void hca_tm_destroy(struct hca_tm *tm);
 /* Initializes an empty list; all of @tm is zero. */
 void hca_tm_init(struct hca_tm *tm, uint16_t size);
 
-/* Logs how many messages a list has matched and not matched so far. */
+/* Logs the counts of messages and strides of a list. */
 void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm);
 
 static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
@@ -72,24 +72,28 @@ static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
 /* Returns true if an SRQ, which lives, has tag matching; 0 names none. */
 bool hca_srq_has_tm(uint32_t srqn);
 
-/* Checks if an entry can be appended; @next is the index for the one after it.
+/* Checks that an entry can be appended; @next is the index of the next one.
  * @return HCA_OK, HCA_CHECK_TM_INDEX, HCA_CHECK_TM_FULL. */
 enum hca_check hca_tm_check_next(const struct hca_tm *tm, uint16_t next);
 
-/* Appends an entry with the fields from tag to data. */
+/* Appends an entry with tag, mask and data of @fields; hca_tm_check_next() has
+ * accepted @next. */
 void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
                    uint16_t next);
 
-/* @return false if the entry is not in the list (any more). */
+/* @param index  below tm->size
+ * @return false if the entry is not in the list (any more). */
 bool hca_tm_remove(struct hca_tm *tm, uint16_t index);
 
-/* Notes that the program has seen @sw_cnt unexpected messages. */
+/* Records that the program has seen @sw_cnt (modulo 2^16) unexpected
+ * messages. */
 void hca_tm_sync(struct hca_tm *tm, uint16_t sw_cnt);
 
 /* Returns the first active entry that matches, or HCA_TM_NONE. */
 uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag);
 
-/* Consume an entry that matched: its message is complete, begins, or ends. */
+/* Consume an entry that matched: remove it from the list and free it; remove
+ * it, busy while its data is under way; free a busy entry. */
 void hca_tm_consume(struct hca_tm *tm, uint16_t index);
 void hca_tm_consume_begin(struct hca_tm *tm, uint16_t index);
 void hca_tm_consume_end(struct hca_tm *tm, uint16_t index);

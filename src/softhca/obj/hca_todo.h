@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Work that a thread defers until it leaves the device, as the locks held when
- * it was found do not allow it: rendezvous to fetch, QPs that the thread put in
- * error as a responder, whose send queues are flushed, and CQs of which it
+ * Work that a thread defers until it leaves the device, because of the locks
+ * that it holds: rendezvous to fetch, QPs that it put in error as a responder,
+ * whose send queues are to be flushed, CQs that overran, and CQs of which it
  * holds completions. hca_thread_leave() runs it.
  */
 #ifndef HCA_TODO_H
@@ -21,19 +21,21 @@ struct hca_todo {
     unsigned num_held;
     uint32_t held[HCA_TODO_HELD]; /* CQs of which it holds completions */
     unsigned num_failed;
-    uint32_t failed[HCA_TODO_FAILED]; /* QPs; CQs that overran */
-    struct hca_rndv *rndv; /* to be fetched by this thread, last first */
+    uint32_t failed[HCA_TODO_FAILED]; /* QPs; HCA_TODO_IS_CQ: CQs */
+    struct hca_rndv *rndv;            /* to be fetched, newest first */
 };
 
 #define HCA_TODO_IS_CQ (1u << 31) /* in failed[]: numbers have 24 bits */
 
-/* Notes of this thread. In the static TLS block, so that a signal handler can
- * access them without the allocation of a first access to dynamic TLS. */
+/* Deferred work of this thread. In the static TLS block, so that a signal
+ * handler can use it without the allocation of a first access to dynamic
+ * TLS. */
 extern __thread struct hca_todo hca_todo
     __attribute__((tls_model("initial-exec")));
 
 /* Records a CQ whose completions must be written (hca_cq_close()).
- * @return false if this thread is not inside, or there is no room. */
+ * @return false if this thread is not inside the device, or there is no
+ *         room. */
 bool hca_todo_add_held(uint32_t cqn);
 
 /* Records a QP whose SQ must be flushed. If there is no room, the QP's own next

@@ -12,7 +12,7 @@
 
 _Static_assert(HCA_NUM_TRAFFIC <= HCA_MAX_TRAFFIC, "room in the segment");
 
-/* Counts packets from one side to the other. */
+/* Counts packets, and bytes of payload, that @from sends to @to. */
 static inline void hca_traffic_move(struct hca_traffic *from,
                                     struct hca_traffic *to, uint64_t packets,
                                     uint64_t bytes)
@@ -23,11 +23,11 @@ static inline void hca_traffic_move(struct hca_traffic *from,
     to->counts[HCA_IN_BYTES] += bytes;
 }
 
-/* Adds the counts of a QP that is about to go to its device. */
+/* Moves the counts of a QP that is being destroyed to those of its device. */
 void hca_traffic_retire(struct hca_qp *qp);
 
-/* Sums the counts of a device since the fabric exists; traffic under way may be
- * included or not. */
+/* Sums the counts of a device, those of live and of destroyed QPs, without a
+ * lock: traffic under way may be included or not. */
 void hca_traffic_sum(unsigned dev, struct hca_traffic *sum);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A use of an indirect mkey, for any length of list and nesting of layouts:
- * checked as a whole, then taken piece by piece. Neither needs memory. Mkeys of
+ * checked as a whole, then walked piece by piece, without allocation. Mkeys of
  * entries are not held one by one: hca_walk_enter() announces a walk over a
  * process' mkeys, and a thread that destroys one of them waits for its end.
  */
@@ -47,14 +47,14 @@ void hca_walk_leave(unsigned proc, unsigned turn);
 enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Begins a walk over that use.
- * @return HCA_KEY_OK, or why the key, as it is now, does not allow it. */
+/* Begins a walk over a use. Checks only @mkey itself.
+ * @return HCA_KEY_OK or a fault. */
 enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
                                   const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Returns the next piece, of length 0 at the end, and the mkey it belongs to in
- * @key: if that is the null mkey, iov_base has no meaning. Each piece is
+/* Stores the next piece, of length 0 at the end, and in @key the mkey that it
+ * belongs to: if that is the null mkey, iov_base has no meaning. Each piece is
  * checked, as a UMR may have changed the layout since hca_walk_check(). An mkey
  * that was changed, invalidated or destroyed since the walk reached it gives
  * HCA_KEY_FREE, so that all pieces are of one layout. */
@@ -68,10 +68,10 @@ static inline bool hca_walk_is_row(const struct hca_walk *walk)
            (walk->levels[walk->depth - 1].layout.repeat != 0);
 }
 
-/* Returns how many pieces behind the last one have its length, each *@stride
- * bytes behind the one before it: at most @max, checked and skipped. 0 if one
- * of them may not be accessed: hca_walk_next() finds which. Not for the null
- * mkey. */
+/* Skips pieces behind the last one that have its length, each *@stride bytes
+ * behind the one before it, after a check. Not for the null mkey.
+ * @return their number, at most @max; 0 also if one of them may not be
+ *         accessed: hca_walk_next() finds it. */
 uint32_t hca_walk_rows(struct hca_walk *walk, uint32_t max, uint64_t *stride);
 
 /* Returns true if the last piece was reached through rows, at any level. */
