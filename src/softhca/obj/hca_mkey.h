@@ -127,8 +127,8 @@ void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
  * that had begun before, not for those of dead processes.
- * @return false, logged, if one did not end within seconds (its process is
- * stopped): the mkey, and all that belongs to it, must stay as it is. */
+ * @return false, logged, if one did not end in 2 s, a walk in 20 s (its process
+ * is stopped): the mkey, and all that belongs to it, must stay as it is. */
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
 /* Frees an mkey after hca_mkey_disable(); if that fails, the mkey leaks until

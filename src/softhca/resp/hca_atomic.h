@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Atomic operations on an application's memory: atomic towards each other
- * (IBV_ATOMIC_HCA), and in this process also towards its CPUs.
+ * (IBV_ATOMIC_HCA); on memory of this process also towards the CPUs.
  */
 #ifndef HCA_ATOMIC_H
 #define HCA_ATOMIC_H
@@ -9,8 +9,9 @@
 #include "softhca/fabric/hca_mem.h"
 #include "softhca/wqe/hca_wqe.h"
 
-/* Executes @op at @addr of @owner; the operand is in host order.
- * @return 0 and the previous value, or as hca_mem_read(). */
+/* Executes @op on the op->size bytes at @addr of @owner, aligned to that size;
+ * all values are in host order.
+ * @return 0 with the previous value in @before, or as hca_mem_read(). */
 int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
                        const struct hca_wqe_atomic *op, uint64_t *before);
 

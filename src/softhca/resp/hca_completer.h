@@ -11,19 +11,21 @@
 
 #include <infiniband/mlx5dv.h>
 
-/* Completes a send WQE. @data, if any, goes into the CQE.
+/* Completes a send WQE. @data, if not NULL, has wqe->length bytes and goes into
+ * the CQE.
  * @return HCA_OK, or HCA_CHECK_CQ: the QP must go to the error state. */
 enum hca_check hca_completer_send(const struct hca_qp *qp,
                                   const struct hca_wqe *wqe, const void *data);
 
-/* Completes a send WQE that failed, or is flushed (HCA_CHECK_FLUSH). @vendor is
- * the check named in the CQE. */
+/* Completes a send WQE that failed, or is flushed (HCA_CHECK_FLUSH). @check
+ * determines the syndrome, @vendor is the vendor syndrome. */
 void hca_completer_send_error(const struct hca_qp *qp,
                               const struct hca_wqe *wqe, enum hca_check check,
                               enum hca_check vendor);
 
-/* Completes a receive WQE for an executed message. @data, if not NULL, is the
- * message, and goes into the CQE. @return as hca_completer_send(). */
+/* Completes a receive WQE, or a tagged buffer, for an executed message. @data,
+ * if not NULL, goes into the CQE: the message, for a tagged buffer
+ * recv->tm_bytes without the header. @return as hca_completer_send(). */
 enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
                                   const struct hca_msg *msg, const void *data);
@@ -34,13 +36,13 @@ enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
                                    uint16_t index,
                                    const struct mlx5_tm_cqe *result);
 
-/* Completes a receive WQE whose message failed. @return HCA_CHECK_CQ if its
- * queue takes no completions any more. */
+/* Completes a receive WQE whose message failed.
+ * @return as hca_completer_send(). */
 enum hca_check hca_completer_recv_error(const struct hca_qp *qp,
                                         const struct hca_recv *recv,
                                         enum hca_check check);
 
-/* Completes receive @index of a QP in error. */
+/* Completes receive @index of the own queue of a QP in error, as flushed. */
 void hca_completer_flush_recv(const struct hca_qp *qp, uint16_t index);
 
 #endif

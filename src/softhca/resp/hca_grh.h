@@ -10,9 +10,9 @@
 
 #define HCA_GRH_SIZE 40u
 
-/* Returns the type of a packet, which a RoCE receiver reports in place of the
- * service level (PRM, responder CQE): bit 3: the packet has a UDP header; bits
- * 2..0: 0 GRH, 1 IPv6, 2 IPv4. */
+/* Returns the type of a packet that leaves device @dev by @path. RoCE receivers
+ * report it in place of the service level (PRM, responder CQE): bit 3: the
+ * packet has a UDP header; bits 2..0: 0 GRH, 1 IPv6, 2 IPv4. */
 uint8_t hca_grh_packet_type(const struct hca_path *path, unsigned dev);
 
 /* Builds the header of a packet with @length bytes of immediate data and

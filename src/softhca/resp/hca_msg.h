@@ -20,14 +20,14 @@ struct hca_msg {
     bool has_imm;
     bool has_inval;
     bool solicited;
-    bool is_fin;   /* sent by the device itself */
+    bool is_fin;   /* FIN of a rendezvous */
     uint8_t mtu;   /* enum ibv_mtu, of the path */
     bool executed; /* before; the answer was lost:
-                                              of DC, or for a rendezvous */
-    uint8_t reads; /* and atomics under way before it */
+                    * of DC, or for a rendezvous */
+    uint8_t reads; /* READs and atomics under way before it */
     uint16_t src_dev;
     uint32_t src_qpn, dest_qpn;
-    uint32_t psn;
+    uint32_t psn;    /* counts messages, not packets */
     uint32_t srqn;   /* XRC */
     uint32_t qkey;   /* UD */
     uint64_t dc_key; /* DC */
@@ -39,17 +39,16 @@ struct hca_msg {
     union {
         uint64_t atomic_before; /* with executed */
         uint64_t arrived;       /* else, of a SEND: bytes of it that
-                                             strides held before an RNR */
+                                 * strides held before an RNR */
     };
     const struct hca_sgl *data; /* to send, or a read's destination */
-    struct hca_posted *posted;  /* WRITE: list that may keep it, or
-                                             NULL */
+    struct hca_posted *posted;  /* WRITE: list that may keep it, or NULL */
 };
 
 struct hca_ack {
     enum hca_ack_code code;
     enum hca_check check; /* reason of a refusal */
-    uint8_t rnr_timer;    /* code of the responder */
+    uint8_t rnr_timer;    /* code of the responder's RNR timer */
     bool lost;            /* executed, but the answer was lost */
     union {
         uint64_t atomic;  /* previous value */

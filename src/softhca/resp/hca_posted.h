@@ -10,16 +10,16 @@
  * the process of the requester, at most HCA_POSTED_MAX of a queue pair. They
  * are written to memory, the last one first,
  *
- *   - before the next WQE of the queue pair to the same target, unless that is
- *     such a WRITE, too; before a UMR, a LOCAL_INV, and a longer WRITE or one
- *     for which there is no room
+ *   - before the next WQE of the queue pair to the same target, except another
+ *     such WRITE of at most HCA_POSTED_LENGTH bytes that there is room for;
+ *     before a UMR and a LOCAL_INV
  *   - HCA_POSTED_NS after the first of them was kept
  *   - when the queue pair leaves RTS by command, and when the process calls
  *     exit(); the data of one that is killed are lost
  *
  * The mkey is checked again then: data for an mkey that is gone, or leads
- * elsewhere by now, is dropped. Under the sq_lock of the queue pair, in the
- * owner's process.
+ * elsewhere by now, is dropped. Callers hold the sq_lock of the queue pair, in
+ * its owner's process.
  */
 #ifndef HCA_POSTED_H
 #define HCA_POSTED_H
@@ -39,18 +39,19 @@ struct hca_posted {
     struct hca_qp *qp;
     struct hca_posted_write *last; /* kept: newest first */
     unsigned count;
-    bool keeps; /* the next WRITE, if it may be kept */
+    bool keeps; /* chosen for the next WRITE, if it may be kept */
 };
 
 /* Initializes the list of a queue pair that is not published yet. */
 void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp);
 
-/* Keeps a WRITE to @memory that the responder has checked, while its sender
- * waits for the answer. @return true if it is kept; else execute it now. */
+/* Keeps a copy of a WRITE to @memory that the responder has checked, or writes
+ * the kept data that it pushes.
+ * @return true if it is kept; else execute it now. */
 bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory);
 
-/* Writes the kept data that @wqe, which is next, pushes. For WRITEs the
- * responder does this, which knows the mkey. */
+/* Writes the kept data that @wqe, which is next, pushes. Ignores RDMA WRITEs
+ * without immediate: hca_posted_keep() knows their mkey. */
 void hca_posted_before(struct hca_posted *posted, const struct hca_wqe *wqe);
 
 /* Writes all kept data. */

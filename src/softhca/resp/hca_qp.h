@@ -23,34 +23,40 @@ static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
                1u << (32 - __builtin_clz(max_rd_atomic - 1u));
 }
 
-/* Returns the basic blocks that are rung and not executed; more than the ring
- * has if the doorbell record is wrong. */
+/* Returns the basic blocks from req.ci to the doorbell record; more than the
+ * ring has if the record is wrong. */
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
 
-/* Locks obj.lock, and completes the work of a holder that died. */
+/* Locks obj.lock, however long a stopped process holds it, and completes the
+ * work of a holder that died. Pairs with hca_obj_unlock(). */
 void hca_qp_lock(struct hca_qp *qp);
 
-/* Puts a QP in error and flushes its receives; obj.lock is held. */
+/* Puts a QP in error, unless it is, and flushes its receives, not its SQ;
+ * obj.lock is held. */
 void hca_qp_enter_error(struct hca_qp *qp);
 
 /* Puts a QP in error for a fault that its responder found; obj.lock is held.
- * Receives are flushed at once, the SQ once this thread holds no lock. */
+ * Flushes receives at once, and the SQ when this thread leaves the device. */
 void hca_qp_fail(struct hca_qp *qp);
 
 /* Puts a QP in error after a send WQE completed in error, under sq_lock and
- * with obj.lock free; an unreliable one only goes to the error state of its
- * send queue (IBTA 10.3.1). The caller flushes the SQ. */
+ * with obj.lock free; a UC or UD QP in RTS only goes to SQE (IBTA 10.3.1). The
+ * caller flushes the SQ. If a stopped process holds obj.lock, receives are
+ * flushed when that goes on or dies. */
 void hca_qp_fail_requester(struct hca_qp *qp);
 
-/* hca_qp_fail_requester() for a fault that no completion can report, with the
- * event QP_FATAL. */
+/* Puts a QP of any type in error, with the event QP_FATAL, for a fault that no
+ * completion can report. Locks as for hca_qp_fail_requester(). No event if a
+ * stopped process holds obj.lock. */
 void hca_qp_fail_fatal(struct hca_qp *qp);
 
-/* Flushes receives posted on the RQ of a QP in error; obj.lock is held. */
+/* Flushes the own RQ of a QP in error, unless its doorbell record is wrong;
+ * obj.lock is held. */
 void hca_qp_flush_rq(struct hca_qp *qp);
 
-/* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, except DC
- * targets. No lock is held. */
+/* Puts the QPs of a CQ that has overrun in error, with the event QP_FATAL,
+ * except DC targets, QPs in RESET, and QPs that a stopped process holds. The
+ * caller holds no lock. */
 void hca_qp_fail_cq(uint32_t cqn);
 
 /* Completes the work of a holder of obj.lock that died; the lock is held again

@@ -22,11 +22,12 @@ struct hca_responder {
 
 /* --- hca_resp_exec.c ------------------------------------------------------ */
 
-/* @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or an error, logged. The
- * caller releases resp->memory. */
+/* Executes resp->msg. The caller releases resp->memory.
+ * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or an error, logged. */
 enum hca_check hca_resp_execute(struct hca_responder *resp);
 
-/* hca_resp_execute() for a message that was executed before. */
+/* Answers a message that was executed before: only a READ is executed again. An
+ * atomic has its first result. @return as hca_resp_execute(). */
 enum hca_check hca_resp_repeat(struct hca_responder *resp);
 
 /* --- hca_resp_tm.c -------------------------------------------------------- */
@@ -38,43 +39,53 @@ enum hca_check hca_resp_tm_send(struct hca_responder *resp);
 /* --- hca_resp_strides.c --------------------------------------------------- */
 
 /* Executes a SEND, from the bytes that had arrived before, to strides of an SRQ
- * whose lock is held. resp->ack->arrived is the number of bytes there now, also
- * without success. @param tm_op  PRM_CQE_TM_* of its completions
- * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or an error. */
+ * whose lock is held. If it stores any packet, resp->ack->arrived becomes the
+ * number of bytes in strides, also without success.
+ * @param tm_op  PRM_CQE_TM_* of its completions
+ * @return as hca_resp_execute(). */
 enum hca_check hca_resp_strides_send(struct hca_responder *resp,
                                      struct hca_srq *srq, uint8_t tm_op);
 
 /* --- hca_resp_recv.c ------------------------------------------------------ */
 
-/* Logs a line. @return check. */
+/* Logs that the field of @check is @got. @return @check. */
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
                             enum hca_check check, uint64_t got);
 
-/* Fills in resp->recv. @return HCA_OK, HCA_CHECK_NO_RECV, or an error. */
+/* Takes the next receive of the QP's own queue or SRQ into resp->recv.
+ * @return as hca_resp_execute(). */
 enum hca_check hca_resp_take_recv(struct hca_responder *resp);
 
-/* Moves bytes; the lock of a DCT may be released meanwhile, unless that of an
- * SRQ is held, too. @param fault  the error if memory is missing
- * @return HCA_OK, HCA_DROP, or @fault. */
+/* Copies @src to @dst, or keeps a WRITE back (hca_posted.h). The lock of a DCT
+ * may be released meanwhile, unless that of an SRQ is held, too.
+ * @param fault  the error if memory is missing
+ * @return HCA_OK; HCA_DROP if a process is out of reach, or the DCT was lost
+ *         meanwhile; or @fault, logged. */
 enum hca_check hca_resp_copy(struct hca_responder *resp,
                              const struct hca_sgl *dst,
                              const struct hca_sgl *src, enum hca_check fault);
 
-/* Completes the receive; @data goes into the CQE, if not NULL. */
+/* Completes the receive; @data goes into the CQE, if not NULL.
+ * @return HCA_OK or HCA_CHECK_CQ. */
 enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data);
 
-/* Writes the whole message to the receive that was taken, and completes it. */
+/* Invalidates the mkey that the message names, if any, writes the whole message
+ * to the receive that was taken, and completes that.
+ * @return HCA_OK, HCA_DROP, or an error. */
 enum hca_check hca_resp_deliver(struct hca_responder *resp);
 
-/* Invalidates the mkey of a SEND with invalidate, once there is a receive for
- * it: before, the sender may have to try again. */
+/* Invalidates the mkey of a SEND with invalidate. Not before there is a receive
+ * for it, as the sender may have to try again.
+ * @return HCA_OK, also for other messages, or HCA_CHECK_RKEY_INVAL, logged. */
 enum hca_check hca_resp_invalidate(struct hca_responder *resp);
 
-/* Finds the domain of remote mkeys; sets the owner of resp->memory. @return
- * false if an XRC message names no SRQ of the QP. */
+/* Stores the domain of remote mkeys in @pdn. For XRC that is the SRQ's, whose
+ * process becomes the owner of resp->memory.
+ * @return false if an XRC message names no SRQ of the QP's XRC domain. */
 bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn);
 
-/* Returns true if a copy failed as its process is gone or out of reach. */
+/* Returns true if @ret of a copy means that a process is gone or out of
+ * reach. */
 bool hca_resp_unreached(int ret);
 
 #endif

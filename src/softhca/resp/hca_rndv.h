@@ -24,10 +24,10 @@
 #include "hca_tm_job.h"
 #include "softhca/fabric/hca_timer.h"
 
-/* Limit of those under way from the messages of one process. */
+/* Limit of rendezvous that one process runs at once. */
 #define HCA_RNDV_MAX 64u
 
-/* Longest request: the headers, and the program's part. */
+/* Longest request in bytes: the headers, and the program's part. */
 #define HCA_RNDV_MAX_HDR 64u
 
 enum hca_rndv_state {
@@ -48,22 +48,23 @@ struct hca_rndv {
     bool is_failed;   /* to be reported to its SRQ */
 };
 
-/* Returns the size of the headers of a request to a QP. */
+/* Returns the bytes of the headers of a request to a QP. */
 static inline size_t hca_rndv_header(const struct hca_qp *qp)
 {
     return offsetof(struct hca_rndv_request, ravh) +
            ((qp->type == HCA_QP_DCT) ? sizeof(struct prm_ravh) : 0);
 }
 
-/* Allocates a rendezvous. @return NULL if the limit is reached. */
+/* Allocates a rendezvous, zeroed. @return NULL if the limit is reached. */
 struct hca_rndv *hca_rndv_get(void);
 
-/* Frees a rendezvous that hca_rndv_start() does not get. */
+/* Frees a rendezvous that is done, or was not started. */
 void hca_rndv_put(struct hca_rndv *rndv);
 
-/* Starts a rendezvous: entry resp->recv.tm_index of the SRQ, which is locked,
- * has matched and is about to be busy; this thread will fetch the data
- * (hca_rndv_fetch.c). */
+/* Starts a rendezvous for entry resp->recv.tm_index of the SRQ, whose lock is
+ * held. The entry has matched; the caller makes it busy. This thread begins to
+ * fetch the data when it leaves the device (hca_rndv_fetch.c), which frees @rndv
+ * at the end. */
 void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
                     const struct hca_srq *srq,
                     const struct hca_rndv_request *request);

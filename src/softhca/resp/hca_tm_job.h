@@ -33,12 +33,12 @@ struct hca_tm_job {
     uint16_t dev;
     uint32_t qpn, srqn;
     uint32_t num_resets; /* of that QP */
-    uint64_t length;
-    struct hca_msg msg; /* for the completion; no pointer is valid */
+    uint64_t length;     /* eager: bytes of data */
+    struct hca_msg msg;  /* for the completion; no pointer is valid */
     struct hca_path msg_path, way_back;
     uint8_t mtu, timeout; /* DC */
     uint16_t pkey;
-    struct hca_rndv_request request; /* eager: its first header */
+    struct hca_rndv_request request; /* eager: only `tmh` is valid */
 };
 
 _Static_assert(sizeof(struct hca_tm_job) == HCA_TM_JOB_SIZE,
@@ -50,16 +50,18 @@ static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
     return (struct hca_tm_job *)hca_ptr(tm->jobs) + index;
 }
 
-/* Fills in a job for an eager message that @qp executes, or a @request. */
+/* Fills in a job of this process for a message that @qp executes. The caller
+ * sets the length of an eager message, or the members of a rendezvous. */
 void hca_tm_job_init(struct hca_tm_job *job, const struct hca_qp *qp,
                      const struct hca_msg *msg,
                      const struct hca_rndv_request *request);
 
-/* A connected QP enters the error state, obj.lock is held: completes messages
- * that were cut off on their way there, with no more data to come. */
+/* Completes as canceled, when a QP enters the error state, the eager messages
+ * to it whose sender died midway; obj.lock is held. Does nothing for a DCT. */
 void hca_tm_job_flush(const struct hca_qp *qp);
 
-/* The QP is reset: drops its messages without completions. */
+/* Drops these messages without completions when a QP is reset; their entries
+ * stay busy. */
 void hca_tm_job_drop(const struct hca_qp *qp);
 
 /* Calls @fn for each busy entry of an SRQ, whose lock is held. */
