@@ -17,10 +17,12 @@
  * @return 0 or -errno, logged with the path and advice. */
 int hca_sysfs_create(const char *dir);
 
-/* Returns the n of the device mlx5_n with node uverbs<minor>; -1: none. */
+/* Returns the n of the device mlx5_n with node uverbs<minor>; -1 if there is
+ * none. */
 int hca_sysfs_dev(unsigned minor);
 
-/* Returns the minor of a device, given by its number on the fabric. */
+/* Returns the minor of this node's device @dev, a number on the fabric; -1 if
+ * @dev is negative. */
 int hca_sysfs_minor_of(int dev);
 
 #endif

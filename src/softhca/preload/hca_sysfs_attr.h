@@ -28,8 +28,8 @@ struct hca_sysfs_file {
     enum hca_sysfs_folder folder;
     const char *name; /* %u is the index */
     hca_sysfs_print_t print;
-    const char *text; /* instead of print */
-    unsigned count;   /* entries of a table; 0 is one file */
+    const char *text; /* contents, if print is NULL */
+    unsigned count;   /* entries of a table, 0: one file */
 };
 
 /* Ends with a file without name. */
@@ -38,7 +38,7 @@ extern const struct hca_sysfs_file hca_sysfs_files[];
 /* Returns the device number of the node uverbs<minor>. */
 dev_t hca_sysfs_rdev(unsigned minor);
 
-/* Returns the driver of mlx5_n: "mlx5", or that of a foreign device. */
+/* Returns the driver of mlx5_n: "mlx5", or "mlx4" (hca_dev_is_other()). */
 const char *hca_sysfs_driver(unsigned n);
 
 #endif

@@ -5,12 +5,13 @@
 #ifndef HCA_SYSFS_COUNT_H
 #define HCA_SYSFS_COUNT_H
 
-/* Writes the files below the folder of a device. @return 0 or -errno. */
+/* Writes the files, which contain 0, in ports/1 of a device's @folder, a path
+ * below @dirfd. @return 0 or -errno, not logged. */
 int hca_sysfs_count_create(int dirfd, const char *folder);
 
-/* Updates counters before a program looks at @path (the program's name for
- * it), which is @real: if that is a counter, or a folder of them, it is
- * rewritten. */
+/* Updates counters before a program opens @path: if that is a counter, or a
+ * folder of them, rewrites the files of its counterpart @real. After an error
+ * they stay as they were. */
 void hca_sysfs_count_refresh(const char *path, const char *real);
 
 #endif

@@ -63,8 +63,8 @@ void hca_rndv_put(struct hca_rndv *rndv);
 
 /* Starts a rendezvous for entry resp->recv.tm_index of the SRQ, whose lock is
  * held. The entry has matched; the caller makes it busy. This thread begins to
- * fetch the data when it leaves the device (hca_rndv_fetch.c), which frees @rndv
- * at the end. */
+ * fetch the data when it leaves the device (hca_rndv_fetch.c). The end frees
+ * @rndv. */
 void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
                     const struct hca_srq *srq,
                     const struct hca_rndv_request *request);

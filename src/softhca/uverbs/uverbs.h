@@ -36,7 +36,7 @@
 #define UVERBS_MAX_SRQ      ((1u << 16) - 1)
 #define UVERBS_MAX_PD       (1u << HCA_LOG_MAX_PDS)
 #define UVERBS_MAX_AH       0x7fffffffu
-#define UVERBS_MAX_WR       (1u << 15) /* of 64 bytes, for each queue */
+#define UVERBS_MAX_WR       (1u << 15) /* WQEs of 64 bytes in a queue */
 #define UVERBS_MAX_CQE      (1u << 22)
 #define UVERBS_MAX_SQ_DESC  1024u /* bytes of one WQE */
 #define UVERBS_MAX_RQ_DESC  512u
@@ -59,7 +59,7 @@ struct uverbs_obj {
     unsigned users;  /* objects of the context that need this one */
     bool is_foreign; /* stands for another process' object */
     struct uverbs_ctx *ctx;
-    struct uverbs_obj *next; /* of foreign objects */
+    struct uverbs_obj *next; /* in ctx->foreign */
 };
 
 /* Events reported for an object in its life; its destroy command returns
@@ -71,11 +71,11 @@ struct uverbs_events {
 /* Import of a type's objects made by other processes with the device file. */
 struct uverbs_import {
     size_t size;
-    /* Makes @obj, of that size, stand for it. @return false if none exists. */
+    /* Makes @obj, of that size, stand for the object of that name.
+     * @return false if there is none. */
     bool (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
-    /* Returns the object on the fabric, of this kind. */
-    enum hca_kind kind;
-    void *(*hw)(const struct uverbs_obj *obj);
+    enum hca_kind kind;                        /* of the object on the fabric */
+    void *(*hw)(const struct uverbs_obj *obj); /* returns that object */
 };
 
 struct uverbs_type {
@@ -84,7 +84,7 @@ struct uverbs_type {
     /* Undoes the object and drops its references; the caller then frees its
      * memory and handle. @param events filled in if not NULL. */
     void (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
-    bool is_closed; /* closed with its descriptor, not by command */
+    bool is_closed; /* released with its descriptor, not by command */
     const struct uverbs_import *import; /* NULL: others cannot ask for it */
 };
 
@@ -124,12 +124,13 @@ static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
     return ctx->heir != 0;
 }
 
-/* Adds an object of @size bytes, zeroed except for its header.
+/* Adds an object of @size bytes, zeroed except for its header (struct
+ * uverbs_obj, its first member). @objp: address of a pointer to it.
  * @return 0, -ENOMEM. */
 int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
                    void *objp);
 
-/* Frees the handle and the memory only. */
+/* Frees the handle and the memory of an own object, which is not released. */
 void uverbs_obj_delete(struct uverbs_obj *obj);
 
 #define UVERBS_ANY_TYPE UINT16_MAX
@@ -138,14 +139,15 @@ void uverbs_obj_delete(struct uverbs_obj *obj);
  * Inherited objects are left to the process that made them. */
 void uverbs_obj_begin(struct uverbs_ctx *ctx);
 
-/* @return the object, or until uverbs_obj_end() the stand-in for another
- * process' object; NULL with *err = -ENOENT or -EINVAL (another type than
- * @type, which may be UVERBS_ANY_TYPE). */
+/* @return the object, or the stand-in for another process' object, which is
+ * valid until uverbs_obj_end() unless an object needs it; NULL with *err =
+ * -ENOENT or -EINVAL (a negative handle, or another type than @type).
+ * UVERBS_ANY_TYPE finds no other process' objects. */
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err);
 
-/* Finds the object of a type that @is reports to have the device's number
- * @number. @return NULL if there is none. */
+/* Finds the own object of a type for which @is returns true, given @number.
+ * @return NULL if there is none. */
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number),
@@ -159,10 +161,12 @@ const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj);
 struct uverbs_obj *uverbs_foreign_find(struct uverbs_ctx *ctx, uint16_t type,
                                        uint32_t handle);
 
-/* Makes the process that made it free it. @return as hca_obj_give_up(). */
+/* Has the process that made the object free it.
+ * @return as hca_obj_give_up(). */
 int uverbs_foreign_give_up(const struct uverbs_obj *obj);
 
-/* Frees objects that other processes have destroyed. */
+/* Destroys own objects that other processes have given up, unless an object
+ * here needs them. */
 void uverbs_obj_sweep(struct uverbs_ctx *ctx);
 
 /* Frees stand-ins for others' objects, unless an object here needs them. */
@@ -176,12 +180,13 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj);
  * one. */
 int uverbs_obj_may_destroy(const struct uverbs_obj *obj);
 
-/* @return 0; -EBUSY if another object needs it; -EIO if it is the object of the
- * process that forked this one; -ENOENT if another process' object is gone, and
- * -ETIMEDOUT if it cannot be locked. */
+/* Destroys an object; gives up another process' one. @events, if not NULL, is
+ * filled in for an own object only. @return 0; -EBUSY if another object needs
+ * it; -EIO if it is the object of the process that forked this one; for another
+ * process' object -ENOENT (it is gone) or -ETIMEDOUT (it cannot be locked). */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
-/* Releases all objects, users before what they use: the types of ctx->types. */
+/* Releases all objects, in the order of ctx->types. */
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx);
 
 /* Does GET_CONTEXT's work for a context that another process has opened.
@@ -276,14 +281,16 @@ struct uverbs_req {
     struct uverbs_slot {
         struct ib_uverbs_attr *attr; /* NULL: not given */
         struct uverbs_obj *obj;
-    } slots[UVERBS_MAX_SPECS];
+    } slots[UVERBS_MAX_SPECS]; /* of method->attrs; last two: UHW_IN, _OUT */
     struct ib_uverbs_attr attrs[UVERBS_MAX_ATTRS];
 };
 
-/* Reads and checks the attributes of a request. @return 0 or -errno. */
+/* Reads the attributes from req->user_attrs, and checks them against
+ * req->method. @return 0 or -errno. */
 int uverbs_req_parse(struct uverbs_req *req,
                      const struct ib_uverbs_ioctl_hdr *hdr);
 
+/* Return true if the program gave the attribute, and its bytes (0 if not). */
 bool uverbs_has(const struct uverbs_req *req, uint16_t id);
 size_t uverbs_len(const struct uverbs_req *req, uint16_t id);
 
@@ -293,7 +300,8 @@ size_t uverbs_len(const struct uverbs_req *req, uint16_t id);
  * @return 0, -EFAULT, -EOPNOTSUPP. */
 int uverbs_get(struct uverbs_req *req, uint16_t id, void *dst, size_t size);
 
-/* Returns an attribute of 8 bytes or less, which the request holds inline. */
+/* Returns an attribute of 8 bytes or less, which the request holds inline; 0 if
+ * it was not given. */
 uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id);
 
 /* Copies an answer out as far as there is room, and zeroes the rest of it.
@@ -302,10 +310,11 @@ uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id);
 int uverbs_put(struct uverbs_req *req, uint16_t id, const void *src,
                size_t size);
 
-/* Answers with the handle (or the descriptor) of a new object. */
+/* Answers with the handle (or the descriptor) of a new object, in a mandatory
+ * attribute. @return 0, -EFAULT. */
 int uverbs_put_handle(struct uverbs_req *req, uint16_t id, uint64_t value);
 
-/* Returns the checked object of an attribute, NULL if it was not given. */
+/* Returns the checked object of an attribute; NULL if it was not given. */
 void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id);
 
 /* Reads the program's memory. @return 0, -EFAULT. */
@@ -324,7 +333,7 @@ int uverbs_copy_in(void *dst, uint64_t src, size_t size);
 /* Handler of every method whose one attribute is the object to destroy. */
 int uverbs_destroy(struct uverbs_req *req);
 
-/* Handler of every method whose attributes are the object to destroy, then a
+/* Handler of every method whose attributes are the object to destroy and a
  * response with only the number of its async events (QP, SRQ). */
 int uverbs_destroy_counted(struct uverbs_req *req);
 

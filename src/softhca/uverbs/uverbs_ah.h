@@ -13,12 +13,12 @@ void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
 void uverbs_dest_out(const struct hca_path *in, uint8_t port,
                      struct ib_uverbs_qp_dest *out);
 
-/* Converts the program's address vector, checked for this device.
- * @return 0 or -EINVAL. */
+/* Checks the program's address vector for this device, and converts it, except
+ * the MAC (uverbs_path_resolve()). @return 0 or -EINVAL. */
 int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
                 struct hca_path *path);
 
-/* RoCE: finds the MAC that belongs to the path's GID.
+/* Sets the MAC of the path's GID on RoCE; does nothing on InfiniBand.
  * @return 0 or -EHOSTUNREACH: no device has that GID. */
 int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path);
 

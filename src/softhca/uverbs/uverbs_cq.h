@@ -11,10 +11,10 @@
 struct uverbs_cq {
     struct uverbs_obj obj;
     struct hca_cq *cq;
-    struct uverbs_event *comp, *async;
+    struct uverbs_event *comp, *async; /* may be NULL */
     struct uverbs_rings rings;
     uint64_t dbrec_addr; /* the program's address */
-    unsigned cqe_size;
+    unsigned cqe_size;   /* 64 or 128 bytes */
 };
 
 #endif
