@@ -20,7 +20,7 @@ struct hca_cqe {
     uint8_t syndrome;      /* of MLX5_CQE_*_ERR */
     uint8_t vendor;        /* of an error: enum hca_check */
     uint8_t sl, dlid_path; /* of the message received */
-    uint8_t l3;            /* 1: its GRH is in the buffer */
+    uint8_t l3;            /* 1: the buffer begins with a GRH */
     uint16_t slid;
     uint16_t wqe_counter;
     uint32_t sop_qpn; /* 31..24 opcode of the send WQE; QPN */
@@ -29,12 +29,12 @@ struct hca_cqe {
     uint32_t imm; /* as on the wire */
     uint32_t byte_cnt;
     const void *data;    /* NULL, or up to 64 bytes, stored inline */
-    uint8_t data_len;    /* as hca_cq_inline_room() allows */
+    uint8_t data_len;    /* bytes; as hca_cq_inline_room() allows */
     bool wide;           /* data: always to the first half of 128 */
-    uint8_t app, app_op; /* tag matching: PRM_CQE_TM_* */
-    uint16_t app_info;   /* app: of this entry of the list */
-    uint16_t stride;     /* app: from this stride of the receive on */
-    const void *front;   /* NULL, or 16 bytes before the data */
+    uint8_t app, app_op; /* tag matching, or 0; PRM_CQE_TM_* */
+    uint16_t app_info;   /* app: index in the tag list */
+    uint16_t stride;     /* app: first stride in the receive WQE */
+    const void *front;   /* app: NULL, or the first 16 bytes of the CQE */
 };
 
 static inline bool hca_cqe_is_error(const struct hca_cqe *cqe)

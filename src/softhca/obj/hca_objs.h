@@ -20,7 +20,7 @@
 struct hca_ring {
     hca_off_t buf;
     uint32_t log_cnt;
-    uint32_t log_stride; /* bytes */
+    uint32_t log_stride; /* log2 of the bytes of an entry */
 };
 
 /* Counts of PCIe: hca_pcie.h. */
@@ -57,8 +57,8 @@ struct hca_xrcd {
     uint64_t st_dev, st_ino; /* 0, 0: private to its opener */
 };
 
-/* A block of numbers that no QP has: numbers of the first life of QP slots. All
- * QPs have larger numbers, those of later lives. */
+/* A block of numbers below 2^16. No QP has one of them: the upper bits of its
+ * number, the life of its slot, are not 0. */
 struct hca_qpns {
     struct hca_obj obj;
 };
@@ -74,7 +74,7 @@ struct hca_qpns {
 struct hca_pd {
     struct hca_obj obj;
     struct hca_name name;
-    _Atomic(bool) is_shared;   /* another process has asked for it */
+    _Atomic(bool) is_shared;   /* another process has imported it */
     _Atomic(uint32_t) num_ahs; /* address handles in it, of its owner */
 };
 
@@ -90,7 +90,7 @@ struct hca_dm {
 
 /* Memory key: its kind says which memory it leads to. */
 enum hca_mkey_type {
-    HCA_MKEY_MR,      /* [start, start + length) at va, of the owner */
+    HCA_MKEY_MR,      /* [iova, iova + length) at va of the owner */
     HCA_MKEY_NULL,    /* reads zeros, writes vanish */
     HCA_MKEY_MW,      /* window: starts invalid, bound by UMR */
     HCA_MKEY_INDIRECT /* list of entries: ranges of other keys */
@@ -164,15 +164,15 @@ struct hca_cq {
     hca_off_t minis;       /* struct hca_minis, 0: no compression */
     bool is_padded;        /* all 128 bytes of an entry are written */
     uint16_t mod_count, mod_period_us; /* moderation; 0 off */
-    uint16_t mod_pending;              /* completions held back */
+    uint16_t mod_pending;              /* completions since it was armed */
     bool ignore_overrun;
     uint32_t comp_events; /* events written for this CQ */
     struct hca_pcie pcie;
 };
 
-/* How an SRQ fetches data from initiators of DC */
+/* Attributes with which an SRQ fetches data from initiators of DC */
 struct hca_srq_dc {
-    bool is_on, is_set;
+    bool is_on, is_set; /* it may fetch; the attributes are set */
     uint8_t mtu, sl, ack_timeout;
     uint16_t pkey;
     uint64_t key;
@@ -188,11 +188,11 @@ struct hca_srq {
     uint32_t uidx;
     hca_off_t tm;         /* struct hca_tm, 0: no tag matching */
     bool has_rndv;        /* it fetches data by rendezvous */
-    struct hca_srq_dc dc; /* how, from initiators of DC */
+    struct hca_srq_dc dc; /* for requests of DC */
     struct {
         uint32_t number;  /* in a WQE, 0: WQEs are not divided */
         uint32_t next;    /* next one, of the WQE at `head` */
-        uint8_t log_size; /* bytes of one */
+        uint8_t log_size; /* log2 of the bytes of one */
     } strides;
     uint16_t head;     /* next WQE to consume */
     uint16_t consumed; /* WQEs consumed so far, modulo 2^16 */

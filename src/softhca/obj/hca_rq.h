@@ -25,15 +25,15 @@ struct hca_recv {
     uint32_t pdn;
     uint32_t cqn;              /* CQ of its completion */
     uint32_t uidx;             /* user index in its completion */
-    uint8_t tm_op;             /* PRM_CQE_TM_* of that, 0: no tag matching */
-    uint16_t tm_index;         /* of the tagged buffer that it is */
-    uint32_t tm_bytes;         /* received into that */
-    const struct ibv_tmh *tmh; /* goes with that, or NULL */
+    uint8_t tm_op;             /* PRM_CQE_TM_*, 0: no tag matching */
+    uint16_t tm_index;         /* of a tagged buffer, in the tag list */
+    uint32_t tm_bytes;         /* received into the tagged buffer */
+    const struct ibv_tmh *tmh; /* header to put into the CQE, or NULL */
     uint32_t stride;           /* index of its first stride */
     uint32_t num_strides;      /* 0: no strides */
     uint32_t mp_flags;         /* PRM_CQE_MP_* of its strides */
-    unsigned count;
-    uint64_t length;
+    unsigned count;            /* of segs[] */
+    uint64_t length;           /* of all, in bytes */
     struct {
         uint64_t addr;
         uint32_t length;

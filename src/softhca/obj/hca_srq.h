@@ -34,7 +34,8 @@ int hca_srq_create(const struct hca_srq_spec *spec, struct hca_srq **srq_p);
 /* Arms the low-water mark. @return 0, -ETIMEDOUT (it cannot be locked). */
 int hca_srq_modify(uint32_t srqn, uint16_t limit);
 
-/* Sets the attributes for fetching data from initiators of DC.
+/* Sets the attributes for fetching data from initiators of DC, dc->is_on and
+ * is_set among them.
  * @return 0, -ETIMEDOUT (it cannot be locked), -EINVAL (it fetches none). */
 int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc);
 

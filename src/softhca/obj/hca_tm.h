@@ -69,7 +69,7 @@ static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
     return (struct hca_tm *)hca_ptr(srq->tm);
 }
 
-/* Returns true if an SRQ, which lives, has tag matching; 0 names none. */
+/* Returns true if SRQ @srqn, which may be 0, is live and has tag matching. */
 bool hca_srq_has_tm(uint32_t srqn);
 
 /* Checks that an entry can be appended; @next is the index of the next one.

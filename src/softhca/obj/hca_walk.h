@@ -13,7 +13,7 @@
 
 #include <sys/uio.h>
 
-/* The mkey that the last entry named, if not NULL. */
+/* The mkey that the last entry named, and that allowed the use, or NULL. */
 struct hca_walk_seen {
     uint32_t key;
     const struct hca_mkey *mkey;

@@ -285,8 +285,8 @@ struct uverbs_req {
     struct ib_uverbs_attr attrs[UVERBS_MAX_ATTRS];
 };
 
-/* Reads the attributes from req->user_attrs, and checks them against
- * req->method. @return 0 or -errno. */
+/* Reads the attributes, UVERBS_MAX_ATTRS at most, from req->user_attrs, checks
+ * them against req->method and finds their objects. @return 0 or -errno. */
 int uverbs_req_parse(struct uverbs_req *req,
                      const struct ib_uverbs_ioctl_hdr *hdr);
 
