@@ -97,8 +97,9 @@ void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
 void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src, size_t offset,
                   size_t length);
 
-/* Copies @src to @dst, of the same length; one of them is this process'. The
- * null mkey reads as zeros and discards writes. @return as hca_mem_*. */
+/* Copies @src to @dst, of the same length; the owner of one is this process.
+ * The null mkey reads as zeros and discards writes. @return as hca_mem_*();
+ * -EFAULT also if an mkey has changed since its check. */
 int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src);
 
 #endif
