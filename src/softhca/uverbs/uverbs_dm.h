@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Device memory.
+ * Device memory (MEMIC).
  */
 #ifndef UVERBS_DM_H
 #define UVERBS_DM_H
@@ -10,7 +10,7 @@
 struct uverbs_dm {
     struct uverbs_obj obj;
     struct hca_dm *hw;
-    void *mem;     /* in the arena, mapped here */
+    void *mem;     /* address in the arena */
     size_t length; /* requested bytes */
 };
 

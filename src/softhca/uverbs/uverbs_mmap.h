@@ -11,36 +11,36 @@
 
 enum uverbs_map_kind { UVERBS_MAP_UAR, UVERBS_MAP_DM };
 
-/* Contents of the file, by which another process that gets it knows its
- * owner. */
+/* Contents of the device file. A process that inherits or receives its
+ * descriptor finds the device by them. */
 struct uverbs_file {
     uint64_t magic;
     uint64_t fabric; /* hca_fabric.id */
     uint64_t id;     /* uverbs_ctx.file */
-    uint32_t dev;
+    uint32_t dev;    /* number on the fabric */
 };
 
-/* Replaces the file of a descriptor by a new one for a context, and sets @id to
- * the number of that file. @return 0 or -errno. */
+/* Replaces the file of descriptor @fd by a new device file, and sets @id to the
+ * number of that file. @return 0, or -errno: @fd is unchanged. */
 int uverbs_map_file(int fd, unsigned dev, uint64_t *id);
 
-/* Returns true if a file may be a device file, by its size. */
+/* Returns true if a file may be a device file, by its type and size. */
 bool uverbs_map_is_file(const struct stat *st);
 
-/* Reads the contents of a descriptor's file. @return false if it is none. */
+/* Reads the contents of a device file. @return false if @fd is no such file. */
 bool uverbs_map_read_file(int fd, struct uverbs_file *file);
 
 /* A mapping that the program will make through the device file at @offset. */
 struct uverbs_map_plan {
     enum uverbs_map_kind kind;
-    uint32_t id;
+    uint32_t id; /* page of UVERBS_MAP_UAR, hca_dm_index() of UVERBS_MAP_DM */
     uint64_t offset;
-    void *mem; /* memory to map there (device memory) */
+    void *mem; /* UVERBS_MAP_DM: memory to map there */
     size_t size;
 };
 
-/* Announces a mapping, besides those found at that offset before.
- * @return 0, -ENOMEM. */
+/* Announces a mapping. Mappings found before stay, also at the same offset.
+ * @return 0; -ENOMEM: the table is full; -errno of sigaction(). */
 int uverbs_map_expect(struct uverbs_ctx *ctx,
                       const struct uverbs_map_plan *plan);
 
@@ -48,14 +48,15 @@ int uverbs_map_expect(struct uverbs_ctx *ctx,
 bool uverbs_map_is_expected(const struct uverbs_ctx *ctx,
                             enum uverbs_map_kind kind, uint32_t id);
 
-/* Forgets all mappings of the context. */
+/* Forgets all mappings of the context, without unmapping them. */
 void uverbs_map_forget_all(struct uverbs_ctx *ctx);
 
-/* Forgets all mappings of the object. */
+/* Forgets all mappings of an object, without unmapping them. */
 void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
                        uint32_t id);
 
-/* Looks for the mappings announced and not yet found. */
+/* Looks for the mappings announced and not yet found. Then stores to UAR pages
+ * ring doorbells, and device memory is behind its mapping. Logs errors. */
 void uverbs_map_resolve(struct uverbs_ctx *ctx);
 
 #endif

@@ -8,7 +8,7 @@
 #include "uverbs_dm.h"
 #include "uverbs_pd.h"
 
-/* Memory that a region has mapped for itself; size 0 for most. */
+/* A mapping that the region unmaps at its end; size 0: none. */
 struct uverbs_mr_map {
     void *addr;
     size_t size;
@@ -17,28 +17,28 @@ struct uverbs_mr_map {
 struct uverbs_mr {
     struct uverbs_obj obj;
     struct hca_mkey *mkey;
-    struct uverbs_pd *pd;
-    struct uverbs_dm *dm;
-    uint64_t pinned;          /* pages */
+    struct uverbs_pd *pd;     /* NULL: a foreign region */
+    struct uverbs_dm *dm;     /* NULL: other memory */
+    uint64_t pinned;          /* pages that uverbs_pin() counted */
     struct uverbs_mr_map map; /* of a dma-buf */
 };
 
-/* A translation, as REG_MR and REREG_MR describe it. */
+/* Range of the process, address in WQEs, and enum ibv_access_flags. */
 struct uverbs_region {
     uint64_t start, length, iova;
     uint32_t access;
 };
 
-/* Checks rights that a region may give. @return 0, -EINVAL. */
+/* Checks the access flags of a region. @return 0, -EINVAL. */
 int uverbs_check_access(uint32_t access);
 
 /* Checks that all of [start, start + length) is mapped for reading, and with
- * @writes also for writing. @return 0, -EFAULT; as hca_maps_query() if that
- * cannot be found out. */
+ * @writes also for writing; may fault pages in. @return 0, -EFAULT, or another
+ * -errno if the mappings cannot be read. */
 int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes);
 
-/* Makes a region with a new key; the translation is already checked.
- * @return 0, -ENOMEM. */
+/* Makes a region with a new key; the caller has checked @region. Members dm,
+ * pinned and map are left to the caller. @return 0, -ENOMEM. */
 int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
                   const struct uverbs_region *region, struct uverbs_mr **mrp);
 

@@ -7,9 +7,10 @@
 
 #include <stdint.h>
 
-/* Counts the pages of [start, start + length) as locked memory.
- * @return 0 with the number for uverbs_unpin() in @pages; -ENOMEM: beyond the
- * limit; -EPERM: the limit is 0. */
+/* Counts the pages of [start, start + length) as locked memory. Sets @pages to
+ * the number for uverbs_unpin(): 0 after an error or without SOFTHCA_MEMLOCK=y.
+ * CAP_IPC_LOCK lifts the limit.
+ * @return 0; -ENOMEM: beyond the limit; -EPERM: the limit is 0. */
 int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages);
 void uverbs_unpin(uint64_t pages);
 

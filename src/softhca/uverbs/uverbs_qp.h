@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Queue pairs. CREATE_QP is a struct: uverbs_qp_params.c fills it in from the
- * request and checks it, uverbs_qp.c makes the QP.
+ * Queue pairs. For CREATE_QP, uverbs_qp_params.c reads and checks the
+ * parameters, and uverbs_qp.c makes the QP.
  */
 #ifndef UVERBS_QP_H
 #define UVERBS_QP_H
@@ -11,10 +11,10 @@
 
 struct uverbs_qp {
     struct uverbs_obj obj;
-    struct hca_qp *qp;
-    uint32_t open_qpn; /* not 0: another's, by OPEN_QP */
+    struct hca_qp *qp; /* NULL: see uverbs_qp_hw() */
+    uint32_t open_qpn; /* number of the QP that OPEN_QP named, or 0 */
     struct hca_qp_spec spec;
-    bool is_dct_init; /* a DCT in INIT: uverbs_dct.c */
+    bool is_dct_init; /* a DCT that has reached INIT: uverbs_dct.c */
     struct uverbs_pd *pd;
     struct uverbs_cq *scq, *rcq;
     struct uverbs_srq *srq;
@@ -25,7 +25,7 @@ struct uverbs_qp {
     bool sig_all;
 };
 
-/* The parameters of CREATE_QP, checked. */
+/* The parameters of CREATE_QP, checked. An object not given is NULL. */
 struct uverbs_qp_params {
     struct mlx5_ib_create_qp ucmd;
     struct ib_uverbs_qp_cap cap;
@@ -37,10 +37,11 @@ struct uverbs_qp_params {
     struct uverbs_xrcd *xrcd;
 };
 
-/* @return 0 or -errno, those of ib_uverbs and mlx5_ib. */
+/* Fills in all of @p. @return 0, or the -errno of ib_uverbs and mlx5_ib. */
 int uverbs_qp_params(struct uverbs_req *req, struct uverbs_qp_params *p);
 
-/* Bytes of its rings: the receive queue; and with the send queue behind. */
+/* Return the bytes of the receive queue, and of the whole ring: the receive
+ * queue, then the send queue. 0: the QP has none. */
 size_t uverbs_qp_rq_size(const struct uverbs_qp_params *p);
 size_t uverbs_qp_ring_size(const struct uverbs_qp_params *p);
 
@@ -56,7 +57,7 @@ struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp);
     (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
      IBV_ACCESS_REMOTE_ATOMIC)
 
-/* QUERY_QP, the handler of the write command. */
+/* Handler of the write command QUERY_QP. */
 int uverbs_qp_query(struct uverbs_req *req);
 
 #endif

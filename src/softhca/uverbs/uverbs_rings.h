@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Ring and doorbell record of a queue that verbs create. libmlx5 allocates them
- * in the arena, or the program's own allocator does elsewhere (a parent domain
- * with one): then they are shared like umems.
+ * Ring and doorbell record of a queue that verbs create. libmlx5 allocates both
+ * in the arena. A parent domain may have the program's own allocator: then the
+ * pages become shared (hca_umem.h).
  */
 #ifndef UVERBS_RINGS_H
 #define UVERBS_RINGS_H
@@ -10,24 +10,26 @@
 #include "softhca/fabric/hca_umem.h"
 
 struct uverbs_rings {
-    struct hca_umem ring, dbrec; /* a missing one has no mem */
+    struct hca_umem ring, dbrec; /* mem is NULL: there is none */
 };
 
-/* Addresses of both in a command. */
+/* Both as a command describes them; addresses are the program's. */
 struct uverbs_place {
     const char *what;     /* kind of queue, for the log */
-    const char *variable; /* selects libmlx5's allocator of the ring */
+    const char *variable; /* of the environment: libmlx5's allocator */
     uint64_t ring, dbrec;
     size_t ring_size;
-    unsigned dbrec_size; /* and alignment */
+    unsigned dbrec_size; /* bytes, and alignment */
 };
 
-/* @return 0 or -errno after a line with the reason: -EINVAL (alignment),
- * -ENOMEM (no huge pages), those of hca_umem_share(). */
+/* Makes both reachable by peers. @return 0; or -errno, logged, with @rings
+ * unchanged: -EINVAL (alignment), -ENOMEM (no huge pages), those of
+ * hca_umem_share(). */
 int uverbs_rings_share(struct uverbs_rings *rings,
                        const struct uverbs_place *place);
 
-/* Undoes that, when nothing of the device uses them any more. */
+/* Undoes uverbs_rings_share(), once the device no longer uses the memory. Does
+ * nothing for empty @rings. */
 void uverbs_rings_unshare(struct uverbs_rings *rings);
 
 #endif

@@ -13,14 +13,14 @@ struct uverbs_srq {
     struct uverbs_obj obj;
     struct hca_srq *srq;
     struct uverbs_pd *pd;
-    struct uverbs_cq *cq;     /* XRC, tag matching */
-    struct uverbs_xrcd *xrcd; /* XRC */
+    struct uverbs_cq *cq;     /* XRC, tag matching; or NULL */
+    struct uverbs_xrcd *xrcd; /* XRC; or NULL */
     struct uverbs_event *async;
     struct uverbs_rings rings;
-    uint32_t max_sge;
+    uint32_t max_sge; /* room for them in each WQE */
 };
 
-/* Returns the most tags of a list. */
+/* Returns the limit of tags in the list of one SRQ. */
 uint32_t uverbs_max_tags(void);
 
 #endif

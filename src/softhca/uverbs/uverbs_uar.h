@@ -7,7 +7,7 @@
 
 #include "uverbs.h"
 
-/* Frees the lock in a forked child: no thread holds it. */
+/* Reinitializes the lock in a forked child, where no thread holds it. */
 void uverbs_uar_forked(void);
 
 /* Returns true if the UAR page belongs to this context. */

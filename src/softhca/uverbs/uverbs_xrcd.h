@@ -10,7 +10,7 @@
 struct uverbs_xrcd {
     struct uverbs_obj obj;
     struct hca_xrcd *xrcd;
-    uint32_t xrcdn; /* number of the domain, maybe shared */
+    uint32_t xrcdn; /* the same for all openers of an inode */
 };
 
 #endif
