@@ -8,8 +8,8 @@
 #include "hca_umr_seg.h"
 
 /* Changes an mkey that is locked, of the QP's device and PD.
- * @return HCA_OK, or an error, logged; nothing is changed then, except that the
- * mkey is free if its translations cannot be read from memory. */
+ * @return HCA_OK, or an error, logged. After an error the mkey is unchanged; or
+ * free, if reading the new translations failed while they replaced the old. */
 enum hca_check hca_umr_layout(const struct hca_umr *umr, struct hca_mkey *key);
 
 #endif

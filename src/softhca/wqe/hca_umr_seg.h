@@ -17,18 +17,19 @@
      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
 
-/* Octowords of the segments */
+/* Octowords of the segments; bytes of an octoword */
 enum { HCA_UMR_CTRL = 3, HCA_UMR_MKEY = 4, HCA_UMR_OCTOWORD = 16 };
 
 struct hca_umr {
     const struct hca_qp *qp;
     const struct hca_wqe *wqe;
-    uint8_t flags;
-    uint64_t mask;
+    uint8_t flags; /* MLX5_WQE_UMR_CTRL_FLAG_* */
+    uint64_t mask; /* MLX5_WQE_UMR_CTRL_MKEY_MASK_* */
     unsigned klms; /* octowords of the translations */
-    unsigned at;   /* octoword of them, or of their address */
+    unsigned at;   /* octoword of the first, or of their data segment */
+    /* mkey context: fields are valid if @mask selects them */
     bool is_free;
-    uint32_t access;
+    uint32_t access; /* enum ibv_access_flags */
     uint32_t qpn;
     uint8_t variant;
     uint64_t start, length;
@@ -43,8 +44,9 @@ static inline enum hca_check hca_umr_bad(const struct hca_umr *umr,
 /* Returns true if @length bytes are all zero. */
 bool hca_umr_is_zero(const void *ptr, size_t length);
 
-/* Decodes control segment and context; the layout or window reads the
- * translations. @return HCA_OK, or an error, logged. */
+/* Decodes control segment and mkey context; the caller has set qp and wqe.
+ * hca_umr_layout() or hca_umr_window() reads the translations.
+ * @return HCA_OK, or an error, logged. */
 enum hca_check hca_umr_seg_read(struct hca_umr *umr);
 
 #endif

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A work queue entry, copied out of the ring once, checked, and decoded to
- * host order. Nothing here points into the ring.
+ * A send WQE, copied out of the ring, checked, and decoded to host order.
+ * Nothing here points into the ring.
  *
- * wqe/ is the room of the contents of WQEs, and of UMRs, with all of their
- * effects (hca_umr.h). Called by exec/ and resp/.
+ * wqe/ decodes send WQEs, and executes UMRs (hca_umr.h). It is called by exec/;
+ * resp/ uses its types.
  */
 #ifndef HCA_WQE_H
 #define HCA_WQE_H
@@ -13,13 +13,13 @@
 #include "softhca/obj/hca_objs.h"
 
 #define HCA_BB_SIZE     64u
-#define HCA_WQE_MAX     (63u * 16) /* ds has 6 bits */
+#define HCA_WQE_MAX     (63u * 16) /* bytes: ds has 6 bits */
 #define HCA_WQE_SEGS    62u
 #define HCA_LOG_MSG_MAX 30u /* log_max_msg, as UCX insists on */
 #define HCA_MSG_MAX     (1ul << HCA_LOG_MSG_MAX)
 #define HCA_SEG_INLINE  0x80000000u /* MLX5_INLINE_SEG */
 
-/* Parts of an opcode, and its effects */
+/* Segments and effects of an opcode */
 enum hca_op_flags {
     HCA_OP_RADDR    = 1 << 0, /* has a remote address segment */
     HCA_OP_ATOMIC   = 1 << 1, /* has operands */
@@ -39,40 +39,40 @@ struct hca_op {
 };
 
 struct hca_wqe_seg {
-    uint64_t addr; /* of inline data: offset in the copy */
+    uint64_t addr; /* of inline data: offset in hca_wqe.raw */
     uint32_t length;
     uint32_t lkey;
     bool is_inline;
 };
 
 struct hca_wqe_atomic {
-    uint64_t swap_add, compare; /* fetch-add, masked: compare = boundary */
+    uint64_t swap_add, compare; /* masked fetch-add: compare is boundary */
     uint64_t swap_mask, compare_mask;
-    uint8_t size;
-    bool is_cs;
+    uint8_t size; /* bytes of the operand: 4, 8 */
+    bool is_cs;   /* compare and swap, else fetch-add */
 };
 
 struct hca_wqe {
     const struct hca_op *op;
     uint32_t qpn;
     uint16_t idx;
-    uint16_t blocks; /* basic blocks it takes */
+    uint16_t blocks; /* basic blocks of 64 bytes */
     uint8_t opcode, ds;
     uint8_t fm, ce;
     bool solicited;
-    uint16_t stream;      /* hca_wqe_peek(): of a DCI with streams,
-                           * else 0 */
+    uint16_t stream;      /* of a DCI with streams, else 0; only
+                           * hca_wqe_peek() sets it */
     uint32_t imm;         /* as on the wire: big endian */
     struct hca_path path; /* UD, DCI */
     uint32_t dqpn;        /* UD, DCI */
     uint32_t qkey;        /* UD */
-    uint64_t dc_key;
-    uint32_t xrc_srqn;
+    uint64_t dc_key;      /* DCI */
+    uint32_t xrc_srqn;    /* XRC */
     uint64_t raddr;
     uint32_t rkey;
     struct hca_wqe_atomic atomic;
     unsigned body_at; /* octoword of the segments of UMR or TM */
-    uint64_t length;  /* sum of the segments */
+    uint64_t length;  /* bytes of all segments */
     unsigned num_segs;
     struct hca_wqe_seg segs[HCA_WQE_SEGS];
     union {
@@ -86,27 +86,29 @@ static inline bool hca_wqe_is_signaled(const struct hca_wqe *wqe)
     return wqe->ce >= 2; /* MLX5_WQE_CTRL_CQ_UPDATE */
 }
 
-/* Strong ordering, of the modes of linux/mlx5/qp.h: MLX5_FENCE_MODE_* */
+/* Fence mode of linux/mlx5/qp.h: MLX5_FENCE_MODE_STRONG_ORDERING */
 #define HCA_FM_STRONG 3
 
-/* Waits for the reads and atomics before it. Modes 2 to 4 do, 1 is for UMR. */
+/* Returns true if the WQE waits for the reads and atomics before it, as modes 2
+ * to 4 do. Mode 1 orders only behind a UMR. */
 static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
 {
     return wqe->fm >= 2;
 }
 
 /* Reads the WQE at basic block @idx of the SQ; @posted blocks are rung from
- * there on. Sets blocks even on failure, if ds is valid (else 0).
+ * there on. Sets blocks even on failure: to 0 if its index or ds is wrong, as
+ * the next WQE cannot be found then.
  * @return HCA_OK or the first check that failed, which is logged. */
 enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
                             uint16_t idx, uint16_t posted);
 
-/* Copies bytes of the ring, from basic block @idx on. */
+/* Copies @length bytes of the SQ from basic block @idx on; wraps around. */
 void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,
                   size_t length);
 
-/* Reads the fields that locate a WQE: opcode, stream, blocks (0: it cannot be
- * read). Logs nothing. */
+/* Reads qpn, idx, opcode, ds, stream and blocks of a WQE; blocks are 0 if it
+ * cannot be read. Logs nothing. */
 void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
                   uint16_t posted);
 

@@ -8,17 +8,21 @@
 #include "hca_wqe.h"
 #include "softhca/obj/hca_sgl.h"
 
-/* Looks up the mkeys and appends the memory to @sgl, which the caller puts,
- * also after an error. @return HCA_OK, or an error, logged. */
+/* Looks up the mkeys and appends the memory to @sgl. Inline data stays in @wqe,
+ * to which @sgl then points. The caller must call hca_sgl_put(), also after an
+ * error.
+ * @return HCA_OK, or an error, logged. */
 enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
                                const struct hca_wqe *wqe, struct hca_sgl *sgl);
 
-/* Writes @size bytes to @sgl, which is the memory of @wqe. */
+/* Writes @size bytes, the length of @sgl. @wqe is for the log.
+ * @return HCA_OK, or HCA_CHECK_LKEY_FAULT, logged. */
 enum hca_check hca_wqe_mem_put(const struct hca_wqe *wqe,
                                const struct hca_sgl *sgl, const void *data,
                                size_t size);
 
-/* Writes the result of a READ or an atomic to the memory of its WQE. */
+/* Writes the result of a READ or an atomic, of wqe->length bytes, to the memory
+ * of its WQE. @return HCA_OK, or an error, logged. */
 enum hca_check hca_wqe_mem_scatter(struct hca_qp *qp, const struct hca_wqe *wqe,
                                    const void *data);
 

@@ -8,21 +8,21 @@
 
 #include "hca_wqe.h"
 
-/* Reading position in the copy, in octowords. */
+/* Position in hca_wqe.raw, in octowords */
 struct hca_wqe_cursor {
     struct hca_wqe *wqe;
     const struct hca_qp *qp;
     unsigned at;
 };
 
-/* Logs a check that failed. @return check. */
+/* Logs a check that failed. @return @check. */
 static inline enum hca_check hca_wqe_bad(const struct hca_wqe *wqe,
                                          enum hca_check check, uint64_t got)
 {
     return hca_check_wqe(check, wqe->qpn, wqe->idx, got);
 }
 
-/* @return the next `count` octowords, NULL if ds does not hold them. */
+/* Takes the next @count octowords. @return NULL if ds is too small for them. */
 static inline const void *hca_wqe_take(struct hca_wqe_cursor *cursor,
                                        unsigned count)
 {
@@ -35,10 +35,13 @@ static inline const void *hca_wqe_take(struct hca_wqe_cursor *cursor,
     return seg;
 }
 
-/* Parses the destination: address vector, XRC segment. */
+/* Parses the destination: address vector, XRC segment.
+ * @return HCA_OK or the check that failed, logged. */
 enum hca_check hca_wqe_parse_transport(struct hca_wqe_cursor *cursor);
 
-/* Parses the operands of the opcode: remote address, atomic operands, data. */
+/* Parses the operands of the opcode: remote address, atomic operands, data. Of
+ * UMR and TM, only finds body_at.
+ * @return HCA_OK or the check that failed, logged. */
 enum hca_check hca_wqe_parse_body(struct hca_wqe_cursor *cursor);
 
 #endif
