@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The command line of dcx_info: both of its programs parse the same.
+ * The command line of dcx_info, which dcx_info and dcx_info-look both parse.
  */
 #ifndef DCX_INFO_ARGS_H
 #define DCX_INFO_ARGS_H
@@ -13,11 +13,13 @@ struct info_args {
     bool versions;
 };
 
-/* Exit status: 0 dcx can be used, 1 it cannot, 2 wrong arguments */
+/* Exit status. 0: dcx can be used; with --why, UCX uses it. 1: no, or an option
+ * has a wrong value. 2: wrong arguments, or dcx_info failed */
 enum { INFO_GOOD = 0, INFO_BAD = 1, INFO_USAGE = 2 };
 
-/* Parses options, and sets optind behind them. Ends the process after --help,
- * --version and an unknown option. */
+/* Sets members of @args, which the caller has zeroed, and optind to the first
+ * argument that is no option. Ends the process after --help, --version and an
+ * unknown option. */
 void info_args_parse(int argc, char **argv, struct info_args *args);
 
 /* Flushes the output of the program. Returns @status, or INFO_USAGE, with a

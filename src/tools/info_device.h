@@ -8,9 +8,9 @@
 
 #include "info_report.h"
 
-/* Reports on each device, or on the one called @name, with its ports. If a
- * variable UCX_DCX_* has a wrong value, sets the report's error and uses the
- * defaults. @return 0, or -ENODEV if there is no device of that name. */
+/* Reports on the device called @name, with its ports; NULL: on all devices. If
+ * an option has a wrong value, sets the report's error and uses the defaults.
+ * Call info_log_keep() before. @return 0, or -ENODEV: there is no @name. */
 int info_device_report(struct info_report *report, const char *name);
 
 #endif

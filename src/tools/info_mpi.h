@@ -8,19 +8,20 @@
 
 #include "info_verdict.h"
 
-/* An MPI as ompi_info or mpichversion describe it */
+/* An MPI as ompi_info or mpichversion describes it */
 struct info_mpi {
     char version[64]; /* "" if it is not installed */
-    char device[64];  /* MPICH's, "ch4:ucx" */
+    char device[64];  /* of MPICH, as "ch4:ucx" */
     bool has_ucx;
 };
 
-/* Describe the MPIs whose commands are in PATH. */
+/* Describe Open MPI and MPICH by their commands in PATH. */
 void info_mpi_find_ompi(struct info_mpi *mpi);
 void info_mpi_find_mpich(struct info_mpi *mpi);
 
-/* A cause: the MPI that started this process, or that `mpirun` belongs to, has
- * no UCX, or srun started the process without a PMI. */
+/* A cause: the MPI in use has no UCX, or srun started several tasks without a
+ * PMI. The MPI in use is the one that started this process; else, that of
+ * `mpirun`. Without either, nothing is checked. */
 void info_mpi(const struct info_report *report, struct info_verdict *verdict);
 
 #endif

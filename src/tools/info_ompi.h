@@ -11,8 +11,9 @@
 /* Returns true if the comma-separated @list has the entry. */
 bool info_list_has(const char *list, const char *entry);
 
-/* A cause, only for a process that Open MPI started, or that has Open MPI's
- * parameters in its environment: others may not use Open MPI. */
+/* A cause: parameters of Open MPI exclude UCX, or UCX with dcx. Checked only if
+ * Open MPI started this process, or the environment has parameters of it: else
+ * Open MPI may not be in use. */
 void info_ompi(const struct info_report *report, struct info_verdict *verdict);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "uct/dcx/net/dcx_port.h"
 
-/* Appends port @num of the domain's device. */
+/* Appends a part for port @num, from 1 on, of the domain's device. */
 void info_port_report(struct info_report *report, uct_dcx_md_t *md,
                       const uct_dcx_iface_config_t *config, unsigned num);
 

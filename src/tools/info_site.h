@@ -10,7 +10,8 @@
 
 #include "uct/dcx/base/dcx_site.h"
 
-/* Appends a row for each option of @table that comes from such a variable. */
+/* Names the part. Appends a row for each option of @table that a variable of
+ * the site sets to a valid value. */
 void info_site_report(struct info_part *part, const ucs_config_field_t *table);
 
 #endif
