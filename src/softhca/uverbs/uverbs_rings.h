@@ -16,7 +16,7 @@ struct uverbs_rings {
 /* Both as a command describes them; addresses are the program's. */
 struct uverbs_place {
     const char *what;     /* kind of queue, for the log */
-    const char *variable; /* of the environment: libmlx5's allocator */
+    const char *variable; /* environment variable of libmlx5's allocator */
     uint64_t ring, dbrec;
     size_t ring_size;
     unsigned dbrec_size; /* bytes, and alignment */

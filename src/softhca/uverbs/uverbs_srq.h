@@ -17,7 +17,7 @@ struct uverbs_srq {
     struct uverbs_xrcd *xrcd; /* XRC; or NULL */
     struct uverbs_event *async;
     struct uverbs_rings rings;
-    uint32_t max_sge; /* room for them in each WQE */
+    uint32_t max_sge; /* scatter entries of a WQE */
 };
 
 /* Returns the limit of tags in the list of one SRQ. */
