@@ -9,11 +9,12 @@
 
 #include "info_verdict.h"
 
-/* A check for a cause. Each file has a table of them in order, which ends with
- * NULL. */
+/* A check for a cause. Sets the reason and the fix of @verdict if the cause
+ * applies. Tables of checks are in order, and end with NULL. */
 typedef void (*info_cause_t)(const struct info_report *report,
                              struct info_verdict *verdict);
 
+/* Causes in the machine and in the loading of the transport */
 extern const info_cause_t info_device_causes[];
 
 /* Prints the cause, or that there is none. @return true if UCX uses dcx. */

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Clocks in ns, and a stopwatch for the processor time of parts of a loop.
- * Reading that clock is a system call, which costs as much as the measured
- * parts. So its own cost is subtracted, and loops with other timings do not
- * read it.
+ * Reading the processor clock is a system call, which costs as much as the
+ * measured parts. So its cost is subtracted, and loops that measure other times
+ * do not read it.
  */
 #ifndef DCX_PERF_CLOCK_H
 #define DCX_PERF_CLOCK_H
@@ -26,7 +26,7 @@ static inline uint64_t perf_now(void)
 }
 
 struct perf_cpu {
-    bool is_on;
+    bool is_on;     /* false: do not measure */
     int64_t ns;     /* sum of all parts */
     uint64_t begin; /* of the current part */
     uint64_t cost;  /* ns that the clock itself costs */
@@ -46,7 +46,8 @@ static inline void perf_cpu_end(struct perf_cpu *cpu)
     }
 }
 
-/* Returns the time of an empty part in ns: the shortest of 1000. */
+/* Returns the time of an empty part in ns: the shortest of 1000, measured by
+ * the first call. */
 static inline uint64_t perf_cpu_cost(void)
 {
     static uint64_t least = UINT64_MAX;

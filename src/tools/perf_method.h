@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Methods to transfer the bytes of a case from one process to the other. All
- * run in the near process, and end when the bytes are in their place and the
- * near process knows it.
+ * Methods to transfer the bytes of a case from one process to the other. The
+ * near process runs them. A run ends when the near process knows that the bytes
+ * are in their place.
  */
 #ifndef DCX_PERF_METHOD_H
 #define DCX_PERF_METHOD_H
@@ -25,17 +25,17 @@ struct perf_bench {
     bool is_refused;       /* dcx refused an operation */
     unsigned window;       /* transfers of a run */
     struct perf_cpu cpu;
-    int64_t far_cpu_ns;
+    int64_t far_cpu_ns; /* of copies by the far process, added up */
 };
 
 /* Returns true if the method exists for the case. */
 bool perf_method_is_there(const struct perf_bench *bench,
                           enum perf_method method);
 
-/* Runs a method once. @return false if dcx refused it. */
+/* Makes a window of transfers by a method. @return false if dcx refused one. */
 bool perf_method_run(struct perf_bench *bench, enum perf_method method);
 
-/* Sets @iov to the near buffer as strides; the caller frees it. */
+/* Sets iov and num_iov to the near buffer as strides; the caller frees iov. */
 void perf_method_strides(struct perf_bench *bench);
 
 #endif

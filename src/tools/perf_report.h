@@ -2,7 +2,7 @@
 /*
  * The results, and their output: one table of times, or all figures in tables
  * by operation and layout; CSV; and a check of the layouts against the rule of
- * self-consistency. No state except files.
+ * self-consistency.
  */
 #ifndef DCX_PERF_REPORT_H
 #define DCX_PERF_REPORT_H
@@ -13,10 +13,10 @@
 
 /* The results of one method */
 struct perf_result {
-    bool is_there;
+    bool is_there;    /* false: not measured */
     double us;        /* of a transfer, median */
     double cpu_us;    /* processor time of both processes' own threads */
-    double device_us; /* processor time of other threads of the near one */
+    double device_us; /* processor time of other threads of the near process */
     uint64_t hits;    /* keys found with their layout, in all repetitions */
     uint64_t misses;  /* keys that got their layout first */
     uint64_t evictions;
@@ -33,7 +33,7 @@ struct perf_row {
     size_t pieces;
     double pack_us; /* of a copy alone; 0: none is needed */
     double unpack_us;
-    double setup_us; /* of the near layout; 0: there is none */
+    double setup_us; /* of the near layout; 0: none, or umr was not measured */
     struct perf_result results[PERF_METHODS];
 };
 
@@ -45,23 +45,25 @@ struct perf_report {
     struct perf_row *rows;
     size_t num;
     size_t table;  /* first row of the current table */
-    size_t bounds; /* rows with a bound in earlier tables */
+    size_t bounds; /* rows with a bound, except in an unfinished table */
     size_t kept;   /* of these, rows that keep it */
 };
 
-/* Opens a report. @csv: name of a file, or NULL. @has_device: other threads of
- * the process belong to the device, so their time is printed. */
+/* Opens a report. @plan and @csv are used until it is closed. @csv: name of a
+ * file, or NULL. @has_device: other threads of the process belong to the
+ * device; --all prints their time */
 void perf_report_open(struct perf_report *report, const struct perf_plan *plan,
                       const char *csv, bool has_device);
 
 /* Appends a row, and prints it. */
 void perf_report_add(struct perf_report *report, const struct perf_row *row);
 
-/* Prints the rest. Ends the process if it cannot be written. */
+/* Prints the rest, and frees the rows. Ends the process if the output cannot be
+ * written. */
 void perf_report_close(struct perf_report *report);
 
-/* Returns the bound of umr in us: t(pack) + t(contiguous) + t(unpack); 0 if one
- * of them was not measured. */
+/* Returns the bound of umr in us: t(pack) + t(contig) + t(unpack); 0 if umr or
+ * contig was not measured. */
 double perf_row_bound(const struct perf_row *row);
 
 #endif

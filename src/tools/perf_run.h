@@ -9,7 +9,8 @@
 #include "perf_report.h"
 #include "perf_uct.h"
 
-/* Runs all cases of the plan. Ends the process at the first wrong byte. */
+/* Runs all cases of the plan, and ends perf_serve() of the peer. Ends the
+ * process at the first wrong byte. */
 void perf_run(struct perf_uct *uct, const struct perf_plan *plan,
               struct perf_report *report);
 

@@ -3,9 +3,11 @@
  * A shape: where the bytes of a transfer lie in a buffer, as a list of pieces,
  * and their contents. Knows no device. One thread.
  *
- *   strided     n blocks, whose begins are a stride apart
+ *   contiguous  one piece
+ *   strided     n blocks; each begins a stride after the previous one
  *   composite   pieces of half a block, one, and one and a half, with gaps of
- *               different lengths; the order of each two is swapped
+ *               different lengths; the first and second, third and fourth, ...
+ *               are swapped
  *   box         planes of rows that are a stride apart, in an array whose
  *               planes have twice as many rows
  */
@@ -30,26 +32,27 @@ enum {
 };
 
 struct perf_piece {
-    size_t offset; /* in the buffer */
+    size_t offset; /* in the buffer, guard included */
     size_t length;
 };
 
 struct perf_shape {
     enum perf_form form;
     size_t size;   /* bytes of all pieces */
-    size_t extent; /* of the buffer, guards included */
+    size_t extent; /* bytes of the buffer, guards included */
     size_t block;
     size_t stride; /* from row to row; 0 for a composite */
     size_t rows;   /* of a plane */
     size_t planes; /* 1 except for a box */
     size_t pitch;  /* rows from plane to plane */
-    size_t num;
+    size_t num;    /* pieces */
     struct perf_piece *pieces;
 };
 
 /* A wrong byte */
 struct perf_wrong {
-    int64_t offset; /* in the buffer; < 0: in the guard before it */
+    int64_t offset; /* in the buffer behind its first guard, or in contiguous
+                     * data; < 0: in that guard */
     uint8_t is;
     uint8_t expected;
     bool is_hole;   /* belongs to no piece */
@@ -62,8 +65,8 @@ extern const char *perf_form_names[PERF_FORMS];
  * have whole blocks. */
 size_t perf_shape_size(enum perf_form form, size_t size, size_t block);
 
-/* Makes a shape. @stride: 0 for twice the block. @return false if there is no
- * memory. */
+/* Makes a shape of perf_shape_size() bytes. @stride: 0 for twice the block.
+ * @return false if memory is short. */
 bool perf_shape_init(struct perf_shape *shape, enum perf_form form, size_t size,
                      size_t block, size_t stride);
 void perf_shape_cleanup(struct perf_shape *shape);

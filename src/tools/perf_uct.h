@@ -26,12 +26,12 @@ struct perf_uct {
     uct_iface_h iface;
     uct_iface_attr_t attr;
     uct_ep_h ep;
-    size_t max_pieces; /* of a key: UCX_DCX_UMR_MAX_ENTRIES */
-    char device[PERF_DEVICE_MAX];
+    size_t max_pieces;            /* of a key: UCX_DCX_UMR_MAX_ENTRIES */
+    char device[PERF_DEVICE_MAX]; /* the one in use, "mlx5_0:1" */
     const struct perf_boot *boot;
-    bool has_failed; /* the peer has failed */
-    bool may_end;    /* the peer may fail or end */
-    unsigned idle;   /* polls that returned nothing */
+    bool has_failed; /* the endpoint has failed */
+    bool may_end;    /* neither that nor the peer's end is an error */
+    unsigned idle;   /* empty polls; PERF_IDLE_MAX of them: check the peer */
     bool has_mail;
     uint8_t mail[PERF_MAIL_MAX];
 };
@@ -48,7 +48,8 @@ void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
                    const char *device);
 
 /* Opens the domain and the interface. @more: further parameters of the
- * interface, or NULL. @return the status of uct_iface_open(). */
+ * interface, or NULL. @return the status of uct_iface_open(). Other failures
+ * end the process. */
 ucs_status_t perf_uct_open_with(struct perf_uct *uct,
                                 const struct perf_boot *boot,
                                 const char *device,
@@ -58,7 +59,8 @@ void perf_uct_address(struct perf_uct *uct, struct perf_address *address);
 void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer);
 void perf_uct_close(struct perf_uct *uct);
 
-/* Checks that the peer is alive; called now and then, while nothing comes. */
+/* Ends the process if the peer has ended, unless uct->may_end. Yields the
+ * processor. */
 void perf_uct_look_after(struct perf_uct *uct);
 
 /* Progresses once, in a loop that waits for something. @return the number of
@@ -74,7 +76,8 @@ static inline unsigned perf_uct_progress(struct perf_uct *uct)
     return count;
 }
 
-/* Send up to PERF_MAIL_MAX bytes; receive the next message. */
+/* Send up to PERF_MAIL_MAX bytes; wait for the next message, and copy its first
+ * @length bytes. */
 void perf_uct_send(struct perf_uct *uct, const void *mail, size_t length);
 void perf_uct_receive(struct perf_uct *uct, void *mail, size_t length);
 

@@ -15,18 +15,19 @@ enum selftest_result {
     SELFTEST_PASS    = 0,
     SELFTEST_FAIL    = 1,
     SELFTEST_REFUSED = 3, /* the device, or its driver, does not have it */
-    SELFTEST_NOT_RUN = 4, /* the host prevented it: no result */
+    SELFTEST_NOT_RUN = 4, /* the host or the peer prevented it: no result */
     SELFTEST_NUM     = 5
 };
 
 enum { SELFTEST_OPTIONS = 2 };
 
 struct selftest_probe {
-    const char *name; /* of the line in the profile */
-    const char *proves;
+    const char *name;    /* key of its line in the profile */
+    const char *proves;  /* for the report */
     const char *without; /* consequence for dcx if it fails */
     void (*run)(struct selftest_loop *loop);
-    unsigned claims; /* bits of features that dcx takes as passed */
+    unsigned claims; /* bits 1 << UCT_DCX_PROFILE_*: features that pass in its
+                      * profile, while all others fail; 0: no profile */
     const char *options[SELFTEST_OPTIONS]; /* "NAME=VALUE", or NULL */
     bool needs_peer;
 };

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The side of the targets: dcx_selftest --listen. The first connection belongs
- * to the test, and lasts as long. Each probe has a connection and a process of
+ * The side of the targets: dcx_selftest --listen. The first connection is that
+ * of the test, and ends with it. Each probe has a connection and a process of
  * its own.
  */
 #ifndef DCX_SELFTEST_LISTEN_H
@@ -9,8 +9,8 @@
 
 #include "selftest_run.h"
 
-/* Serves one test. @how: device and port; @probes: ends with one that has no
- * name. Returns the exit status. */
+/* Serves one test. @how: device, profile and port. @probes: ends with one that
+ * has no name. Returns the exit status. */
 int selftest_listen(const struct selftest_probe *probes,
                     const struct selftest_how *how);
 

@@ -39,16 +39,16 @@ typedef void (*selftest_serve_t)(struct selftest_loop *loop,
 
 struct selftest_loop {
     struct perf_uct uct;
-    const char *device;      /* as the user gave it, or NULL */
-    const char *host, *port; /* of the peer; NULL: there is none */
-    const char *probe;
+    const char *device;            /* as the user gave it, or NULL */
+    const char *host, *port;       /* of the peer; NULL: there is none */
+    const char *probe;             /* its name */
     unsigned timeout;              /* seconds of the probe */
     bool forks;                    /* fork the target if there is no peer */
     bool serves;                   /* this process is a target of another one */
     const selftest_serve_t *calls; /* by enum selftest_op */
     bool is_remote;                /* the target is another process */
     int fd;                        /* connection to that process */
-    struct perf_address address;   /* of the target */
+    struct perf_address address;   /* of the endpoint's peer */
     struct selftest_mem near, far; /* of the origin, of the target */
     struct selftest_mem taken;     /* the target's, to be invalidated */
     uint8_t *image;                /* the expected bytes of far */
@@ -65,9 +65,9 @@ struct selftest_shape {
     } pieces[SELFTEST_PIECES];
 };
 
-/* Open the device (@more: callbacks for tags, or NULL), then connect to the
- * target. selftest_loop_meet() does not return at a target of another
- * process. */
+/* Open the device (@more: callbacks for tags, or NULL) and register near and
+ * far, then connect the endpoint. If this process is a target of another one,
+ * selftest_loop_meet() serves that, and does not return. */
 void selftest_loop_start(struct selftest_loop *loop,
                          const uct_iface_params_t *more);
 void selftest_loop_meet(struct selftest_loop *loop);
@@ -78,7 +78,8 @@ void selftest_loop_open(struct selftest_loop *loop);
 /* Replaces the endpoint, which has failed. */
 void selftest_loop_reconnect(struct selftest_loop *loop);
 
-/* Register memory for UCT_MD_MEM_ACCESS_*, pack its key, and unpack that. */
+/* Register memory for UCT_MD_MEM_ACCESS_* (@bytes = NULL: UCS_ERR_NO_MEMORY);
+ * pack its key to mem->key, and unpack that; unpack @key to mem->rkey. */
 ucs_status_t selftest_mem_reg(struct selftest_loop *loop,
                               struct selftest_mem *mem, void *bytes,
                               size_t size, unsigned access);
@@ -87,8 +88,9 @@ void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
 void selftest_mem_unpack(struct selftest_loop *loop, struct selftest_mem *mem,
                          const uint8_t *key);
 
-/* Copy @bytes to memory of the target (push), and back (pull): the processor
- * reads and writes only the copy. */
+/* Copy @length bytes at @offset from mem->bytes to the target's memory (push),
+ * or back (pull). @mem: &loop->far or &loop->taken. If the target is this
+ * process, mem->bytes is its memory, and nothing is done. */
 void selftest_push(struct selftest_loop *loop, const struct selftest_mem *mem,
                    size_t offset, size_t length);
 void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
@@ -117,6 +119,7 @@ struct selftest_packed {
 
 size_t selftest_pack(void *to, void *arg);
 
+/* Writes pattern @seed. */
 void selftest_fill(uint8_t *bytes, size_t size, unsigned seed);
 
 /* Compares bytes, and ends the process if they differ. */
@@ -132,10 +135,12 @@ void selftest_get(struct selftest_loop *loop, const struct selftest_mem *to,
                   uint64_t to_address, const struct selftest_mem *from,
                   uint64_t from_address, size_t length);
 
-/* Puts 8 bytes, which has to fail. @what: the fault of the put */
+/* Puts 8 bytes. Ends the process if that does not fail; otherwise replaces the
+ * endpoint. @what: describes the put, for the message */
 void selftest_put_fails(struct selftest_loop *loop, uct_rkey_t rkey,
                         uint64_t address, const char *what);
 
+/* Appends a piece. Ends the process if there is no room. */
 void selftest_shape_add(struct selftest_shape *shape, size_t offset,
                         size_t length);
 

@@ -11,8 +11,9 @@
 /* Returns the free bytes of the host, or of the cgroup if these are fewer. */
 size_t selftest_memory_free(void);
 
-/* Returns the free bytes of the cgroups that the file @list names, such as
- * /proc/self/cgroup, mounted below @root; SIZE_MAX if nothing limits them. */
+/* Returns the fewest free bytes of the cgroups, and of those above them, that
+ * the file @list names, such as /proc/self/cgroup. @root: their mount point.
+ * Returns SIZE_MAX if nothing limits them. */
 size_t selftest_memory_cgroup(const char *list, const char *root);
 
 #endif

@@ -13,15 +13,16 @@
 #include "selftest_loop.h"
 
 enum selftest_op {
-    SELFTEST_MEET,  /* a, answer: address of far, key; data: addresses */
+    SELFTEST_MEET,  /* data: address; answer: a: address of far, key, data */
     SELFTEST_WRITE, /* mem, a: offset; data */
     SELFTEST_READ,  /* mem, a: offset, b: length; answer: data */
     SELFTEST_TAKE,  /* answer: a: address of "taken", key */
-    SELFTEST_TAKE_BACK,
+    SELFTEST_TAKE_BACK, /* invalidate "taken" */
     SELFTEST_LAYOUT,    /* a: repeat; data: blocks; answer: a: its number,
                          * b: size, key; status */
     SELFTEST_MESSAGE,   /* answer: a: how many came, data: the last one */
-    SELFTEST_FENCES,    /* a: kind, b: rounds; an answer for each */
+    SELFTEST_FENCES,    /* a: kind, b: rounds; an answer before them
+                         * and after each */
     SELFTEST_RECV,      /* a: tag, b: length */
     SELFTEST_RECV_TEST, /* answer: a: has ended, b: length, data, status */
     SELFTEST_END,       /* from the target: status: its exit status */
@@ -46,8 +47,8 @@ struct selftest_hello {
     uint32_t timeout; /* seconds */
 };
 
-/* Connects to @host, and exchanges hellos. Ends the process if the peer is not
- * a dcx_selftest of this version. */
+/* Connects to @host, and exchanges hellos. Returns the connection. Ends the
+ * process if the peer is not a dcx_selftest of this version. */
 int selftest_peer_connect(const char *host, const char *port, const char *probe,
                           unsigned timeout);
 
@@ -55,19 +56,21 @@ int selftest_peer_connect(const char *host, const char *port, const char *probe,
  * and returns -1 if the peer is not of this version. */
 int selftest_peer_accept(int fd, struct selftest_hello *hello);
 
-/* Connects to the target, or forks it. Called before the device is opened. */
+/* Connects to the target if loop->host is set, or forks it if loop->forks.
+ * Called before the device is opened. */
 void selftest_peer_begin(struct selftest_loop *loop);
 
 /* Exchanges addresses, and gets the key of the target's memory. At the target,
- * serves calls until the origin ends. */
+ * serves calls until the origin ends, then ends the process. If there is no
+ * other process, does nothing. */
 void selftest_peer_meet(struct selftest_loop *loop);
 
 /* Returns true if the process on the other side of a connection has ended. */
 bool selftest_peer_is_gone(int fd);
 
 /* Send a call; receive an answer, with up to SELFTEST_SIZE bytes in @data; or
- * do both. If the target has ended, print a line and end the process with
- * SELFTEST_NOT_RUN. */
+ * do both. If the target has ended, print a line and end the process: with the
+ * status that it sent (SELFTEST_END), or SELFTEST_NOT_RUN. */
 void selftest_tell(struct selftest_loop *loop, const struct selftest_call *call,
                    const void *data);
 void selftest_answer(struct selftest_loop *loop, struct selftest_call *call,

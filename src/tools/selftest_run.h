@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Runs a probe in a process of its own: the device has failed if the probe
- * hangs or crashes.
+ * Runs a probe in a process of its own. A probe that hangs or crashes has
+ * failed.
  */
 #ifndef DCX_SELFTEST_RUN_H
 #define DCX_SELFTEST_RUN_H
@@ -15,9 +15,9 @@ enum {
 
 struct selftest_how {
     const char *device;  /* "mlx5_0:1", or NULL */
-    const char *profile; /* for UCX_DCX_PROFILE */
+    const char *profile; /* for UCX_DCX_PROFILE; not NULL */
     unsigned timeout;    /* seconds */
-    const char *host;    /* of the peer; NULL: none */
+    const char *host;    /* of the peer, for probes that need it; NULL: none */
     const char *port;
     int serve; /* connection to serve as a target; 0: none */
 };
@@ -29,6 +29,7 @@ struct selftest_report {
     char notes[SELFTEST_TEXT];
 };
 
+/* Runs @probe, and fills @report. Kills the process after the timeout. */
 void selftest_run(const struct selftest_probe *probe,
                   const struct selftest_how *how,
                   struct selftest_report *report);
