@@ -23,7 +23,7 @@
  * handles at the same time, in any thread mode of the interface.
  *
  * Each function that returns an error logs it first, with the name of the wrong
- * argument.
+ * argument, unless it says otherwise.
  */
 #ifndef UCT_DCX_H
 #define UCT_DCX_H
@@ -79,8 +79,10 @@ typedef struct uct_dcx_layout_params {
  * invokes a completion.
  *
  * Returns UCS_ERR_INVALID_PARAM   @iface is not of dcx, or @max_pieces is 0
- *         UCS_ERR_EXCEEDS_LIMIT   the device's keys hold fewer pieces, or all
- *                                 UCX_DCX_UMR_LAYOUTS keys are in use
+ *         UCS_ERR_EXCEEDS_LIMIT   @max_pieces exceeds the device's limit or
+ *                                 UCX_DCX_UMR_MAX_ENTRIES, or all
+ *                                 UCX_DCX_UMR_LAYOUTS keys of that size are in
+ *                                 use
  *         UCS_ERR_UNSUPPORTED     the device, or its kernel driver, has no UMR;
  *                                 not logged
  *         UCS_ERR_NO_MEMORY, UCS_ERR_IO_ERROR
@@ -129,15 +131,20 @@ ucs_status_t uct_dcx_layout_set(uct_mem_h memh,
  */
 ucs_status_t uct_dcx_layout_test(uct_mem_h memh);
 
-/* Returns the length, in bytes, of the layout that was set last. */
+/* Returns the length, in bytes, of the layout that was set last; 0 if there is
+ * none. */
 size_t uct_dcx_layout_length(uct_mem_h memh);
 
 /*
  * Returns the pieces that @params takes in a key: the @max_pieces for
- * uct_dcx_layout_create(). Entries of length 0 do not count. If blocks and
- * their distances are below 64 KiB, each entry is one piece, and the repetition
- * is one more. Otherwise each entry is @repeat pieces, and a block of more than
- * 1 GiB is one for each GiB begun.
+ * uct_dcx_layout_create(). Entries of length 0 do not count. If @repeat is
+ * above 1, and all blocks and strides (length + skip) are below 64 KiB, each
+ * entry is one piece, and the repetition is one more. Otherwise each entry is
+ * @repeat pieces, and a block of more than 1 GiB is one for each GiB begun.
+ *
+ * This number is too low for entries in layouts if the device has no strided
+ * mkeys over others ("nests" of dcx_selftest(1)): each entry is @repeat pieces
+ * there.
  */
 size_t uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params);
 

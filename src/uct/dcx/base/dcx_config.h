@@ -3,12 +3,12 @@
  * The options of an interface, UCX_DCX_*. UCX reads them into this structure;
  * the interface checks and resolves them once, when it opens (dcx_iface.c).
  * Each option has a field here, a row with its text in the table of
- * dcx_config.c (of dcx_site.c if a whole site sets it), and a range in
- * dcx_config_check.c.
+ * dcx_config.c (of dcx_site.c if a whole site sets it), and, if it is a number,
+ * a range in dcx_config_check.c.
  *
  * base/ has the code that needs no device: options, the choice of initiators,
- * the arithmetic of credits, memory for many objects. All rooms may call it; it
- * calls none of them.
+ * the arithmetic of credits, memory for many objects. All other folders may
+ * call it; it calls only ucx/.
  */
 #ifndef UCT_DCX_CONFIG_H
 #define UCT_DCX_CONFIG_H
@@ -17,20 +17,20 @@
 #include <uct/base/uct_iface.h>
 
 
-/* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
+/* Smallest maximum of WQEBBs of a WQE: libmlx5 sizes a queue for four */
 #define UCT_DCX_MIN_MAX_BB 4
 
-/* UCP's addresses have 16 bits for the longest message, in units of 64
- * bytes. */
+/* Bytes. The maximum is that of UCP's addresses: 16 bits for the longest
+ * message, in units of 64 bytes */
 #define UCT_DCX_MIN_SEG_SIZE 512
 #define UCT_DCX_MAX_SEG_SIZE (4 * UCS_MBYTE)
 
-/* Longest request of a rendezvous. A device that matches the request, and does
- * not fetch the data, leaves it in the tagged buffer. */
+/* Bytes of the longest request of a rendezvous. A device that matches it, but
+ * does not fetch the data, writes the request to the tagged buffer. */
 #define UCT_DCX_MAX_TM_REQUEST 64
 
 
-/* Ways of a WQE to the device, in the order of uct_dcx_mmio_mode_names */
+/* Ways to pass a WQE to the device, indices in uct_dcx_mmio_mode_names */
 enum {
     UCT_DCX_MMIO_MODE_AUTO,
     UCT_DCX_MMIO_MODE_BF_POST,
@@ -61,22 +61,22 @@ typedef struct uct_dcx_iface_config {
     } tx;
 
     struct {
-        unsigned queue_len;
-        size_t inl; /* bytes */
+        unsigned queue_len; /* receive buffers */
+        size_t inl;         /* bytes */
         unsigned max_poll;
         double rnr_timeout; /* seconds */
     } rx;
 
     struct {
         int enable;
-        unsigned long window;  /* or UCS_ULUNITS_AUTO */
-        unsigned long initial; /* or UCS_ULUNITS_AUTO */
-        double thresh;         /* fraction of the window */
+        unsigned long window;  /* credits, or UCS_ULUNITS_AUTO */
+        unsigned long initial; /* credits, or UCS_ULUNITS_AUTO */
+        double thresh;         /* fraction of a grant beyond @initial */
         double resend_timeout; /* seconds */
     } fc;
 
     struct {
-        int enable;              /* ucs_ternary_auto_value_t */
+        int enable;              /* ucs_ternary_auto_value_t, no "auto" */
         unsigned long list_size; /* tagged buffers, or UCS_ULUNITS_AUTO */
         size_t seg_size;         /* bytes, or UCS_MEMUNITS_AUTO */
         size_t min_recv;         /* bytes, or UCS_MEMUNITS_AUTO */
@@ -115,12 +115,12 @@ extern const char *uct_dcx_mmio_mode_names[];
 const char *uct_dcx_config_variable(const char *option);
 
 /* Checks each value against its range, and related values against each other.
- * Logs the first wrong value with its variable and its range. Returns
- * UCS_ERR_INVALID_PARAM then. */
+ * If one is wrong, logs the first with its variable and its range, and returns
+ * UCS_ERR_INVALID_PARAM. */
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 
-/* Stores the number of a partition in @pkey, 0 for "auto". UCX's own type would
- * take 0xfffe for "auto". Returns 0 if @str is neither. */
+/* Stores the number of a partition, 1 to 0x7fff, in @pkey; 0 for "auto". UCX's
+ * own type would take 0xfffe for "auto". Returns 0 if @str is neither. */
 int uct_dcx_config_pkey(const char *str, uint16_t *pkey);
 
 /* Returns the code of a local ACK timeout, 1 to 31: 4.096 us * 2^code, rounded

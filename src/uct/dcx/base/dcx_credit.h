@@ -15,10 +15,10 @@
 /* Selects the default of a parameter of uct_dcx_credit_bank() */
 #define UCT_DCX_CREDIT_AUTO UINT16_MAX
 
-/* Requests in an epoch; only requests count for which the bank has less than a
- * base. A grant that is not returned in its own epoch or the next one expires:
- * its holder has ended, or is idle. Of 50 endpoints that send at the same rate
- * each requests 20 times in an epoch. */
+/* Requests in an epoch. A request counts only if the bank offers less than a
+ * base for it. A grant that is not returned in its own epoch or the next one
+ * expires: its holder has ended, or is idle. Of 50 endpoints that send at the
+ * same rate each requests 20 times in an epoch. */
 enum { UCT_DCX_CREDIT_EPOCH = 1024 };
 
 
@@ -27,7 +27,7 @@ typedef struct uct_dcx_credit_bank {
     uint16_t window; /* maximum credits of an endpoint */
     uint16_t base;   /* credits of its own, restored by each request */
     uint16_t size;   /* maximum of all grants together */
-    uint16_t share;  /* a grant is at most 1 / share of the free credits */
+    uint16_t share;  /* a grant beside others: 1 / share of the free credits */
     uint16_t epoch;
     uint16_t requests;   /* in this epoch */
     uint32_t granted[2]; /* granted and not returned, in even and in odd epochs:
@@ -44,9 +44,10 @@ typedef struct uct_dcx_credit_extra {
 
 /* Returns a bank for @queue_len receive buffers: two fifths are for grants, the
  * others for the bases of endpoints. An endpoint that is alone gets a full
- * window, but no more than half of the bank, which is the default window. With
- * several endpoints each gets, by default, up to a sixteenth of the buffers, or
- * seven times the base if @base is larger than a seventh of that. */
+ * window, but no more than its base and half of the bank, which is the default
+ * window. With several endpoints each gets, by default, up to a sixteenth of
+ * the buffers, or seven times the base if @base is larger than a seventh of
+ * that. */
 static inline uct_dcx_credit_bank_t
 uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 {
@@ -91,6 +92,7 @@ static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
 }
 
 
+/* Returns a grant to the bank, unless it has expired. */
 static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
                                          uct_dcx_credit_extra_t extra)
 {
@@ -104,8 +106,8 @@ static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
 
 /* Handles the request of an endpoint that has @left credits and has returned
  * its previous grant. The new grant is @offer, or the excess of @left over the
- * base if that is more. Stores it, and returns the credits to add: with @left
- * they make up the base, of at least one, and the grant. */
+ * base if that is more. Stores the grant in @extra. Returns the credits to add:
+ * with @left they make up the base, of at least one, and the grant. */
 static inline unsigned uct_dcx_credit_grant(uct_dcx_credit_bank_t *bank,
                                             unsigned left, unsigned offer,
                                             uct_dcx_credit_extra_t *extra)

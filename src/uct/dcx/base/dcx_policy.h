@@ -5,8 +5,8 @@
  * many at a time, and may have streams, which do not wait for each other in the
  * device. A policy selects the kind of initiators, and may limit an endpoint's
  * use of an exclusive one while others wait. Pure code: no device, no endpoint,
- * no UCX. The interface owns the pool and calls it from its own thread
- * (dcx_tx.h, dcx_ep.c).
+ * no UCX. The set of initiators (dcx_dci_set.h) owns the pool; the thread that
+ * progresses the interface calls it (dcx_tx.h).
  */
 #ifndef UCT_DCX_POLICY_H
 #define UCT_DCX_POLICY_H
@@ -59,9 +59,10 @@ typedef struct uct_dcx_pool {
 } uct_dcx_pool_t;
 
 
-/* NULL-terminated names, in the order of the configuration's enum */
+/* Values of UCX_DCX_TX_POLICY, then NULL */
 extern const char *uct_dcx_policy_names[];
 
+/* Returns the policy of an index in uct_dcx_policy_names. */
 const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index);
 
 /* Returns the number of initiators if the configuration allows @num_dci. */
@@ -79,12 +80,12 @@ int uct_dcx_pool_init(uct_dcx_pool_t *pool,
 
 void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
 
-/* Returns the initiator and stream of a new endpoint, for its life;
- * UCT_DCX_NO_DCI if the endpoint takes one whenever it sends. */
+/* Returns the initiator and stream of a new endpoint, for its life; initiator
+ * UCT_DCX_NO_DCI if the endpoint takes one when it sends. */
 uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
 
-/* Removes @dci, which was just taken and could not be created, and all
- * initiators behind it. */
+/* Removes @dci, which was just taken and could not be created, and all idle
+ * initiators: none of them was ever taken. */
 void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);
 
 

@@ -2,10 +2,11 @@
 /*
  * The options that an administrator sets for a whole site, often already for
  * UCX's own transports: UCX_IB_*, UCX_RC_*, UCX_DC_* and UCX_DC_MLX5_*. Each
- * has one row here, in the table that is named after UCX's prefix. UCX's parser
- * then reads UCX_DCX_X, and if that is not set, the variables of the site in
- * UCX's own order: UCX_DC_MLX5_X before UCX_DC_X, UCX_RC_X and UCX_IB_X. A row
- * belongs here if UCX gives the option the same meaning and the same values.
+ * has one row in dcx_site.c, in the table that is named after UCX's prefix.
+ * UCX's parser then reads UCX_DCX_X, and if that is not set, the variables of
+ * the site in UCX's own order: UCX_DC_MLX5_X before UCX_DC_X, UCX_RC_X and
+ * UCX_IB_X. A row belongs here if UCX gives the option the same meaning and the
+ * same values.
  *
  * Read when a domain or an interface opens. The fields of an interface are in
  * uct_dcx_iface_config_t (dcx_config.h).
@@ -18,8 +19,8 @@
 
 /* Options of a memory domain */
 typedef struct uct_dcx_site_md_config {
-    int fork_init; /* ucs_ternary_auto_value_t */
-    int devx;      /* ucs_ternary_auto_value_t */
+    int fork_init; /* ucs_ternary_auto_value_t, no "auto" */
+    int devx;      /* ucs_ternary_auto_value_t, no "auto" */
     int async_events;
     int relaxed;         /* ucs_ternary_auto_value_t */
     char *subnet_prefix; /* "fe80:0:0:0", "": any */
@@ -60,7 +61,8 @@ const char *uct_dcx_site_variable(const ucs_config_field_t *table,
                                   const char *option);
 
 /* Parses subnet_prefix to the first half of a GID, in network order; 0: any.
- * Logs any other text, with its variable. @table is the domain's. */
+ * Returns UCS_ERR_INVALID_PARAM for any other text, and logs it with its
+ * variable. @table is the domain's. */
 ucs_status_t uct_dcx_site_subnet(const uct_dcx_site_md_config_t *config,
                                  const ucs_config_field_t *table,
                                  uint64_t *prefix);

@@ -28,7 +28,7 @@ void uct_dcx_slab_init(uct_dcx_slab_t *slab, size_t size);
 /* Frees all memory. Returns the number of objects that were still in use. */
 size_t uct_dcx_slab_cleanup(uct_dcx_slab_t *slab);
 
-/* Returns an object, or NULL if memory is short. */
+/* Returns an object with undefined content, or NULL if memory is short. */
 void *uct_dcx_slab_get(uct_dcx_slab_t *slab);
 
 void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj);

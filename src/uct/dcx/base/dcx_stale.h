@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The numbers of the keys that were released last, and must not be used again;
- * dcx_mkey.h says why. Knows no device, so that tests need none.
+ * The numbers of the mkeys that were released last, and must not be used again;
+ * dcx_mkey.h says why. Knows no device, so that tests need none. Callers lock.
  */
 #ifndef UCT_DCX_STALE_H
 #define UCT_DCX_STALE_H

@@ -11,26 +11,27 @@
 #include <netinet/in.h>
 
 
-/* Returns non-zero for an IPv4 address: one of IPv6 with 96 fixed bits before
- * it (RFC 4291). */
+/* Returns non-zero for an IPv4 address, which is mapped to IPv6 by a prefix of
+ * 96 bits (RFC 4291). */
 static inline int uct_dcx_subnet_is_ipv4(const union ibv_gid *gid)
 {
     return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
 
+/* Returns the bits of the address: of IPv4 without that prefix. */
 static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
 {
     return uct_dcx_subnet_is_ipv4(gid) ? 32 : 128;
 }
 
-/* Returns non-zero if both are of one family and their first @bits bits are
- * equal. */
+/* Returns non-zero if both addresses are of one family, and their first @bits
+ * bits are equal. */
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
                            unsigned bits);
 
 /* Returns the subnet prefix length of a local address, as its network interface
  * has it; -1 if no interface in this process' network namespace has the
- * address. */
+ * address, or they cannot be listed. */
 int uct_dcx_subnet_prefix_len(const union ibv_gid *gid);
 
 #endif
