@@ -114,9 +114,9 @@ extern const char *uct_dcx_mmio_mode_names[];
  * messages; see dcx_site.h. */
 const char *uct_dcx_config_variable(const char *option);
 
-/* Checks each value against its range, and related values against each other.
- * If one is wrong, logs the first with its variable and its range, and returns
- * UCS_ERR_INVALID_PARAM. */
+/* Checks each number against its range, and related options against each other
+ * except FC_WINDOW and FC_INITIAL (uct_dcx_fc_init()). If any is wrong, logs
+ * the first one with its variable, and returns UCS_ERR_INVALID_PARAM. */
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 
 /* Stores the number of a partition, 1 to 0x7fff, in @pkey; 0 for "auto". UCX's
