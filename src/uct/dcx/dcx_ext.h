@@ -2,12 +2,12 @@
 /*
  * The transport's table for src/views: layouts whose entries the caller writes,
  * memory that they name, and ranges of addresses that stand for such a layout.
- * Nothing in the transport needs a caller of it.
+ * The transport itself never calls it.
  *
  * @md is an open memory domain of dcx. Any thread may call any function; one
- * layout is used by one thread at a time. Lengths are in bytes. Functions that
- * return an error have logged it, unless they say otherwise, and have changed
- * nothing.
+ * layout is used by one thread at a time. Lengths are in bytes. Unless a
+ * function says otherwise, it logs an error before it returns it, except
+ * UCS_ERR_NO_MEMORY, and an error changes nothing.
  */
 #ifndef UCT_DCX_EXT_H
 #define UCT_DCX_EXT_H
@@ -27,18 +27,19 @@ enum {
 /* Limits of a domain; with @md = NULL, limits before one is open */
 typedef struct uct_dcx_ext_attr {
     int has_keys;       /* keys can be made: the device has UMR, and an
-                         * interface was opened */
+                         * interface was opened since enable() */
     unsigned max_depth; /* deepest nesting of layouts; 1: no nesting */
     int has_nests;      /* repeated entries may lie in layouts with repeated
                          * entries */
-    size_t max_pieces;  /* limit of the largest key; before a domain is open,
-                         * the limit that options set */
+    size_t max_pieces;  /* capacity of the largest key; before a domain is
+                         * open, the limit of the options, 0 if they are
+                         * invalid */
     size_t sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
-                                      * ascending */
-    size_t min_length; /* bytes that the processor copies during a UMR, or a
-                        * default */
-    size_t min_block;  /* bytes that it copies during one entry of a UMR, or a
-                        * default */
+                                      * ascending; 0 before one is open */
+    size_t min_length; /* bytes that the processor copies in the time of a UMR;
+                        * at least the default */
+    size_t min_block;  /* bytes that it copies in the time that one more entry
+                        * takes; at least the default */
 } uct_dcx_ext_attr_t;
 
 
@@ -51,8 +52,8 @@ typedef struct uct_dcx_region uct_dcx_ext_region_t;
 typedef struct uct_dcx_mem_layout uct_dcx_ext_layout_t;
 
 typedef struct uct_dcx_ext_entry {
-    uint64_t addr;     /* address of the first byte; an offset if @lkey is a
-                        * layout's */
+    uint64_t addr;     /* address of the first byte; if @lkey is a layout's,
+                        * addresses begin at its @start */
     uint32_t bytes;    /* length of a block, at least 1 */
     uint32_t stride;   /* distance from a block to the next; 0 for a single
                         * block */
@@ -76,16 +77,17 @@ typedef struct uct_dcx_ext_form {
 typedef struct uct_dcx_ext_ops {
     void (*query)(uct_md_h md, uct_dcx_ext_attr_t *attr);
 
-    /* Registers memory; @flags are UCT_MD_MEM_*. */
+    /* Registers memory until dereg(); @flags are UCT_MD_MEM_*. */
     ucs_status_t (*reg)(uct_md_h md, void *address, size_t length,
                         uint64_t flags, uct_dcx_ext_region_t **region_p,
                         uint32_t *lkey_p);
     void (*dereg)(uct_md_h md, uct_dcx_ext_region_t *region);
 
-    /* Makes a layout of up to @max pieces, one of @sizes; it has no entries
-     * yet. @entries_p has room for @max entries. Logs only UCS_ERR_NO_MEMORY
-     * and UCS_ERR_IO_ERROR. Returns UCS_ERR_NO_RESOURCE if all keys are in use
-     * (UCX_DCX_UMR_LAYOUTS). */
+    /* Makes a layout of up to @max pieces; it has no entries yet. @entries_p
+     * has room for @max entries, until destroy(). Logs UCS_ERR_NO_MEMORY and
+     * UCS_ERR_IO_ERROR. Does not log UCS_ERR_EXCEEDS_LIMIT (no key is large
+     * enough) and UCS_ERR_NO_RESOURCE (all keys are in use, see
+     * UCX_DCX_UMR_LAYOUTS). */
     ucs_status_t (*make)(uct_md_h md, size_t max,
                          uct_dcx_ext_layout_t **layout_p,
                          uct_dcx_ext_entry_t **entries_p);
@@ -95,19 +97,21 @@ typedef struct uct_dcx_ext_ops {
 
     /* Gives the entries to the device. The layout must not be used until wait()
      * has returned UCS_OK, but other layouts may name it. Stores the key that
-     * is valid from now on in @lkey_p. Waits while the device's queue is full.
-     * Returns UCS_ERR_TIMED_OUT, and revokes the layout, if the queue makes no
+     * is valid from now on in @lkey_p. Waits while the device's queue is full,
+     * or has not executed the previous set(). Returns UCS_ERR_TIMED_OUT, which
+     * may not be logged, and revokes the layout, if the queue makes no
      * progress. */
     ucs_status_t (*set)(uct_dcx_ext_layout_t *layout,
                         const uct_dcx_ext_form_t *form, uint32_t *lkey_p);
 
     /* Waits until the device has the layout, and returns UCS_OK. Returns
-     * UCS_ERR_NO_ELEM, not logged, if its memory was deregistered, and
-     * UCS_ERR_TIMED_OUT as set() does. */
+     * UCS_ERR_NO_ELEM, not logged, if it was revoked or its memory was
+     * deregistered, UCS_ERR_IO_ERROR if the UMR failed, and UCS_ERR_TIMED_OUT
+     * as set() does. */
     ucs_status_t (*wait)(uct_dcx_ext_layout_t *layout);
 
-    /* Removes the layout from the device: its key gives no access any
-     * longer. */
+    /* Removes the layout from the device. Its key gives no access when this
+     * returns. */
     void (*revoke)(uct_dcx_ext_layout_t *layout);
 
     /* --- places ---------------------------------------------------------- */
@@ -115,13 +119,14 @@ typedef struct uct_dcx_ext_ops {
     /* Lets domains that are opened from now on register memory of @type: @max
      * places of @length bytes each. Place i begins at @base + i * @length.
      * @length and @max are powers of two; @base is a multiple of their product.
-     * Called once. */
+     * No memory may be mapped there. Called once. */
     void (*enable)(ucs_memory_type_t type, uint64_t base, uint64_t length,
                    unsigned max);
 
     /* Makes place @index stand for a layout, or for nothing if @layout is NULL.
-     * Registering the addresses of the place returns its handle, which is
-     * always the same one. The place must not be used meanwhile. */
+     * Call it after each set(), which may change the key, and with NULL before
+     * destroy(). Registering the addresses of the place returns its handle,
+     * which is always the same one. The place must not be used meanwhile. */
     ucs_status_t (*place)(uct_md_h md, unsigned index,
                           uct_dcx_ext_layout_t *layout);
 

@@ -31,15 +31,16 @@
 #endif
 
 
-/* Orders stores to memory: entries before the record that announces them. */
+/* Orders stores to memory: WQEs before the doorbell record that announces
+ * them. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_to_device_barrier(void)
 {
     asm volatile(UCT_DCX_TO_DEVICE ::: "memory");
 }
 
 
-/* Orders loads before later loads and stores: the owner bit of an entry before
- * the rest of it, and the rest before the entry is given back. */
+/* Orders loads before later loads and stores: the owner bit of a CQE before the
+ * rest of it, and the rest before the CQE is given back to the device. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_from_device_barrier(void)
 {
     asm volatile(UCT_DCX_FROM_DEVICE ::: "memory");
@@ -62,7 +63,7 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_wc_flush(void)
 }
 
 
-/* Follows stores of whole lines to a register, if no one waits for them. x86-64
+/* Ends stores of whole cache lines to a register that need no flush. x86-64
  * sends whole lines by itself (Intel SDM volume 3, "buffering of write
  * combining memory locations"); aarch64 is given a hint. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_wc_full(void)

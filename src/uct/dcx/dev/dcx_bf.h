@@ -27,9 +27,9 @@
 typedef struct uct_dcx_bf {
     uintptr_t half;   /* takes the next doorbell or WQE */
     uintptr_t flip;   /* bit by which the halves alternate; 0: one half */
-    unsigned push_bb; /* WQEBBs of a pushed WQE, at most; 0: none is */
-    int flush;        /* flush a pushed WQE before another thread pushes: a
-                       * core does not keep that order */
+    unsigned push_bb; /* maximum WQEBBs of a pushed WQE; 0: none is pushed */
+    int flush;        /* flush each pushed WQE: the next one may be pushed by
+                       * another core, and would not be ordered after it */
 } uct_dcx_bf_t;
 
 
@@ -68,8 +68,9 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_bf_ring(uct_dcx_bf_t *bf,
 }
 
 
-/* Stores a WQEBB in wide stores, in order, that the compiler cannot change: a
- * line that is stored as a whole goes out at once, and in one piece. */
+/* Copies a WQEBB to the register in wide stores, which the compiler neither
+ * splits nor reorders: a line that is stored as a whole goes out at once, and
+ * in one piece. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_bf_copy(uintptr_t to, const void *block)
 {
 #if defined(__SSE2__)

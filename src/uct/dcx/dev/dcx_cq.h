@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A completion queue that is polled without libmlx5: the ring of CQEs, the
- * consumer index, and the record in which the device reads it. Owned by the
- * thread that progresses the interface. Format: struct mlx5_cqe64 of mlx5dv.h;
- * with 128-byte entries it is the second half of each entry. Owner bit and
- * arming: PRM, "completion queues".
+ * consumer index, and the record in which the device reads it. Used by one
+ * thread at a time. Format: struct mlx5_cqe64 of mlx5dv.h; with 128-byte
+ * entries it is the second half of each entry. Owner bit and arming: PRM,
+ * "completion queues".
  */
 #ifndef UCT_DCX_CQ_H
 #define UCT_DCX_CQ_H
@@ -20,9 +20,9 @@
 
 typedef struct uct_dcx_cq {
     uint8_t *next;          /* entry @ci, as cqe64 */
-    uint8_t owner;          /* owner bit of @next when it is written */
-    uint32_t ci;            /* runs freely */
-    uint32_t size;          /* of an entry */
+    uint8_t owner;          /* owner bit of @next once it is written */
+    uint32_t ci;            /* consumer index; runs freely */
+    uint32_t size;          /* bytes of an entry: 64 or 128 */
     uint32_t count;         /* entries, a power of two */
     uint8_t *cqe64;         /* the first entry's struct mlx5_cqe64 */
     uint8_t *end;           /* end of the ring: one past the last cqe64 */
@@ -39,11 +39,11 @@ typedef struct uct_dcx_cq {
 /* Parameters of a new queue */
 typedef struct uct_dcx_cq_params {
     struct ibv_context *ctx;
-    struct ibv_comp_channel *channel;
-    unsigned length;           /* entries wanted */
-    unsigned cqe_size;         /* 64 or 128 */
-    const char *what;          /* purpose: "sends" */
-    ucs_log_level_t log_level; /* of errors */
+    struct ibv_comp_channel *channel; /* NULL: no events */
+    unsigned length;                  /* minimum number of entries */
+    unsigned cqe_size;                /* 64 or 128 */
+    const char *what;                 /* purpose: "sends"; not copied */
+    ucs_log_level_t log_level;        /* level of a failure to create it */
 } uct_dcx_cq_params_t;
 
 
@@ -73,8 +73,7 @@ uct_dcx_cq_check_owner(void *entry, uint8_t owner)
 }
 
 
-/* Returns the next completion, or NULL if there is none: the usual result of a
- * call of progress. */
+/* Returns the next completion, or NULL if there is none. */
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_next(const uct_dcx_cq_t *cq)
 {
@@ -110,7 +109,7 @@ uct_dcx_cqe_qpn(const struct mlx5_cqe64 *cqe)
 }
 
 
-/* Gives the entries before ci back to the device. */
+/* Gives the entries before @ci back to the device. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_cq_update(uct_dcx_cq_t *cq)
 {
     /* Read the entries before the device may write them again. */
@@ -120,7 +119,7 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_cq_update(uct_dcx_cq_t *cq)
 
 
 /* Creates a queue and takes it over from libmlx5. Events have @cq as their
- * context. Logs errors. */
+ * context, so @cq must not move. Logs errors. */
 ucs_status_t uct_dcx_cq_init(uct_dcx_cq_t *cq,
                              const uct_dcx_cq_params_t *params);
 
@@ -133,8 +132,8 @@ void uct_dcx_cq_arm(uct_dcx_cq_t *cq, int solicited);
 /* Records that an event of this queue was read from its channel. */
 void uct_dcx_cq_event(uct_dcx_cq_t *cq);
 
-/* Removes the unread completions of a QP that was reset, and gives their
- * entries back to the device. */
+/* Removes the unread completions of a QP that was reset or destroyed, and gives
+ * their entries back to the device. */
 void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn);
 
 /* The meaning of an error completion */
@@ -144,6 +143,7 @@ typedef struct uct_dcx_syndrome {
     const char *cause;   /* for the user, with a hint */
 } uct_dcx_syndrome_t;
 
+/* Returns the meaning of @cqe, also of an unknown syndrome; never NULL. */
 const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe);
 
 #endif

@@ -1,13 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * An mlx5 device as dcx opened it: context, protection domain and capabilities,
- * queried once. Belongs to a memory domain; read-only after
- * uct_dcx_device_open(), so any thread may read it.
+ * queried once. Belongs to a memory domain; read-only once that is open, so any
+ * thread may read it.
  *
  * dev/ is the room of the device: its capabilities, its events, and the formats
- * and rings that it shares with the driver (dcx_wqe.h, dcx_sq.h, dcx_cq.h).
- * Called by all rooms above. It must not know of DC, endpoints or UCT's
- * operations.
+ * and rings by which it is used (dcx_wqe.h, dcx_sq.h, dcx_cq.h). Called by all
+ * rooms above. It must not know endpoints or UCT's operations.
  */
 #ifndef UCT_DCX_DEVICE_H
 #define UCT_DCX_DEVICE_H
@@ -30,18 +29,18 @@ typedef struct uct_dcx_atomic_caps {
 } uct_dcx_atomic_caps_t;
 
 
-/* Tag matching by the device; all 0 if it has none */
+/* Tag matching by the device */
 typedef struct uct_dcx_tm_caps {
-    unsigned max_tags; /* tagged buffers of one list */
+    unsigned max_tags; /* tagged buffers of one list; 0: no tag matching */
     int rndv_dc;       /* fetches the data of a rendezvous by DC */
     int has_keys;      /* receives into strided mkeys */
-    unsigned max_hdr;  /* bytes of a rendezvous header, at most */
+    unsigned max_hdr;  /* maximum bytes of a rendezvous header */
 } uct_dcx_tm_caps_t;
 
 
-/* Strided mkeys by UMR; none without DEVX */
+/* Strided mkeys by UMR */
 typedef struct uct_dcx_umr_caps {
-    int has_keys;        /* indirect mkeys */
+    int has_keys;        /* strided mkeys; 0 without DEVX */
     int has_rows;        /* repeated blocks */
     int has_nests;       /* repeated blocks over strided mkeys */
     unsigned max_depth;  /* levels of indirect mkeys */
@@ -51,8 +50,8 @@ typedef struct uct_dcx_umr_caps {
 } uct_dcx_umr_caps_t;
 
 
-/* Translations in a WQE: the maximum (dcx_umr_wqe.h), and the number that
- * kernels of MLNX_OFED announced */
+/* Translations inline in a WQE: the maximum (dcx_umr_wqe.h), and the number
+ * that kernels of MLNX_OFED announced */
 #define UCT_DCX_DEVICE_MAX_INLINE    52
 #define UCT_DCX_DEVICE_PROVEN_INLINE 20
 
@@ -70,7 +69,7 @@ typedef struct uct_dcx_device {
     int answers; /* it answers QUERY_HCA_CAP */
     int has_dc;
     int is_lag;             /* its ports are bonded */
-    unsigned max_rd_atomic; /* outstanding reads of a DCI */
+    unsigned max_rd_atomic; /* outstanding reads and atomics of a DCI */
     int has_lag_dct;        /* bonded ports may have DC targets */
     int compact_av;         /* supports 16-byte address vectors */
     int indirect_keys;      /* supports KSM mkeys */
@@ -95,9 +94,10 @@ typedef struct uct_dcx_device {
  * debug level. */
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
 
-/* Opens @ibdev, with DEVX or without. @ext_atomics: whether to use extended
- * atomics on a device that cannot be asked for them. @profile: see
- * uct_dcx_profile_load(). Logs errors. */
+/* Opens @ibdev. @devx: UCS_NO opens it without DEVX; UCS_YES fails if DEVX is
+ * refused. @ext_atomics: UCS_NO disables extended atomics; otherwise a device
+ * that cannot be queried, but has atomics, is assumed to have them. @profile:
+ * see uct_dcx_profile_load(). Logs errors. */
 ucs_status_t uct_dcx_device_open(uct_dcx_device_t *dev,
                                  struct ibv_device *ibdev,
                                  ucs_ternary_auto_value_t devx,
@@ -112,7 +112,7 @@ const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev);
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 
 /* Returns the end of the message of a failed registration: a hint if @error
- * means too much locked memory, or a limit of none; otherwise "". */
+ * (errno) may come from the limit of locked memory, otherwise "". */
 static inline const char *uct_dcx_device_reg_hint(int error)
 {
     return ((error == ENOMEM) || (error == EPERM)) ?

@@ -3,7 +3,7 @@
  * Objects created by commands of the device (DEVX), and rings for them in
  * memory that dcx allocates; libmlx5 allocates those of verbs. The caller
  * builds the command (common/prm_cmd.h). Called when an interface opens and
- * closes.
+ * closes, and for strided mkeys at any time, by any thread.
  */
 #ifndef UCT_DCX_DEVX_H
 #define UCT_DCX_DEVX_H
@@ -14,8 +14,8 @@
 /* A ring on its own pages, with its doorbell record on the last of them */
 typedef struct uct_dcx_devx_ring {
     void *start;
-    size_t size;   /* of all pages */
-    size_t offset; /* of the doorbell record */
+    size_t size;   /* bytes of all pages */
+    size_t offset; /* offset of the doorbell record in bytes */
     struct mlx5dv_devx_umem *umem;
 } uct_dcx_devx_ring_t;
 
@@ -38,20 +38,21 @@ uct_dcx_devx_ring_dbrec(const uct_dcx_devx_ring_t *ring)
 /* An object of the device */
 typedef struct uct_dcx_devx_obj {
     struct mlx5dv_devx_obj *obj;
-    const char *name; /* kind of object: "XRQ" */
+    const char *name; /* kind of object: "XRQ"; not copied */
     uint32_t number;
 } uct_dcx_devx_obj_t;
 
 
-/* Run the command @in, which creates an object of the kind @name, or changes
- * @obj; @what names the change. Log errors, with the device's syndrome. */
+/* Run the command @in of @size bytes, which creates an object of the kind
+ * @name, or changes @obj; @what names the change. Log errors, with the device's
+ * syndrome. */
 ucs_status_t uct_dcx_devx_create(uct_dcx_devx_obj_t *obj,
                                  const uct_dcx_device_t *dev, const char *name,
                                  const void *in, size_t size);
 ucs_status_t uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj,
                                  const char *what, const void *in, size_t size);
 
-/* Destroys @obj; does nothing if that was done. */
+/* Destroys @obj; does nothing if that was done, or it was not created. */
 void uct_dcx_devx_destroy(uct_dcx_devx_obj_t *obj);
 
 

@@ -3,8 +3,8 @@
  * A reliable connected QP by DEVX that is connected to itself: for work that
  * the device does in a send queue without sending anything, as only a QP in
  * state RTS executes its WQEs. A list of tagged buffers has one, and so has the
- * key queue of a domain. The caller knows the path to its own port. Owned by
- * the thread that posts.
+ * UMR queue of a domain. The caller gives the path to its own port. Used by one
+ * thread at a time.
  */
 #ifndef UCT_DCX_DEVX_QP_H
 #define UCT_DCX_DEVX_QP_H
@@ -25,7 +25,8 @@ typedef struct uct_dcx_devx_qp {
     uct_dcx_sq_t sq;
     uct_dcx_devx_ring_t ring;
     struct mlx5dv_devx_uar *uar; /* page of the register */
-    uct_dcx_bf_t bf;             /* exclusive to this QP */
+    uct_dcx_bf_t bf;             /* of this QP alone, unless libmlx5 shares
+                                  * a page for doorbells only */
     uct_dcx_devx_obj_t obj;
     uct_dcx_devx_path_t path;
 } uct_dcx_devx_qp_t;
@@ -34,11 +35,11 @@ typedef struct uct_dcx_devx_qp {
 typedef struct uct_dcx_devx_qp_params {
     const uct_dcx_device_t *dev;
     const uct_dcx_devx_path_t *path;
-    const char *name; /* purpose: "command QP" */
+    const char *name; /* purpose: "command QP"; not copied */
     uint32_t cqn;
     uint32_t srqn;   /* SRQ or XRQ; 0: it receives nothing */
-    unsigned num_bb; /* of the ring; a power of two */
-    unsigned max_bb; /* of the longest WQE */
+    unsigned num_bb; /* WQEBBs of the ring; a power of two */
+    unsigned max_bb; /* WQEBBs of the longest WQE */
 } uct_dcx_devx_qp_params_t;
 
 

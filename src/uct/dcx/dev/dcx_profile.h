@@ -36,7 +36,7 @@ typedef enum uct_dcx_profile_feature {
     UCT_DCX_PROFILE_TM_KEYS, /* strided mkeys in the list of tags */
     UCT_DCX_PROFILE_NUM,
 
-    /* on unless a probe of them did not pass */
+    /* on unless a profile says that a probe of them failed */
     UCT_DCX_PROFILE_KSM = UCT_DCX_PROFILE_NUM, /* mkeys for invalidation */
     UCT_DCX_PROFILE_UMR,                       /* layouts */
     UCT_DCX_PROFILE_TM                         /* tag matching */
@@ -84,7 +84,8 @@ typedef struct uct_dcx_profile {
 /* Names in the file of the features that are off by default */
 extern const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM];
 
-/* Thresholds without measurements; a profile only raises them. */
+/* Thresholds without measurements; a profile only raises them, up to 16
+ * times. */
 extern const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM];
 
 
@@ -109,11 +110,13 @@ static inline size_t uct_dcx_profile_threshold(const uct_dcx_profile_t *profile,
 }
 
 /* Writes the path of the user's profile to @path, of PATH_MAX bytes. Returns
- * UCS_ERR_NO_ELEM if neither $XDG_CONFIG_HOME nor $HOME is set. */
+ * UCS_ERR_NO_ELEM if neither $XDG_CONFIG_HOME nor $HOME is set, or the path is
+ * too long. */
 ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
                                        char *path);
 
-/* Writes a profile; @results are lines "key value\n". Logs errors. */
+/* Writes a profile, or replaces the one at @path, whose folder exists. @results
+ * are lines "key value\n". Logs errors. */
 ucs_status_t uct_dcx_profile_write(const char *path,
                                    const uct_dcx_profile_id_t *id,
                                    const char *results);

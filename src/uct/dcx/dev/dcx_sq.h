@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A send queue: a ring of WQEBBs (building blocks of 64 bytes) in memory that
- * libmlx5 allocated, two 16-bit counters that run freely, and the doorbell.
- * Owned by the thread that progresses the interface. Doorbell protocol: PRM,
- * "posting a work request"; the register is described in mlx5dv_init_obj(3),
- * struct mlx5dv_qp.
+ * the caller provides, two 16-bit counters that run freely, and the doorbell.
+ * Used by one thread at a time. Doorbell protocol: PRM, "posting a work
+ * request"; the register is described in mlx5dv_init_obj(3), struct mlx5dv_qp.
  */
 #ifndef UCT_DCX_SQ_H
 #define UCT_DCX_SQ_H
@@ -36,7 +35,8 @@ typedef struct uct_dcx_sq {
                         * check */
     uint16_t last;     /* beginning of the WQE posted last */
     uint16_t ci;       /* all WQEBBs before it have completed */
-    uint16_t window;   /* maximum distance to @stop, 0: none */
+    uint16_t window;   /* maximum WQEBBs from @pi to @stop; 0: each WQE
+                        * is checked */
     uint16_t signaled; /* beginning of the last WQE that requests a
                         * completion, or will */
     uint16_t capacity; /* maximum WQEBBs in use when a WQE begins */
@@ -57,7 +57,8 @@ typedef struct uct_dcx_sq_params {
 } uct_dcx_sq_params_t;
 
 
-/* Marks the queue as idle: nothing is outstanding, so no fence is needed. */
+/* Marks the queue as idle: nothing is outstanding, so no fence is needed. The
+ * next WQE requests a completion. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_sq_idle(uct_dcx_sq_t *sq)
 {
     sq->carry    = uct_dcx_wqe_flags(MLX5_WQE_CTRL_CQ_UPDATE);
@@ -115,14 +116,14 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_available(const uct_dcx_sq_t *sq)
 
 
 /* Returns non-zero if the next WQE, of any size, may begin without any other
- * check. It requests a completion if it has to. */
+ * check: if it has to request a completion, @carry does so. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_clear(const uct_dcx_sq_t *sq)
 {
     return (int16_t)(sq->pi - sq->stop) < 0;
 }
 
 
-/* Has the next WQE request a completion. There is room for that WQE. */
+/* Has the next WQE request a completion. The queue has room for that WQE. */
 static inline void uct_dcx_sq_signal(uct_dcx_sq_t *sq)
 {
     uint16_t available = sq->limit + 1 - uct_dcx_sq_used(sq);
