@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCT's atomics on a device.
+ * The capabilities of a device in UCT's terms of atomics; dcx_ep.h declares the
+ * operations.
  */
 #ifndef UCT_DCX_ATOMIC_H
 #define UCT_DCX_ATOMIC_H
@@ -10,7 +11,7 @@
 #include <uct/api/uct.h>
 
 
-/* Announces the atomics of the device to UCT. */
+/* Adds the atomics of the device to the flags in @attr. */
 void uct_dcx_atomic_query(const uct_dcx_device_t *dev, uct_iface_attr_t *attr);
 
 #endif

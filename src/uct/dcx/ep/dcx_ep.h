@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * An endpoint: the path to one peer, and its pending requests. Only the address
- * vector is connected; an endpoint holds a queue of the interface while
- * operations are outstanding. Used by the interface's thread.
+ * An endpoint: the path to one peer, and its pending requests. It has an
+ * address vector, but no queue of its own: while operations are outstanding, it
+ * holds an initiator of the interface. Used by the interface's thread.
  *
  * ep/ is the room of UCT's operations on an endpoint: active messages, put,
  * get, atomics, flush, and its destruction. Called by UCT through the tables in
- * iface/. It must not know completions, progress or the options: of an
- * interface it only uses the queues.
+ * iface/. It must not know CQEs, progress or the options: of an interface it
+ * only uses the queues.
  */
 #ifndef UCT_DCX_EP_H
 #define UCT_DCX_EP_H
@@ -15,7 +15,8 @@
 #include "uct/dcx/fc/dcx_fc.h"
 
 
-/* Callbacks by which flow control creates the endpoints of its answers */
+/* Callbacks by which flow control creates and destroys the endpoints of its
+ * answers */
 extern const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops;
 
 
@@ -68,9 +69,9 @@ __typeof__(uct_ep_put_bcopy) uct_dcx_ep_put_bcopy_short;
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr);
 
-/* Returns non-zero if an active message of @length bytes fits in a receive
- * buffer of the peer, which is smaller than ours. Otherwise logs an error, and
- * releases @dci, which was acquired for the message. */
+/* Returns non-zero if a message fits in a receive buffer of the peer; @length
+ * does not include uct_dcx_am_hdr_t. Otherwise logs an error, and releases
+ * @dci, which was acquired for it. @ep has UCT_DCX_EP_FLAG_SMALL. */
 int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length);
 
 #endif

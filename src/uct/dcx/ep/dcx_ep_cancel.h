@@ -8,8 +8,9 @@
 #include "dcx_ep.h"
 
 
-/* Flushes @ep: waits for all that is outstanding on @dci. Returns
- * UCS_INPROGRESS. */
+/* Starts a flush of @ep: @comp, if it is not NULL, is called when all its WQEs
+ * that are outstanding on @dci have completed. Returns UCS_INPROGRESS or
+ * UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
                                    uct_completion_t *comp);
 

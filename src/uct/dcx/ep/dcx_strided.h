@@ -2,9 +2,9 @@
 /*
  * Zero-copy operations on memory that is not plain (dcx_iov.h): entries with
  * blocks in them, or more entries than a WQE takes. UCT's operation of the same
- * name calls these with all its arguments, and is called again with plain
- * memory. Called in the interface's thread. docs/strided.md says which way is
- * used when.
+ * name passes on all its arguments, and is called again with plain memory.
+ * Called in the interface's thread. docs/strided.md says which way is used
+ * when.
  */
 #ifndef UCT_DCX_STRIDED_H
 #define UCT_DCX_STRIDED_H

@@ -34,11 +34,12 @@ enum {
 
 /* A grant, or the state of an endpoint in a request */
 typedef struct uct_dcx_fc_grant {
-    __be16 entry;   /* of the sender */
-    __be16 seq;     /* of the request; it may be answered already */
-    __be16 credits; /* request: credits left; grant: credits granted */
-    __be16 extra;   /* credits beyond the base: returned, or granted */
-    __be16 epoch;   /* epoch in which these were granted */
+    __be16 entry;   /* index of the endpoint's entry, where it requests */
+    __be16 seq;     /* number of the request, to drop a late grant */
+    __be16 credits; /* request: credits left; grant: credits to add */
+    __be16 extra;   /* credits beyond the base. Request: returned; grant: part
+                     * of @credits */
+    __be16 epoch;   /* epoch in which @extra was granted */
 } UCS_S_PACKED uct_dcx_fc_grant_t;
 
 
@@ -75,9 +76,9 @@ struct uct_dcx_fc {
 
     /* sender */
     uct_dcx_fc_table_t table;
-    double thresh; /* fraction of a grant that is
-                    * reserve */
-    ucs_time_t interval;
+    double thresh;       /* fraction of a grant that is
+                          * reserve */
+    ucs_time_t interval; /* between reminders */
     ucs_time_t next_tick;
     unsigned num_due;           /* entries not checked since the last
                                  * tick */
@@ -98,23 +99,26 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
                              const uct_dcx_fc_ep_ops_t *ep_ops,
                              const uct_dcx_iface_config_t *config);
 
-/* Stops posting; called before the initiators are destroyed. */
+/* Stops posting, and drops grants that wait for an initiator. Called before the
+ * initiators are destroyed. */
 void uct_dcx_fc_stop(uct_dcx_fc_t *fc);
 
 /* Frees everything; called after the initiators are destroyed. */
 void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc);
 
-/* Reminds receivers of due requests: UCT_DCX_TODO_FC. */
+/* Runs UCT_DCX_TODO_FC: reminds the receivers of blocked endpoints when it is
+ * time. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc);
 
-/* Returns 1 if any endpoint is blocked; stores the time until the next reminder
- * in @left. */
+/* Returns 1 if any endpoint is blocked. Stores the time until the next reminder
+ * in @left; 0: it is due, or none is blocked. */
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
 /* Returns non-zero if a blocked endpoint has pending requests. */
 int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc);
 
-/* Handles a message that has no id of UCT, or is too short for one. */
+/* Handles a request or a grant of @length bytes. Drops any other message that
+ * has no id of UCT, or is shorter than its header, and logs an error. */
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length);
 

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Flow control: the grants of the receiver's side.
+ * Flow control, the receiver's side: grants. Called by dcx_fc.c.
  */
 #ifndef UCT_DCX_FC_GRANT_H
 #define UCT_DCX_FC_GRANT_H
@@ -8,7 +8,12 @@
 #include "dcx_fc.h"
 
 ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc);
+
+/* Drops grants that wait for an initiator. */
 void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc);
+
+/* Posts a grant, or queues it. Drops the request if memory is short, or the
+ * peer's address has no path; the peer repeats it. */
 void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
                                 const uct_dcx_fc_request_t *request);
 

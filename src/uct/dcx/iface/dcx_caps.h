@@ -9,15 +9,17 @@
 #include "uct/dcx/queue/dcx_queues.h"
 
 
-/* Decides whether the device matches tags, before uct_dcx_caps_init(): stores
- * the number of tagged buffers in @num_tags_p; 0 for none, or if @params has no
- * tags. Logs an error if the options request an unsupported feature. */
+/* Decides whether the device matches tags, before uct_dcx_caps_init(). Stores
+ * the number of tagged buffers in @num_tags_p; 0 if it does not, or @params do
+ * not ask for it. Logs an error if the options require more than the device
+ * has. */
 ucs_status_t uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
                                   const uct_dcx_device_t *dev,
                                   const uct_iface_params_t *params,
                                   unsigned *num_tags_p);
 
-/* Calculates the sizes of operations; limits->num_tags is set. */
+/* Calculates the sizes of operations, except strided.max_klm. The caller has
+ * set limits->num_tags. */
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
                        const uct_dcx_port_t *port);
@@ -27,7 +29,8 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
 void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request);
 
 /* Checks that the device supports the options. @max_bb: WQEBBs of a WQE. Logs
- * the first option that is too large, and returns UCS_ERR_INVALID_PARAM. */
+ * the first option that it does not support. Returns UCS_ERR_INVALID_PARAM if a
+ * value is too large, UCS_ERR_UNSUPPORTED if the device has no streams. */
 ucs_status_t uct_dcx_caps_check(const uct_dcx_iface_config_t *config,
                                 unsigned max_bb, const uct_dcx_device_t *dev);
 

@@ -10,8 +10,9 @@
 #include "uct/dcx/queue/dcx_queues.h"
 
 
-/* Creates the target: messages arrive in the receive queue from now on, so that
- * has to exist. Logs errors. */
+/* Creates the target, and sets rx.dctn. Messages arrive from now on: the
+ * receive queue, its completion queue and rx.dc_key are set up before. Logs
+ * errors. */
 ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
                               const uct_dcx_iface_config_t *config);
 

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Waiting for events.
+ * Waiting for completions: the file descriptor of an interface. Called in the
+ * interface's thread.
  */
 #ifndef UCT_DCX_EVENT_H
 #define UCT_DCX_EVENT_H
@@ -8,8 +9,9 @@
 #include "dcx_iface.h"
 
 
-/* Create and destroy the channel and iface->event. The channel is destroyed
- * after its queues. */
+/* Create and destroy the completion channel and iface->event. The first is
+ * called before the completion queues exist, the other when they are gone. Log
+ * errors. */
 ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface);
 void uct_dcx_event_cleanup(uct_dcx_iface_t *iface);
 

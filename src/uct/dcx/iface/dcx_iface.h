@@ -4,10 +4,10 @@
  * belongs to. One thread at a time may use an interface (UCT's rule for thread
  * modes single and serialized).
  *
- * iface/ is the room on top: it opens and closes an interface, connects the
- * parts, answers UCT's queries, and progresses it: it takes messages and
- * completions. Called by UCT alone. It must not know how a WQE is written, nor
- * which endpoint gets an initiator; no other room includes its headers.
+ * iface/ is the room on top: it opens and closes an interface, connects its
+ * parts, answers UCT's queries, delivers messages and handles send CQEs. Called
+ * by UCT alone. It must not know how a WQE is written, nor which endpoint gets
+ * an initiator; no other room includes its headers.
  */
 #ifndef UCT_DCX_IFACE_H
 #define UCT_DCX_IFACE_H
@@ -20,7 +20,7 @@
 typedef struct uct_dcx_event {
     int fd; /* ready when the channel or the timer is */
     int timer_fd;
-    int timer_runs; /* or has expired */
+    int timer_runs; /* the timer was set; it may have expired */
 } uct_dcx_event_t;
 
 

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A received message, from its completion to the user, and the release of its
- * queue entry. Inlined into the functions that take completions (dcx_rx.c).
+ * queue entry. Inlined into the functions that take completions (dcx_rx.c,
+ * dcx_rx_tm.c).
  */
 #ifndef UCT_DCX_RX_DELIVER_H
 #define UCT_DCX_RX_DELIVER_H
@@ -11,8 +12,8 @@
 #include <ucs/debug/log.h>
 
 
-/* Releases the entry that a completion has named. Returns 1 if enough of them
- * are free to be posted. */
+/* Releases entry @index, wqe_counter of a completion. Returns 1 if enough
+ * entries are free to be posted. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
 {
     rx->wqes[rx->tail].next.next_wqe_index = index;
@@ -22,7 +23,7 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
 
 
 /* Delivers a message of @length bytes at @hdr. Returns UCS_INPROGRESS if the
- * user keeps the buffer, as @flags allow. */
+ * user keeps the buffer, which UCT_CB_PARAM_FLAG_DESC in @flags allows. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
                    size_t length, unsigned flags)

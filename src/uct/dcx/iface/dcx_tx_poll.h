@@ -8,15 +8,17 @@
 #include "dcx_iface.h"
 
 
-/* Takes send completions of the first queue, beginning with @cqe, the next one.
- * Runs deferred work (todo) afterwards. Returns the number of completions. */
+/* Takes send completions of the first queue, beginning with @cqe, which
+ * uct_dcx_cq_next() has returned. Runs deferred work (todo) afterwards. Returns
+ * the number of completions, also of other queues. */
 unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
 
 /* Runs deferred work (todo). Returns @count plus the CQEs polled. */
 unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count);
 
 
-/* Progresses the send side, when there are no messages. */
+/* Progresses the send side, after messages were delivered, or if there are
+ * none. Returns the number of completions. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tx_progress(uct_dcx_iface_t *iface)
 {
     uct_dcx_dci_set_t *set       = &iface->super.dci;
