@@ -4,8 +4,8 @@
  * interfaces of the device refer to it and are closed before it.
  *
  * mem/ is the room of registered memory: the domain, registrations and their
- * cache, keys. Called by UCT, from any thread, and for the keys of buffers. It
- * must not know interfaces and queues.
+ * cache, keys. Called by UCT, from any thread, and by rooms that need the keys
+ * of memory. It must not know interfaces and queues.
  */
 #ifndef UCT_DCX_MD_H
 #define UCT_DCX_MD_H
@@ -25,12 +25,12 @@ struct uct_dcx_md {
     uct_dcx_mkeys_t mkeys;
     struct uct_dcx_keys *keys; /* strided mkeys, owned by the hook */
     const struct uct_dcx_md_hook *hook;
-    ucs_spinlock_t mems_lock;
-    uct_dcx_mem_t *mems;     /* free handles, the oldest first */
-    uct_dcx_mem_t *last_mem; /* the newest of them, if there is any */
-    uct_dcx_mem_t **places;  /* handles by number, NULL: no places */
-    uct_dcx_async_t async;   /* events of the device */
-    uint64_t subnet;         /* prefix of usable ports, 0: all */
+    ucs_spinlock_t mems_lock; /* protects @mems and @last_mem */
+    uct_dcx_mem_t *mems;      /* free handles, the oldest first */
+    uct_dcx_mem_t *last_mem;  /* the newest of them, if there is any */
+    uct_dcx_mem_t **places;   /* handles by place; NULL: no place was set yet */
+    uct_dcx_async_t async;    /* events of the device */
+    uint64_t subnet;          /* prefix of usable ports, 0: all */
 };
 
 
@@ -54,7 +54,8 @@ typedef struct uct_dcx_md_hook {
     /* Creates md->keys. Logs errors. */
     ucs_status_t (*open)(uct_dcx_md_t *md, const uct_dcx_md_config_t *config);
 
-    /* Destroys md->keys. All memory was deregistered. */
+    /* Destroys md->keys, and layouts that were not deregistered, with a
+     * warning. The cache was destroyed before. */
     void (*close)(uct_dcx_md_t *md);
 
     /* Invalidates all that names the key @lkey, whose memory is about to be
@@ -62,8 +63,9 @@ typedef struct uct_dcx_md_hook {
      * with @is_waiting, waits until then. */
     int (*region)(uct_dcx_md_t *md, uint32_t lkey, int is_waiting);
 
-    /* Forgets a handle that layouts have named, or that is a layout, before it
-     * is freed. */
+    /* Called before a handle is deregistered that layouts have named, or that
+     * is a layout. Invalidates the layouts that name it. Frees a layout and its
+     * handle, except one that its caller built (dcx_ext.h). */
     void (*handle)(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 } uct_dcx_md_hook_t;
 
@@ -74,7 +76,7 @@ extern uct_component_t uct_dcx_component;
 void uct_dcx_md_set_hook(const uct_dcx_md_hook_t *hook);
 
 /* Sets a hook that is called with each domain that was opened, and with each
- * that is about to be closed. */
+ * that is about to be closed, in the thread that does so. */
 void uct_dcx_md_set_watch(void (*watch)(uct_md_h md, int is_open));
 
 /* Implements uct_md_mem_dereg_v2() for handles of memory, layouts and

@@ -11,20 +11,20 @@
  * handle has. Invalidating it completes at once, and does not affect other
  * handles of the region, nor their peers. When such a handle is only
  * deregistered, its key stays with the region for the next handle, up to a
- * limit. A handle without such a key is invalidated with its region: that is
- * removed from the cache, and the invalidation completes when the last holder
- * releases it.
+ * limit. A handle without such a key, or whose region's own key was packed as
+ * well, is invalidated with its region: that is removed from the cache, and the
+ * invalidation completes when the last holder releases it.
  *
  * With relaxed ordering of PCIe a region is registered twice: peers and
  * indirect keys use the strict registration, local data of an operation the
- * relaxed one. The completion for local data is written after them, in order
- * (PCIe: a write without the attribute passes none). A peer that writes sees no
- * such completion, so only a strict key keeps the order that it requests.
+ * relaxed one. The completion is written after local data, in order (PCIe: a
+ * write without the attribute passes no other). A peer that writes sees no such
+ * completion, so only a strict key keeps the order that it requests.
  *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
- * A domain reuses handles, and frees their memory when it closes. So a
- * deregistered handle that is still named is recognised by its @md.
+ * A domain reuses handles, and frees their memory when it closes. So the use of
+ * a deregistered handle is recognised by its @md.
  */
 #ifndef UCT_DCX_MEM_H
 #define UCT_DCX_MEM_H
@@ -69,9 +69,9 @@ typedef struct uct_dcx_mem {
     uct_dcx_region_t *region;
     uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
-    int is_bare;                /* the region's own key was packed */
+    int is_bare;                /* a peer may have @rkey */
     int was_named;              /* a layout named it: the device may still have
-                                 * one */
+                                 * that layout */
     uct_dcx_md_t *md;           /* NULL: deregistered */
     union {
         uct_dcx_mem_layout_t *layout; /* instead of a region, or NULL */
@@ -84,13 +84,14 @@ typedef struct uct_dcx_mem {
 enum {
     UCT_DCX_RKEY_PACKED_SIZE = 8,
 
-    /* UCX's usual number of handles of a region; more are left by a burst, and
-     * the device's keys are limited */
+    /* Maximum of a region's idle keys: UCX's usual number of handles of a
+     * region. A burst leaves more, but the device's keys are limited. */
     UCT_DCX_MEM_MAX_IDLE = 16
 };
 
 
-/* Returns 1 for a layout, whose addresses are offsets. */
+/* Returns 1 for the handle of a layout or a place, which has no region; its
+ * addresses are not virtual addresses. */
 static inline int uct_dcx_mem_is_layout(const void *memh)
 {
     return ((const uct_dcx_mem_t *)memh)->region == NULL;
@@ -103,8 +104,9 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 }
 
 
-/* Returns the region's own key, and marks it as given: a peer that gets it
- * keeps access as long as the region is registered. */
+/* Returns the key of a region or a layout, and marks it as given: a peer that
+ * gets it keeps access until the region is deregistered, or the layout is
+ * invalidated. */
 static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 {
     uct_dcx_mem_t *mem = memh;
@@ -121,21 +123,24 @@ static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 }
 
 
-/* Returns a handle, all zero except its domain; NULL if memory is short. */
+/* Returns a handle, all zero except @md and @origin; NULL if memory is
+ * short. */
 uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md);
+
+/* Returns a handle to the domain, which may reuse it. */
 void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 
 /* Frees the memory of all handles, when the domain closes. */
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
-/* Registers memory without a handle: finds a region in the cache of the domain,
- * or makes one. */
+/* Register and deregister memory without a handle. The first finds a region in
+ * the cache of the domain, or makes one. */
 ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                                 uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
-/* Implements uct_md_mem_reg() for memory: uses the cache of the domain if it
- * has one, otherwise registers on each call. */
+/* Implements uct_md_mem_reg() for memory: uses the cache of the domain if
+ * md->has_cached_handles, otherwise registers on each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 
@@ -149,7 +154,8 @@ ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
 extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 
 /* Pack and unpack remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on
- * arrival. */
+ * arrival. @invalidate: packs an indirect key of this handle alone; of a
+ * layout, its own. */
 ucs_status_t uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate,
                               void *buffer);
 void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer);

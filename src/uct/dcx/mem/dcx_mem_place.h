@@ -19,7 +19,8 @@ typedef struct uct_dcx_mem_places {
     ucs_memory_type_t type; /* memory type of their addresses in UCP */
     uint64_t base;          /* address of the first one */
     uint64_t length;        /* bytes of a place */
-    uint64_t total;         /* bytes of all places; written last */
+    uint64_t total;         /* bytes of all places; written after @base and
+                             * @length */
 } uct_dcx_mem_places_t;
 
 extern uct_dcx_mem_places_t uct_dcx_mem_places;
@@ -46,17 +47,20 @@ static inline ucs_memory_type_t uct_dcx_mem_places_type(void)
     return __atomic_load_n(&uct_dcx_mem_places.type, __ATOMIC_ACQUIRE);
 }
 
-/* Makes place @index stand for the layout of @mem in this domain. The place's
- * own handle is always the same one, so that UCP may cache it. */
+/* Makes place @index stand for the layout of @mem in this domain, with its
+ * current key. The place's own handle is always the same one, so that UCP may
+ * cache it. Returns UCS_ERR_NO_MEMORY, not logged, if it cannot be made. */
 ucs_status_t uct_dcx_mem_place_set(uct_dcx_md_t *md, unsigned index,
                                    uct_dcx_mem_t *mem);
 
-/* Makes a place stand for nothing: its handle, if it has one, has no key. */
+/* Makes a place stand for nothing: its handle, if it has one, has no key.
+ * Called before the layout is destroyed. */
 void uct_dcx_mem_place_clear(uct_dcx_md_t *md, unsigned index);
 
 /* Finds the handle of @length bytes at an address in a place. Returns
- * UCS_ERR_INVALID_PARAM if the place stands for nothing here, or does not have
- * these bytes; logs it unless @flags hide errors. */
+ * UCS_ERR_INVALID_PARAM if the place stands for nothing here, or ends before
+ * these bytes do; logs it unless @flags hide errors. The device checks the
+ * length of the layout. */
 ucs_status_t uct_dcx_mem_place_get(uct_dcx_md_t *md, uint64_t address,
                                    size_t length, uint64_t flags,
                                    uct_mem_h *memh_p);

@@ -3,7 +3,8 @@
  * Indirect keys: a KSM key over the key of a registered region. It gives a peer
  * the same access as the region's own key, and can be destroyed without the
  * region. This is how a peer's access is revoked (UCT_MD_FLAG_INVALIDATE) while
- * the region stays in the cache. Used by dcx_mem.c, from any thread.
+ * the region stays in the cache. Used by dcx_mem.c, from any thread. strided/
+ * shares the record of released numbers.
  *
  * A peer whose access was revoked may still have requests in flight, and a
  * process that was only stopped may send more of them after any length of time.
@@ -49,8 +50,8 @@ typedef struct uct_dcx_mkeys {
     const uct_dcx_device_t *dev;
     ucs_spinlock_t lock; /* protects the fields below, and regions'
                           * lists */
-    uint8_t variant;
-    unsigned next_held;
+    uint8_t variant;     /* of the next key */
+    unsigned next_held;  /* entry of @held to replace next */
     struct mlx5dv_devx_obj *held[UCT_DCX_MKEY_HELD];
     uct_dcx_stale_t stale;
 } uct_dcx_mkeys_t;
@@ -62,8 +63,9 @@ ucs_status_t uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys,
 /* Frees everything; all keys of regions have been destroyed. */
 void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys);
 
-/* Creates a key for the memory of @mr, with the rights IBV_ACCESS_* that it was
- * registered with. Logs errors. */
+/* Creates a key for the memory of @mr. @access: the IBV_ACCESS_* that it was
+ * registered with; atomics only if the device has them on indirect keys. Logs
+ * errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
                                  const struct ibv_mr *mr, uint32_t access,
                                  uct_dcx_mkey_t **mkey_p);

@@ -2,8 +2,8 @@
 /*
  * The interface address that peers exchange, and its checks on arrival. UCT
  * passes addresses without their lengths. The address of the port is in
- * dcx_port_addr.h. Called when UCT queries an interface's own address, and when
- * endpoints are created.
+ * dcx_port_addr.h. Called when UCT queries an interface's own address, asks if
+ * a peer is reachable, and creates endpoints.
  */
 #ifndef UCT_DCX_ADDR_H
 #define UCT_DCX_ADDR_H
@@ -26,7 +26,8 @@ typedef struct uct_dcx_iface_addr {
     __be64 dc_key;
     __be16 credits;  /* initial credits of a peer's endpoint */
     __be32 pid;      /* of the process, for messages */
-    __be32 seg_size; /* bytes of a receive buffer, the limit of a message */
+    __be32 seg_size; /* bytes of a receive buffer, the limit of a message with
+                      * its header */
     uint8_t check;   /* hash of all fields before; last, so that bytes behind a
                       * truncated address do not match */
 } UCS_S_PACKED uct_dcx_iface_addr_t;

@@ -61,9 +61,9 @@ void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh, uct_dcx_neigh_resolve_t resolve,
                         void *arg);
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh);
 
-/* Finds the MAC of @gid; queries it if it is not known. After a failure it does
- * not query again for @patience, as others wait meanwhile; 0 if the caller may
- * wait. */
+/* Finds the MAC of @gid; queries it if it is not known. For @patience after a
+ * failure, it does not query again, and returns UCS_ERR_UNREACHABLE, not
+ * logged. @patience is 0 if the caller may wait for the kernel. */
 ucs_status_t uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
                                ucs_time_t patience, uct_dcx_mac_t *mac);
 

@@ -2,7 +2,7 @@
 /*
  * A port of the device and its path through the network: its addresses, and the
  * conversion of a peer's address to an address vector. Resolved when the
- * interface opens and read-only after that.
+ * interface opens and read-only after that, except @neigh.
  *
  * net/ is the room of addresses and paths: ports, GIDs, neighbours, targets,
  * and the address vectors to them. Called when an interface opens, when
@@ -38,11 +38,9 @@ typedef struct uct_dcx_port {
     uint8_t prefix_len;    /* RoCE v2: bits of the IP address that a
                             * peer has to share */
     uct_dcx_neigh_t neigh; /* RoCE */
-    uint32_t plain_pkey;   /* pkey, as in an address, of peers that
-                            * need no further checks (see
-                            * uct_dcx_port_make_plain_av()); no
-                            * valid one if there are no such
-                            * peers */
+    uint32_t plain_pkey;   /* pkey, big endian, of peers for
+                            * uct_dcx_port_make_plain_av();
+                            * UINT32_MAX if there are none */
 } uct_dcx_port_t;
 
 
@@ -58,11 +56,13 @@ static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
 
 
 /* Returns 1 if the domain may use port @num, with attributes @attr: it is in
- * the subnet of UCX_DCX_SUBNET_PREFIX, or not of InfiniBand. */
+ * the subnet of UCX_DCX_SUBNET_PREFIX, or that is not set, or the port is
+ * Ethernet. */
 int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
                            const struct ibv_port_attr *attr);
 
-/* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
+/* Lists the active ports that a domain may use as "mlx5_0:1" for UCT, which
+ * frees the list. Returns UCS_ERR_NO_DEVICE if the device has no DC. */
 ucs_status_t uct_dcx_port_query_devices(uct_md_h md,
                                         uct_tl_device_resource_t **devices_p,
                                         unsigned *num_devices_p);

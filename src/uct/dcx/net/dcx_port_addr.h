@@ -27,8 +27,8 @@ enum {
 };
 
 
-/* The address of a target (DCT) in a request for credits: a receive completion
- * does not name the sender. */
+/* The address of a target (DCT). A request for credits contains it, as a
+ * receive completion does not name the sender. */
 typedef struct uct_dcx_target {
     __be64 dc_key;
     uint8_t dctn[3];
@@ -56,7 +56,8 @@ typedef struct uct_dcx_route {
     uint32_t own_dctn; /* our own target: pairs of targets are
                         * spread over the links */
     unsigned path_index;
-    int is_answer; /* called by progress */
+    int is_answer; /* for an answer of flow control: progress calls, and must
+                    * not wait often */
 } uct_dcx_route_t;
 
 
@@ -69,7 +70,8 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
 /* Makes the address vector of a route. @grh is part of it if bit 31 of
  * av->dqp_dct is set. On InfiniBand this copies bytes; on RoCE the first route
  * to a GID takes a system call. If that fails, it is repeated for the user's
- * next endpoint, or for an answer after some time. Logs errors. */
+ * next endpoint, or for an answer after 10 seconds; before that, an answer gets
+ * UCS_ERR_UNREACHABLE, not logged. Logs other errors. */
 ucs_status_t uct_dcx_port_make_av(uct_dcx_port_t *port,
                                   const uct_dcx_route_t *route,
                                   uct_dcx_av_t *av, uct_dcx_grh_t *grh);
@@ -79,7 +81,8 @@ ucs_status_t uct_dcx_port_make_av(uct_dcx_port_t *port,
 ucs_status_t uct_dcx_port_own_path(uct_dcx_port_t *port,
                                    uct_dcx_devx_path_t *path);
 
-/* Forgets cached data of a peer with this GID, as it failed. */
+/* Forgets the cached MAC of the GID in @grh, as a peer there has failed. Does
+ * nothing on InfiniBand. */
 void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);
 
 /* Returns non-zero if an address vector leads to the port of @addr, by any
