@@ -2,9 +2,9 @@
 /*
  * Barriers that order memory and registers as a device sees them, named by
  * purpose like rdma-core's (util/udma_barrier.h explains the rules). UCX's are
- * not used: its barriers "of the CPU" order for other cores only, which on
- * aarch64 is a different domain from that of devices, and the meaning of those
- * "of the bus" differs there between its versions.
+ * not used. Its CPU barriers order for other cores only: on aarch64, devices
+ * are in another shareability domain. Its bus barriers differ on aarch64
+ * between versions of UCX.
  *
  * x86-64 keeps the order of loads, and that of stores to memory; stores to a
  * write-combining register are ordered with neither.

@@ -93,10 +93,10 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
                               const struct ibv_device *ibdev,
                               const struct ibv_device_attr *attr);
 
-/* Finds the profile of a device. @option is "none", a path, or "auto": the
- * first that exists of the user's, the site's and the installed one. Ignores an
- * invalid profile, and warns with the reason. Warns, too, of a profile for
- * other firmware if there is none for this. */
+/* Loads the profile of a device. @option is "none", a path, or "auto": the
+ * first that exists of the user's, the site's and the installed one. If that is
+ * invalid, warns with the reason, and uses none. With "auto", warns, too, of a
+ * profile for other firmware if there is none for this. */
 void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
                           const uct_dcx_profile_id_t *id);
 

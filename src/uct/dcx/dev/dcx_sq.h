@@ -67,8 +67,8 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_sq_idle(uct_dcx_sq_t *sq)
 }
 
 
-/* Has everything checked before the next WQE: uct_dcx_sq_is_clear() returns 0
- * for it. */
+/* Makes uct_dcx_sq_is_clear() return 0 for the next WQE, so that everything is
+ * checked before it. */
 static inline void uct_dcx_sq_stop(uct_dcx_sq_t *sq)
 {
     sq->stop = sq->pi;

@@ -50,8 +50,8 @@ uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* Passes the buffer to the user, from the headroom before @payload on, until
- * the user releases it. */
+/* Passes the buffer to the user, from the headroom before @payload on. The user
+ * returns it by @release. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_rx_give(uct_dcx_rx_t *rx,
                                                 const struct mlx5_cqe64 *cqe,
                                                 void *payload,
