@@ -33,7 +33,7 @@ enum {
     /* serve wait queues: uct_dcx_pending_serve() */
     UCT_DCX_TODO_PENDING = UCS_BIT(0),
 
-    /* post buffers: none were left when messages were received */
+    /* post receive buffers: memory for them was short */
     UCT_DCX_TODO_REFILL = UCS_BIT(1),
 
     /* poll more than one send completion queue, from now on */
@@ -63,16 +63,16 @@ typedef struct uct_dcx_dci_params {
     uint8_t retry_count;
     uint8_t rnr_retry_count;
     uint8_t max_rd_atomic;
-    uint8_t log_streams; /* log2 of the streams of a shared one, if the
-                          * policy has them */
+    uint8_t log_streams; /* log2 of the streams of an initiator, if the
+                          * policy has streams */
     uint8_t log_errored; /* log2 of the streams that may be in error before
-                          * the initiator is */
+                          * the whole initiator is */
     uint8_t fence;       /* see uct_dcx_dci_t */
 } uct_dcx_dci_params_t;
 
 
-/* The initiators, and the parameters of new ones. Most of the rooms above take
- * nothing else of an interface. */
+/* The initiators, and the parameters of new ones. Most callers need nothing
+ * else of an interface. */
 typedef struct uct_dcx_dci_set {
     uint8_t todo;       /* UCT_DCX_TODO_*, also of the receiving
                          * side: progress tests one byte */
@@ -89,9 +89,9 @@ typedef struct uct_dcx_dci_set {
                                      * last call of progress */
     int throttled;                  /* endpoints are limited to their quota */
     unsigned take_above;            /* fast path: pop an initiator if more than
-                                     * this number are idle; those at the
-                                     * bottom of the pool do not exist yet;
-                                     * UINT_MAX while others wait, and if
+                                     * this number are idle, as initiators at
+                                     * the bottom of the pool do not exist yet;
+                                     * UINT_MAX while endpoints wait, and if
                                      * changes of states are logged */
     int traced;                     /* changes of states are logged */
 
@@ -132,28 +132,34 @@ static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
 
 
 /* Sets up the pool and creates the first initiator, for WQEs of at most @max_bb
- * WQEBBs. Logs errors. */
+ * WQEBBs. Logs errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
                                   const uct_dcx_port_t *port,
                                   struct ibv_comp_channel *channel,
                                   unsigned max_bb,
                                   const uct_dcx_iface_config_t *config);
 
+/* Destroys all initiators; ends their operations with UCS_ERR_CANCELED. */
 void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
 
-/* Sets the way of WQEs to the device, UCT_DCX_MMIO_MODE_*. The first initiator
+/* Sets how WQEs reach the device: @mode is UCT_DCX_MMIO_MODE_*.
+ * @threads_take_turns: in mode AUTO, flush each pushed WQE. The first initiator
  * exists, so the register is known. Logs errors. */
 ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
                                        int threads_take_turns);
 
 /* Returns initiator @index; creates it if it does not exist. Returns NULL if
- * that fails: the existing ones have to do. */
+ * that fails, which was logged: the interface continues with the existing
+ * ones. */
 uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);
 
-/* Returns the initiator and stream of a new endpoint; the initiator exists. */
+/* Returns the initiator and stream of a new endpoint. A shared initiator exists
+ * then, and is LOST only if all are. UCT_DCX_NO_DCI if initiators are
+ * exclusive. */
 uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set);
 
-/* Searches the whole table for uct_dcx_dci_find(). */
+/* Searches the whole table for uct_dcx_dci_find(). Returns NULL if no initiator
+ * has this QP number. */
 uct_dcx_dci_t *uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set,
                                       uint32_t qpn);
 

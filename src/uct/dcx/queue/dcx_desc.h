@@ -18,7 +18,7 @@ typedef struct uct_dcx_desc {
     uint32_t lkey;
     uint32_t length;                 /* of a get */
     uct_unpack_callback_t unpack_cb; /* of a get */
-    void *arg;
+    void *arg;                       /* of @unpack_cb */
 } uct_dcx_desc_t;
 
 enum { UCT_DCX_DESC_PAYLOAD = 64 };
@@ -53,15 +53,16 @@ static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *uct_dcx_desc_get(ucs_mpool_t *mp,
 }
 
 
-/* Creates a pool of buffers for @length bytes. */
+/* Creates a pool of buffers with a payload of up to @length bytes. */
 ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                      size_t length);
 
-/* Ends an operation without completion: frees its buffer. */
+/* Ends an operation without a completion of the user: frees its buffer. */
 void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                        ucs_status_t status);
 
-/* Initializes a buffer of a registered pool; it begins with its lkey. */
+/* Stores the lkey of @memh at the beginning of @obj, a buffer of a registered
+ * pool. */
 void uct_dcx_desc_init(uct_iface_h iface, void *obj, uct_mem_h memh);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The data of an endpoint: the path to one peer, its initiator, its credits.
- * The rooms above use it: sched/ assigns initiators, ep/ has UCT's operations.
- * Used by the interface's thread.
+ * sched/ assigns initiators, ep/ has UCT's operations. Used by the interface's
+ * thread.
  */
 #ifndef UCT_DCX_ENDPOINT_H
 #define UCT_DCX_ENDPOINT_H
@@ -16,9 +16,9 @@ typedef enum uct_dcx_ep_state {
     UCT_DCX_EP_OPEN,
     UCT_DCX_EP_REQUESTED, /* has sent a request for credits */
     UCT_DCX_EP_BLOCKED,   /* has requested credits, and has none left */
-    UCT_DCX_EP_GIVEN_UP,  /* canceled by uct_ep_invalidate(): it fails when it
-                           * gets an initiator, or when its mark on a shared one
-                           * completes */
+    UCT_DCX_EP_GIVEN_UP,  /* canceled by uct_ep_invalidate(): it fails with a
+                           * completion, see uct_dcx_ep_cancel(); without an
+                           * initiator, not before it gets one */
     UCT_DCX_EP_FAILED,    /* has no initiator any longer; operations are refused
                            * with @error */
     UCT_DCX_EP_LAST
@@ -32,7 +32,7 @@ enum {
     /* the peer's receive buffers are smaller than ours: a uct_dcx_small_ep_t */
     UCT_DCX_EP_FLAG_SMALL = UCS_BIT(1),
 
-    /* internal: it sends a grant */
+    /* belongs to flow control, not to the user: sends grants */
     UCT_DCX_EP_FLAG_GRANT = UCS_BIT(2),
 
     /* errors are not reported to the user */
@@ -50,7 +50,7 @@ enum {
     /* its last operation waits for the layout of a strided mkey */
     UCT_DCX_EP_FLAG_LAYOUT = UCS_BIT(7),
 
-    /* flags with extra work for each posted WQE */
+    /* flags of endpoints whose WQEs uct_dcx_post_end_special() finishes */
     UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
                                UCT_DCX_EP_FLAG_SHARED
 };
@@ -71,15 +71,18 @@ struct uct_dcx_ep {
                       * initiator */
     union {
         uint16_t credits; /* active messages that it may send before it
-                           * requests more */
+                           * requests credits; once it has requested some,
+                           * before it is blocked */
         uint16_t left;    /* failed: shared initiator on which its last
-                           * operations may be outstanding, or none */
+                           * operations may be outstanding, or
+                           * UCT_DCX_NO_DCI */
     };
     union {
-        uint16_t fc_entry; /* in the table of flow control */
+        uint16_t fc_entry; /* in the table of flow control, or
+                            * UCT_DCX_EP_NO_FC_ENTRY */
         uint16_t error;    /* failed: -ucs_status_t */
     };
-    uint32_t pid; /* of the peer */
+    uint32_t pid; /* process id of the peer */
 };
 
 /* The endpoint of a peer whose packets need a global route header */
@@ -92,7 +95,8 @@ typedef struct uct_dcx_grh_ep {
  * without a route header */
 typedef struct uct_dcx_small_ep {
     uct_dcx_grh_ep_t super;
-    uint32_t am_limit; /* bytes of an active message */
+    uint32_t am_limit; /* maximum bytes of an active message, without its
+                        * uct_dcx_am_hdr_t */
 } UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
 
 /* Sizes are limited, as a job has an endpoint for each peer. With asserts UCX's

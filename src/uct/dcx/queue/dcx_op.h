@@ -1,13 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations that are more than one WQE. An operation that ends with its WQE
- * only has a slot beside it in the ring (dcx_txq.h). An operation of this kind
- * is an object: it waits for a WQE, or for events (a message on the receive
- * side, the completion of another queue), or for both, and it ends when all of
- * these have arrived. A flush waits for the last WQE of its endpoint, and for
- * no events: those of a rendezvous arrive when the peer's user has posted a
- * receive, which may be after our flush. Owned by the thread that progresses
- * the interface.
+ * Operations that are objects. An operation that ends with its own WQE has only
+ * a slot beside the ring (dcx_txq.h). An object waits for a WQE, or for events
+ * (a message on the receive side, the completion of another queue), or for
+ * both, and it ends when all of these have arrived. A flush waits for the last
+ * WQE of its endpoint, and for no events: those of a rendezvous arrive when the
+ * peer's user has posted a receive, which may be after our flush. Owned by the
+ * thread that progresses the interface.
  *
  * Cancel, destroy and failure call uct_dcx_op_purge(), which ends the
  * operations of an endpoint: after an error an operation ends as soon as the
@@ -26,8 +25,8 @@ typedef struct uct_dcx_op uct_dcx_op_t;
 typedef struct uct_dcx_op_set uct_dcx_op_set_t;
 
 
-/* Called when all that the operation waited for has arrived, or it has failed:
- * frees its resources. The user's completion is called after that. */
+/* Frees the resources of an operation that has ended or failed. The user's
+ * completion is called after that. */
 typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op);
 
 struct uct_dcx_op {
@@ -59,7 +58,7 @@ struct uct_dcx_op_set {
 
 ucs_status_t uct_dcx_op_set_init(uct_dcx_op_set_t *set);
 
-/* Ends all open operations with UCS_ERR_CANCELED. None is left in a queue. */
+/* Ends all open operations with UCS_ERR_CANCELED. None waits for a WQE. */
 void uct_dcx_op_set_cleanup(uct_dcx_op_set_t *set);
 
 /* Returns an operation of @ep that waits for nothing yet; NULL if memory is
@@ -85,20 +84,21 @@ void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status);
  * completion. */
 void uct_dcx_op_cancel(uct_dcx_op_t *op);
 
-/* Creates an operation that waits only for the WQE at @index of a queue; none
- * if @comp is NULL. Returns UCS_INPROGRESS, or UCS_ERR_NO_MEMORY. */
+/* Creates an operation that waits only for the WQE at @index of the queue with
+ * list @wqes; none if @comp is NULL. Returns UCS_INPROGRESS, or
+ * UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
                               ucs_list_link_t *wqes, uint16_t index,
                               uct_completion_t *comp);
 
-/* Stops the operations of @ep from waiting for events: they end with @status,
- * now or with their WQE. */
+/* Stops the operations of @ep (NULL: of all endpoints) from waiting for events:
+ * they end with @status, or their earlier error, now or with their WQE. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status);
 
 
 /* Frees the operation, which waits for nothing any longer, and calls the user's
- * completion. */
+ * completion, but not @end. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_op_complete(uct_dcx_op_t *op)
 {
     uct_completion_t *comp = op->comp;

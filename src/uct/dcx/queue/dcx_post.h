@@ -3,7 +3,7 @@
  * Posting: begins a WQE with the address of the peer, and hands it to the
  * device. Inlined into the operations (ep/) and into flow control. Rare cases,
  * a global route header or a shared initiator, are handled out of line, when
- * the segments are written. Used by the interface's thread; calls no library.
+ * the segments are written. Used by the interface's thread.
  */
 #ifndef UCT_DCX_POST_H
 #define UCT_DCX_POST_H
@@ -38,7 +38,7 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep, uint8_t opcode) __attribute__((cold));
 
 
-/* Posts an operation all of whose segments are written. */
+/* Posts an operation; all segments of @wqe are written. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_post_end(const uct_dcx_wqe_t *wqe,
                                                  uct_dcx_dci_t *dci,
                                                  uct_dcx_ep_t *ep,
@@ -89,12 +89,12 @@ uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-/* Posts a write of 0 bytes, which only a live peer answers. @comp is called
- * with the answer, or NULL. */
+/* Posts a write of 0 bytes, which only a live peer answers. @comp ends with the
+ * answer; it may be NULL. */
 void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
                         uct_completion_t *comp);
 
-/* Ends an operation with a completion. */
+/* Ends an operation: calls the user's completion, if there is one. */
 void uct_dcx_post_done_comp(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                             ucs_status_t status);
 

@@ -3,10 +3,10 @@
  * The queues of an interface.
  *
  * queue/ is the room of the rings: DC initiators and their outstanding WQEs,
- * the receive queue, buffers, completions, and posting. All rooms above call
- * it. It must not know the purpose of a WQE, how initiators are assigned, which
- * endpoints wait for one, nor the handling of failed operations: it has the
- * data of an endpoint, not the rules.
+ * the receive queue, buffers, completions, and posting. It must not know the
+ * purpose of a WQE, how initiators are assigned, which endpoints wait for one,
+ * nor the handling of failed operations: it has the data of an endpoint, not
+ * the rules.
  */
 #ifndef UCT_DCX_QUEUES_H
 #define UCT_DCX_QUEUES_H
@@ -30,25 +30,26 @@ typedef struct uct_dcx_limits {
     size_t am_bcopy;
     size_t am_zcopy; /* header and data */
     size_t am_hdr;
-    size_t am_iov;
+    size_t am_iov; /* pieces */
     size_t put_short;
     size_t rma_bcopy;
     size_t rma_zcopy;
-    size_t rma_iov;
-    size_t get_iov;         /* at most rma_iov */
+    size_t rma_iov;         /* pieces */
+    size_t get_iov;         /* pieces, at most rma_iov */
     struct {                /* of memory that is not plain (dcx_iov.h) */
         unsigned max_plain; /* pieces that become scatter entries */
-        size_t copy;        /* bytes that are copied, if they have more
-                             * pieces */
-        size_t copy_piece;  /* bytes of an average piece that is copied */
-        unsigned max_klm;   /* of a strided mkey, 0: there are none */
+        size_t copy;        /* bytes up to which all data is copied, if it
+                             * has more pieces */
+        size_t copy_piece;  /* bytes up to which an average piece is copied */
+        unsigned max_klm;   /* translations of a strided mkey, 0: there are
+                             * no such mkeys */
     } strided;
-    struct {              /* 0 without tag matching */
-        size_t max_short; /* also for the header of a request that the user
+    struct {               /* 0 without tag matching */
+        size_t max_short;  /* also for the header of a request that the user
                            * carries out */
-        size_t bcopy;     /* also without a copy */
-        size_t iov;
-        size_t rndv_zcopy;
+        size_t bcopy;      /* also of an eager message without a copy */
+        size_t iov;        /* pieces */
+        size_t rndv_zcopy; /* 0: the device fetches no data */
         size_t rndv_hdr;
         size_t min_recv; /* the shortest buffer that is posted */
     } tag;
@@ -76,21 +77,21 @@ typedef struct uct_dcx_queues {
 } uct_dcx_queues_t;
 
 
-/* Sets limits.strided.max_klm, which no other part writes. The port is open. */
+/* Sets limits.strided.max_klm. The port is open. */
 void uct_dcx_queues_init_keys(uct_dcx_queues_t *queues);
 
 /* Creates the queue for strided mkeys, at the port of the interface, if the
  * memory domain has none yet. Returns as uct_dcx_keys_open(). */
 ucs_status_t uct_dcx_queues_open_keys(uct_dcx_queues_t *queues);
 
-/* Returns the strided mkeys of the memory domain, see
- * uct_dcx_queues_open_keys(). Returns NULL on failure, which is logged: this
- * interface continues without them. */
+/* Returns the strided mkeys of the memory domain, opened by
+ * uct_dcx_queues_open_keys() if necessary. Returns NULL if that fails, which is
+ * logged, and sets limits.strided.max_klm to 0. */
 uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues);
 
 
-/* Posts receive buffers into the free entries. If buffers are still short,
- * records that in todo. */
+/* Posts receive buffers into the free entries. Sets UCT_DCX_TODO_REFILL if a
+ * batch of entries or more stays free, else clears it. */
 static inline void uct_dcx_queues_refill(uct_dcx_queues_t *queues)
 {
     uct_dcx_rx_t *rx = &queues->rx;

@@ -38,10 +38,12 @@ static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
 }
 
 
-/* Posts a NOP that completes after all previous WQEs. Some are outstanding. */
+/* Posts a NOP that requests a completion, and completes after all previous
+ * WQEs; some are outstanding. */
 void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci);
 
-/* Requests a completion for all posted WQEs. */
+/* Requests a completion that ends all posted WQEs, unless one was requested;
+ * there is room for a NOP. */
 void uct_dcx_signal_request(uct_dcx_dci_t *dci);
 
 /* Requests a completion on all initiators with unsignaled WQEs. */
@@ -51,8 +53,8 @@ void uct_dcx_signal_request_all(uct_dcx_dci_set_t *set);
  * last call of progress. */
 void uct_dcx_signal_progress(uct_dcx_dci_set_t *set);
 
-/* Records that unsignaled WQEs follow the last completion: the next WQE
- * requests one, or a NOP. */
+/* Records that unsignaled WQEs follow the last completion: the next WQE, or a
+ * NOP, requests one. */
 void uct_dcx_signal_add_unsignaled(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 #endif

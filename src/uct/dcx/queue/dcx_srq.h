@@ -57,22 +57,22 @@ typedef struct uct_dcx_rx {
     unsigned max_poll; /* messages of one call of progress */
     unsigned length;   /* entries in the ring */
     unsigned payload_offset;
-    unsigned headroom; /* for the user, right before the payload */
-    unsigned seg_size;
+    unsigned headroom;       /* for the user, right before the payload */
+    unsigned seg_size;       /* maximum bytes of a message, with its header */
     uct_recv_desc_t release; /* releases a buffer that the user kept */
     ucs_mpool_t mp;
     unsigned num_tags;   /* tagged buffers, 0: the device matches no
                           * tags */
-    struct ibv_srq *srq; /* by verbs, without tags */
+    struct ibv_srq *srq; /* by verbs, if @num_tags is 0 */
     struct ibv_qp *dct;
-    uct_dcx_xrq_t xrq; /* by DEVX, with tags */
+    uct_dcx_xrq_t xrq; /* by DEVX, if @num_tags is not 0 */
     uct_dcx_devx_obj_t dct_obj;
     uint32_t dctn;
     uint64_t dc_key;
 } uct_dcx_rx_t;
 
 
-/* Returns the entries that are neither posted nor hold a message. */
+/* Returns the number of entries that are neither posted nor hold a message. */
 static inline unsigned uct_dcx_srq_num_free(const uct_dcx_rx_t *rx)
 {
     return rx->excess + rx->batch;
@@ -96,15 +96,15 @@ static inline uct_dcx_rx_desc_t *uct_dcx_srq_desc(const uct_dcx_rx_t *rx,
 }
 
 
-/* Creates the queue and the pool of its buffers for @iface; @params gives
- * headroom and alignment. rx->seg_size, ->num_tags, ->cq and ->dc_key are set.
- * Logs errors. */
+/* Creates the queue and the pool of its buffers for @iface; posts none. @params
+ * gives headroom and alignment. rx->seg_size, ->num_tags, ->cq and ->dc_key are
+ * set. Logs errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
                               const uct_dcx_port_t *port,
                               const uct_dcx_iface_config_t *config,
                               const uct_iface_params_t *params);
 
-/* Frees the buffers, once the device no longer uses them. */
+/* Destroys the queue, and frees its buffers. The DCT is destroyed already. */
 void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev);
 
 /* Posts the free entries for which there are buffers. */

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A send queue of any of our QPs: the ring (dev/dcx_sq.h), a slot for the
- * operation that ends with each WQE, and the operations that wait for one
- * (dcx_op.h). A DC initiator has one, and so has an RC QP that is connected to
- * itself. It knows neither endpoints nor the rules of posting. Owned by the
- * interface's thread.
+ * The send queue of a DC initiator: the ring (dev/dcx_sq.h), a slot for the
+ * operation that ends with each WQE, and the operations that wait for a WQE
+ * (dcx_op.h). It works with any QP of verbs, and knows neither endpoints nor
+ * the rules of posting. Owned by the interface's thread.
  */
 #ifndef UCT_DCX_TXQ_H
 #define UCT_DCX_TXQ_H
@@ -98,7 +97,7 @@ uct_dcx_txq_slot(const uct_dcx_txq_t *txq, uint16_t number)
 }
 
 
-/* Finishes the WQE, whose segments are written, and rings the doorbell. */
+/* Finishes the WQE, whose segments are written, and hands it to the device. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_txq_post(uct_dcx_txq_t *txq,
                                                  const uct_dcx_wqe_t *wqe,
                                                  const uct_dcx_post_t *post)
@@ -154,8 +153,9 @@ int uct_dcx_txq_end_ops(uct_dcx_txq_t *txq, uint16_t until);
 
 /* Ends all WQEs that begin before WQEBB @until, in order; they have completed.
  * Returns 0 if a callback of the user has reset the queue or returned it to the
- * pool, for example by destroying the endpoint. Then everything before @until
- * has ended, and outstanding WQEs were posted since. */
+ * pool, for example by destroying the endpoint. In that case everything before
+ * @until has ended, and outstanding WQEs were posted since. Otherwise returns
+ * 1. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_txq_retire(uct_dcx_txq_t *txq,
                                                   uint16_t until)
 {
@@ -187,17 +187,17 @@ typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
     uct_dcx_cq_t *cq;    /* receives its send completions */
     uct_dcx_bf_t *bf;    /* register that the QP shares with others of this
-                          * owner; NULL: other owners may use its
-                          * register */
+                          * owner; NULL: doorbells only, as other owners may
+                          * use its register */
     unsigned max_bb;     /* WQEBBs of the longest WQE */
     unsigned num_bb;     /* limit of the send queue: entries of @cq */
     uint16_t moderation; /* WQEBBs after which a completion is requested.
-                          * 0: for each WQE, and everything is checked
-                          * before each, as a shared initiator requires */
+                          * 0: each WQE requests one, and is preceded by all
+                          * checks, as a shared initiator requires */
 } uct_dcx_txq_params_t;
 
-/* Takes over the send queue of a QP, in any state. Logs errors. The caller
- * keeps the ownership of the QP. */
+/* Takes over the send queue of a QP, in any state. The caller destroys the QP.
+ * Logs errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_txq_init(uct_dcx_txq_t *txq,
                               const uct_dcx_txq_params_t *params);
 
@@ -205,7 +205,7 @@ ucs_status_t uct_dcx_txq_init(uct_dcx_txq_t *txq,
  * the buffers any longer. Nothing may be posted meanwhile. */
 void uct_dcx_txq_cancel(uct_dcx_txq_t *txq);
 
-/* Ends the remaining operations and frees the slots; the QP is destroyed. */
+/* Calls uct_dcx_txq_cancel() and frees the slots; the QP is destroyed. */
 void uct_dcx_txq_cleanup(uct_dcx_txq_t *txq);
 
 #endif

@@ -26,8 +26,8 @@ typedef struct uct_dcx_xrq_params {
     unsigned num_tags; /* tagged buffers, at least one */
     uint32_t cqn;      /* of its completion queue */
     uint64_t dc_key;
-    uint8_t timeout; /* code of the timeout of a read without
-                      * answer */
+    uint8_t timeout; /* code of the ACK timeout of the device's
+                      * reads */
 } uct_dcx_xrq_params_t;
 
 
@@ -35,6 +35,7 @@ typedef struct uct_dcx_xrq_params {
 ucs_status_t uct_dcx_xrq_init(uct_dcx_xrq_t *xrq,
                               const uct_dcx_xrq_params_t *params);
 
+/* Destroys the XRQ and frees its ring. */
 void uct_dcx_xrq_cleanup(uct_dcx_xrq_t *xrq);
 
 #endif
