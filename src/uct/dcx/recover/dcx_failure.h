@@ -15,8 +15,9 @@ void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
                            const uct_dcx_port_t *port, const uct_dcx_dci_t *dci,
                            const struct mlx5_cqe64 *cqe);
 
-/* Calls the error handler of @ep. A failure without a handler is fatal, as data
- * is lost. */
+/* Calls the error handler of @ep, which may destroy @ep, and logs the failure.
+ * As data is lost, a failure is fatal without a handler, or if the handler
+ * returns an error. */
 void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
                             const uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 

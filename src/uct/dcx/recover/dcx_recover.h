@@ -10,9 +10,11 @@
 #include "dcx_resend.h"
 
 
-/* Allocates all memory that recovery will need. The set is open. */
+/* Allocates all memory that recovery will need. The set is open. Returns
+ * UCS_ERR_NO_MEMORY on failure. */
 ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set);
 
+/* Frees the memory, after the last endpoint is destroyed. */
 void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set);
 
 /* Handles an error completion of a send queue, or any completion of an
@@ -27,8 +29,8 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
-/* Returns non-zero within the callbacks of lost operations, while others have
- * not ended. */
+/* Returns non-zero in the callback of a lost operation, if other lost
+ * operations have not ended. */
 int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set);
 
 /* Flushes @ep, whose lost operations may be among those that are being ended.

@@ -26,16 +26,19 @@ struct uct_dcx_lost {
 };
 
 
-/* Fails the endpoint, if it is not NULL, with the failure of its stream. */
+/* Fails the endpoint, if it is not NULL, with the failure of its stream. Adds
+ * it if its error handler has to be called. */
 void uct_dcx_lost_add_ep(uct_dcx_lost_t *lost, const uct_dcx_dci_t *dci,
                          uct_dcx_ep_t *ep);
 
 /* Adds all outstanding operations of an initiator, with the failures of their
- * streams. The device does not use the initiator any longer. */
+ * streams; fails and adds the endpoints of a shared one. Empties the send
+ * queue, which the device does not use any longer. */
 void uct_dcx_lost_add_all(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci);
 
-/* Adds the lost operations of a shared initiator. Leaves all others in its send
- * queue, from WQEBB 0 on, to be posted again. */
+/* Adds the lost operations of a shared initiator, and their endpoints. Leaves
+ * all other WQEs in its send queue, from WQEBB 0 on: the caller rings the
+ * doorbell. */
 void uct_dcx_resend(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci);
 
 #endif

@@ -13,21 +13,24 @@
 
 /* Fails an endpoint: operations are refused with @status from now on. It has no
  * operations on an exclusive initiator. Returns non-zero if the error handler
- * has to be called: not if it has failed before, or the user gave it up. */
+ * has to be called: not if the endpoint has failed before, or has
+ * UCT_DCX_EP_FLAG_MUTED. */
 int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status);
 
 /* Returns the error of a failed endpoint; logs it the first time. */
 ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
 
-/* Returns the status of an operation that cannot be posted now, or never will
- * be. */
+/* Returns the status of an operation that cannot be posted: the error of a
+ * failed endpoint, otherwise UCS_ERR_NO_RESOURCE. Fails the endpoint first if
+ * all initiators that it could get are lost. */
 ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep);
 
 /* Makes the endpoint, which has @dci, fail with a later completion, which
  * progress handles. An exclusive queue is moved to the error state. A shared
  * one is not stopped, as others use it: a NOP marks the place from which on the
- * endpoint has failed. Operations before it end as canceled when the device has
- * completed them. */
+ * endpoint has failed. Operations before it end with UCS_ERR_CANCELED when the
+ * device has completed them. Returns UCS_ERR_IO_ERROR, which was logged, or
+ * as uct_dcx_ep_no_resource() if a shared one has no room. */
 ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The table of flow control (fc/): an entry for each endpoint that has
- * requested credits; it grows. It is in this room because entries are released
+ * requested credits; it grows. It is in sched/ because entries are released
  * when endpoints fail or are destroyed. A free entry keeps the credits that
  * were granted to it. Owned by the thread that progresses the interface.
  */
@@ -20,10 +20,10 @@ typedef struct uct_dcx_fc_entry {
                                    * target */
     uint16_t reserve;             /* credits that are left when it requests
                                    * more */
-    uint16_t seq;                 /* of the entry's last request */
-    uint16_t ticks;               /* of the timer, since the endpoint is
-                                   * blocked */
-    uint16_t next;                /* of a free entry: the next free one */
+    uint16_t seq;                 /* of the entry's last request; 0: none */
+    uint16_t ticks;               /* reminders sent since that request */
+    uint16_t next;                /* of a free entry: the next free one, or
+                                   * UCT_DCX_EP_NO_FC_ENTRY */
 } uct_dcx_fc_entry_t;
 
 
@@ -31,7 +31,7 @@ struct uct_dcx_fc_table {
     uct_dcx_fc_entry_t *entries;
     unsigned num;         /* length of the table */
     unsigned max;         /* maximum of @num */
-    uint16_t free;        /* first free one */
+    uint16_t free;        /* first free one, or UCT_DCX_EP_NO_FC_ENTRY */
     unsigned num_blocked; /* endpoints that wait for a grant */
 };
 
@@ -39,8 +39,9 @@ struct uct_dcx_fc_table {
 void uct_dcx_fc_table_init(uct_dcx_fc_table_t *table);
 void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table);
 
-/* Returns the entry of an endpoint, a new one if it has none. Returns NULL if
- * there are too many, or memory is short. */
+/* Returns the entry of an endpoint, a new one if it has none; valid until the
+ * next call, which may move the table. Returns NULL if there are too many, or
+ * memory is short. */
 uct_dcx_fc_entry_t *uct_dcx_fc_table_get(uct_dcx_fc_table_t *table,
                                          uct_dcx_ep_t *ep);
 
@@ -48,12 +49,13 @@ uct_dcx_fc_entry_t *uct_dcx_fc_table_get(uct_dcx_fc_table_t *table,
  * only blocked one. */
 int uct_dcx_fc_table_block(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* Unblocks an endpoint whose grant has arrived. */
+/* Returns an endpoint, if it has requested credits, to OPEN: its grant has
+ * arrived. */
 void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* Releases the entry of an endpoint that is destroyed or fails. If a grant for
- * it arrives later, its credits are kept for the next endpoint to the same
- * target. */
+/* Releases the entry, if any, of an endpoint that fails or is canceled. If a
+ * grant for it arrives later, its credits are kept for the next endpoint to the
+ * same target. */
 void uct_dcx_fc_table_leave(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
 #endif

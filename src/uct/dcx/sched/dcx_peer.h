@@ -11,8 +11,8 @@
 enum { UCT_DCX_PEER_NAME_MAX = 192 };
 
 
-/* Writes the name of the peer of @ep: number of the target, address of its
- * port, process, and the host if that is ours. */
+/* Writes the name of the peer of @ep: number of the DCT, address of its port,
+ * process id, and the host name if the peer is on this host. */
 void uct_dcx_peer_name(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
                        char name[UCT_DCX_PEER_NAME_MAX]);
 

@@ -2,8 +2,9 @@
 /*
  * Endpoints that wait for resources, and the order in which they get them. An
  * endpoint with pending requests is in one of two wait queues: for an
- * initiator, or of its own initiator. Both are served round robin, one request
- * of an endpoint at a time. Used by the interface's thread.
+ * initiator, or of its own initiator. It is in neither while it waits for
+ * credits. Both are served round robin, one request of an endpoint at a time.
+ * Used by the interface's thread.
  */
 #ifndef UCT_DCX_PENDING_H
 #define UCT_DCX_PENDING_H
@@ -11,20 +12,21 @@
 #include "dcx_tx.h"
 
 
-/* Serves all wait queues. Called by progress after it has taken completions, if
- * UCT_DCX_TODO_PENDING is set. */
+/* Serves the wait queue for initiators, and those of ready initiators. Called
+ * by progress after it has taken completions, if UCT_DCX_TODO_PENDING is
+ * set. */
 void uct_dcx_pending_serve(uct_dcx_dci_set_t *set);
 
 /* Makes the requests of an endpoint that has just lost @dci wait for
- * another. */
+ * another initiator. */
 void uct_dcx_pending_lost_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
                               uct_dcx_dci_t *dci);
 
-/* Makes progress call the requests of a failed endpoint in their turn: they get
- * the error from their operations. It does not wait for an initiator. */
+/* Makes progress call the requests of a failed endpoint in their turn, without
+ * an initiator: they get the error from their operations. */
 void uct_dcx_pending_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* Drops all requests of an endpoint that is being destroyed. */
+/* Drops all requests of an endpoint that is being destroyed, with a warning. */
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 
 /* Removes an endpoint without credits from the wait queue for an initiator. In
@@ -32,7 +34,9 @@ void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
  * credit. */
 void uct_dcx_pending_block(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* Puts an endpoint into one of the wait queues, when its grant has arrived. */
+/* Puts an endpoint with pending requests into one of the wait queues, to be
+ * served by the next call of progress: its grant has arrived, or its requests
+ * wait for no completion. */
 void uct_dcx_pending_resume(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 /* Implement uct_ep_pending_add() and uct_ep_pending_purge(). */
@@ -42,8 +46,7 @@ void uct_dcx_ep_pending_purge(uct_ep_h ep, uct_pending_purge_callback_t cb,
                               void *arg);
 
 
-/* Returns non-zero if the requests of the endpoint wait for a grant, in no wait
- * queue. */
+/* Returns non-zero if the endpoint has pending requests, and is blocked. */
 static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 {
     return (ep->state == UCT_DCX_EP_BLOCKED) &&
@@ -62,8 +65,8 @@ static inline void uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set,
 }
 
 
-/* Has progress serve the wait queue of @dci if WQEs are available. Called when
- * operations have completed. */
+/* Has progress serve the wait queue of @dci if WQEBBs are available. Called
+ * when operations have completed. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_pending_dci_available(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {

@@ -10,9 +10,10 @@
  * of failures.
  *
  * Only this header and dcx_tx.c write ep->dci, dci->ep, the state of either,
- * and the limit of an initiator's queue. A table has all allowed transitions;
- * others are assertions. UCX_LOG_LEVEL=trace logs them. docs/dcx.md has a
- * diagram of the states. Used by the interface's thread.
+ * and the limit of an initiator's queue, once the initiator was created. A
+ * table has all allowed transitions; any other fails an assertion.
+ * UCX_LOG_LEVEL=trace logs transitions. docs/dcx.md has a diagram of the
+ * states. Used by the interface's thread.
  */
 #ifndef UCT_DCX_TX_H
 #define UCT_DCX_TX_H
@@ -26,7 +27,7 @@
 /* Makes a transition that the table allows. */
 void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state);
 
-/* HELD -> WATCHED: completions have to do more than to end operations. */
+/* HELD -> WATCHED: completions have to do more than end operations. */
 void uct_dcx_tx_watch(uct_dcx_dci_t *dci);
 
 /* -> WAITQ: requests of @ep are in its wait queue; no other endpoints may
@@ -42,31 +43,31 @@ void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                      uct_dcx_ep_t *ep);
 
 /* Any exclusive state -> IDLE: returns the initiator, on which nothing is
- * outstanding, to the pool. Returns its endpoint, NULL if that was
- * destroyed. */
+ * outstanding, to the pool. Returns its endpoint, NULL if that has failed or
+ * was destroyed. */
 uct_dcx_ep_t *uct_dcx_tx_unlink(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* -> LEFT, if it is exclusive and not lost: detaches @ep, which has the
- * initiator, and is destroyed or has failed. */
+/* -> LEFT, if the initiator is exclusive and not LOST: detaches @ep, which has
+ * it, and is being destroyed or fails. */
 void uct_dcx_tx_part(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 
 
 /* --- quotas --------------------------------------------------------------- */
 
-/* Start throttling: limits each holder of an exclusive initiator to its quota,
+/* Starts throttling: limits each holder of an exclusive initiator to its quota,
  * as endpoints wait for one. */
 void uct_dcx_tx_throttle(uct_dcx_dci_set_t *set);
 
 /* Stops throttling: no endpoint waits any longer. */
 void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set);
 
-/* Counts @num_bb completed WQEBBs against the quota, if there is one: an
- * endpoint that always has a part of it outstanding would keep its initiator
- * for ever. */
+/* Counts @num_bb completed WQEBBs against the quota, if it is in force:
+ * otherwise an endpoint that always has WQEs outstanding would keep its
+ * initiator for ever. */
 void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb);
 
-/* Ends the quota: nothing is posted until nothing is outstanding; then the
- * initiator is assigned to another endpoint. */
+/* Ends the quota, if it is in force: nothing is posted until nothing is
+ * outstanding; then the initiator is assigned to another endpoint. */
 void uct_dcx_tx_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 
@@ -75,7 +76,8 @@ void uct_dcx_tx_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 /* Binds a new endpoint, in state OPEN, to a shared initiator, or to none. */
 void uct_dcx_tx_bind(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* Clears the initiators of the endpoint: all initiators are destroyed. */
+/* Clears the initiator numbers in the endpoint: all initiators are
+ * destroyed. */
 void uct_dcx_tx_unbind(uct_dcx_ep_t *ep);
 
 /* -> FAILED with @status: the endpoint has no initiator any longer. It
@@ -130,8 +132,10 @@ static inline int uct_dcx_tx_can_send(uct_dcx_dci_set_t *set,
 }
 
 
-/* Takes an initiator from the pool for @ep, which has none. Returns NULL if
- * none is idle, or @ep has failed. */
+/* Takes an initiator from the pool for @ep, which has none; creates the
+ * initiator if necessary. Returns NULL if none is idle or can be created, or
+ * @ep has failed. If @ep is GIVEN_UP, cancels it on the initiator; @ep fails at
+ * once if that is impossible. */
 uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 /* Returns the initiator on which @ep may post one WQE of any size. Returns NULL
@@ -141,7 +145,8 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
 
 
 /* uct_dcx_tx_attach() for most operations. Returns NULL if no existing
- * initiator is idle, others wait, or the endpoint has failed or is about to. */
+ * initiator is idle, endpoints wait, changes of states are logged, or @ep is
+ * GIVEN_UP or FAILED. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
@@ -184,15 +189,16 @@ static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *uct_dcx_tx_get(uct_dcx_dci_set_t *set,
 }
 
 
-/* Has the next WQE request a completion, and all WQEs if others wait for an
- * initiator. */
+/* Has the next WQE request a completion, and each later one if endpoints wait
+ * for an initiator. */
 void uct_dcx_tx_signal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 
 /* --- releasing an initiator ----------------------------------------------- */
 
-/* Returns an exclusive initiator to the pool if nothing is outstanding. Returns
- * its endpoint, or NULL if it had none. */
+/* Returns an exclusive initiator to the pool if nothing is outstanding, and no
+ * flush is about to end. Returns the endpoint that it was taken from, or
+ * NULL. */
 uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 /* Calls uct_dcx_tx_detach(). If the endpoint has pending requests, they wait
