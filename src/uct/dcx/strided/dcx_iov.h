@@ -16,9 +16,10 @@ enum {
     /* maximum of entries of an operation */
     UCT_DCX_IOV_MAX = 1024,
 
-    /* Entries that messages announce: UCP has as many on its stack, and aborts
-     * from 30 on (ucs_alloca() in proto_am.inl); it uses 16. For puts and gets
-     * it uses at most 16 anyway (UCP_MAX_IOV). */
+    /* Maximum of entries that the attributes report for messages. UCP allocates
+     * as many on its stack, and aborts from 30 on (ucs_alloca() in
+     * proto_am.inl). For puts and gets it uses at most 16 anyway
+     * (UCP_MAX_IOV). */
     UCT_DCX_IOV_ANNOUNCED = 16
 };
 
@@ -71,17 +72,18 @@ typedef struct uct_dcx_iov_user {
     const char *name; /* name in messages */
     uint32_t access;  /* access of the layout; with IBV_ACCESS_LOCAL_WRITE,
                        * blocks must not overlap */
-    int has_nests;    /* repeated blocks may be over layouts */
+    int has_nests;    /* the device repeats blocks over other layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
                          unsigned depth);
     void *arg;
 } uct_dcx_iov_user_t;
 
 /* Makes a layout of the entries and calls @func with it; returns the result.
- * The layout is valid until @func returns. Its @depth is the deepest nesting; 0
- * means virtual addresses, otherwise some are offsets. Entries without bytes
- * are left out; if no others exist, layout->num is 0. Logs a wrong entry, and
- * returns UCS_ERR_INVALID_PARAM. */
+ * The layout is valid until @func returns. @depth is the deepest nesting; 0
+ * means that all addresses are virtual, otherwise some are in the space of a
+ * strided mkey. Entries without bytes are left out; if no others exist,
+ * layout->num is 0. Returns UCS_ERR_INVALID_PARAM for a wrong entry, which is
+ * logged, or UCS_ERR_NO_MEMORY, without a call of @func. */
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user);
 

@@ -3,9 +3,9 @@
  * Strided mkeys: keys that get layouts. They are made ahead, in a few sizes,
  * and get a layout by one UMR. A known layout is found by its content, without
  * cost. A new one takes a key without layout, or evicts the layout used least
- * recently, from a key that is not in use. Only uct_dcx_keys_forget() and
- * similar functions wait for the device: a call for a layout that is on its way
- * returns at once and is repeated.
+ * recently, from a key that is not in use. Only functions that invalidate
+ * layouts wait for the device: a call for a layout that is on its way returns
+ * at once and is repeated.
  *
  *            get, miss              its UMR has completed
  *    FREE ---------------> PENDING ----------------------> READY
@@ -19,8 +19,9 @@
  *     +------------------- GOING <----------------------------+
  *       it was invalidated       what the layout names goes
  *
- * The first WQE on an idle queue rings the doorbell at once. Layouts requested
- * while it is outstanding share one doorbell, rung when it has completed.
+ * A layout of the cache rings the doorbell at once if the queue is idle.
+ * Layouts requested while WQEs are outstanding share one doorbell, rung when
+ * these have completed.
  *
  * A key may also be owned (uct_dcx_keys_own()): it is not found by content, its
  * layout is never evicted, and it keeps its number over uct_dcx_keys_set(). Its
@@ -53,8 +54,8 @@ enum {
     UCT_DCX_KEY_KINDS   = 2 * UCT_DCX_KEY_SIZES,
     UCT_DCX_KEY_BUCKETS = 256,
 
-    /* Milliseconds for which a layout stays that has not been used since its
-     * UMR: meanwhile the operation that requested it tries again, or never. */
+    /* Milliseconds for which a layout is not evicted before its first use: the
+     * operation that requested it tries again by then, or never. */
     UCT_DCX_KEY_GRACE = 1000,
 
     /* Seconds without progress after which a queue counts as failed, while a
@@ -78,10 +79,9 @@ typedef struct uct_dcx_key_ref uct_dcx_key_ref_t; /* dcx_key_queue.h */
 /* The numbers are first, as in a memory handle. */
 typedef struct uct_dcx_key {
     uint32_t lkey;
-    uint32_t rkey; /* the same number */
-    uint32_t users;
-    uint32_t held;    /* users that hold it until a peer does
-                       * something */
+    uint32_t rkey;    /* the same number */
+    uint32_t users;   /* see uct_dcx_keys_get() */
+    uint32_t held;    /* users with @is_held */
     uint32_t since;   /* milliseconds: time when it got its layout */
     uint8_t state;    /* uct_dcx_key_state_t */
     uint8_t is_new;   /* the layout has not been used yet */
@@ -128,13 +128,14 @@ typedef struct uct_dcx_key_batch {
 struct uct_dcx_key_size {
     int is_owned; /* its keys are not in the cache */
     unsigned num_klm;
-    unsigned num;        /* keys that exist */
+    unsigned num;        /* keys that exist, or are being made */
     unsigned max;        /* keys that may exist */
     unsigned num_held;   /* keys that are held */
     unsigned num_owned;  /* keys that have owners */
-    int is_growing;      /* threads that make more */
-    ucs_list_link_t lru; /* keys that may be taken: first those without a
-                          * layout, then the least recently used */
+    int is_growing;      /* number of threads that make more */
+    ucs_list_link_t lru; /* keys that may be taken: first keys without a
+                          * layout, then the least recently used. If
+                          * @is_owned: keys without an owner */
     ucs_list_link_t batches;
 };
 
@@ -143,7 +144,8 @@ typedef struct uct_dcx_keys_stats {
     uint64_t hits;        /* layouts that were found */
     uint64_t misses;      /* layouts that needed a UMR */
     uint64_t evictions;   /* misses that replaced another layout */
-    uint64_t exhausted;   /* no key was available, or none is large enough */
+    uint64_t exhausted;   /* no key was available, or none is large enough, or
+                           * too many are held */
     uint64_t invalidated; /* layouts invalidated with the memory they named */
     uint64_t failures;    /* UMRs that failed */
     uint64_t sets;        /* layouts of owned keys */
@@ -155,11 +157,12 @@ typedef struct uct_dcx_keys_stats {
 
 typedef struct uct_dcx_keys_params {
     const uct_dcx_device_t *dev;
-    unsigned max_keys;    /* maximum of each size */
-    unsigned max_owned;   /* maximum of each size */
-    unsigned max_entries; /* limit of the largest layout */
+    unsigned max_keys;    /* keys of the cache, of each size */
+    unsigned max_owned;   /* keys with an owner, of each size */
+    unsigned max_entries; /* entries of the largest layout */
 
-    /* returns 1 if another key had this number, and a peer may still use it */
+    /* returns 1 if another key had this number, and a peer may still use it; or
+     * NULL */
     int (*is_stale)(void *arg, uint32_t number);
 
     /* called when a key with this number is destroyed, and peers may have the
@@ -181,16 +184,18 @@ typedef struct uct_dcx_keys {
     uct_dcx_umr_t umr;
     uct_dcx_key_size_t sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
                                                   * owned ones */
-    ucs_list_link_t handles;                     /* of layouts */
-    ucs_list_link_t pending;                     /* ordered by their WQEs */
+    ucs_list_link_t handles;                     /* uct_dcx_mem_layout_t */
+    ucs_list_link_t pending;                     /* keys with WQEs, in order of
+                                                  * posting */
     ucs_list_link_t leaving;                     /* GOING, not posted yet */
-    unsigned num_tries; /* failures since the last invalidation */
+    unsigned num_tries; /* failures of the queue with keys that were GOING,
+                         * since the last invalidation */
     uct_dcx_key_t *buckets[UCT_DCX_KEY_BUCKETS]; /* by content */
     uct_dcx_key_t *numbers[UCT_DCX_KEY_BUCKETS]; /* by key index */
     ucs_list_link_t refs[UCT_DCX_KEY_BUCKETS];
     uct_dcx_keys_stats_t stats;
     uct_dcx_stale_t stale; /* numbers of layouts that peers had */
-    unsigned num_given;
+    unsigned num_given;    /* numbers that were added to @stale */
 } uct_dcx_keys_t;
 
 
@@ -202,11 +207,11 @@ typedef struct uct_dcx_keys_watch {
 } uct_dcx_keys_watch_t;
 
 
-/* Of a memory domain; nothing is made yet. */
+/* Initializes the keys of a memory domain; creates none yet. */
 ucs_status_t uct_dcx_keys_init(uct_dcx_keys_t *keys,
                                const uct_dcx_keys_params_t *params);
 
-/* Destroys all keys; none is in use or owned. */
+/* Destroys all keys and the queue; no key is in use or owned. */
 void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys);
 
 
@@ -217,29 +222,31 @@ static inline int uct_dcx_keys_is_open(const uct_dcx_keys_t *keys)
 }
 
 
-/* Creates the UMR queue, once, before the first layout. @path leads to the own
- * port. Returns UCS_ERR_UNSUPPORTED if the device has no UMR. Logs errors. */
+/* Creates the UMR queue, unless it exists. @path leads to the own port. Returns
+ * UCS_ERR_UNSUPPORTED, which is not logged, if the device has no DEVX or no UMR
+ * for such keys. Logs other errors. */
 ucs_status_t uct_dcx_keys_open(uct_dcx_keys_t *keys,
                                const uct_dcx_devx_path_t *path);
 
-/* Returns the translations of the largest layout. */
+/* Returns the number of translations of the largest keys. */
 unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys);
 
 /* Finds a key with this layout, or gives the layout to one. Keys that the
  * layout names are valid while it is in use. @keys are open.
  *
- * @is_held: the caller releases the key when a peer does something: takes a
- * message, fetches data. Such a user may wait for other operations that need
- * keys, too: so at most half of each size can be held. A key counts once for
- * any number of holders.
+ * @is_held: the caller keeps the key until a peer takes a message or fetches
+ * data. That may depend on other operations that need keys: so at most half of
+ * each size can be held. A key counts once for any number of holders.
  *
  * Returns
  *   UCS_OK                 the caller is a user of @key_p until
  *                          uct_dcx_keys_put()
- *   UCS_ERR_NO_RESOURCE    the layout is on its way: ask again
- *   UCS_ERR_BUSY           all keys are in use, or wait for the operations
- *                          that requested their layouts: ask again, or do
- *                          without. They are released in any case
+ *   UCS_ERR_NO_RESOURCE    the layout is on its way, or the queue has no room:
+ *                          ask again
+ *   UCS_ERR_BUSY           all keys are in use, are being made, or wait for the
+ *                          operations that requested their layouts: ask again,
+ *                          or do without. No peer has to act before one is
+ *                          released
  *   UCS_ERR_EXCEEDS_LIMIT  it is too large, no key can be made, or the maximum
  *                          of keys is held: do without
  *   UCS_ERR_IO_ERROR       its UMR has failed, which was logged, or the queue
@@ -247,6 +254,8 @@ unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys);
 ucs_status_t uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
                               int is_held, uct_dcx_key_t **key_p);
 
+/* Ends a use of a key; @is_held as in uct_dcx_keys_get(). The key keeps its
+ * layout until it is needed for another one. */
 void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held);
 
 /* Returns the number for a peer, and marks it as given. The caller uses the
@@ -255,7 +264,7 @@ uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 
 /* Takes a key for an owner, with room for @num_klm translations. It has a
- * number that no peer has, and no layout. @keys are open. Returns
+ * number that no peer has, and no layout. @keys are open. Returns UCS_OK, or
  *   UCS_ERR_EXCEEDS_LIMIT  no key is large enough
  *   UCS_ERR_NO_RESOURCE    the maximum of keys is owned
  *   UCS_ERR_IO_ERROR       no more can be made, which was logged, or the queue
@@ -279,32 +288,33 @@ void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
 /* Gives an owned key a layout, which fits, and replaces the previous one,
- * unless that is the same. It is posted with uct_dcx_keys_test() of any owned
- * key. If the previous one was lost, and @is_given, @key_p is another key from
- * now on, for each result:
+ * unless that is the same. Call uct_dcx_keys_test() to ring the doorbell. If
+ * the previous layout was lost, and @is_given, exchanges @key_p: it may be
+ * another key even on an error. Returns UCS_OK, or
  *   UCS_ERR_NO_RESOURCE    the previous one is still on its way, or too many
- *                          others are
+ *                          others are: ask again
  *   UCS_ERR_IO_ERROR       the queue is unusable, or no key can be made where
  *                          another one is needed */
 ucs_status_t uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
                               int is_given, const uct_dcx_sgl_t *layout);
 
-/* Returns UCS_OK if an owned key has its layout. Returns UCS_INPROGRESS,
- * UCS_ERR_IO_ERROR (the UMR failed, which was logged) or UCS_ERR_NO_ELEM (it
- * has none) otherwise. */
+/* Returns UCS_OK if an owned key has its layout; otherwise UCS_INPROGRESS,
+ * UCS_ERR_IO_ERROR (the UMR failed, which was logged, or the queue is unusable)
+ * or UCS_ERR_NO_ELEM (it has none). Takes completions and rings the doorbell
+ * while the layout is on its way. */
 ucs_status_t uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Returns the last result of uct_dcx_keys_test(); does not access the
+/* Returns as uct_dcx_keys_test(), as far as is known without access to the
  * device. */
 ucs_status_t uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
 
 
 /* Lets other threads go on. Returns 1 if the queue has not moved since
- * @watch->since for as long as it may take: look at it once more then, as this
- * thread may have been stopped. */
+ * @watch->since for UCT_DCX_KEY_TIMEOUT: look at it once more then, as this
+ * thread may have been stopped. Updates @watch when the queue has moved. */
 int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch);
 
-/* Returns 1 if a layout refers to this handle. */
+/* Returns 1 if a current layout refers to this handle. */
 int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const struct uct_dcx_mem *mem);
 
 /* Invalidates all layouts that refer to this handle, which is about to be
@@ -313,20 +323,20 @@ int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const struct uct_dcx_mem *mem);
 void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys,
                              const struct uct_dcx_mem *mem);
 
-/* Memory with this number is about to be deregistered, whichever handles it
- * has: takes all layouts that refer to it out of use. Returns 1 if the device
- * has none of them any more; waits for that if @is_waiting. */
+/* Takes all layouts that refer to @lkey out of use, for any handle: memory with
+ * this number is about to be deregistered. Returns 1 if the device has none of
+ * them any more; waits for that if @is_waiting. */
 int uct_dcx_keys_forget(uct_dcx_keys_t *keys, uint32_t lkey, int is_waiting);
 
-/* Finds the memory of the byte at @addr in the key's space. Any other key is
- * one of memory, whose addresses are those of the process. Returns
- * UCS_ERR_NO_ELEM if there is no such byte: a layout is shorter, or was
+/* Finds the memory of the byte at @addr in the space of @lkey. A number that is
+ * no strided mkey's is one of memory, whose addresses are those of the process.
+ * Returns UCS_ERR_NO_ELEM if there is no such byte: a layout is shorter, or was
  * invalidated with its memory. */
 ucs_status_t uct_dcx_keys_place(uct_dcx_keys_t *keys, uint32_t lkey,
                                 uint64_t addr, void **place_p);
 
-/* Copies @length bytes from @addr on. Returns as uct_dcx_keys_place(); on an
- * error, some bytes may have been copied. */
+/* Copies @length bytes from @addr on to @buffer. Returns as
+ * uct_dcx_keys_place(); on an error, some bytes may have been copied. */
 ucs_status_t uct_dcx_keys_read(uct_dcx_keys_t *keys, uint32_t lkey,
                                uint64_t addr, size_t length, void *buffer);
 

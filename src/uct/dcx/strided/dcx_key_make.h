@@ -10,7 +10,8 @@
 
 
 /* Makes more keys of a size; releases the lock meanwhile, as that takes long.
- * Returns 0 if that fails: it is logged, and not tried again for the cache. */
+ * Returns 1, or 0 on failure, which is logged, and for the cache not tried
+ * again. */
 int uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size);
 
 #endif

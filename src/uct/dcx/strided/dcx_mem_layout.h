@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A layout as a handle of memory: an owned key, with the numbers that it names.
- * What a user may do with it is said in <uct/dcx/dcx.h>, whose functions
- * (dcx.c) call this.
+ * A layout as a handle of memory, with an owned key. <uct/dcx/dcx.h> says how a
+ * user sets and uses it; its functions (dcx.c) call this.
  *
  *     begin, add, add, ..., commit
  *
@@ -66,28 +65,31 @@ static inline uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh)
 }
 
 
-/* Makes a layout of up to @max pieces. Keys are open. Logs errors. */
+/* Makes a layout of up to @max pieces, not set yet. Keys are open. Logs
+ * errors. */
 ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
                                        uct_dcx_mem_layout_t **layout_p);
 
-/* Destroys a layout. Peers have lost access when it returns. */
+/* Destroys a layout and its handle. Peers have lost access when it returns. */
 void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 
-/* Invalidates layouts when memory of a domain is deregistered (dcx_md.h). */
+/* Opens and closes the keys of a domain, and invalidates layouts when its
+ * memory is deregistered (dcx_md.h). */
 extern const uct_dcx_md_hook_t uct_dcx_mem_layout_hook;
 
-/* Begins the next layout, which is empty. */
+/* Begins the next layout, which is empty. @access: as in uct_dcx_sgl_t */
 void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access);
 
-/* Adds blocks in memory of @memh, at most @max in total. All runs have the same
- * count. Returns NULL, or an error text that begins with the name of the
- * argument. */
+/* Adds a run of blocks in memory of @memh. The caller adds at most @max runs,
+ * all with the same count. Returns NULL, or an error text that begins with the
+ * name of the argument. */
 const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
                                    const uct_dcx_sgl_run_t *run);
 
 /* Gives the added blocks to the device. Returns UCS_ERR_INVALID_PARAM or
- * UCS_ERR_NO_MEMORY (logged), or as uct_dcx_keys_set(); on an error nothing has
- * changed. */
+ * UCS_ERR_NO_MEMORY (logged), or as uct_dcx_keys_set(). On an error the device
+ * keeps the previous layout. If that was lost, the handle may have another
+ * number. */
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
 
 
@@ -95,8 +97,8 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
 
 /* Makes a layout that its caller builds with the functions of dcx_sgl.h. The
  * caller keeps the memory registered while it uses the layout; when the region
- * is deregistered, the layout is invalidated. Results of keys_own() are not
- * logged. */
+ * is deregistered, the layout is invalidated. Returns as uct_dcx_keys_own(), or
+ * UCS_ERR_NO_MEMORY, which is logged. */
 ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
                                      uct_dcx_mem_layout_t **layout_p);
 

@@ -11,8 +11,7 @@
  *
  * strided/ is the room of layouts: their handles (dcx_mem_layout.h), and mkeys
  * that a work queue entry configures: UMR, user-mode memory registration
- * (dcx_key.h). Called by the endpoints' operations; it knows regions, but
- * neither ports nor interfaces.
+ * (dcx_key.h). It knows regions, but neither ports nor interfaces.
  */
 #ifndef UCT_DCX_SGL_H
 #define UCT_DCX_SGL_H
@@ -74,7 +73,7 @@ typedef struct uct_dcx_sgl {
     uint32_t access; /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
                       * _REMOTE_WRITE; no atomics */
     uint32_t repeat; /* 1 in a LIST */
-    uint32_t num;    /* entries, at least one */
+    uint32_t num;    /* entries, at least one when the layout has ended */
     uct_dcx_sgl_entry_t entries[];
 } uct_dcx_sgl_t;
 
@@ -86,8 +85,8 @@ static inline size_t uct_dcx_sgl_size(unsigned num)
 }
 
 
-/* Returns the translations of 16 bytes that a key needs, a multiple of four, as
- * UMR requires. */
+/* Returns the number of translations of 16 bytes that a key needs, a multiple
+ * of four, as UMR requires. */
 static inline unsigned uct_dcx_sgl_num_klm(const uct_dcx_sgl_t *layout)
 {
     unsigned num = layout->num + (layout->kind == UCT_DCX_SGL_INTERLEAVED);
@@ -159,10 +158,10 @@ static inline int uct_dcx_sgl_append(uct_dcx_sgl_t *layout, uint64_t addr,
     return 1;
 }
 
-/* Appends all blocks of a run. Blocks adjacent to the last piece are merged
- * with it. A single run remains one entry for any count, if the device has a
- * form for it. Returns NULL, or the fault of the run as the end of a sentence;
- * then the layout is unusable. */
+/* Checks a run, and appends all its blocks. Blocks adjacent to the last piece
+ * are merged with it. A single run remains one entry for any count, if the
+ * device has a form for it. Returns NULL, or the fault of the run as the end of
+ * a sentence; then the layout is unusable. */
 const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
                             const uct_dcx_sgl_run_t *run);
 
@@ -177,7 +176,7 @@ const char *uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
                                    const uct_dcx_sgl_run_t *runs, unsigned num);
 
 /* Ends a layout: finds its shortest form, and its hash. There is at least one
- * entry. Returns uct_dcx_sgl_overlaps() if it may be written to, otherwise
+ * entry. Returns as uct_dcx_sgl_overlaps() if it may be written to, otherwise
  * 0. */
 int uct_dcx_sgl_end(uct_dcx_sgl_t *layout);
 
@@ -204,13 +203,14 @@ typedef enum uct_dcx_sgl_form {
 
 /* Limits of the operation, and of the options */
 typedef struct uct_dcx_sgl_limits {
-    unsigned max_plain; /* pieces */
+    unsigned max_plain; /* pieces that become scatter entries */
     size_t max_copy;    /* bytes that fit in a buffer */
     size_t copy;        /* bytes up to which all data is copied */
     size_t copy_piece;  /* bytes up to which an average piece is copied */
     unsigned max_klm;   /* translations of a key, 0: there are none */
 } uct_dcx_sgl_limits_t;
 
+/* Returns the way to move the data of a layout. */
 uct_dcx_sgl_form_t uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
                                     const uct_dcx_sgl_limits_t *limits);
 

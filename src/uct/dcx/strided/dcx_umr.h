@@ -30,14 +30,14 @@ typedef struct uct_dcx_umr {
     uint16_t first;                    /* its first WQEBB */
     uint16_t rung;                     /* end of the WQEs for which the
                                         * doorbell was rung */
-    uint16_t failed;                   /* WQE that failed */
+    uint16_t failed;                   /* first WQEBB of the WQE that failed */
     uint16_t ends[UCT_DCX_UMR_NUM_BB]; /* for each WQE with a
                                         * completion: end of the
                                         * WQEs that it
                                         * completes */
     const uct_dcx_syndrome_t *error;   /* cause of the failure */
     uint64_t num_doorbells;
-    uint64_t fence;      /* value of @carry for the next WQE */
+    uint64_t fence;      /* value of @carry for a WQE behind a UMR */
     unsigned max_inline; /* translations in a WQE */
 } uct_dcx_umr_t;
 
@@ -59,9 +59,10 @@ static inline int uct_dcx_umr_is_idle(const uct_dcx_umr_t *umr)
     return uct_dcx_sq_used(&umr->qp.sq) == 0;
 }
 
-/* Write a WQE; the device does not read it before uct_dcx_umr_ring(). @list has
- * room for the translations, unless they are inline; it must not change before
- * the WQE has completed. */
+/* Write a WQE for key @number; the device does not read it before
+ * uct_dcx_umr_ring(). @list has room for the translations, unless they are
+ * inline; it must not change before the WQE has completed. There is room in the
+ * queue. */
 void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
                              const uct_dcx_sgl_t *layout,
                              uct_dcx_umr_klm_t *list, uint32_t list_lkey);
@@ -72,7 +73,7 @@ void uct_dcx_umr_post_invalidate(uct_dcx_umr_t *umr, uint32_t number);
 void uct_dcx_umr_ring(uct_dcx_umr_t *umr);
 
 /* Takes completions. All WQEs before qp.sq.ci have ended then. Returns
- * UCS_ERR_IO_ERROR if one has failed: @failed and @error tell which and why,
+ * UCS_ERR_IO_ERROR if a WQE has failed: umr->failed and umr->error describe it,
  * and no WQE behind it is executed. */
 ucs_status_t uct_dcx_umr_poll(uct_dcx_umr_t *umr);
 

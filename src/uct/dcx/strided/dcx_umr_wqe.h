@@ -139,7 +139,7 @@ UCT_DCX_WQE_F void uct_dcx_umr_translate(const uct_dcx_sgl_t *layout,
 }
 
 
-/* Takes @size bytes of segments in one WQEBB, all zero. */
+/* Takes @size bytes of segments, which lie in one WQEBB, and zeroes them. */
 static inline void *uct_dcx_umr_zero(uct_dcx_wqe_t *wqe, size_t size)
 {
     unsigned more = (size / UCT_DCX_WQE_SEG) - 1;
@@ -153,8 +153,8 @@ static inline void *uct_dcx_umr_zero(uct_dcx_wqe_t *wqe, size_t size)
 }
 
 
-/* Writes the first segments of both WQEs. Each ends at the end of a WQEBB, so
- * it is in one. */
+/* Begins either WQE: takes its UMR ctrl segment and its mkey context, all zero.
+ * Each ends at the end of a WQEBB, so it is in one. */
 static inline struct mlx5_wqe_umr_ctrl_seg *
 uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
 {
@@ -199,8 +199,8 @@ static inline void uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
 }
 
 
-/* Writes the segments that invalidate the layout of a key: it gives no access
- * any longer. Its variant is 0 from then on. */
+/* Writes the segments that invalidate the layout of a key: the key gives no
+ * access any longer. Its variant is 0 from then on. */
 static inline void uct_dcx_umr_write_invalidate(uct_dcx_wqe_t *wqe)
 {
     struct mlx5_wqe_mkey_context_seg *mkey;

@@ -49,7 +49,7 @@ enum {
 /* A tagged buffer of the device's list. It is in use until all its completions
  * have arrived: its match or its removal, and the end of each REMOVE. */
 typedef struct uct_dcx_tm_entry {
-    uct_tag_context_t *ctx; /* NULL: no callback */
+    uct_tag_context_t *ctx; /* NULL: no callbacks */
     void *buffer;           /* address of its first byte */
     uct_tag_t tag;          /* as posted, then that of the message */
     uint32_t length;        /* as posted */
@@ -118,12 +118,13 @@ struct uct_dcx_tm {
 int uct_dcx_tm_is_wanted(const uct_iface_params_t *params);
 
 /* Opens tag matching. @queues are open, and the receive queue is an XRQ with a
- * list of @num_tags + 1 buffers. Logs errors. */
+ * list of @num_tags + 1 buffers. Logs errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues,
                              unsigned num_tags,
                              const uct_iface_params_t *params);
 
-/* Closes tag matching; no completion arrives any longer. */
+/* Closes tag matching, and ends operations that are still open with
+ * UCS_ERR_CANCELED; no completion arrives any longer. */
 void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm);
 
 
@@ -148,12 +149,14 @@ uct_tag_context_t *uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm,
  * see uct_dcx_tm_detach(). */
 void uct_dcx_tm_strided_mute(uct_dcx_tm_t *tm, uint16_t index);
 
-/* Copies the first bytes of a posted buffer, of any form. Returns
- * UCS_ERR_CANCELED if the user has canceled it by force, and owns it again. */
+/* Copies the first @length bytes of a posted buffer, of any form. Returns
+ * UCS_ERR_CANCELED if the user has canceled it by force, and owns it again, or
+ * as uct_dcx_keys_read(). */
 ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
                                      void *dest, size_t length);
 
-/* Frees everything; the list is destroyed. */
+/* Releases the keys and frees the state of all entries; the list is
+ * destroyed. */
 void uct_dcx_tm_strided_cleanup(uct_dcx_tm_t *tm);
 
 
@@ -167,20 +170,22 @@ ucs_status_t uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                                    size_t length, const struct mlx5_cqe64 *cqe,
                                    unsigned flags);
 
-/* Delivers a rendezvous request, at @tmh, whose data the device does not fetch:
- * the user has to. */
+/* Delivers a rendezvous request of @length bytes at @tmh, whose data the device
+ * does not fetch: the user has to. Drops a malformed one. */
 ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                                         size_t length);
 
 
 /* Handles the failure of an operation of the command queue, after which all
- * others fail: nothing can be posted or removed any longer. Operations that
- * were not appended end with UCS_ERR_IO_ERROR. */
+ * others fail: nothing can be posted or removed any longer. A buffer that was
+ * not appended ends with UCS_ERR_IO_ERROR, one that was not removed with
+ * UCS_ERR_CANCELED. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 
 /* Tells the device the number of delivered unexpected messages, if any buffer
- * is posted. Before that, the device does not match buffers that were posted
- * since these messages arrived. */
+ * is posted or UCT_DCX_TM_MAX_UNSYNCED is reached, and the command queue has
+ * room. Before that, the device does not match buffers that were posted since
+ * these messages arrived. */
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm);
 
 

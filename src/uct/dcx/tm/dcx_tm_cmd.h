@@ -41,7 +41,8 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm,
 }
 
 
-/* Requests a completion of the next operation. They complete in this order. */
+/* Returns the flag by which the next operation requests a completion; records
+ * the operation in @awaited. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
 {
     tm->awaited[tm->awaited_tail++ & tm->cmd.sq.mask] = tm->cmd.sq.pi;
@@ -49,8 +50,8 @@ static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
 }
 
 
-/* Returns the flag of an operation that is no REMOVE: one in each quarter of
- * the ring completes. */
+/* Returns the flag of the next operation, which is no REMOVE: one in each
+ * quarter of the ring requests a completion. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
 {
     return ucs_likely(tm->cmd.sq.pi & tm->cqe_mask) ? 0 : uct_dcx_tm_await(tm);
@@ -58,7 +59,7 @@ static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
 
 
 /* Posts a list operation for an entry, in one WQEBB; an APPEND has the buffer
- * @data. Each tells the device the number of delivered messages. */
+ * @data. Each tells the device the number of delivered unexpected messages. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
                 uint16_t index, uct_tag_t tag, uct_tag_t mask,
@@ -124,7 +125,9 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_tm_append(uct_dcx_tm_t *tm,
 }
 
 
-/* Posts a buffer of one piece; @ctx has its callbacks. */
+/* Posts a buffer that is contiguous in the space of its key; @ctx has its
+ * callbacks. Returns UCS_ERR_EXCEEDS_LIMIT if the list or the command queue is
+ * full, or has failed, UCS_ERR_ALREADY_EXISTS if the buffer is posted. */
 static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_tm_recv(
     uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post, uct_tag_context_t *ctx)
 {

@@ -20,6 +20,7 @@ typedef struct uct_dcx_tm_rndv {
 } uct_dcx_tm_rndv_t;
 
 
+/* Returns UCS_ERR_NO_MEMORY on failure. */
 ucs_status_t uct_dcx_tm_rndv_init(uct_dcx_tm_rndv_t *rndv);
 
 /* Frees the table; all operations of the interface have ended. */
@@ -30,10 +31,11 @@ void uct_dcx_tm_rndv_cleanup(uct_dcx_tm_rndv_t *rndv);
 uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
                                     uct_completion_t *comp);
 
-/* Handles a FIN. */
+/* Handles a FIN, which has the id in @app_ctx: ends the operation, if it has
+ * not ended otherwise. */
 void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx);
 
-/* Ends a rendezvous that the user carries out; does not call @comp. */
+/* Ends a rendezvous that the user cancels; does not call its completion. */
 void uct_dcx_tm_rndv_cancel(uct_dcx_op_t *op);
 
 #endif

@@ -20,7 +20,7 @@
 #endif
 
 
-/* A function of any type; UCX declares it without parameters. */
+/* A function that returns UCS_ERR_UNSUPPORTED, converted to any type */
 #define UCT_DCX_UCX_UNSUPPORTED ((void *)ucs_empty_function_return_unsupported)
 
 
@@ -58,8 +58,8 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
 /* --- interfaces ----------------------------------------------------------- */
 
-/* Interfaces need it since 1.18: UCP leaves others out of an address for other
- * nodes (UCP_WORKER_ADDRESS_FLAG_NET_ONLY), such as that of Open MPI 5. */
+/* Interfaces need INTER_NODE since 1.18: UCP omits others from an address for
+ * other nodes (UCP_WORKER_ADDRESS_FLAG_NET_ONLY), which Open MPI 5 requests. */
 #if UCT_VERNO_MINOR >= 18
 #define UCT_DCX_UCX_IFACE_FLAGS UCT_IFACE_FLAG_INTER_NODE
 #else
@@ -87,15 +87,15 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #endif
 #endif
 
-/* not in 1.21 */
+/* iface_query_v2(): in UCX 1.20, and again since 1.22 */
 #if UCT_VERNO_MINOR == 20 || UCT_VERNO_MINOR >= 22
 #define UCT_DCX_UCX_QUERY_V2 .iface_query_v2 = uct_iface_base_query_v2,
 #else
 #define UCT_DCX_UCX_QUERY_V2
 #endif
 
-/* memory and endpoints for a GPU; UCP only releases memory elements that were
- * packed */
+/* memory and endpoints for a GPU, unsupported: UCP releases only memory
+ * elements that were packed */
 #if UCT_VERNO_MINOR >= 23
 #define UCT_DCX_UCX_MEM_ELEM \
     .mem_elem_pack    = UCT_DCX_UCX_UNSUPPORTED, \
@@ -115,7 +115,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #endif
 
 /* lists of blocks on both sides, and the undelivered operations of a failed
- * endpoint */
+ * endpoint, unsupported */
 #if UCT_VERNO_MINOR >= 23
 #define UCT_DCX_UCX_SGL \
     .ep_put_sgl_zcopy     = UCT_DCX_UCX_UNSUPPORTED, \
