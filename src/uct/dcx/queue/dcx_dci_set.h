@@ -117,7 +117,7 @@ typedef struct uct_dcx_dci_set {
     uct_dcx_td_t td; /* has the common doorbell register */
     struct ibv_comp_channel *channel;
     unsigned max_bb;   /* maximum WQEBBs of a WQE */
-    unsigned max_poll; /* completions of one call of progress */
+    unsigned max_poll; /* completions of each queue in one call of progress */
     void *memory;      /* dci, before alignment */
 } uct_dcx_dci_set_t;
 

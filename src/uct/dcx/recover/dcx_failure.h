@@ -22,8 +22,8 @@ void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
                             const uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 
 
-/* Returns the failure of a WQE's stream; its status is UCS_OK if there was
- * none. */
+/* Returns the failure of a WQE's stream, during recovery; its status is UCS_OK
+ * if there was none. */
 static inline uct_dcx_failure_t *
 uct_dcx_failure_of(const uct_dcx_dci_t *dci,
                    const struct mlx5_wqe_ctrl_seg *ctrl)

@@ -11,9 +11,9 @@
 #include "uct/dcx/queue/dcx_endpoint.h"
 
 
-/* Fails an endpoint: operations are refused with @status from now on. It has no
- * operations on an exclusive initiator. Returns non-zero if the error handler
- * has to be called: not if the endpoint has failed before, or has
+/* Fails an endpoint: operations are refused with @status from now on. @ep has
+ * no operations on an exclusive initiator. Returns non-zero if the error
+ * handler has to be called: not if the endpoint has failed before, or has
  * UCT_DCX_EP_FLAG_MUTED. */
 int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status);
 

@@ -17,7 +17,7 @@
 #include "uct/dcx/mem/dcx_md.h"
 
 
-/* The blocks of the next layout: room for @max of each array */
+/* The blocks of the next layout: arrays of @max elements, 1 if @is_view */
 typedef struct uct_dcx_mem_next {
     uct_dcx_sgl_run_t *runs;
     uct_dcx_mem_t **mems; /* one entry for adjacent runs with the same
@@ -107,7 +107,7 @@ ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
 uct_dcx_sgl_t *uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout,
                                         uint32_t access, uint64_t start);
 
-/* Gives the layout to the device, unless that has it. Does not check blocks for
+/* Gives the layout to the device, unless the device has it. Does not check for
  * overlap. @depth: as in uct_dcx_mem_layout. Returns as uct_dcx_keys_set(). */
 ucs_status_t uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout,
                                      unsigned depth);

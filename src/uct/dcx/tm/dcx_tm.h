@@ -8,10 +8,10 @@
  * interface. Diagram: docs/tag-matching.md. Description of the list: rdma-core,
  * Documentation/tag_matching.md.
  *
- * The command queue of the list tells the device of buffers: a QP that is
- * attached to the XRQ and connected to itself. Each operation takes one WQEBB.
- * Completions of operations arrive in the receive CQ, and so does an error of
- * the queue: its number is in sop_drop_qpn then.
+ * Buffers are appended and removed by operations of the command queue: a QP
+ * that is attached to the XRQ and connected to itself. Each operation takes one
+ * WQEBB. Its completion arrives in the receive CQ; that of an error has the QP
+ * number in sop_drop_qpn.
  *
  * dcx_tm_list.c posts buffers and completes them, dcx_tm_strided.c posts
  * buffers that are not one piece of memory, dcx_tm_unexp.c has the messages
@@ -34,14 +34,14 @@
 enum {
     UCT_DCX_TM_NONE = UINT16_MAX, /* index of no entry */
 
-    /* headers of a rendezvous request, and bytes of the user's header that fit
-     * in the first of them */
+    /* bytes of the headers of a rendezvous request, and of the user's header
+     * that fit in the first of them */
     UCT_DCX_TM_RNDV_HDR = sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh) +
                           sizeof(struct prm_ravh),
     UCT_DCX_TM_RNDV_IN_TMH = 2,
 
-    /* the device compares counts of 16 bits: it is updated long before it could
-     * confuse a late count with an early one */
+    /* the device compares counts of 16 bits: it gets the count long before it
+     * could confuse a late one with an early one */
     UCT_DCX_TM_MAX_UNSYNCED = 1 << 13
 };
 
@@ -57,7 +57,7 @@ typedef struct uct_dcx_tm_entry {
     uint16_t bucket;        /* hash bucket of @buffer, while @ctx is
                              * set */
     uint16_t chain;         /* next entry of the bucket */
-    uint8_t num_awaited;    /* 0: free */
+    uint8_t num_awaited;    /* completions to come; 0: free */
     uint8_t is_matched;
 } uct_dcx_tm_entry_t;
 
@@ -102,8 +102,8 @@ struct uct_dcx_tm {
     uint16_t *buckets; /* entries by their buffers */
     uint16_t *ops;     /* the entry of each WQEBB of the
                         * ring, or UCT_DCX_TM_NONE */
-    uint16_t *awaited; /* WQEBBs whose operations complete,
-                        * in order */
+    uint16_t *awaited; /* WQEBBs whose operations request a
+                        * completion, in order */
     uct_dcx_tm_rndv_t rndv;
     uct_tag_unexp_eager_cb_t eager_cb;
     void *eager_arg;
