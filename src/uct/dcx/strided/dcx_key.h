@@ -26,13 +26,13 @@
  * A key may also be owned (uct_dcx_keys_own()): it is not found by content, its
  * layout is never evicted, and it keeps its number over uct_dcx_keys_set(). Its
  * owner gets another key only if peers have the number of a layout that was
- * lost. Owned keys are separate from those of the cache, so operations wait
- * only for keys that are released without an owner.
+ * lost. Owned keys are separate from those of the cache, so no operation waits
+ * for an owner.
  *
- * Each new layout changes the key's number: the same index with the next
- * variant. A number with rights for peers that was given to one
- * (uct_dcx_keys_give_rkey()) is not used again before 4,096 others have been
- * released; mem/dcx_mkey.h has the reasons.
+ * Each new layout changes the number of a key of the cache: the same index with
+ * the next variant. A number that was given to a peer
+ * (uct_dcx_keys_give_rkey()) is not used again, with rights for peers, before
+ * 4,096 others have been released; mem/dcx_mkey.h has the reasons.
  *
  * Keys belong to a memory domain, and are shared by all its threads: one
  * spinlock. No thread holds it while it waits for the device, for a command or
@@ -340,6 +340,7 @@ ucs_status_t uct_dcx_keys_place(uct_dcx_keys_t *keys, uint32_t lkey,
 ucs_status_t uct_dcx_keys_read(uct_dcx_keys_t *keys, uint32_t lkey,
                                uint64_t addr, size_t length, void *buffer);
 
+/* Stores all statistics. */
 void uct_dcx_keys_query(uct_dcx_keys_t *keys, uct_dcx_keys_stats_t *stats);
 
 #endif

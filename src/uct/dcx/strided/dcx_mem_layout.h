@@ -33,7 +33,7 @@ struct uct_dcx_mem_layout {
     uct_dcx_key_t *key;
     ucs_list_link_t list; /* entry of its domain's list */
     size_t max;           /* pieces */
-    int is_view;          /* built by a view: names no handles */
+    int is_view;          /* made by uct_dcx_mem_layout_make() */
 
     /* the layout that was set last */
     unsigned depth;  /* nesting; 1: names only memory */
