@@ -2,8 +2,8 @@
 /*
  * A shape: where the bytes of a data type lie, relative to the address that a
  * call is given, in the order in which they travel. A builder (shape_build.h)
- * makes it once for a type; then it is constant. It knows neither MPI nor UCX
- * nor a device.
+ * makes it once for a type; then it is constant, and any thread may read it.
+ * shape/ knows neither MPI nor UCX nor a device.
  *
  *   shape    @repeat rounds, @stride bytes apart, each of nest 0, nest 1, ...
  *   nest     a block of @bytes at @offset, repeated in up to SHAPE_MAX_DIMS
@@ -63,14 +63,15 @@ typedef struct shape {
     ptrdiff_t stride;  /* bytes from a round to the next */
     unsigned num;      /* nests of a round */
     int is_list;       /* no nest has dimensions */
-    size_t block;      /* bytes of each block of a list, 0: they differ */
-    size_t round;      /* bytes of a round */
+    size_t block;      /* bytes of each block of a list; 0: they differ, or
+                        * this is no list */
+    size_t round;      /* bytes of a round, packed */
     const shape_place_t *places; /* of the nests, then of the round's end */
     shape_nest_t nests[];
 } shape_t;
 
 
-/* The data of a call: @count elements at @buffer. The caller owns the shape. */
+/* The data of a call: @count elements at @buffer. It does not own the shape. */
 typedef struct shape_data {
     const shape_t *shape;
     char *buffer;
@@ -88,19 +89,21 @@ static inline size_t shape_length(const shape_data_t *data)
  * at least one byte. */
 void shape_span(const shape_data_t *data, char **begin_p, char **end_p);
 
-/* Describes all elements as one nest: rounds and elements become dimensions,
- * adjacent blocks become one. Returns 0 if a round has several nests, there are
- * no elements, or it takes more than SHAPE_MAX_DIMS dimensions. */
+/* Describes all elements as one nest, with an offset relative to the buffer:
+ * rounds and elements become dimensions, adjacent blocks become one. Returns 0
+ * if a round does not have exactly one nest, there are no elements, or they
+ * take more than SHAPE_MAX_DIMS dimensions. */
 int shape_as_nest(const shape_data_t *data, shape_nest_t *nest);
 
-/* Calls @add for each block in order, once for adjacent ones, until it returns
- * non-zero. Returns the last value of @add. */
+/* Calls @add for each block in order until it returns non-zero; adjacent blocks
+ * are passed as one. Returns the last value of @add, 0 if there are no
+ * blocks. */
 typedef int (*shape_add_t)(void *arg, char *address, size_t bytes);
 int shape_for_each(const shape_data_t *data, shape_add_t add, void *arg);
 
-/* Copy @length bytes from byte @offset of the data on by the processor: out of
- * the data into @dest, or from @src into the data. The data must have these
- * bytes. In a gather, blocks may overlap. */
+/* Copy @length bytes by the processor, from byte @offset of the packed data on:
+ * out of the data to @dest, or from @src into the data. The data must have
+ * these bytes. In a gather, blocks may overlap. */
 void shape_gather(const shape_data_t *data, size_t offset, void *dest,
                   size_t length);
 void shape_scatter(const shape_data_t *data, size_t offset, const void *src,

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Blocks of one kind in dimensions, more of them than a nest may have: the form
- * in which the files of this room compute. A dimension that continues the one
- * inside it is merged into that, so equal boxes have equal dimensions.
+ * A box: equal blocks or rounds in more dimensions than a nest may have. The
+ * files of shape/ compute in this form. A dimension that continues the one
+ * inside it is merged into that, so equal boxes have equal dimensions. A box
+ * has no offset: it is kept beside it.
  */
 #ifndef SHAPE_BOX_H
 #define SHAPE_BOX_H
@@ -14,7 +15,8 @@ enum { SHAPE_BOX_DIMS = 2 * SHAPE_MAX_DIMS + 2 };
 
 
 typedef struct shape_box {
-    const shape_t *rounds; /* the shape that has these rounds; NULL: blocks */
+    const shape_t *rounds; /* shape whose rounds are repeated; NULL: blocks
+                            * are */
     size_t bytes;          /* of a round or a block */
     unsigned num_dims;
     shape_dim_t dims[SHAPE_BOX_DIMS];
@@ -30,7 +32,8 @@ static inline int shape_dim_goes_on(const shape_dim_t *dim, ptrdiff_t stride)
            (end == stride);
 }
 
-/* Adds a dimension outside, or merges it if its blocks are adjacent. */
+/* Adds an outermost dimension, unless @count is 1. Merges it if it continues
+ * the one inside it, or if its blocks are adjacent. */
 static inline void shape_box_put(shape_box_t *box, size_t count,
                                  ptrdiff_t stride)
 {
@@ -73,7 +76,7 @@ static inline void shape_box_of_nest(shape_box_t *box, const shape_nest_t *nest)
     shape_box_put_dims(box, nest->dims, nest->num_dims);
 }
 
-/* Describes an element: blocks if it has one nest, else rounds. */
+/* Describes an element: blocks if a round has one nest, else rounds. */
 static inline void shape_box_of_shape(shape_box_t *box, const shape_t *shape)
 {
     if (shape->num == 1) {

@@ -17,20 +17,21 @@ typedef struct shape_builder shape_builder_t;
 shape_builder_t *shape_build_begin(size_t max_nests);
 
 /* Appends the blocks of @nest, whose @length is ignored. A dimension may have a
- * count of 1. With 0 bytes or a count of 0, nothing is appended. */
+ * count of 1. With 0 bytes or a count of 0, nothing is appended. After an
+ * error, shape_build_end() returns NULL. */
 void shape_build_add(shape_builder_t *builder, const shape_nest_t *nest);
 
 /* Appends all blocks of @shape, @offset bytes further on, repeated in @num_dims
- * outer dimensions, at most SHAPE_MAX_DIMS. Types of types need this. Several
- * nests stay rounds of a shape only if nothing else is appended, before or
- * after. */
+ * outer dimensions, at most SHAPE_MAX_DIMS; dims[0] is the innermost. @shape
+ * may be freed afterwards. Rounds of several nests are unrolled if anything
+ * else is appended, before or after. */
 void shape_build_add_shape(shape_builder_t *builder, const shape_t *shape,
                            ptrdiff_t offset, const shape_dim_t *dims,
                            unsigned num_dims);
 
-/* Frees the builder. Returns the shape, which the caller frees by free(). NULL:
- * too many nests, offsets beyond 62 bits, a length beyond 63 bits, or no
- * memory. */
+/* Frees the builder. Returns the shape, which the caller frees by free().
+ * @extent: bytes from an element to the next. NULL: too many nests, offsets
+ * beyond 62 bits, a length beyond 63 bits, or no memory. */
 shape_t *shape_build_end(shape_builder_t *builder, ptrdiff_t extent);
 
 #endif

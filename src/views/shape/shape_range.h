@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The range of bytes that blocks cover, with all sums checked: later sums over
- * blocks with a valid range need no checks.
+ * blocks with a valid range need no checks. Functions return 0 on overflow; the
+ * range is then undefined.
  */
 #ifndef SHAPE_RANGE_H
 #define SHAPE_RANGE_H
@@ -9,14 +10,15 @@
 #include "shape.h"
 
 
-/* Limits of offsets: the difference of any two has 63 bits at most. */
+/* Offsets are below this, and above its negative: the difference of any two has
+ * 63 bits at most. */
 #define SHAPE_MAX_OFFSET ((ptrdiff_t)1 << 62)
 
 
 typedef struct shape_range {
     ptrdiff_t begin;
     ptrdiff_t end;
-    size_t length;
+    size_t length; /* bytes of all blocks, without gaps */
 } shape_range_t;
 
 
@@ -35,8 +37,7 @@ static inline int shape_range_init(shape_range_t *range, ptrdiff_t offset,
            shape_range_is_valid(range);
 }
 
-/* Extends @range to @count copies, @stride bytes apart. Returns 0 on
- * overflow. */
+/* Extends @range to @count copies, at least 1, @stride bytes apart. */
 static inline int shape_range_repeat(shape_range_t *range, size_t count,
                                      ptrdiff_t stride)
 {
@@ -75,8 +76,7 @@ static inline int shape_range_of_nest(shape_range_t *range,
            shape_range_repeat_dims(range, nest->dims, nest->num_dims);
 }
 
-/* Stores the range of an element, @offset bytes further on. Returns 0 on
- * overflow. */
+/* Stores the range of an element, @offset bytes further on. */
 static inline int shape_range_of_shape(shape_range_t *range,
                                        const shape_t *shape, ptrdiff_t offset)
 {

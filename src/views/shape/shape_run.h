@@ -9,10 +9,10 @@
 
 
 /* Whole blocks of @bytes: row.count blocks in a row, rows.count rows. With
- * @list, the blocks of a row are where it says. If @bytes is 0, their lengths
- * are those of the list. */
+ * @list, the blocks of a row are at its offsets. If @bytes is 0, their lengths
+ * are those of the list, which then has an entry more. */
 typedef struct shape_run {
-    char *at;
+    char *at; /* address of the first row; with @list, base of its offsets */
     size_t bytes;
     shape_dim_t row;
     shape_dim_t rows;
