@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 
-/* Copies @length bytes. Each address is one of an open view, or of memory of
- * this process. Returns UCS_ERR_INVALID_ADDR, logged, and copies nothing, if no
- * open view has the address, or the view ends before @length bytes. */
+/* Copies @length bytes. @dest and @src are addresses of views, which stay open
+ * meanwhile, or of memory of this process. Returns UCS_ERR_INVALID_ADDR,
+ * logged, and copies nothing, if a view is not open, or ends before @length
+ * bytes. */
 ucs_status_t uct_dcx_view_copy(uint64_t dest, uint64_t src, size_t length);
 
 #endif

@@ -3,10 +3,10 @@
  * The views of this process, for the transport. dcx_view_ops.h explains views;
  * libdcx_loader.so opens them by its table.
  *
- * view/ is the room of views: the table of them, their keys in memory domains,
- * and how the shape of data becomes layouts of such keys. It must not know
- * ports, queues and interfaces. From open() to close(), a view belongs to its
- * user, on any thread. One lock protects the views that are not in use.
+ * view/ has the table of views, their keys in memory domains, and the
+ * conversion of shapes to layouts of such keys. It must not know ports, queues
+ * and interfaces. From open() to close(), a view belongs to the caller, on any
+ * thread. One lock protects the views that are not in use.
  */
 #ifndef UCT_DCX_VIEW_H
 #define UCT_DCX_VIEW_H
@@ -39,14 +39,17 @@ static inline uint64_t uct_dcx_view_address(unsigned index)
  * UCS_MEMORY_TYPE_UNKNOWN until enable() was called. */
 ucs_memory_type_t uct_dcx_view_memory_type(void);
 
-/* Finds the open view that has @address. Stores its data, and the bytes from
- * its begin to @address. Returns 0 if there is none. Any thread may call it. */
+/* Finds the open view that has @address. Stores its data, valid until the view
+ * is closed, and the bytes from its begin to @address. Returns 0 if there is
+ * none. Any thread may call it. */
 int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p);
 
-/* Returns the options. The first call reads them. */
+/* Returns the options; invalid ones are logged, and the mode is then
+ * UCT_DCX_VIEW_OFF. The first call reads them. Any thread may call it. */
 const uct_dcx_view_policy_t *uct_dcx_view_get_policy(void);
 
-/* Counts an endpoint of the copy transport that this thread has made. */
+/* Counts an endpoint of the copy transport that this thread has made, for
+ * watch_end(). */
 void uct_dcx_view_watch_copy_ep(void);
 
 

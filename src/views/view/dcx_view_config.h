@@ -12,9 +12,9 @@
 
 
 enum {
-    /* UCP copies short messages inline, from any address, even a view's. The
-     * limits for that are those of the transports, 8 KiB at most (is_inline in
-     * tag_send.c of UCX 1.13). */
+    /* Bytes that @min_length must have. UCP copies short messages inline, from
+     * any address, even a view's. The limits for that are those of the
+     * transports, 8 KiB at most (ucp_proto_is_inline() of UCX 1.13). */
     UCT_DCX_VIEW_MIN_LENGTH = 16384
 };
 
@@ -26,16 +26,17 @@ typedef struct uct_dcx_view_config {
                               * UCS_MEMUNITS_AUTO */
     size_t min_block;        /* bytes of an average block of dense
                               * data, or UCS_MEMUNITS_AUTO */
-    size_t min_sparse_block; /* bytes of one of other data */
+    size_t min_sparse_block; /* bytes of an average block of other
+                              * data */
     size_t max_span;         /* bytes that any message may register */
-    unsigned max_views;
-    int report;
+    unsigned max_views;      /* 1 to UCT_DCX_VIEW_OPS_MAX */
+    int report;              /* at the end of the program */
 } uct_dcx_view_config_t;
 
 
 extern ucs_config_field_t uct_dcx_view_config_table[];
 
-/* Logs an option that is out of its range, and returns
+/* Logs the first option that is out of its range, and returns
  * UCS_ERR_INVALID_PARAM. */
 ucs_status_t uct_dcx_view_config_check(const uct_dcx_view_config_t *config);
 

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Converts the shape of data to the layout of a key. A key has one dimension,
- * so each inner dimension of a nest becomes a layer: an array of blocks of the
- * layer below it.
+ * Converts the shape of data to the layout of a key. A key has one dimension.
+ * So an inner dimension of a nest becomes a layer, an array of blocks of the
+ * layer below it, if the device and the strides allow it. The top has all other
+ * dimensions.
  *
  *   nest of 3 dimensions        layers[0]   blocks of memory
  *                               layers[1]   blocks of layers[0]
@@ -38,11 +39,13 @@ typedef struct uct_dcx_view_row {
 
 typedef struct uct_dcx_view_form {
     uct_dcx_view_kind_t kind;
-    size_t pieces; /* entries that the top layout needs */
+    size_t pieces; /* room that the top layout needs: an upper bound of its
+                    * entries, plus 1 if they are repeated */
     unsigned num_layers;
     uct_dcx_view_row_t layers[UCT_DCX_VIEW_MAX_LAYERS];
-    shape_nest_t top; /* NEST: blocks of the last layer, or of
-                       * memory; @offset is an address */
+    shape_nest_t top; /* NEST: blocks of the last layer, with
+                       * @offset 0, or of memory, with an address
+                       * as @offset */
     size_t repeat;    /* of the top's entries; NEST: 1, or the
                        * count if the top is a row */
     size_t stride;    /* ROUNDS: bytes from one to the next */
@@ -58,16 +61,16 @@ typedef struct uct_dcx_view_entries {
 
 
 /* Chooses the form of @data. @has_one_key: one key covers all of its memory.
- * Returns UCT_DCX_VIEW_TOO_MANY if the form exceeds @limits, those of the
- * domain. */
+ * Returns UCT_DCX_VIEW_TOO_MANY if the form has more pieces than @limits, those
+ * of the domain, allow; else UCT_DCX_VIEW_OK. */
 uct_dcx_view_status_t uct_dcx_view_form_init(uct_dcx_view_form_t *form,
                                              const shape_data_t *data,
                                              int has_one_key,
                                              const uct_dcx_ext_attr_t *limits);
 
 /* Writes the top layout of a form other than LIST. All entries are in the space
- * of @lkey, the key of the last layer or of memory. Returns 0 if there is not
- * enough room. */
+ * of @lkey, the key of the last layer or of memory. @entries is empty, with
+ * room for the pieces of the form. Returns 0 if that is too little. */
 int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
                            const shape_data_t *data, uint32_t lkey,
                            uct_dcx_view_entries_t *entries);
@@ -77,7 +80,7 @@ int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
 int uct_dcx_view_append_long(uct_dcx_view_entries_t *entries, uint64_t addr,
                              size_t bytes, uint32_t lkey);
 
-/* Appends a block that is not adjacent to the last one. Returns 0 if there is
+/* Appends a block; callers have joined adjacent blocks. Returns 0 if there is
  * no room. */
 static inline int uct_dcx_view_append(uct_dcx_view_entries_t *entries,
                                       uint64_t addr, size_t bytes,

@@ -3,8 +3,8 @@
  * The key of a view in a memory domain: a layout that begins at the view's
  * address, and layers below it (dcx_view_form.h). When the view is closed, its
  * layouts stay on the device, until they are replaced or their memory is gone.
- * The memory is not registered while the view is closed. Only the owner of the
- * view may use its keys.
+ * A closed view keeps no memory registered, but the registration cache may.
+ * Only the thread that has the view may use its keys.
  */
 #ifndef UCT_DCX_VIEW_KEY_H
 #define UCT_DCX_VIEW_KEY_H
@@ -37,26 +37,27 @@ typedef struct uct_dcx_view_key {
     unsigned num_layers;
     uct_dcx_ext_layout_t *top; /* the one of @tops in use */
     uct_dcx_view_layout_t layers[UCT_DCX_VIEW_MAX_LAYERS];
-    uct_dcx_view_layout_t tops[UCT_DCX_EXT_SIZES];
+    uct_dcx_view_layout_t tops[UCT_DCX_EXT_SIZES]; /* by size */
 } uct_dcx_view_key_t;
 
 
-/* Registers the memory, and gives the device the layouts unless it has them.
- * When it returns UCT_DCX_VIEW_OK, the device has them all; otherwise nothing
- * is registered. */
+/* Registers the memory, and gives the device the layouts unless it has them;
+ * waits until it has. Returns a status other than UCT_DCX_VIEW_OK if that
+ * fails: then nothing is registered. */
 uct_dcx_view_status_t uct_dcx_view_key_open(uct_dcx_view_key_t *key,
                                             const uct_dcx_view_data_t *data);
 
 /* Deregisters the memory. @is_failed: first revokes the access of peers. */
 void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed);
 
-/* Destroys the layouts of a key that is not in use: waits for the device. */
+/* Destroys the layouts of a key that is in a domain, but not in use: waits for
+ * the device. */
 void uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key);
 
 /* Takes the key out of its domain, after uct_dcx_view_key_cleanup(). */
 void uct_dcx_view_key_reset(uct_dcx_view_key_t *key);
 
-/* Returns 1 if it has no layouts. */
+/* Returns 1 if the key has no layouts. */
 int uct_dcx_view_key_is_empty(const uct_dcx_view_key_t *key);
 
 #endif

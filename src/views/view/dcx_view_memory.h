@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The memory of a view's data, registered in a memory domain while the view is
- * open. It is one region from the first byte to the last; or several, if that
- * has holes that cannot be registered, or is much longer than the data.
+ * open. It is one region, the span from the first byte to the last; or several,
+ * if the span has holes that cannot be registered, or is much longer than the
+ * data.
  */
 #ifndef UCT_DCX_VIEW_MEMORY_H
 #define UCT_DCX_VIEW_MEMORY_H
@@ -34,13 +35,14 @@ typedef struct uct_dcx_view_memory {
  * once, before the others. */
 void uct_dcx_view_memory_allow(size_t bytes);
 
-/* Registers the memory of @data; @is_dest: for writing. Returns 0 if it cannot
- * be registered: then none of it is. */
+/* Registers the memory of @data; @is_dest: for writing. Returns 0, not logged,
+ * if it cannot be registered: then none of it is. */
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_md_h md,
                             const shape_data_t *data, int is_dest);
 
-/* Registers the same regions again. Stores in @is_same_p if all keys are as
- * they were. Returns 0 if they cannot be registered: then none of them is. */
+/* Registers the same regions again. Stores 1 in @is_same_p if all keys are as
+ * they were, else 0. Returns 0, not logged, if they cannot be registered: then
+ * none of them is. */
 int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p);
 

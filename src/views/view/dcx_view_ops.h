@@ -47,11 +47,12 @@ typedef struct uct_dcx_view_policy {
 typedef enum uct_dcx_view_status {
     UCT_DCX_VIEW_OK,
     UCT_DCX_VIEW_BUSY,        /* all views or layouts are in use */
-    UCT_DCX_VIEW_TOO_LONG,    /* data beyond the addresses of a view */
-    UCT_DCX_VIEW_TOO_MANY,    /* blocks for a key */
+    UCT_DCX_VIEW_TOO_LONG,    /* more bytes than a view has addresses */
+    UCT_DCX_VIEW_TOO_MANY,    /* more blocks than a key takes */
     UCT_DCX_VIEW_UNMAPPED,    /* memory too scattered, or not registrable */
-    UCT_DCX_VIEW_UNSUPPORTED, /* no such keys, or memory of a GPU */
-    UCT_DCX_VIEW_FAILED,      /* the device failed; logged */
+    UCT_DCX_VIEW_UNSUPPORTED, /* a domain without such keys, too many
+                               * domains, or memory of a GPU */
+    UCT_DCX_VIEW_FAILED,      /* the device failed, or no memory; logged */
     UCT_DCX_VIEW_LAST
 } uct_dcx_view_status_t;
 
@@ -67,7 +68,8 @@ typedef struct uct_dcx_view {
 typedef struct uct_dcx_view_ops {
     unsigned version;
 
-    /* Returns the options. The first call reads them. */
+    /* Returns the options, never NULL. The first call reads them; if they are
+     * invalid, it logs that, and the mode is UCT_DCX_VIEW_OFF. */
     const uct_dcx_view_policy_t *(*policy)(void);
 
     /* Enables views, and returns the options: memory domains that are opened
@@ -76,14 +78,16 @@ typedef struct uct_dcx_view_ops {
 
     /* Record what the calling thread opens between begin and end. watch_end()
      * stores up to @max domains of dcx that are still open, and the number of
-     * endpoints of the copy transport. Returns how many domains there are. */
+     * endpoints of the copy transport. Returns how many domains there are, even
+     * if that exceeds @max. */
     void (*watch_begin)(void);
     unsigned (*watch_end)(void **mds, unsigned max, unsigned *copy_eps_p);
 
     /* Opens a view of @data, which must have at least one byte: for the devices
      * of @mds to read (a send), or to write if @is_dest. When it returns
-     * UCT_DCX_VIEW_OK, they can. Any thread may call it. Logs only errors that
-     * a user can act on. */
+     * UCT_DCX_VIEW_OK, they can. The caller keeps the shape and the memory
+     * until close(). Any thread may call it; it may wait for a device. Logs
+     * only errors of devices. */
     uct_dcx_view_status_t (*open)(void *const *mds, unsigned num_mds,
                                   const shape_data_t *data, int is_dest,
                                   uct_dcx_view_t **view_p);
@@ -93,11 +97,11 @@ typedef struct uct_dcx_view_ops {
      * before this returns. */
     void (*close)(uct_dcx_view_t *view, int is_failed);
 
-    /* UCP's own structures */
+    /* Functions for UCP's internal structures */
     const ucp_inside_ops_t *ucp;
 
-    /* Frees the views' keys in @mds, which are about to be closed. All views of
-     * these domains must be closed. */
+    /* Frees the views' keys in @mds, which are about to be closed; waits for
+     * the devices. All views of these domains must be closed. */
     void (*leave)(void *const *mds, unsigned num_mds);
 } uct_dcx_view_ops_t;
 
