@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Contexts and workers of UCP that have views: the memory domains of a context,
- * and the workers that belong to it. Calls for other contexts and workers reach
- * UCP unchanged.
+ * and the workers that belong to it. A context without views reaches UCP
+ * unchanged, unless UCP uses its newer protocols (@has_protocols).
  *
- * One lock protects both. No function of UCP or of the transport is called
- * while it is held. A worker is found without the lock.
+ * One lock protects the lists of both. No function of UCP or of the transport
+ * is called while it is held. A worker is found, and removed, without the lock.
  */
 #ifndef HOOK_CONTEXT_H
 #define HOOK_CONTEXT_H
@@ -17,7 +17,7 @@
 
 enum {
     HOOK_CONTEXT_MAX_MDS    = 64,
-    HOOK_WORKER_MAX_CONFIGS = 256 /* usually more than there are */
+    HOOK_WORKER_MAX_CONFIGS = 256 /* usually more than a worker has */
 };
 
 
@@ -26,14 +26,14 @@ typedef struct hook_context {
     ucp_context_h context;
     void *mds[HOOK_CONTEXT_MAX_MDS];
     unsigned num_mds;
-    int is_for_views;
+    int is_for_views;  /* its messages may use views */
     int is_any_peer;   /* a receive with a view works with any peer */
     int needs_handles; /* UCP requires a memory handle of each view */
 
-    /* UCP uses its newer protocols (proto v2). They copy data that a peer
-     * without dcx announces by fragments on which both sides agree. They find
-     * no way to or from memory of an unknown type, even if it is the peer's:
-     * so every context has to know views. */
+    /* UCP uses its newer protocols (proto v2). If a peer without dcx announces
+     * data, both sides agree on the fragments that copy it. UCP refuses memory
+     * of a type that the context does not know, even if only the peer has such
+     * memory: so every context has to know views. */
     int has_protocols;
 
     hook_handles_t handles;
@@ -42,11 +42,11 @@ typedef struct hook_context {
 
 typedef struct hook_worker {
     struct hook_worker *next;
-    _Atomic(ucp_worker_h) worker; /* NULL: it is no more */
-    uint64_t number;              /* of all workers that there were, never 0 */
+    _Atomic(ucp_worker_h) worker; /* NULL: destroyed, to be reused */
+    uint64_t number;              /* unique in this process; never 0 */
     hook_context_t *context;
 
-    /* records of hook_ep.c, by configuration of endpoints */
+    /* properties of endpoints by index of their configuration (hook_ep.c) */
     atomic_size_t eps[HOOK_WORKER_MAX_CONFIGS];
 } hook_worker_t;
 
@@ -69,7 +69,7 @@ ucs_status_t hook_worker_create(ucp_context_h context,
                                 const ucp_worker_params_t *params,
                                 ucp_worker_h *worker_p);
 
-/* Returns NULL if the worker has no views. */
+/* Returns the worker's record, which is never freed; NULL: it has no views. */
 hook_worker_t *hook_worker_find(ucp_worker_h worker);
 
 /* Forgets a worker that is about to be destroyed. Returns its number, 0 if it

@@ -3,9 +3,9 @@
  * The border to UCP: all knowledge of its internal structures, each with its
  * source in UCX's tree. The inline functions are for the loader, which has only
  * public headers of UCX. ucp_inside.c includes UCX's internal headers and
- * compares these structures with them. It is compiled into libuct_dcx.so, which
- * is opened only with the UCX that dcx was built with. Its functions are
- * reached through the table of views.
+ * compares these structures with them. That file is part of libuct_dcx.so,
+ * which is opened only with the UCX that dcx was built with; the loader reaches
+ * its functions through the table of views (dcx_view_ops.h).
  */
 #ifndef UCP_INSIDE_H
 #define UCP_INSIDE_H
@@ -42,7 +42,7 @@ static inline ucp_worker_h ucp_inside_worker(ucp_ep_h ep)
 
 /* Returns the first word of a request, with its status and flags, @size bytes
  * before its handle: ucp/core/ucp_request.h, struct ucp_request. Another thread
- * may wait for these. */
+ * may poll them. */
 static inline uint64_t *ucp_inside_request_word(void *request, size_t size)
 {
     return (uint64_t *)((char *)request - size);
@@ -57,7 +57,8 @@ static inline void ucp_inside_request_init(void *request, size_t size)
 }
 
 
-/* Copies @from to a request, its first word last. */
+/* Copies the @size bytes of UCP before @from to a request, the first word
+ * last. */
 static inline void ucp_inside_request_copy(void *request, void *from,
                                            size_t size)
 {
@@ -75,7 +76,8 @@ static inline void ucp_inside_request_copy(void *request, void *from,
 /* Properties of an endpoint, as ucp_ep_print_info() prints them */
 typedef struct ucp_inside_ep {
     int has_dcx;      /* it has a lane of dcx for RDMA */
-    size_t max_short; /* bytes that UCP copies inline, from any memory */
+    size_t max_short; /* bytes of the longest message that UCP may copy inline,
+                       * from memory of any type */
 } ucp_inside_ep_t;
 
 typedef struct ucp_inside_ops {
@@ -91,16 +93,16 @@ typedef struct ucp_inside_ops {
     void (*worker_lock)(ucp_worker_h worker);
     void (*worker_unlock)(ucp_worker_h worker);
 
-    /* Takes one interface, which gets no messages, off the number of active
-     * interfaces of a new worker. With more than one, UCP lets the device
-     * match tags only of senders from which it has had messages. Returns 0,
-     * and leaves the worker as it is, if its members are not at the offsets
-     * that dcx was built with. */
+    /* Subtracts the interface of the copy transport, which gets no messages,
+     * from the number of active interfaces of a new worker. With more than one,
+     * UCP lets the device match tags only of senders from which it has had
+     * messages. Returns 0, and leaves the worker as it is, if its members are
+     * not at the offsets that dcx was built with. */
     int (*worker_discount)(ucp_worker_h worker);
 
-    /* Returns 1 if UCP reads the type of memory from the handle that a call
-     * passes. With its newer protocols (UCX_PROTO_ENABLE=y) UCP then reads it
-     * from nothing else. */
+    /* Returns 1 if UCP reads the type of memory from the memory handle that a
+     * call passes: since UCX 1.15. With newer protocols (UCX_PROTO_ENABLE=y),
+     * UCP then reads it from nothing else. */
     int (*has_typed_handles)(void);
 } ucp_inside_ops_t;
 

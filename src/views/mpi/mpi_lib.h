@@ -2,7 +2,7 @@
 /*
  * The MPI in this process, through its binary interface: finds it, and asks it
  * about data types. mpi_lib.c finds it; mpi_lib_ompi.c and mpi_lib_mpich.c have
- * the differences between the two that are supported.
+ * the parts in which Open MPI and MPICH differ.
  */
 #ifndef MPI_LIB_H
 #define MPI_LIB_H
@@ -19,8 +19,8 @@ typedef uintptr_t mpi_handle_t;
 
 
 /* Constructors of types: MPI_COMBINER_*. All MPIs have them in this order; only
- * the value of the first differs. No MPI uses the ones with _INTEGER any
- * longer, from Fortran in MPI-1. */
+ * the value of the first differs. No MPI returns those with _INTEGER any
+ * longer: they were made by Fortran functions of MPI-1. */
 typedef enum mpi_combiner {
     MPI_LIB_NAMED,
     MPI_LIB_DUP,
@@ -55,8 +55,8 @@ typedef struct mpi_abi {
 } mpi_abi_t;
 
 
-/* The arguments that made a type, as of MPI_Type_get_contents(). Named types
- * and those of Fortran 90 contain no types. */
+/* The arguments that made a type, as MPI_Type_get_contents() stores them. Named
+ * types and those of Fortran 90 contain no types. */
 typedef struct mpi_args {
     mpi_combiner_t combiner;
     int num_ints;
@@ -87,8 +87,9 @@ typedef struct mpi_symbol {
 typedef struct mpi_lib {
     mpi_abi_t abi;
     const char *name;            /* begin of MPI_Get_library_version() */
-    const char *versions[2];     /* supported; behind the name and blanks */
-    const mpi_symbol_t *symbols; /* ends with a NULL */
+    const char *versions[2];     /* supported: begin of the text behind the name
+                                  * and blanks; NULL: unused */
+    const mpi_symbol_t *symbols; /* ends with a NULL name */
 
     /* Returns 1 if the MPI may be called within a call of MPI. */
     int (*is_askable)(void);
@@ -97,7 +98,8 @@ typedef struct mpi_lib {
     mpi_handle_t (*handle)(const void *context);
 
     /* Parts of mpi_lib_get_args() and mpi_lib_put_args(): read the numbers and
-     * the combiner, as the MPI's int; read the arrays; release the types */
+     * the combiner, a value of the MPI; read the arrays; release the types. The
+     * first two return non-zero on failure. */
     int (*get_envelope)(mpi_handle_t type, mpi_args_t *args, int *combiner);
     int (*get_contents)(mpi_handle_t type, mpi_args_t *args);
     void (*put_types)(const mpi_args_t *args);
@@ -108,9 +110,8 @@ extern const mpi_lib_t mpi_lib_ompi_6;
 extern const mpi_lib_t mpi_lib_mpich;
 
 
-/* Sets the numbers, for an MPI that has counts of 64 bits, too. Returns
- * non-zero if the type has such counts, or more of a kind than an int can
- * count; then messages of the type are packed. */
+/* Sets the numbers of arguments. Returns non-zero if the type has arguments of
+ * 64 bits (@counts > 0), or more of a kind than an int can count. */
 static inline int mpi_args_set_numbers(mpi_args_t *args, size_t ints,
                                        size_t addresses, size_t counts,
                                        size_t types)
@@ -126,18 +127,20 @@ static inline int mpi_args_set_numbers(mpi_args_t *args, size_t ints,
 }
 
 /* Returns 1 if the process has a supported MPI. Cheap; may be called before
- * MPI_Init(). */
+ * MPI_Init(), by any thread. */
 int mpi_lib_is_present(void);
 
 /* Returns the MPI that made a generic data type; @code is the address of one of
  * the type's functions. NULL: it is no MPI, or not a supported version. */
 const mpi_lib_t *mpi_lib_of(const void *code);
 
-/* Stores the extents. Returns non-zero if a call of the MPI fails. */
+/* Stores the extents. An MPI was found before. Returns non-zero if a call of
+ * the MPI fails. */
 int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents);
 
-/* Fills @args, which mpi_lib_put_args() frees. Returns non-zero if a call of
- * the MPI fails, or there are more than @max of a kind. */
+/* Fills @args, for mpi_lib_put_args() to free. Returns non-zero, with nothing
+ * to free, if a call of the MPI fails, the combiner is unknown, there are more
+ * than @max arguments of a kind, or there is no memory. */
 int mpi_lib_get_args(const mpi_lib_t *lib, mpi_handle_t type, int max,
                      mpi_args_t *args);
 void mpi_lib_put_args(const mpi_lib_t *lib, mpi_args_t *args);

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Saves useless views of receives that have room for long messages, but get
+ * Avoids useless views of receives that have room for long messages, but get
  * short ones. After one such message, one receive of the type goes without a
- * view; after the next, three; then seven and so on, until a long message
- * comes.
+ * view; after the next, three; then seven and so on up to 255, until a long
+ * message comes.
  *
- * Any thread may call this, without a lock. If two threads do so at once, one
- * receive more or fewer may go without a view.
+ * Any thread may call this, without a lock. If two threads do so at once, more
+ * or fewer receives may go without a view.
  */
 #ifndef HOOK_PAUSE_H
 #define HOOK_PAUSE_H
@@ -23,7 +23,8 @@ typedef struct hook_pause {
 /* Returns 1 if a receive is to go without a view, and counts it. */
 int hook_pause_take(hook_pause_t *pause);
 
-/* Records that a message came into a receive with a view. */
+/* Records that a message came into a receive with a view. @is_short: it was
+ * shorter than UCX_DCX_TYPES_MIN_LENGTH. */
 void hook_pause_came(hook_pause_t *pause, int is_short);
 
 #endif

@@ -8,11 +8,12 @@
 
 #include <ucp/api/ucp.h>
 
-/* Returns the options in effect, as text for the functions below. The caller
+/* Returns the options of @config, as text for the functions below. The caller
  * frees it. NULL: there is no memory. */
 char *hook_config_read(const ucp_config_t *config);
 
-/* Returns an option's value, which the caller frees; NULL: there is none. */
+/* Returns an option's value, which the caller frees. NULL: there is no such
+ * option, or no memory. */
 char *hook_config_value(const char *text, const char *name);
 
 /* Returns 1 if the option has this value. */

@@ -2,8 +2,9 @@
 /*
  * UCP's memory handles of views: its newer protocols (proto v2) take the type
  * of memory from nothing else. A view's range of addresses is mapped once in
- * each context, and again when a longer message comes. The transport has one
- * handle for it, for all data that the view gets (mem/dcx_mem_place.h).
+ * each context, and again when a longer message comes. The transport's handle
+ * of the range stays the same for all data that the view gets
+ * (mem/dcx_mem_place.h).
  */
 #ifndef HOOK_HANDLE_H
 #define HOOK_HANDLE_H
@@ -15,7 +16,7 @@
 
 typedef struct hook_handle {
     ucp_mem_h memh; /* NULL: not mapped yet */
-    size_t length;
+    size_t length;  /* bytes that @memh maps */
 } hook_handle_t;
 
 
@@ -26,9 +27,9 @@ typedef struct hook_handles {
 } hook_handles_t;
 
 
-/* Returns the handle of an open view, or NULL if it cannot be mapped. Any
- * thread that may call this worker of the context may call it, as only one
- * thread has the view. */
+/* Returns the handle of an open view, valid until the view is closed; NULL: UCP
+ * cannot map it. Takes the lock of @worker, a worker of the context, to map.
+ * Called by the thread that has opened the view. */
 ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
                           ucp_worker_h worker, const uct_dcx_view_t *view);
 

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The real functions of UCX: the interposed ones, and others that dcx calls.
+ * The real functions of UCP: the interposed ones, and others that dcx calls.
  */
 #ifndef HOOK_REAL_H
 #define HOOK_REAL_H
@@ -40,12 +40,12 @@ typedef struct hook_real {
     HOOK_REAL_UCP(HOOK_REAL_MEMBER)
 } hook_real_t;
 
-/* Addresses of the functions. Until hook_real_find() they are NULL; those of
- * the data path then are functions that look them up first. */
+/* Addresses of the functions. Before hook_real_find(), those of the data path
+ * call it first, and all others are NULL. */
 extern hook_real_t hook_real __attribute__((visibility("hidden")));
 
-/* Looks all functions up, once. A call of one that this UCX lacks ends the
- * process. */
+/* Looks all functions up, once. Any thread may call it. A later call of a
+ * function that this UCX lacks aborts the process. */
 void hook_real_find(void);
 
 #endif

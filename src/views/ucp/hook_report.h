@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Counts messages of data types with and without a view, and the reasons.
- * Prints them at the end of the process with UCX_DCX_TYPES_REPORT=y. Any thread
- * may call it.
+ * Counts messages that are not contiguous, with a view or by the reason why
+ * they have none. With UCX_DCX_TYPES_REPORT=y, prints the numbers to stderr at
+ * the end of the process. Any thread may call it.
  */
 #ifndef HOOK_REPORT_H
 #define HOOK_REPORT_H
@@ -24,16 +24,16 @@ typedef enum hook_kind {
     HOOK_PEERS,
     HOOK_PAUSE,
     HOOK_IMMEDIATE,
-    HOOK_STATUS, /* plus the status of uct_dcx_view_ops_t.open() */
+    HOOK_STATUS, /* plus the status that uct_dcx_view_ops_t.open() returned */
     HOOK_KIND_LAST = HOOK_STATUS + UCT_DCX_VIEW_LAST
 } hook_kind_t;
 
 
-/* Counts a message. */
+/* Counts a message, if the report is enabled. */
 void hook_report_add(hook_kind_t kind, size_t bytes);
 
-/* Sets the reason why a context, or a worker of it, has no views: a string
- * constant. */
+/* Sets the reason why a context or a worker has no views: a string constant.
+ * Only the last one is printed. */
 void hook_report_off(const char *reason);
 
 extern atomic_int hook_report_enabled __attribute__((visibility("hidden")));

@@ -9,7 +9,7 @@
 /* Returns 1 if dcx may be used. */
 int hook_tls_has_dcx(const char *tls);
 
-/* Returns 1 if peers can use only dcx. */
+/* Returns 1 if only dcx can reach other processes. */
 int hook_tls_is_dcx_only(const char *tls);
 
 /* Returns the list with the copy transport of views appended. The caller frees
