@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 
-/* Copies @length bytes. @dest and @src are addresses of views, which stay open
+/* Copies @length bytes. Each address is one of a view, which stays open
  * meanwhile, or of memory of this process. Returns UCS_ERR_INVALID_ADDR,
  * logged, and copies nothing, if a view is not open, or ends before @length
  * bytes. */

@@ -70,7 +70,8 @@ uct_dcx_view_status_t uct_dcx_view_form_init(uct_dcx_view_form_t *form,
 
 /* Writes the top layout of a form other than LIST. All entries are in the space
  * of @lkey, the key of the last layer or of memory. @entries is empty, with
- * room for the pieces of the form. Returns 0 if that is too little. */
+ * room for the pieces of the form. Returns 0 if a nest's blocks have no
+ * room. */
 int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
                            const shape_data_t *data, uint32_t lkey,
                            uct_dcx_view_entries_t *entries);
