@@ -52,7 +52,7 @@ typedef enum uct_dcx_view_status {
     UCT_DCX_VIEW_UNMAPPED,    /* memory too scattered, or not registrable */
     UCT_DCX_VIEW_UNSUPPORTED, /* a domain without such keys, too many
                                * domains, or memory of a GPU */
-    UCT_DCX_VIEW_FAILED,      /* the device failed, or no memory; logged */
+    UCT_DCX_VIEW_FAILED,      /* the device failed (logged), or no memory */
     UCT_DCX_VIEW_LAST
 } uct_dcx_view_status_t;
 
