@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Wire formats of mlx5 that <infiniband/mlx5dv.h> does not declare. The
- * transport writes them and the device reads them. Both include this file, so
- * it holds declarations alone: shared code would hide a wrong encoder behind a
- * decoder with the same mistake. All fields are big endian.
+ * Wire formats of mlx5 that <infiniband/mlx5dv.h> does not declare: WQEs, which
+ * the transport writes and the software device reads, and CQEs, the other way.
+ * This file has declarations only: shared code would hide a wrong encoder
+ * behind a decoder with the same mistake. All fields are big endian.
  */
 #ifndef DCX_COMMON_PRM_H
 #define DCX_COMMON_PRM_H
@@ -19,7 +19,7 @@
 #define PRM_CTRL_DS     0x0000003fu
 #define PRM_CTRL_QPN    0xffffff00u
 
-/* Byte fm_ce_se of the ctrl segment. mlx5dv.h declares the values for users
+/* Masks of the byte fm_ce_se of the ctrl segment. mlx5dv.h declares the values
  * (MLX5_WQE_CTRL_CQ_UPDATE 2<<2, SOLICITED 1<<1, FENCE 4<<5,
  * INITIATOR_SMALL_FENCE 1<<5). */
 #define PRM_CTRL_SE 0x02
@@ -30,9 +30,9 @@
  * log2(bytes) - 2 with bit 3 set (rdma-core providers/mlx5, UCX ib_mlx5.h). */
 #define PRM_OPMOD_EXT_ATOMIC(_log_size) (0x08 | ((_log_size)-2))
 
-/* Operand of a masked 32-bit compare-and-swap. A 64-bit one takes two segments
- * (swap and compare, then the masks), a 64-bit fetch-and-add one (add data,
- * field boundary). */
+/* Operands of masked atomics. A 64-bit compare-and-swap takes two segments of
+ * struct prm_masked_cswap64_seg (swap and compare, then the masks of both), a
+ * 64-bit fetch-and-add one (add data, field boundary). */
 struct prm_masked_cswap32_seg {
     __be32 swap_data;
     __be32 compare_data;
@@ -64,7 +64,7 @@ static_assert(sizeof(struct prm_masked_cswap64_seg) == 16, "one octoword");
 #define PRM_TM_OPCODE_SHIFT 4
 enum {
     PRM_TM_OPCODE_NOP    = 0,
-    PRM_TM_OPCODE_APPEND = 1, /* index: the next entry to append */
+    PRM_TM_OPCODE_APPEND = 1, /* index: entry of the APPEND after this one */
     PRM_TM_OPCODE_REMOVE = 2  /* index: the entry to remove */
 };
 
@@ -97,13 +97,13 @@ enum {
     PRM_CQE_TM_CONSUMED_MSG         = 0xa, /* matched, with its data */
     PRM_CQE_TM_CONSUMED_MSG_SW_RNDV = 0xb, /* matched; the program has to fetch
                                             * the data */
-    PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* completed: no data follows */
+    PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* matched; data never arrives */
 };
 
-/* mlx5_cqe64.byte_cnt and mlx5_cqe64.rsvd20[2..3] of a packet in strides (UCX
- * 1.18, ib_mlx5.h, ib_mlx5.inl; the number of strides: libmlx5 of MLNX_OFED,
- * without the bits that are flags here). Bits 15..0: length; 28..16: number of
- * strides. wqe_counter is the index of the WQE. */
+/* mlx5_cqe64.byte_cnt of a packet in strides: bits 15..0 are its length, 28..16
+ * its number of strides. rsvd20[2..3] is the index of its first stride,
+ * wqe_counter that of the WQE (UCX 1.18, ib_mlx5.h, ib_mlx5.inl; the number of
+ * strides: libmlx5 of MLNX_OFED, without the bits that are flags here). */
 #define PRM_CQE_MP_FIRST         0x20000000u /* first packet of its message */
 #define PRM_CQE_MP_LAST          0x40000000u
 #define PRM_CQE_MP_FILLER        0x80000000u /* skipped strides */
@@ -115,7 +115,7 @@ enum {
  * number of compressed completions. Mini CQEs fill the 64 bytes of the next
  * entry, then of each eighth entry from the title. Fields that a mini CQE
  * lacks are as in the title; wqe_counter of a receive counts up (Linux,
- * drivers/net/ethernet/mellanox/mlx5/ core/en_rx.c,
+ * drivers/net/ethernet/mellanox/mlx5/core/en_rx.c,
  * mlx5e_decompress_cqes_start(); linux/mlx5/device.h, struct
  * mlx5_mini_cqe8). */
 #define PRM_CQE_FORMAT            0x0c

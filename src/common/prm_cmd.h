@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* First 16 bits of a command */
+/* Opcode: the first 16 bits of a command */
 enum {
     PRM_CMD_QUERY_HCA_CAP           = 0x100,
     PRM_CMD_CREATE_MKEY             = 0x200,
@@ -47,7 +47,7 @@ static_assert(sizeof(struct prm_cmd_out) == 16, "create_xrq_out_bits");
 
 /* --- QUERY_HCA_CAP -------------------------------------------------------- */
 
-/* op_mod: page << 1 | current or maximum */
+/* op_mod: page << 1, with PRM_CAP_CURRENT or 0 for the maximum */
 enum {
     PRM_CAP_GENERAL = 0,
     PRM_CAP_ATOMIC  = 3,
@@ -75,7 +75,7 @@ struct prm_atomic_caps {
     uint8_t reserved3[2];
     __be16 size_qp; /* bit n: operands of 2^n bytes */
     uint8_t reserved4[2];
-    __be16 size_dc;
+    __be16 size_dc; /* likewise */
     uint8_t reserved5[0x1000 - 0x1c];
 };
 static_assert(offsetof(struct prm_atomic_caps, operations) == 0x12,
@@ -138,8 +138,8 @@ enum {
 #define PRM_HCA_CAP_LOG_RA_REQ_DC 0x25
 #define PRM_HCA_CAP_LOG_RA        0x3f
 
-/* max_indirection is a whole byte, lag_dct the low 2 bits of one. umr_fence and
- * sq_ts_format are bits in the middle and at the top of theirs. */
+/* Bytes of the general page: max_indirection, whole; lag_dct in the low 2 bits;
+ * umr_fence and sq_ts_format in 2 bits from their shift on */
 #define PRM_HCA_CAP_MAX_INDIRECTION 0x20
 #define PRM_HCA_CAP_UMR_FENCE       0x41
 #define PRM_HCA_CAP_UMR_FENCE_SHIFT 4
@@ -184,7 +184,7 @@ struct prm_query_hca_vport_out {
     uint8_t reserved1[3];
     __be32 syndrome;
     uint8_t reserved2[0x5a];
-    __be16 ooo_sl_mask; /* service levels with adaptive routing */
+    __be16 ooo_sl_mask; /* bit n: service level n has adaptive routing */
     uint8_t reserved3[0x1a8];
 };
 static_assert(offsetof(struct prm_query_hca_vport_out, ooo_sl_mask) == 0x62,
@@ -255,8 +255,8 @@ static_assert(sizeof(struct prm_mkc) == 0x40, "mkc_bits");
 #define PRM_MKC_ANY_QP  0xffffff00u
 #define PRM_MKC_VARIANT 0x000000ffu
 
-/* klm_bits. In a KSM key all pieces have the key's entity size, and the first
- * word is reserved. */
+/* klm_bits. All entries of a KSM key have the key's entity size, and byte_count
+ * is reserved. */
 struct prm_klm {
     __be32 byte_count;
     __be32 mkey;
@@ -340,7 +340,7 @@ static_assert(offsetof(struct prm_xrqc, wq) == 0x80, "xrqc_bits.wq");
 #define PRM_XRQC_TAG_MATCHING 0x00000100u
 #define PRM_XRQC_OFFLOAD_RNDV 0x00000001u
 
-/* prm_xrqc.log_list: entries of the list; one of them stays free */
+/* prm_xrqc.log_list: log2 of the entries of the list; one of them stays free */
 #define PRM_XRQC_LOG_LIST 0xf0000000u
 
 /* create_xrq_in_bits */
@@ -377,7 +377,7 @@ static_assert(sizeof(struct prm_set_xrq_dc_params_in) == 0x30,
 #define PRM_XRQ_DC_MTU         0x00070000u
 #define PRM_XRQ_DC_PKEY_INDEX  0x0000ffffu
 
-/* prm_set_xrq_dc_params_in.sl: of requests, and of responses */
+/* prm_set_xrq_dc_params_in.sl: of CNAKs, of responses, of requests */
 #define PRM_XRQ_DC_CNAK_REVERSE_SL 0x000f0000u
 #define PRM_XRQ_DC_REVERSE_SL      0x00000f00u
 #define PRM_XRQ_DC_SL              0x0000000fu
@@ -408,7 +408,7 @@ struct prm_dctc {
     uint8_t hop_limit;
     __be32 violations;
     uint8_t reserved5[2];
-    __be16 prio_dscp; /* PRM_DCTC_ETH_PRIO, and 6 bits: RoCE */
+    __be16 prio_dscp; /* RoCE: PRM_DCTC_ETH_PRIO, and 6 low bits */
     uint8_t reserved6[0x38];
 };
 static_assert(offsetof(struct prm_dctc, srqn) == 0x14, "dctc_bits.srqn_xrqn");
@@ -432,8 +432,8 @@ static_assert(sizeof(struct prm_dctc) == 0x70,
 /* DCTs and QPs: the device sends the messages of a rendezvous. */
 #define PRM_OFFLOAD_RNDV 0x00000010u
 
-/* DCTs and QPs: atomics as in the InfiniBand specification, or of up to 8 bytes
- * and masked (MLX5_ATOMIC_MODE_* of mlx5_ib) */
+/* Atomics of DCTs and QPs: none, as in the InfiniBand specification, or masked
+ * and of up to 8 bytes (MLX5_ATOMIC_MODE_* of mlx5_ib) */
 enum {
     PRM_ATOMIC_MODE_NONE    = 0,
     PRM_ATOMIC_MODE_IB_COMP = 1,
@@ -469,7 +469,7 @@ struct prm_ads {
     uint8_t reserved3;
     uint8_t dscp; /* 6 low bits */
     __be16 udp_sport;
-    uint8_t sl; /* of RoCE in the upper half */
+    uint8_t sl; /* lower half; of RoCE in the upper one */
     uint8_t port;
     uint8_t rmac[6];
 };
@@ -482,7 +482,7 @@ static_assert(sizeof(struct prm_ads) == 0x2c, "ads_bits");
 
 /* qpc_bits */
 struct prm_qpc {
-    __be32 state; /* PRM_QPC_PM_MIGRATED; 0: an RC QP */
+    __be32 state; /* PRM_QPC_PM_MIGRATED; service type 0: RC */
     __be32 pd;
     __be32 sizes; /* PRM_QPC_* */
     __be32 uar_page;

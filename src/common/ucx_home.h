@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The folder of the UCX that dcx was built for, DCX_UCX_LIBDIR. dcx_info and
- * the loader name it where another UCX runs.
+ * DCX_UCX_LIBDIR, the folder of the UCX that dcx was built for. If another UCX
+ * runs, the messages of dcx_info and of the loader name this folder.
  */
 #ifndef DCX_COMMON_UCX_HOME_H
 #define DCX_COMMON_UCX_HOME_H
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Return true if that folder has a UCX, and @libucp is not its libucp. */
+/* Returns true if DCX_UCX_LIBDIR has a libucp, and the path @libucp is that of
+ * another one; false if either cannot be resolved. */
 static inline bool ucx_home_is_missed(const char *libucp)
 {
     char home[PATH_MAX], path[PATH_MAX];

@@ -10,9 +10,9 @@
  * @scope (RTLD_NEXT or RTLD_DEFAULT) first, then in @library, a SONAME. */
 void *loader_ucx_symbol(void *scope, const char *library, const char *symbol);
 
-/* Returns the handle of libuct_dcx.so, as returned by dlopen(); it is never
- * closed. NULL: UCX has another version than dcx was built for, the library
- * could not be opened, or libuct has not looked for its transports yet. */
+/* Returns the handle of libuct_dcx.so from dlopen(); it is never closed. NULL:
+ * UCX is not the version that dcx was built for, the library could not be
+ * opened, or libuct has not looked for its transports yet. */
 void *loader_plugin(void);
 
 #endif

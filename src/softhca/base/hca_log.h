@@ -2,12 +2,13 @@
 /*
  * One line per event, to stderr or to the file named by SOFTHCA_LOG_FILE, up
  * to the level of SOFTHCA_LOG (error, warn, info, debug, trace; default warn).
- * In UCX's manner: lower case, object first ("qp 0x10042: ..."). A line is one
- * write(2), built on the stack, so that it may be called inside a trap.
+ * Messages are like those of UCX: lower case, object first ("qp 0x10042: ...").
+ * A line is built on the stack and written by one write(2), so that any thread
+ * may log, also in a signal handler. A line over 512 bytes is cut.
  *
- * base/ is what every other room may use: log lines, descriptors, mutexes,
- * mappings, libc behind the preloaded functions, valgrind. It knows nothing of
- * devices; its files depend little on each other.
+ * base/ is for all other folders, and calls none of them: log lines,
+ * descriptors, mutexes, mappings, libc behind the preloaded functions,
+ * valgrind.
  */
 #ifndef HCA_LOG_H
 #define HCA_LOG_H
@@ -16,7 +17,7 @@
 
 enum hca_log_level {
     HCA_LOG_ERROR, /* cannot go on */
-    HCA_LOG_WARN,  /* odd, but goes on; a program that works logs none */
+    HCA_LOG_WARN,  /* goes on; a correct program causes none */
     HCA_LOG_INFO,  /* objects and state changes */
     HCA_LOG_DEBUG, /* control path: every ioctl */
     HCA_LOG_TRACE  /* data path: every message */
@@ -24,10 +25,11 @@ enum hca_log_level {
 
 extern enum hca_log_level hca_log_level;
 
-/* Reads SOFTHCA_LOG and SOFTHCA_LOG_FILE. A wrong level logs an error that
- * lists the right ones; the default stays. Called once, at load. */
+/* Reads SOFTHCA_LOG and SOFTHCA_LOG_FILE. A wrong value logs an error, and the
+ * default stays. Called once, at load. */
 void hca_log_init(void);
 
+/* Writes a line of any level; hca_log() checks the level first. Keeps errno. */
 void hca_log_write(enum hca_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

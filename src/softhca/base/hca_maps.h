@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The mappings of this process, as /proc/self/maps has them. Safe in a signal
- * handler and in a forked child: uses no memory but its stack, and no function
- * that another library could have replaced.
+ * The mappings of this process, from /proc/self/maps. Safe in a signal handler
+ * and in a forked child: uses only the stack, and system calls that no other
+ * library interposes.
  */
 #ifndef HCA_MAPS_H
 #define HCA_MAPS_H
@@ -16,21 +16,23 @@ struct hca_vma {
     int prot; /* PROT_* */
     bool is_shared;
     uint64_t offset;
-    const char *line; /* the whole line, for its name */
+    const char *line; /* whole, without its newline; valid during the call */
 };
 
-/* Calls fn for each mapping, in the order of addresses. */
+/* Calls @fn for each mapping, in the order of addresses; for none if the file
+ * cannot be opened. */
 void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
 
-/* A range of whole pages, and what is mapped there. */
+/* A range of whole pages. If not all of it is mapped, is_shared and prot may
+ * cover only a part of the mappings. */
 struct hca_range {
     uintptr_t start, end;
     bool is_whole;  /* all of it is mapped */
-    bool is_shared; /* some of it is */
+    bool is_shared; /* some of it is mapped shared */
     int prot;       /* PROT_* that all of it allows */
 };
 
-/* Fills in what is known of the range from start to end.
+/* Fills in is_whole, is_shared and prot for the given start and end.
  * @return 0, or -errno: the file cannot be opened. */
 int hca_maps_query(struct hca_range *range);
 

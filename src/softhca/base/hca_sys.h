@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The functions of libc that the preloaded library replaces: the real ones, or
- * those of another preloaded library behind this one. preload/ passes on to
- * them all calls that do not concern the device. The rooms below call them for
- * their own files, so that these never pass through preload/.
+ * those of another preloaded library behind this one. preload/ passes to them
+ * all calls that do not concern the device. The device calls them for its own
+ * files, so that these never pass through preload/.
  *
- * A call that must not be a cancellation point, or must not be seen by hooks
+ * A call that must not be a cancellation point, or that hooks must not see
  * (UCX's memory hooks), is made by syscall() instead.
  */
 #ifndef HCA_SYS_H
@@ -47,8 +47,8 @@ struct hca_sys {
     HCA_SYS(HCA_SYS_MEMBER)
 };
 
-/* Returns the real functions. They are looked up when the library starts, or
- * earlier, by the first caller, if the constructor of another library calls. */
+/* Returns the real functions. The first call looks them up: at load, or earlier
+ * if the constructor of another library calls a replaced function. */
 const struct hca_sys *hca_sys(void);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* @return true if valgrind runs the program. The first call finds out; any
- * thread, also in a signal handler. */
+/* @return true if valgrind runs the program. Any thread. The first call reads
+ * the environment, so make it outside of signal handlers. */
 bool hca_valgrind_active(void);
 
 #endif
