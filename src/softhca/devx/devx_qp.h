@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Context of a queue pair and its path in mailboxes (mlx5_ifc.h: qpc, ads);
- * devx_qp.c creates and queries, devx_qp_modify.c changes the state.
+ * Context of a queue pair and its path in mailboxes (mlx5_ifc.h: qpc, ads).
+ * devx_qp.c creates and queries, devx_qp_modify.c changes the state,
+ * devx_qp_stream.c resets a stream.
  */
 #ifndef DEVX_QP_H
 #define DEVX_QP_H
@@ -9,14 +10,16 @@
 #include "devx.h"
 #include "softhca/exec/hca_qp_cmd.h"
 
-/* Fields at one place in create_qp_in, query_qp_out and those that modify */
-#define DEVX_QP_EXT     DEVX_BITS(0x08, 31, 31) /* an extension follows */
+/* Fields with the same place in create_qp_in, query_qp_out and the mailboxes
+ * that modify */
+#define DEVX_QP_EXT     DEVX_BITS(0x08, 31, 31) /* modify: qpc_ext follows */
 #define DEVX_QP_QPN     DEVX_BITS(0x08, 23, 0)
 #define DEVX_QP_OPTPAR  DEVX_WORD(0x10)
 #define DEVX_QP_CTX     0x18u
 #define DEVX_QPC_SIZE   0xe8u
 #define DEVX_QP_IN_SIZE 0x110u
 
+/* Fields of the context, from its beginning */
 #define QPC_STATE       DEVX_BITS(0x00, 31, 28)
 #define QPC_LAG_PORT    DEVX_BITS(0x00, 27, 24)
 #define QPC_ST          DEVX_BITS(0x00, 23, 16)
@@ -28,7 +31,7 @@
 #define QPC_MTU         DEVX_BITS(0x08, 31, 29)
 #define QPC_LOG_MSG_MAX DEVX_BITS(0x08, 28, 24)
 #define QPC_LOG_RQ_SIZE DEVX_BITS(0x08, 22, 19)
-#define QPC_LOG_STRIDE  DEVX_BITS(0x08, 18, 16) /* of 16 bytes */
+#define QPC_LOG_STRIDE  DEVX_BITS(0x08, 18, 16) /* in units of 16 bytes */
 #define QPC_NO_SQ       DEVX_BITS(0x08, 15, 15)
 #define QPC_LOG_SQ_SIZE DEVX_BITS(0x08, 14, 11)
 #define QPC_UAR         DEVX_BITS(0x0c, 23, 0)
@@ -58,7 +61,7 @@
 #define QPC_CS_RES      DEVX_BITS(0xc4, 7, 0)
 #define QPC_DBR_UMEM    DEVX_WORD(0xe4)
 
-/* Fields of the path, at their place in the context */
+/* Fields of the path, from the beginning of the context */
 #define QPC_ADS(_offset, _high, _low) \
     DEVX_BITS(QPC_PATH + (_offset), _high, _low)
 #define ADS_PKEY_INDEX  QPC_ADS(0x00, 15, 0)
@@ -86,25 +89,27 @@ enum devx_qpc_st {
     QPC_ST_DCI = 5
 };
 
-/* Offload of the device for the queue pair: rendezvous of tag matching */
+/* offload_type: rendezvous of tag matching */
 enum { QPC_OFFLOAD_RNDV = 1 };
 
-/* States as the device counts them; the others are those of verbs. */
+/* States of qpc; all others have the values of enum ibv_qp_state. */
 enum { QPC_STATE_SQER = 4, QPC_STATE_ERR = 6, QPC_STATE_SQD = 7 };
 
 extern const struct devx_cmd devx_qp_cmds[], devx_qp_modify_cmds[];
 
-/* Returns the enum hca_dp_ordering, whose two bits are not neighbours. */
+/* Returns the enum hca_dp_ordering, whose bits are the fields @high and @low of
+ * @ctx. */
 static inline unsigned devx_dp_ordering(const uint8_t *ctx, uint32_t high,
                                         uint32_t low)
 {
     return (devx_get(ctx, high) << 1) | devx_get(ctx, low);
 }
 
-/* Makes call->obj the handle of a QP or DCT, which it destroys. */
+/* Makes call->obj the handle of a QP or DCT, and its owner. */
 void devx_qp_made(struct devx_call *call, struct hca_qp *hw);
 
-/* RTS2RTS_QP with DEVX_QP_EXT set (devx_qp_stream.c). */
+/* Runs RTS2RTS_QP with DEVX_QP_EXT set: resets a stream of a DC initiator.
+ * @return DEVX_OK, DEVX_BAD_INP_LEN or DEVX_BAD_PARAM, logged. */
 enum devx_status devx_qp_reset_stream(struct devx_call *call,
                                       struct hca_qp *hw);
 

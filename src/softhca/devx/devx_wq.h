@@ -22,18 +22,21 @@ enum {
 #define WQ_LWM DEVX_BITS(0x04, 15, 0)
 #define WQ_PD  DEVX_BITS(0x08, 23, 0)
 
-/* Checks the context that begins at @base of the in mailbox. */
+/* Checks the context that begins at @base of the in mailbox.
+ * @return DEVX_OK or DEVX_BAD_PARAM, logged. */
 enum devx_status devx_wq_check(struct devx_call *call, size_t base);
 
-/* Fills in the ring, the doorbell record and the low-water mark. */
+/* Fills in the ring, the doorbell record, the low-water mark, the type and the
+ * strides, after devx_wq_check(). @return as devx_find_ring(). */
 enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
                               struct hca_srq_spec *spec);
 
-/* Makes the queue, the object of the command. */
+/* Creates the queue and makes call->obj its owner.
+ * @return DEVX_OK, DEVX_NO_RES. */
 enum devx_status devx_srq_make(struct devx_call *call,
                                const struct hca_srq_spec *spec);
 
-/* Writes the answer of a query into a context that is zero. */
+/* Writes the context of a query's answer; @wq is zero before. */
 void devx_wq_put(uint8_t *wq, const struct hca_srq *hw);
 
 #endif
