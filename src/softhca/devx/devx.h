@@ -80,7 +80,7 @@ struct devx_cmd {
     uint8_t class;              /* enum devx_class */
     const char *name;           /* NULL: end of the table */
     uint16_t in_size, out_size; /* least sizes in bytes */
-    bool has_list;              /* run() checks the bytes after in_size */
+    bool has_list;              /* run() handles the bytes after in_size */
     /* modify, query: opcode that made the object, place of its number */
     uint16_t creator;
     uint32_t number;

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of the store instructions that can ring a doorbell. Pure: bytes in,
- * description out, no state, no allocation, safe in a signal handler and on
- * arbitrary bytes. Encodings follow the Intel SDM volume 2 (chapter 2 for the
- * prefixes and EVEX disp8*N).
+ * Decoder of the store instructions that can ring a doorbell. No state, no
+ * allocation; safe in a signal handler and on arbitrary bytes. Encodings follow
+ * the Intel SDM volume 2 (chapter 2 for the prefixes and EVEX disp8*N).
  */
 #ifndef HCA_INSN_H
 #define HCA_INSN_H
@@ -22,7 +21,7 @@
 enum hca_insn_kind {
     HCA_INSN_GPR,      /* low bytes of general register reg */
     HCA_INSN_GPR_HIGH, /* bits 15..8 of register reg: ah, ch, dh, bh */
-    HCA_INSN_GPR_SWAP, /* movbe: register reg in the other byte order */
+    HCA_INSN_GPR_SWAP, /* movbe: register reg in big endian */
     HCA_INSN_IMM,      /* imm, sign extended to the size of the store */
     HCA_INSN_VEC,      /* register xmm/ymm/zmm reg from byte lane on */
     HCA_INSN_MOVS,     /* string: memory at rsi */
@@ -34,14 +33,14 @@ struct hca_insn_src {
     uint8_t kind; /* enum hca_insn_kind */
     uint8_t reg;  /* 0..15, vector 0..31, in the order of encoding */
     uint8_t size; /* bytes stored (of one element of a string) */
-    uint8_t lane;
+    uint8_t lane; /* HCA_INSN_VEC: first byte of the register */
     int32_t imm;
 };
 static_assert(sizeof(struct hca_insn_src) == 8, "one stack word");
 
 struct hca_insn {
     struct hca_insn_src src;
-    uint8_t len;
+    uint8_t len;   /* bytes of the instruction */
     uint8_t base;  /* register, HCA_INSN_RIP or HCA_INSN_NO_REG */
     uint8_t index; /* register or HCA_INSN_NO_REG */
     uint8_t scale; /* log2: 0..3 */

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How instructions are encoded: prefixes of the old kind, VEX and EVEX in one
- * form, and the memory operand. The bytes are read once, through a cursor that
- * cannot leave them: beyond their end every byte reads as zero, and the caller
- * discards the result. Internal to hca_insn.
+ * Decodes the parts of an instruction: legacy, VEX and EVEX prefixes into one
+ * form, the opcode, and the memory operand. The bytes are read once, through a
+ * cursor: beyond their end every byte reads as zero and sets over; the caller
+ * then discards all results. Internal to hca_insn.
  * Specification: Intel SDM volume 2, chapter 2.
  */
 #ifndef HCA_INSN_ENC_H
@@ -11,7 +11,7 @@
 
 #include "hca_insn.h"
 
-/* The mandatory prefix as VEX and EVEX number it. */
+/* Mandatory prefix, as VEX and EVEX number it */
 enum { PP_NONE, PP_66, PP_F3, PP_F2 };
 
 enum { ENC_LEGACY = 1, ENC_VEX = 2, ENC_EVEX = 4, ENC_ANY = 7 };
@@ -45,7 +45,8 @@ struct insn_prefix {
 /* Returns the next byte; 0, and sets over, if there is none. */
 uint8_t hca_insn_u8(struct insn_cursor *c);
 
-/* Reads a little-endian, signed number: a displacement or an immediate. */
+/* Reads a little-endian, signed number of 1, 2 or 4 bytes: a displacement or an
+ * immediate. */
 int32_t hca_insn_int(struct insn_cursor *c, unsigned bytes);
 
 /**
@@ -53,7 +54,7 @@ int32_t hca_insn_int(struct insn_cursor *c, unsigned bytes);
  *
  * @param pfx  starts as a legacy encoding without prefixes
  *
- * @return 0, -ENODATA, or -EINVAL: no store has these prefixes.
+ * @return 0, -ENODATA (the bytes end), or -EINVAL: no store has these prefixes.
  */
 int hca_insn_prefix_decode(struct insn_cursor *c, struct insn_prefix *pfx,
                            uint8_t *opcode);
@@ -64,7 +65,7 @@ int hca_insn_prefix_decode(struct insn_cursor *c, struct insn_prefix *pfx,
  * @param size  bytes stored: with EVEX an 8-bit displacement counts in units
  *              of it (SDM 2.7.5; for plain stores the tuple is the whole store)
  *
- * @return modrm.reg extended by REX.R, -ENODATA, or -EINVAL (a register).
+ * @return modrm.reg extended by REX.R, or -EINVAL: the operand is a register.
  */
 int hca_insn_mem_decode(struct insn_cursor *c, const struct insn_prefix *pfx,
                         unsigned size, struct hca_insn *out);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Rewrites storing instructions so that they reach the device without a fault.
- * The trap calls it after the first fault at a site. Every refusal is silent
- * for the program: the site goes on trapping.
+ * The trap calls it after the first fault at a site. If it refuses, it returns
+ * no error, and the site goes on trapping.
  */
 #ifndef HCA_PATCH_H
 #define HCA_PATCH_H
@@ -13,11 +13,13 @@
 #include <stdint.h>
 
 /**
- * Call once, before the other functions; they do nothing until then.
+ * Call it once, after hca_cpu_init() and before the other functions, which do
+ * nothing until then.
  *
- * @param on     false: never rewrite anything. Off as well without XSAVE,
- *               under valgrind or a debugger, and where membarrier(2) lacks
- *               SYNC_CORE or text may not be made writable
+ * @param on     false: never rewrite anything. Also off without XSAVE, under
+ *               valgrind, and if membarrier(2) lacks SYNC_CORE; from then
+ *               on also if a site is to be rewritten under a debugger, or its
+ *               text cannot be made writable
  * @param enter  hca_trap_enter, which the trampolines call
  * @param push   hca_trap_enter_push, for trampolines of stores that may be part
  *               of a push
@@ -25,11 +27,11 @@
 void hca_patch_init(bool on, const void *enter, const void *push);
 
 /**
- * Rewrites the instruction, if that is safe. Called from a fault at it, or from
- * any other context; other threads may be executing it.
+ * Rewrites an instruction, if that is safe. Call it from any context, such as
+ * the handler of a fault there; other threads may be executing the instruction.
  *
  * @param rip   address of the instruction
- * @param insn  as decoded from there
+ * @param insn  the decoded instruction
  * @param code  the insn->len bytes that were decoded
  */
 void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
@@ -38,13 +40,14 @@ void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
 /**
  * Finds where to continue after a fault at @rip.
  *
- * @return The address, if @rip is a site that has been or is being rewritten.
- *         0 otherwise: then bytes at @rip read before the call were those of
- *         the program.
+ * @return The trampoline, if @rip is a site that has been or is being
+ *         rewritten. 0 otherwise: bytes at @rip that were read before the call
+ *         are then those of the program.
  */
 uintptr_t hca_patch_find(uintptr_t rip);
 
-/* Returns the site whose store a trampoline executes at @rip; 0 if none. */
+/* Returns the address of the instruction that was moved to @rip, which is in a
+ * trampoline; 0 if @rip is none such. */
 uintptr_t hca_patch_origin(uintptr_t rip);
 
 #endif

@@ -8,10 +8,11 @@
  * own actions and masks, through the functions at the end, which the preload
  * library offers under libc's names.
  *
- * doorbell/ is called by exec/ (pages, guarded atomics), fabric/ (guarded
- * copies, pages that are exchanged), uverbs/ (device memory) and preload/
- * (signals). It calls a function for a store and does not know what a queue or
- * a device is. This header is its door; the others are for its own files.
+ * doorbell/ is called by exec/ (pages), resp/ (guarded atomics), fabric/
+ * (guarded copies, pages that are exchanged), uverbs/ (device memory, guarded
+ * copies), dispatch/ (installation) and preload/ (signals). It calls a function
+ * for each store, and knows no queues and devices. This header and hca_push.h
+ * are for these callers; the others are for its own files.
  */
 #ifndef HCA_TRAP_H
 #define HCA_TRAP_H
@@ -23,15 +24,14 @@
 
 /**
  * Called once per store, in the thread that stores, as if the instruction had
- * called it: no lock of the trap is held, registers and errno are preserved
- * around it, and a signal handler of the program that stores too may interrupt
- * and enter it again. It must not use long double or MMX, whose
- * registers are not preserved.
+ * called it. No lock of the trap is held; registers and errno are preserved. A
+ * signal handler of the program may interrupt it, store too, and so enter it
+ * again. It must not use long double or MMX, whose registers are not preserved.
  *
  * @param arg     as given to hca_trap_add()
- * @param offset  of the store from the beginning of the page
- * @param value   the bytes stored, valid during the call. A hint: all zero
- *                where it cannot be known, which is always so under valgrind
+ * @param offset  of the store from the beginning of the range
+ * @param value   the bytes stored, valid during the call. A hint: all zero if
+ *                they are not known, as always under valgrind
  * @param size    of the store in bytes, 1..64
  */
 typedef void (*hca_trap_fn)(void *arg, uintptr_t offset, const void *value,
@@ -41,15 +41,16 @@ typedef void (*hca_trap_fn)(void *arg, uintptr_t offset, const void *value,
 typedef void (*hca_trap_sighandler)(int sig);
 
 /**
- * Prepares the trap. Nothing of the program is changed yet. Call it once,
- * before hca_trap_add(); the functions for signals at the end work without it.
+ * Prepares the trap, without a change to the program. Call it once, before
+ * hca_trap_add(); the functions for signals at the end work without it.
  *
  * @param patch  rewrite storing instructions after their first trap, where
  *               that is safe; false: every store traps
  */
 void hca_trap_init(bool patch);
 
-/** Installs the handlers, once. @return 0, or -errno of sigaction. */
+/** Installs the handlers, unless they are in place.
+ * @return 0, or -errno of sigaction(). */
 int hca_trap_install(void);
 
 /**
@@ -60,53 +61,57 @@ int hca_trap_install(void);
  * @param len   bytes
  *
  * @return 0, -EINVAL for an empty range, -EEXIST if it overlaps another,
- *         -ENOSPC if too many are known, or -errno of sigaction.
+ *         -ENOSPC if there are too many, or -errno of sigaction().
  */
 int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg);
 
 /**
- * hca_trap_add() for a page of 4096 bytes that has BlueFlame registers, too.
- * For a store that hca_push_part() takes, @fn may not be called.
+ * Calls hca_trap_add() for a page of 4096 bytes with BlueFlame registers. If a
+ * trampoline passes a store to hca_push_part(), and that takes it, @fn is not
+ * called.
  */
 struct hca_push;
 int hca_trap_add_push(void *page, hca_trap_fn fn, void *arg,
                       struct hca_push *push);
 
 /**
- * Forgets a range, before it is unmapped. A call of its function that has begun
- * in another thread may still be running when this returns.
+ * Forgets a range, before it is unmapped. Another thread may still be in a call
+ * of its function when this returns, so its arg and push must stay valid.
  *
- * @return 0, or -ENOENT if no range begins at page.
+ * @return 0, or -ENOENT if no range begins at @page.
  */
 int hca_trap_del(void *page);
 
 /**
- * Calls @fn at each SIGBUS of a memory access: memory behind a mapping of the
- * device file may exist only from the first access on. Installs the handlers.
- * @fn runs in the handler and must be async-signal-safe; it returns true if the
- * access can be made again.
+ * Installs the handlers, and calls @fn at each SIGBUS of a memory access from
+ * now on: memory behind a mapping of the device file may exist only from the
+ * first access on. @fn runs in the handler and must be async-signal-safe; it
+ * returns true if the access can be made again. There is one @fn.
  *
- * @return 0, or -errno of sigaction.
+ * @return 0, or -errno of sigaction().
  */
 int hca_trap_bus(bool (*fn)(const void *addr));
 
 /**
- * Makes stores to [start, start + len), which the caller is about to make
- * read-only, wait in their threads until the range is thawed; each store is
- * then made again, so that the pages may be exchanged meanwhile. The handlers
- * must be installed. One range at a time; another caller waits for the first.
- * The caller itself stores nothing there.
+ * Freezes [start, start + len), which the caller is about to make read-only. A
+ * store that faults there waits until the range is thawed; it is then made
+ * again, so that the pages may be exchanged meanwhile. The handlers must be
+ * installed. One range at a time: another caller waits.
+ *
+ * The same thread thaws, after the range is writable again. Until then all of
+ * its signals but SIGSEGV and SIGBUS are blocked, and it must store nothing
+ * there.
  */
 void hca_trap_freeze(void *start, size_t len);
 void hca_trap_thaw(void);
 
-/** Thaws in a forked child: no thread holds a range. */
+/** Thaws in a forked child, where the thread that froze may not exist. */
 void hca_trap_freeze_forked(void);
 
 /**
- * memcpy() within the process that survives inaccessible memory. Needs the
- * handlers, that is, a hca_trap_add() before. After an error the bytes of @dst
- * are undefined. The buffers may not overlap.
+ * Copies within the process; memory may be inaccessible. Needs the handlers
+ * (hca_trap_install()). After an error the bytes of @dst are undefined. The
+ * buffers must not overlap.
  *
  * @return 0, or -EFAULT if either side cannot be accessed (unmapped, wrong
  *         protection, beyond the end of a mapped file).
@@ -120,13 +125,14 @@ int hca_trap_guard_memcpy(void *dst, const void *src, size_t n);
  * @param ptr       aligned
  * @param expected  value that must be there; on -EAGAIN, the value found
  *
- * @return 0, -EAGAIN if another value was there, or -EFAULT if it cannot be
- *         written.
+ * @return 0, -EAGAIN if another value was there, or -EFAULT if @ptr cannot be
+ *         read or written.
  */
 int hca_trap_guard_swap4(uint32_t *ptr, uint32_t *expected, uint32_t desired);
 int hca_trap_guard_swap8(uint64_t *ptr, uint64_t *expected, uint64_t desired);
 
-/** Calls @fn in the handler before a SIGSEGV or SIGBUS ends the process. */
+/** Calls @fn, which must be async-signal-safe, in the handler before a SIGSEGV
+ * or SIGBUS ends the process. */
 void hca_trap_at_end(void (*fn)(void));
 
 /*
@@ -134,11 +140,11 @@ void hca_trap_at_end(void (*fn)(void));
  * and errno are theirs. They may run before any constructor.
  *
  * A program that blocks SIGSEGV or SIGBUS must still be able to trap, so these
- * are never blocked in the kernel. In their place stands a real-time signal
- * that no process sends (60 for SIGSEGV, 61 for SIGBUS): it is blocked when the
- * program means the other. So the kernel keeps the program's wish in the mask
- * of each thread, through siglongjmp(), threads and fork, and the functions
- * that read a mask translate back. The program cannot use those two itself.
+ * are never blocked in the kernel. If the program blocks one, a signal that
+ * stands for it is blocked instead: 60 for SIGSEGV, 61 for SIGBUS. So the
+ * kernel keeps the program's choice in the mask of each thread, through
+ * siglongjmp(), threads and fork, and the functions that read a mask translate
+ * back. The program cannot use signals 60 and 61 itself.
  */
 int hca_trap_sigaction(int sig, const struct sigaction *act,
                        struct sigaction *oldact);

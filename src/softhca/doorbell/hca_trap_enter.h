@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The way from a storing instruction into the device without a signal frame.
- * Internal to hca_trap; hca_patch builds code that calls hca_trap_enter but
- * gets its address at init.
+ * Entry from a storing instruction into the device, without a signal frame.
+ * Internal to hca_trap; hca_patch, whose trampolines call the first two, gets
+ * their addresses at init.
  */
 #ifndef HCA_TRAP_ENTER_H
 #define HCA_TRAP_ENTER_H
@@ -17,14 +17,14 @@
 extern const char hca_trap_enter[] __attribute__((visibility("hidden")));
 
 /*
- * hca_trap_enter for a store that can be made elsewhere. Out: additionally rax
- * = the place for the value, for the caller to store it there
- * (hca_push_store()); the device has not been called then.
+ * Like hca_trap_enter, for a store that can be made elsewhere. Out: rax may
+ * also be the place for the value, from hca_push_store(). The device has not
+ * been called then; the caller stores the value there.
  */
 extern const char hca_trap_enter_push[] __attribute__((visibility("hidden")));
 
-/* Assembly: calls hca_trap_enter with the stack prepared as above except for
- * the return address, then goes on at the next instruction. */
+/* Assembly, jumped to, with rax and the stack as for hca_trap_enter but without
+ * a return address. Calls that, then goes on at the next instruction. */
 extern const char hca_trap_bounce[] __attribute__((visibility("hidden")));
 
 #endif

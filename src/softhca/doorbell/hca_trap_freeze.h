@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Stores that wait while their page is exchanged. Internal to hca_trap;
+ * Lets stores wait while their page is exchanged. Internal to hca_trap;
  * hca_trap_freeze() and hca_trap_thaw() are in hca_trap.h.
  */
 #ifndef HCA_TRAP_FREEZE_H
@@ -9,7 +9,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Returns true if the fault was at a frozen page, which is thawed by now. */
+/* Returns true if a SIGSEGV was at a frozen page, after waiting until that is
+ * thawed: the store can be made again. False in the thread that froze it. */
 bool hca_trap_frozen(const siginfo_t *info);
 
 #endif

@@ -1,18 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Recovery of hca_trap_guard_memcpy() and its like, which are declared in
- * hca_trap.h. Internal to hca_trap.
+ * Recovery from faults of hca_trap_guard_memcpy() and hca_trap_guard_swap*(),
+ * which hca_trap.h declares. Internal to hca_trap.
  */
 #ifndef HCA_TRAP_GUARD_H
 #define HCA_TRAP_GUARD_H
 
 #include <stdint.h>
 
-/* Returns where to continue after a fault at @rip; 0 if not the copy's. */
+/* Returns where to continue after a fault at @rip, so that the function returns
+ * -EFAULT; 0 if @rip is in none of these functions. */
 uintptr_t hca_trap_guard_give_up(uintptr_t rip);
 
-/* Returns where to continue if the memory is accessible now; @rip itself if the
- * fault is not the copy's. */
+/* Returns where to continue after a fault at @rip if the memory is accessible
+ * now: the beginning of the copy, or @rip itself if it is in no copy. */
 uintptr_t hca_trap_guard_restart(uintptr_t rip);
 
 #endif

@@ -12,21 +12,23 @@
 typedef void (*hca_trap_sig_fn)(int sig, siginfo_t *info, void *context);
 
 /**
- * Puts the handler in front of SIGSEGV and SIGBUS, or back there if it was
- * replaced unseen; the action found there becomes the program's.
+ * Installs @handler for SIGSEGV and SIGBUS, unless it is in place; an action
+ * found there becomes the program's. Translates the calling thread's mask.
  *
  * @return 0 or -errno.
  */
 int hca_trap_sig_install(hca_trap_sig_fn handler);
 
-/* Returns true for a fault of an instruction, false for a signal sent. */
+/* Returns true for a fault of an instruction, false for a signal that was
+ * sent. */
 static inline int hca_trap_sig_is_fault(const siginfo_t *info)
 {
     return info->si_code > 0;
 }
 
-/* Does with the signal what the kernel would do if only the program's action
- * were installed. Called from the handler; may not return. */
+/* Does with @sig, SIGSEGV or SIGBUS, what the kernel would do if only the
+ * program's action were installed. Called from the handler. It does not return
+ * if the program's handler does not. */
 void hca_trap_sig_chain(int sig, siginfo_t *info, ucontext_t *uc);
 
 #endif

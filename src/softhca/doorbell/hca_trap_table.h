@@ -25,7 +25,7 @@ struct hca_trap_region {
 static_assert(offsetof(struct hca_trap_region, len) == 8, "for assembly");
 static_assert(sizeof(struct hca_trap_region) == 64, "for assembly");
 
-/* The result of a lookup: a copy, as the range may go at any time. */
+/* A range as found or to add: a copy, as the range may go at any time */
 struct hca_trap_hit {
     uintptr_t start;
     size_t len;
@@ -34,17 +34,18 @@ struct hca_trap_hit {
     struct hca_push *push;
 };
 
-/* The slots, and the end of those ever used: assembly searches in between. */
+/* The slots, and the end of those ever used. Assembly searches up to there. */
 extern struct hca_trap_region hca_trap_regions[];
 extern _Atomic(struct hca_trap_region *) hca_trap_regions_end;
 
 /**
- * Find the range that holds an address. Lock-free, from any context.
+ * Finds the range that holds an address. Lock-free, from any context.
  *
  * @return false if there is none; hit is unchanged then.
  */
 bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit);
 
+/* Returns true if a range overlaps; another thread may add one right after. */
 bool hca_trap_table_overlaps(uintptr_t start, size_t len);
 
 /* @return 0 or -ENOSPC. Overlapping ranges are not detected. */
