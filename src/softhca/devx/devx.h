@@ -53,7 +53,7 @@ struct devx_field {
 };
 
 #define DEVX_ANY    UINT64_MAX
-#define DEVX_IF_OOO (DEVX_ANY - 1) /* 1 with HCA_ORDER_OOO, else 0 */
+#define DEVX_IF_OOO (DEVX_ANY - 1) /* max 1 with HCA_ORDER_OOO, else 0 */
 
 /* --- commands ------------------------------------------------------------ */
 enum devx_status {

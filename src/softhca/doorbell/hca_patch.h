@@ -16,10 +16,9 @@
  * Call it once, after hca_cpu_init() and before the other functions, which do
  * nothing until then.
  *
- * @param on     false: never rewrite anything. Also off without XSAVE, under
- *               valgrind, and if membarrier(2) lacks SYNC_CORE; from then
- *               on also if a site is to be rewritten under a debugger, or its
- *               text cannot be made writable
+ * @param on     false: never rewrite anything. Ignored without XSAVE, under
+ *               valgrind, and if membarrier(2) lacks SYNC_CORE. A debugger, or
+ *               text that cannot be made writable, ends rewriting later
  * @param enter  hca_trap_enter, which the trampolines call
  * @param push   hca_trap_enter_push, for trampolines of stores that may be part
  *               of a push

@@ -119,8 +119,8 @@ void hca_trap_freeze_forked(void);
 int hca_trap_guard_memcpy(void *dst, const void *src, size_t n);
 
 /**
- * Compare and exchange, sequentially consistent, on memory that may be
- * inaccessible. Needs the handlers.
+ * Compares and exchanges, sequentially consistent; memory may be inaccessible.
+ * Needs the handlers.
  *
  * @param ptr       aligned
  * @param expected  value that must be there; on -EAGAIN, the value found

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_DELAY: a device that is as late as a NIC may be, by 0 to 100000
- * microseconds. Without it the device executes WQEs within the doorbell, one by
- * one, so that a program never sees two under way: a missing fence, or a buffer
- * that is reused too early, does no harm. With a delay
+ * SOFTHCA_DELAY (microseconds): a device that is as late as a NIC may be.
+ * Without it the device executes WQEs within the doorbell, one by one, so that
+ * a program never sees two under way: a missing fence, or a buffer that is
+ * reused too early, does no harm. With a delay
  *
  *  - a doorbell's WQEs are executed that much later, by the timer: the ring and
  *    the sources are read when the program has long gone on;
@@ -19,7 +19,7 @@
 
 #include "softhca/wqe/hca_wqe.h"
 
-/* The delay; 0: off, and hca_late_finish() completes nothing. */
+/* The delay in ns; 0: off, and hca_late_finish() completes nothing. */
 extern uint64_t hca_late_ns;
 
 /* Reads SOFTHCA_DELAY; a wrong value logs an error and sets no delay. */
