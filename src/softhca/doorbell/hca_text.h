@@ -18,13 +18,15 @@ struct hca_text {
     size_t left;      /* bytes of text from the address on */
 };
 
-/* * Find the loaded module with an address in a segment whose program header
+/**
+ * Find the loaded module with an address in a segment whose program header
  * says readable, executable and not writable. May be called in the handler of a
  * fault at it.
  *
  * @param out  path is valid as long as the module is loaded
  *
- * @return false if there is none. */
+ * @return false if there is none.
+ */
 bool hca_text_find(uintptr_t addr, struct hca_text *out);
 
 /**

@@ -19,7 +19,7 @@ struct hca_request {
     bool to_cqe;          /* the data read go into the CQE */
     uint8_t data[64];
     struct hca_result *result; /* holds the data read, the caller's if it is
-                                  executed; NULL: nothing is held */
+                                * executed; NULL: nothing is held */
     struct hca_msg msg;
     struct hca_ack ack; /* check: the responder's, or HCA_OK */
     uint64_t wait_ns;   /* with HCA_WAIT: before the next try */

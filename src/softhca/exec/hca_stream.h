@@ -61,7 +61,7 @@ struct hca_streams {
     uint16_t *errored;           /* 2^log_errored */
     struct hca_stream_wqe *wqes; /* at the basic block each begins at */
     uint8_t (*inlined)[64];      /* data of each for its CQE, if the
-                                            QP has cs_req */
+                                  * QP has cs_req */
 };
 
 static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)

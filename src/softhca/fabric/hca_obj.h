@@ -69,7 +69,7 @@ struct hca_kind_ops {
     size_t name_at;             /* of its struct hca_name, 0: it has none */
     void (*init)(void *obj);    /* once for a slot: locks */
     void (*repair)(void *obj);  /* completes what the lock's last holder,
-                                        which died, began; with the lock held */
+                                 * which died, began; with the lock held */
     void (*retire)(void *obj);  /* before it goes; with its lock held */
     void (*give_up)(void *obj); /* another process destroys it */
     void (*leave)(void *obj);   /* its process goes, with all objects */

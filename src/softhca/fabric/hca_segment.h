@@ -70,14 +70,14 @@ struct hca_fabric {
     pthread_mutex_t reap_lock;
     struct hca_proc procs[HCA_MAX_PROCS];
     uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* proc + 1, 0 free, or
-                                                     HCA_CHUNK_KEPT */
+                                                * HCA_CHUNK_KEPT */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* enum hca_link */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams with one */
     _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages with one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
-                                                                 gone */
+                                                               * gone */
     uint64_t id;                 /* unique on this machine */
     _Atomic(uint64_t) num_files; /* of devices, ever opened */
     hca_off_t tables;

@@ -119,7 +119,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
     }
     is_other = hca_sgl_is_other(&resp->memory, 0);
     if (resp->memory.has_via && !is_other) { /* the null mkey: too short for
-                                                many pieces */
+                                              * many pieces */
         resp->ack->atomic = 0;
         return HCA_OK;
     }

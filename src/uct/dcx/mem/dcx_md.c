@@ -31,9 +31,10 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
 
     {"RCACHE", UCT_DCX_UCX_RCACHE_DEFAULT,
      "Keep registered memory in a cache until it is unmapped. \"try\"\n"
-     "continues without a cache if it cannot be created, \"y\" fails. \"auto\"\n"
-     "is \"try\" for memory of zero-copy datatypes, \"n\" for other memory: the\n"
-     "default where UCP has a cache for all transports (UCX_RCACHE_*).",
+     "continues without a cache if it cannot be created, \"y\" fails.\n"
+     "\"auto\" is \"try\" for memory of zero-copy datatypes, \"n\" for other\n"
+     "memory: the default where UCP has a cache for all transports\n"
+     "(UCX_RCACHE_*).",
      ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"", "", NULL, ucs_offsetof(uct_dcx_md_config_t, rcache_config),

@@ -46,7 +46,7 @@ typedef struct uct_dcx_limits {
     } strided;
     struct {               /* 0 without tag matching */
         size_t max_short;  /* also for the header of a request that the user
-                           * carries out */
+                            * carries out */
         size_t bcopy;      /* also of an eager message without a copy */
         size_t iov;        /* pieces */
         size_t rndv_zcopy; /* 0: the device fetches no data */
