@@ -2,11 +2,12 @@
 /*
  * The NIC's half of the device: the execution that a doorbell starts.
  *
- * exec/ is called by dispatch/, uverbs/ and devx/, which make, change and
- * destroy its objects (hca_sq.h, hca_qp_cmd.h, hca_stream.h, hca_uar.h), by
- * the trap (hca_uar.c) and by the helper thread (timers). A thread that takes
- * the lock of an object is inside the device: hca_thread.h. exec/ knows neither
- * the ioctls nor the commands that made an object, nor its callers.
+ * exec/ is called by uverbs/ and devx/, which make, change and destroy its
+ * objects (hca_qp_cmd.h, hca_stream.h, hca_uar.h), by dispatch/ (start, fork),
+ * by preload/ (exit), by the trap of doorbells (hca_uar.c) and by the helper
+ * thread (timers). A thread that takes the lock of an object is inside the
+ * device: hca_thread.h. exec/ knows neither the ioctls nor the commands that
+ * made an object, nor its callers.
  */
 #ifndef HCA_NIC_H
 #define HCA_NIC_H
@@ -16,8 +17,9 @@
 /* All kinds of objects, for hca_fabric_attach(). */
 extern const struct hca_kind_ops hca_nic_kinds[HCA_NUM_KINDS];
 
-/* Reads the variables of the NIC's half. Once, before the first object of a
- * process is made; later calls do nothing. */
+/* Reads the environment variables of the NIC's half, and sets the hooks of
+ * timers and of dead processes. Call this before the process makes its first
+ * object; later calls do nothing. */
 void hca_nic_init(void);
 
 #endif

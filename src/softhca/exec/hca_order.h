@@ -1,10 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * SOFTHCA_ORDER: a fabric, or a host, that keeps only the order that programs
- * ask for. Without it the device places the data of a queue pair in the order
- * of its queue. With "ooo" (adaptive routing, direct data placement) an RDMA
- * WRITE or READ may be executed after the WQE behind it; with "relaxed" (PCIe)
- * a WRITE may, if both write to regions registered with relaxed ordering.
+ * ask for. Without the variable the device places the data of a queue pair in
+ * the order of its queue. With "ooo" (adaptive routing, direct data placement)
+ * an RDMA WRITE or READ may be executed after the WQE behind it; with "relaxed"
+ * (PCIe) a WRITE may, if both write to regions registered with relaxed
+ * ordering.
  *
  *   passes  RDMA WRITE, READ or atomic, to the same target
  *   never   SEND, WRITE with immediate: their completion covers all data before
@@ -29,11 +30,11 @@
 
 enum hca_order { HCA_ORDER_IBTA, HCA_ORDER_OOO, HCA_ORDER_RELAXED };
 
-/* HCA_ORDER_IBTA: no other function of this file is called. */
+/* With HCA_ORDER_IBTA, the default, only hca_order_init() is called. */
 extern enum hca_order hca_order;
 
-/* The order that a queue pair gives up: none, that of reads, writes and
- * atomics, or that of messages, too. These are dp_ordering_1 and dp_ordering_0
+/* The order that a queue pair gives up: none; that of reads, writes and
+ * atomics; or that of messages, too. These are dp_ordering_1 and dp_ordering_0
  * of qpc and dctc (mlx5_ifc.h). Without dp_ordering_force it also gives up the
  * order that the device itself does not keep. */
 enum hca_dp_ordering {
@@ -47,23 +48,25 @@ enum hca_dp_ordering {
  * (hca_vport_context.ooo_sl_mask); all others keep the order. */
 #define HCA_ORDER_OOO_SLS 0x00ffu
 
-/* Time that a WQE that may be passed waits for the one behind it */
+/* Longest wait of a WQE that may be passed for the WQE behind it */
 #define HCA_ORDER_HOLD_NS 20000ull
 
 /* Reads SOFTHCA_ORDER; a wrong value logs an error and has no effect. */
 void hca_order_init(void);
 
-/* The two choices; hca_stream_run.c keeps waiting WQEs.
- * hca_order_holds: the WQE at @idx waits for the next one of its stream, as it
- * may be passed; @num_waiting streams wait already.
- * hca_order_passes: the WQE at @idx, of the same stream, is executed before the
- * one at @first. */
+/* Choose the order, for hca_stream_run.c, which keeps the WQEs that wait.
+ * @blocks: basic blocks of the WQE at @idx.
+ * hca_order_holds() returns true if the WQE at @idx waits to be passed by the
+ * next one of its stream; @num_waiting streams wait already.
+ * hca_order_passes() returns true if the WQE at @idx, of the same stream, is
+ * executed before the one at @first, which was held. */
 bool hca_order_holds(const struct hca_qp *qp, uint16_t idx, uint16_t blocks,
                      unsigned num_waiting);
 bool hca_order_passes(const struct hca_qp *qp, uint16_t first,
                       uint16_t first_blocks, uint16_t idx, uint16_t blocks);
 
-/* @return true if the data of this message must be placed after its answer. */
+/* Returns true if a WRITE of this PSN is acknowledged before its data is in
+ * memory, where that is allowed (hca_posted.h). */
 bool hca_order_keeps(uint32_t psn);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands on queue pairs, DC targets among them: the front ends create and
- * change them only by these. Callers are inside the device (hca_thread.h) and
- * hold no lock of an object.
+ * Commands on queue pairs and DC targets: uverbs/ and devx/ create, change and
+ * destroy them only by these. Callers are inside the device (hca_thread.h) and
+ * hold no lock of an object, unless a comment says otherwise.
  */
 #ifndef HCA_QP_CMD_H
 #define HCA_QP_CMD_H
@@ -12,7 +12,8 @@
 
 #define HCA_MAX_RD_ATOMIC 16u /* reads and atomics of a QP under way */
 
-/* Reads and atomics that a DCI may have under way: log_max_ra_req_dc */
+/* Returns the reads and atomics that a DCI may have under way (2 to the power
+ * of log_max_ra_req_dc). */
 static inline uint32_t hca_max_rd_atomic_dc(void)
 {
     return hca_limit(HCA_LIMIT_RD_ATOMIC, HCA_MAX_RD_ATOMIC);
@@ -64,17 +65,19 @@ struct hca_qp_info {
     struct hca_qp_attr attr;
 };
 
-/* Checks a spec for hca_qp_create() and hca_dct_create().
+/* Checks a spec, as hca_qp_create() and hca_dct_create() do.
  * @return 0; -EPROTONOSUPPORT if the type cannot receive by tag matching;
- *         -EOPNOTSUPP if it has no rendezvous; -EINVAL for other streams than
- *         the device has. */
+ *         -EOPNOTSUPP for a rendezvous without tag matching, with a send queue
+ *         or, of a DCT, on a device without it; -EINVAL for streams that the
+ *         device does not have, logged. */
 int hca_qp_check(const struct hca_qp_spec *spec);
 
-/* Creates a QP in RESET. @return 0, as hca_qp_check(), or -ENOMEM. */
+/* Creates a QP in RESET.
+ * @return 0; as hca_qp_check(); -ENOMEM, also at the limit of QPs. */
 int hca_qp_create(const struct hca_qp_spec *spec, struct hca_qp **qp_p);
 
-/* Changes a QP that is no DCT: RESET rewinds it, ERR flushes posted WQEs, RTS
- * runs it.
+/* Changes a QP that is no DCT. RESET drops posted WQEs without completions, ERR
+ * flushes them, RTS executes them.
  * @param bad_p  the bit of an attribute whose value is refused, or 0
  * @return 0; -EINVAL for that value, or if the state allows no such change;
  *         -ETIMEDOUT if a stopped process holds the QP. */
@@ -82,12 +85,12 @@ int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
                   uint32_t *bad_p);
 
 /* Reads the fields that change. If the QP is in error, posted WQEs are flushed.
- * @return 0 or -ETIMEDOUT. */
+ * @return 0, or -ETIMEDOUT if a stopped process holds the QP. */
 int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info);
 
-/* Destroys a QP or a DCT. If a stopped process holds it, it only becomes
- * unreachable by its number.
- * @return async events that were reported for it and read. */
+/* Destroys a QP or a DCT. If a stopped process holds it, it is only hidden
+ * (hca_obj_abandon()).
+ * @return the number of its async events that the program has read. */
 uint32_t hca_qp_destroy(struct hca_qp *qp);
 
 /* Creates a DCT in RTR.
@@ -96,12 +99,13 @@ uint32_t hca_qp_destroy(struct hca_qp *qp);
 int hca_dct_create(const struct hca_qp_spec *spec, uint32_t *bad_p,
                    struct hca_qp **dct_p);
 
-/* Ends receiving of a DCT. @return 0, -EINVAL if it is not in RTR, or
- * -ETIMEDOUT. */
+/* Puts a DCT in error, so that it receives nothing.
+ * @return 0, -EINVAL if it is not in RTR, or -ETIMEDOUT if a stopped process
+ *         holds it. */
 int hca_dct_drain(struct hca_qp *dct);
 
-/* The attributes that a step needs, besides IBV_QP_STATE; 0 if there is
- * none. */
+/* Returns the attributes that a step from @cur to @next needs, besides
+ * IBV_QP_STATE; 0 if it needs none, or there is no such step. */
 uint32_t hca_qp_step_needs(enum hca_qp_type type, enum ibv_qp_state cur,
                            enum ibv_qp_state next);
 
@@ -114,13 +118,13 @@ bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
                          const struct hca_qp_attr *attr);
 
-/* Takes both locks, of a QP that no stopped process holds. With @runs,
- * hca_qp_unlock_both() runs posted WQEs, or flushes them: for a QP that entered
- * a state. */
+/* Take and release sq_lock and obj.lock of a QP that no stopped process holds
+ * (hca_qp_is_stuck()). With @runs, posted WQEs are executed, or flushed if the
+ * QP is in error, before sq_lock is released. */
 void hca_qp_lock_both(struct hca_qp *qp);
 void hca_qp_unlock_both(struct hca_qp *qp, bool runs);
 
-/* Enters a state, under both locks. */
+/* Enters a state. The caller holds both locks. */
 void hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state next);
 
 #endif

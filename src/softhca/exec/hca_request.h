@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Execution of one send WQE, for hca_requester.c, under the QP's sq_lock.
+ * Execution of one send WQE, for hca_requester.c and hca_stream_run.c, under
+ * the QP's sq_lock.
  */
 #ifndef HCA_REQUEST_H
 #define HCA_REQUEST_H
@@ -15,19 +16,19 @@ struct hca_request {
     struct hca_qp *qp;
     struct hca_tries *tries; /* of this WQE, kept by the caller */
     struct hca_wqe wqe;
-    struct hca_sgl local; /* its local memory */
-    bool to_cqe;          /* the data read go into the CQE */
-    uint8_t data[64];
-    struct hca_result *result; /* holds the data read, the caller's if it is
-                                * executed; NULL: nothing is held */
+    struct hca_sgl local;      /* its local memory */
+    bool to_cqe;               /* the data read goes into the CQE */
+    uint8_t data[64];          /* holds it, unless the queue has streams */
+    struct hca_result *result; /* late data, which the caller frees; NULL: none,
+                                * as after each error */
     struct hca_msg msg;
     struct hca_ack ack; /* check: the responder's, or HCA_OK */
-    uint64_t wait_ns;   /* with HCA_WAIT: before the next try */
+    uint64_t wait_ns;   /* with HCA_WAIT: time until the next try */
 };
 
 /* Reads the WQE at basic block @idx and executes it; @posted blocks are rung
- * from there on. Of @rq only qp and tries must be set.
- * @return HCA_OK, HCA_WAIT, or why it failed. */
+ * from there on. The caller sets only qp and tries of @rq.
+ * @return HCA_OK, HCA_WAIT, or the error. */
 enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
                                    uint16_t posted);
 

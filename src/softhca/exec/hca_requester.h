@@ -8,19 +8,21 @@
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_objs.h"
 
-/* Runs the SQ up to its doorbell record. No lock of any object is held. The QP
- * was looked up by number without a lock: if it is another by now, nothing is
- * done. */
+/* Executes the WQEs of an SQ up to its doorbell record, or flushes them if the
+ * QP is in error. The caller holds no lock of an object. It may have found @qp
+ * without a lock: if the number is not @qpn by now, nothing is done. */
 void hca_requester_run(struct hca_qp *qp, uint32_t qpn);
 
-/* hca_requester_run() with sq_lock held, for a QP that is attached. */
+/* hca_requester_run() for a caller that holds sq_lock, but not obj.lock. The QP
+ * is attached (hca_sq_add()). */
 void hca_requester_run_locked(struct hca_qp *qp);
 
-/* Flushes the SQ of a QP that hca_qp_fail() put in error. No lock is held. If
- * its owner is executing on it, the owner flushes it. */
+/* Flushes the SQ of a QP in error. The caller holds no lock. If another thread
+ * executes on it, or its owner has fetched WQEs (hca_stream.h), the owner
+ * flushes it. */
 void hca_requester_flush_failed(uint32_t qpn);
 
-/* Runs an SQ whose wait is over (struct hca_sq.timer). */
+/* Runs the SQ whose hca_sq.timer is due. */
 void hca_requester_timer(struct hca_timer *timer);
 
 #endif

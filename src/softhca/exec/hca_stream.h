@@ -1,19 +1,20 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The WQEs that a queue has fetched and not completed: of a DCI with streams,
- * or on a device that is late (hca_late.h) or out of order (hca_order.h), where
- * a queue without streams is one stream, and its first error that of the queue.
- * This file has their completions, in the order of the ring, and the streams
- * that are in error. hca_stream_run.c executes them. Everything here is under
- * the QP's sq_lock, in the owner's process.
+ * or of each queue with a delay (hca_late.h) or a relaxed order (hca_order.h).
+ * A queue without streams is one stream then, whose first error fails the QP.
+ * hca_stream.c has their completions, in the order of the ring, and the streams
+ * that are in error; hca_stream_run.c executes them. All functions are called
+ * in the owner's process, under the QP's sq_lock, except hca_stream_new() and
+ * hca_stream_reset().
  *
  * Completions come in the order of the ring, across streams: libmlx5 (wq.tail)
  * and UCX (uct_rc_txqp_completion_desc()) let one complete all before it. A NOP
  * without a fence does not wait for late results (hca_late.h).
  *
- * An error of a WQE's memory, or of its peer, is that of its stream, whose
- * later WQEs are flushed until it is reset. When 2^log_errored streams are in
- * error the DCI is; and so it is after a malformed WQE.
+ * An error of a WQE's memory or of its peer puts the stream in error: its later
+ * WQEs are flushed until it is reset. The QP goes to the error state when
+ * 2^log_errored streams are in error, or at a malformed WQE.
  */
 #ifndef HCA_STREAM_H
 #define HCA_STREAM_H
@@ -21,10 +22,10 @@
 #include "hca_sq.h"
 #include "softhca/obj/hca_check.h"
 
-/* Late result of a READ or an atomic; without data if they go into the CQE */
+/* Late result of a READ or an atomic; without data if that goes into the CQE */
 struct hca_result {
     struct hca_wqe wqe;
-    bool is_old; /* for hca_late.c: from before the last tick */
+    bool is_old; /* hca_late.c: from before the last tick */
     uint8_t data[];
 };
 
@@ -36,11 +37,11 @@ struct hca_stream_wqe {
     bool done;
     bool signaled;
     bool fenced;
-    bool reported;         /* before its turn */
-    uint8_t check, vendor; /* why it fails, or HCA_OK */
+    bool reported;         /* its completion was, before its turn (NOP) */
+    uint8_t check, vendor; /* its error, or HCA_OK */
     bool to_cqe;
     uint32_t length;
-    struct hca_result *result; /* or NULL */
+    struct hca_result *result; /* malloc(), or NULL */
 };
 
 /* A stream that waits. */
@@ -49,9 +50,9 @@ struct hca_stream {
     uint16_t idx;         /* basic block of its current WQE */
     uint16_t passing_idx; /* basic block of the WQE that passes it */
     bool held;            /* it waits to be passed */
-    bool passing;
+    bool passing;         /* passing_idx is valid: it is executed first */
     struct hca_tries tries;
-    uint64_t due;
+    uint64_t due; /* hca_time_ns() */
 };
 
 /* The fetched WQEs of one queue: req.fetched basic blocks from req.ci on. */
@@ -59,9 +60,8 @@ struct hca_streams {
     unsigned num_waiting, num_errored;
     struct hca_stream *waiting;  /* 2^log_streams */
     uint16_t *errored;           /* 2^log_errored */
-    struct hca_stream_wqe *wqes; /* at the basic block each begins at */
-    uint8_t (*inlined)[64];      /* data of each for its CQE, if the
-                                  * QP has cs_req */
+    struct hca_stream_wqe *wqes; /* index: its first basic block */
+    uint8_t (*inlined)[64];      /* data for its CQE, if the QP has cs_req */
 };
 
 static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)
@@ -76,50 +76,56 @@ static inline struct hca_stream_wqe *hca_stream_wqe(const struct hca_qp *qp,
     return &hca_stream_of(qp)->wqes[idx & ((1u << qp->sq.log_cnt) - 1)];
 }
 
-/* Data for its CQE. Nothing takes memory for them in a doorbell, which may ring
- * in a signal handler. */
+/* Returns the buffer for CQE data of the WQE at @idx, if the QP has cs_req. It
+ * exists beforehand, as a doorbell may ring in a signal handler, where nothing
+ * may be allocated. */
 static inline uint8_t *hca_stream_inlined(const struct hca_qp *qp, uint16_t idx)
 {
     return hca_stream_of(qp)->inlined[idx & ((1u << qp->sq.log_cnt) - 1)];
 }
 
-/* Tells if it is executed, and its result kept. */
+/* Returns true if the WQE was executed and its result is not written yet. */
 static inline bool hca_stream_is_late(const struct hca_stream_wqe *entry)
 {
     return (entry->result != NULL) && !entry->done;
 }
 
-/* @return NULL if there is no memory. Clear it before free(). */
+/* Allocates the list of a QP. @return NULL if there is no memory. Call
+ * hca_stream_clear() before free(). */
 struct hca_streams *hca_stream_new(const struct hca_qp *qp);
 
 /* Drops all that is fetched, waits or is in error, without completions. */
 void hca_stream_clear(struct hca_qp *qp);
 
-/* Resets a stream of a DCI in RTS that is in error.
- * @return 0, or -EINVAL if it is not. */
+/* Resets a stream that is in error, of a DCI in RTS. Takes sq_lock.
+ * @return 0, or -EINVAL if the stream or the DCI is in another state. */
 int hca_stream_reset(struct hca_qp *qp, uint16_t stream);
 
-/* @return the entry of a stream in the list of errors, NULL if it has none. */
+/* Returns the entry of a stream in `errored`; NULL if it is not in error. */
 uint16_t *hca_stream_errored(const struct hca_streams *streams, uint16_t id);
 
-/* Ends the WQE, which completes in its turn, with an error unless @check is
- * HCA_OK. One that was flushed while its result was late stays flushed. */
+/* Marks a WQE as done, with an error unless @check is HCA_OK. An error that it
+ * has already stays. hca_stream_retire() reports it in its turn. */
 void hca_stream_finish(struct hca_stream_wqe *entry, enum hca_check check,
                        enum hca_check vendor);
 
-/* Puts the stream of the WQE at @idx in error, or the QP. */
+/* Puts the stream of the WQE at @idx in error, or the QP, and flushes the
+ * fetched WQEs behind it in its stream. */
 void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check);
 
-/* Ends the WQE at @idx, which was late, with @check. */
+/* Completes the WQE at @idx, whose late result was written, or failed with
+ * @check. */
 void hca_stream_executed(struct hca_qp *qp, uint16_t idx, enum hca_check check);
 
-/* Reports completions, up to the first WQE that is not done. */
+/* Reports completions up to the first WQE that is not done, and those of NOPs
+ * that only late results precede. */
 void hca_stream_retire(struct hca_qp *qp);
 
-/* Completes all fetched WQEs, in error if they are not done. */
+/* Completes all fetched WQEs; one that is not done is flushed. */
 void hca_stream_flush(struct hca_qp *qp);
 
-/* Executes posted WQEs, and waiting ones that are due (hca_stream_run.c). */
+/* Executes posted WQEs, and streams that wait and are due; arms the timer for
+ * the others (hca_stream_run.c). */
 void hca_stream_run(struct hca_qp *qp);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Entering and leaving the device. A thread that leaves runs the work that it
- * has deferred meanwhile: hca_todo.h.
+ * has deferred (hca_todo.h).
  */
 #ifndef HCA_THREAD_H
 #define HCA_THREAD_H
@@ -9,15 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Brackets for code that takes locks of objects. A signal handler of the
- * program may interrupt it in the same thread and ring a doorbell, which would
- * wait for its own thread: inside the brackets a doorbell is only recorded, and
- * run by the outermost hca_thread_leave(). They nest. */
+/* Bracket code that takes locks of objects. A signal handler of the program may
+ * interrupt that code and ring a doorbell, which would wait for a lock of its
+ * own thread: inside the brackets a doorbell is only recorded. The outermost
+ * hca_thread_leave() runs it; the caller holds no lock then. They nest. */
 void hca_thread_enter(void);
 void hca_thread_leave(void);
 
 /* Enters for a doorbell, of a CQ if @cqn is not 0. @return false if this thread
- * is inside already: the doorbell is recorded, and the caller returns. */
+ * is inside already: the doorbell is recorded, and the caller returns without
+ * hca_thread_leave(). */
 bool hca_thread_enter_doorbell(uint32_t cqn);
 
 #endif
