@@ -1,32 +1,36 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of the segment that other processes' devices reach: rings, completion
- * queues, doorbell records. A process has chunks of its own.
+ * The arena: memory of the segment for all that other processes' devices reach,
+ * such as rings, completion queues and doorbell records. Each process owns
+ * chunks of it (HCA_CHUNK_SIZE). Sizes are in bytes.
  */
 #ifndef HCA_ARENA_H
 #define HCA_ARENA_H
 
 #include "hca_segment.h"
 
-/* Returns true if [ptr, ptr + size) lies in this process' part of the arena. */
+/* Returns true if [ptr, ptr + size) lies in one allocation of this process. */
 bool hca_arena_contains(const void *ptr, size_t size);
 
-/* Page-granular, zeroed memory of this process in the arena.
- * @return NULL with errno set: ENOSPC, ENOMEM. */
+/* Allocates zeroed pages for this process.
+ * @return NULL with errno set: EINVAL (@size is 0 or exceeds the arena), or
+ *         ENOMEM, logged. */
 void *hca_arena_alloc(size_t size);
 
-/* hca_arena_alloc() without the memory: that comes with the first use, if there
- * is some left then. */
+/* hca_arena_alloc() of addresses only: the first use of a page allocates its
+ * memory, and is a SIGBUS if there is none. */
 void *hca_arena_reserve(size_t size);
 
-/* Frees memory of hca_arena_alloc() or hca_arena_reserve(). */
+/* Frees memory of hca_arena_alloc() or hca_arena_reserve(). Does nothing for
+ * NULL, or unless this process is attached. */
 void hca_arena_free(void *ptr);
 
-/* Withdraws the chunks of some memory, of any process, from use for ever:
- * another has it mapped, and may write to it after the end of its process. */
+/* Withdraws the chunks of [ptr, ptr + size) from use for ever: a process that
+ * does not own them has mapped them, and may write there after the owner's
+ * end. */
 void hca_arena_keep(const void *ptr, size_t size);
 
-/* Returns the chunks of a process to the fabric. */
+/* Frees all chunks of a process that is dead or leaves. */
 void hca_arena_reap(unsigned proc);
 
 /* Returns true if all processes together have at most half of the arena. */

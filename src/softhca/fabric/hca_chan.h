@@ -1,41 +1,43 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Event channels: objects that any process writes to and the owner's program
- * reads.
+ * Event channels: pipes that any process writes event records to, and the
+ * owner's program reads.
  */
 #ifndef HCA_CHAN_H
 #define HCA_CHAN_H
 
 #include "hca_obj.h"
 
-/* A pipe of the owner. Any process that has an event writes to it. */
 struct hca_chan {
     struct hca_obj obj;
-    int write_fd;  /* the owner's */
-    bool is_async; /* of the device's events, not of completions */
+    int write_fd;  /* descriptor of the owner, for reading and writing */
+    bool is_async; /* for async events of the device, not for completions */
 };
 
-/* Writes one event record into a channel, wholly or not at all. The owner reads
- * it from its descriptor.
+/* Writes one event record into a channel, wholly or not at all. Takes the lock
+ * of the channel.
  * @param count  raised by one if the record is written
- * @return 0, -ESRCH (the channel is gone), or -errno, logged: -EAGAIN (it is
- *         full), or why the owner's pipe cannot be opened. */
+ * @return 0; -ESRCH if the channel is gone, or held by a stopped process;
+ *         -errno, logged: -EAGAIN (it is full), or the error of opening the
+ *         owner's pipe. */
 int hca_chan_write(uint32_t chan, const void *record, size_t size,
                    uint32_t *count);
 
-/* Creates the pipe of a channel of this process; *fd is the end to read, which
- * the program closes. @return channel number, or -errno. */
+/* Creates a channel of this process; *fd is the end to read, which the program
+ * closes. @return channel number, or -errno. */
 int64_t hca_chan_create(unsigned dev, bool is_async, int *fd);
 void hca_chan_destroy(uint32_t chan);
 
 /* Removes the unread records that match from a channel of this process.
- * @return how many were removed. */
+ * @param record_size  of each, at most 64 bytes
+ * @param match        called under the lock of the channel
+ * @return the number of removed records; 0 if the channel is gone. */
 unsigned hca_chan_purge(uint32_t chan, size_t record_size,
                         bool (*match)(const void *record, void *arg),
                         void *arg);
 
-/* Forgets opened channels of other processes in a forked child: they are its
- * parent's. */
+/* Closes the parent's descriptors of other processes' channels in a forked
+ * child. */
 void hca_chan_forked(void);
 
 #endif

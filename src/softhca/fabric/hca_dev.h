@@ -1,14 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The devices: how many this node has, and the name of each on the fabric.
- * A device is `dev` = node * HCA_DEVS_PER_NODE + n, where n is that of mlx5_n;
- * its LID, GUIDs, MAC and GIDs follow from that number alone.
+ * A device is `dev` = node * HCA_DEVS_PER_NODE + n, where n is that of mlx5_n.
+ * Its GUIDs and MAC follow from that number alone, its LID and GIDs from the
+ * number and the link layer and LMC in hca_fabric->dev_link.
  *
  * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0),
  * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0),
- * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS, SOFTHCA_DCI_ERRORED,
- * SOFTHCA_DOWN and SOFTHCA_OTHER (0..15), SOFTHCA_PKEYS (P_Keys, with commas
- * between), SOFTHCA_NAMES (the same) are read once, when attaching.
+ * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS (log2, 0..8),
+ * SOFTHCA_DCI_ERRORED (log2, 0..4), SOFTHCA_DOWN and SOFTHCA_OTHER (0..15),
+ * SOFTHCA_PKEYS (P_Keys, with commas between) and SOFTHCA_NAMES (names, with
+ * commas between) are read when attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
@@ -18,9 +20,9 @@
 
 #define HCA_PKEY_TABLE_LEN 128u    /* InfiniBand; RoCE has one entry */
 #define HCA_PKEY_FULL      0x8000u /* a full member of its partition */
-#define HCA_GID_TABLE_LEN  4u /* entries in use; RoCE: v1, v2 of two GIDs */
+#define HCA_GID_TABLE_LEN  4u /* RoCE: v1, v2 of two GIDs; InfiniBand uses 1 */
 
-#define HCA_DEV_NAME_LEN 32u /* with its end */
+#define HCA_DEV_NAME_LEN 32u /* with the final NUL */
 
 #define HCA_GID_NETDEV "lo" /* of RoCE GIDs: it has to exist */
 
@@ -55,11 +57,13 @@ struct hca_config {
     enum hca_link link;
     unsigned lmc;         /* 2^lmc LIDs for each port (IBTA 7.11.1) */
     bool lag;             /* RoCE: the port is a bond of two */
-    unsigned log_streams; /* of a DCI, at most; 0: it has none */
-    unsigned log_errored;
-    unsigned down;                      /* n of the device with its port down */
-    unsigned other;                     /* n of the device that is not mlx5 */
-    uint16_t pkeys[HCA_PKEY_TABLE_LEN]; /* of each port */
+    unsigned log_streams; /* of a DCI, log2, at most; 0: it has none */
+    unsigned log_errored; /* of these in error at once, log2 */
+    /* n of the device whose port is down, and of the one that is not mlx5;
+     * HCA_DEVS_PER_NODE: none */
+    unsigned down;
+    unsigned other;
+    uint16_t pkeys[HCA_PKEY_TABLE_LEN];              /* of each port */
     char names[HCA_DEVS_PER_NODE][HCA_DEV_NAME_LEN]; /* or "" */
 };
 
@@ -69,8 +73,9 @@ extern struct hca_config hca_config;
  * the variable, its value and its range. */
 int hca_config_init(void);
 
-/* Enters this node's devices in the fabric. @return 0, or -EINVAL if another
- * process of this node entered them with another link layer or LMC. */
+/* Enters this node's devices in the fabric. @return 0, or -EINVAL, logged, if
+ * another process of this node entered one with another link layer, LMC or
+ * state of its port. */
 int hca_dev_register(void);
 
 static inline unsigned hca_dev_local(unsigned n)
@@ -88,15 +93,15 @@ static inline unsigned hca_dev_lmc(unsigned dev)
     return (hca_fabric->dev_link[dev] & HCA_LINK_LMC) >> HCA_LINK_LMC_SHIFT;
 }
 
-/* Returns true if the port is down: from the start, or for now. */
+/* Returns true if the port is down: from the start, or by hca_port_down(). */
 static inline bool hca_dev_is_down(unsigned dev)
 {
     return (hca_fabric->dev_link[dev] & HCA_LINK_DOWN) ||
            hca_fabric->port_down[dev];
 }
 
-/* Returns true if a port that passes no data has a link nevertheless: no subnet
- * manager has brought it up. */
+/* Returns true if a port of this node is down only for want of a subnet manager
+ * (INIT): it has a link. */
 static inline bool hca_dev_is_init(unsigned dev)
 {
     return hca_lacks(HCA_LACK_SM) && !hca_fabric->port_down[dev] &&
@@ -114,38 +119,40 @@ static inline uint32_t hca_dev_cap_mask(unsigned dev)
     return hca_dev_is_roce(dev) ? HCA_PORT_CAP_MASK_ROCE : HCA_PORT_CAP_MASK;
 }
 
-/* The bits of a LID that choose a path to the port, or from it. */
+/* Returns the bits of a LID that choose a path to the port, or from it. */
 static inline uint16_t hca_dev_path_mask(unsigned dev)
 {
     return (1u << hca_dev_lmc(dev)) - 1;
 }
 
-/* First LID of the device's port, host order; 0 on RoCE. */
+/* Returns the first LID of the device's port, host order; 0 on RoCE. */
 uint16_t hca_dev_lid(unsigned dev);
 
-/* Node GUID (big endian, as verbs show it); that of its port is the same. */
+/* Returns the GUID of the node and the port (big endian, as in verbs). */
 uint64_t hca_dev_guid(unsigned dev);
 
 /* Return the length of the P_Key table of a device of this node, and an entry
- * of it; 0 is the key of no partition. */
+ * of it: 0, which is no partition's, beyond the table. */
 unsigned hca_dev_num_pkeys(unsigned dev);
 uint16_t hca_dev_pkey(unsigned dev, unsigned index);
 
-/* Counts @size bytes of device memory as this process'; all processes share it.
- * @return false if the sum would exceed @total. */
+/* Adds @size bytes to the device memory that this process has of a device, and
+ * hca_dev_give_memory() subtracts them.
+ * @return false, with nothing added, if all processes of the node would have
+ *         more than @total bytes. */
 bool hca_dev_take_memory(unsigned dev, uint32_t size, uint32_t total);
 void hca_dev_give_memory(unsigned dev, uint32_t size);
 
 void hca_dev_mac(unsigned dev, uint8_t mac[6]);
 
-/* Returns the name of a device of this node: the kernel's, or the one that
- * rules of udev have given it (rdma_rename of rdma-core). */
+/* Returns the name of a device of this node: the kernel's, or that of
+ * SOFTHCA_NAMES, as if a udev rule had renamed it (rdma_rename). */
 void hca_dev_name(unsigned n, char name[HCA_DEV_NAME_LEN]);
 
-/* Entry `index` of the GID table. @return its type; HCA_GID_NONE: empty. */
+/* Reads an entry of the GID table. @return its type; HCA_GID_NONE: empty. */
 enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16]);
 
-/* The device that owns a GID; -1 if no process has one. */
+/* Returns the device that has a GID; -1 if no process has entered one. */
 int hca_dev_by_gid(const uint8_t gid[16]);
 
 #endif

@@ -10,31 +10,32 @@
 
 #include <sys/uio.h>
 
-/* The owner of some memory. The pid is kept because the slot may be another's
- * when the copy is made: then no process of that pid exists any more. */
+/* The owner of some memory. The pid is kept for the copy: by then the slot may
+ * be another process', and the copy fails with -ESRCH. */
 struct hca_owner {
     unsigned proc;
     pid_t pid;
 };
 
 /* Returns the owner for a slot: this process', or that of an object whose lock
- * is held, so that its process has the slot, alive or not. */
+ * the caller holds, so that its process keeps the slot, alive or not. */
 static inline struct hca_owner hca_owner(unsigned proc)
 {
     return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
 }
 
-/* Logs an error if the system lacks or seccomp forbids what all below needs.
+/* Logs an error if the system lacks process_vm_readv(), or seccomp forbids it.
  * @return 0 or -EPERM */
 int hca_mem_probe_self(void);
 
-/* Logs an error if this process has no access to the memory of that one. */
+/* Logs an error, once, if this process may not access the memory of @pid. */
 void hca_mem_probe_peer(pid_t pid);
 
-/* Copies between local pieces and pieces of the owner's memory (which may be
- * this process). Total lengths are equal; iov counts <= IOV_MAX each.
- * @return 0, -EFAULT (some address is not mapped or not accessible),
- *         -ESRCH (the process is gone), -EPERM (the system forbids it). */
+/* Copy between local pieces and pieces of the owner's memory; the owner may be
+ * this process. Total lengths are equal; iov counts <= IOV_MAX each.
+ * @return 0, -EFAULT (some address is not mapped or not accessible; a part may
+ *         be copied), -ESRCH (the owner is gone), -EPERM (the system forbids
+ *         it, logged once). */
 int hca_mem_write(struct hca_owner owner, const struct iovec *local,
                   unsigned nlocal, const struct iovec *remote,
                   unsigned nremote);
@@ -48,7 +49,7 @@ struct hca_mem_rows {
     size_t length, count;
 };
 
-/* Copies them within this process. @return 0 or -EFAULT */
+/* Copies rows within this process. @return 0 or -EFAULT */
 int hca_mem_copy_rows(const struct hca_mem_rows *rows);
 
 #endif
