@@ -35,8 +35,8 @@ struct hca_kind_ops;
 int hca_fabric_attach(const struct hca_kind_ops *kinds, hca_fabric_fill_t fill);
 
 /* Leaves the fabric: frees the objects and memory of this process, and removes
- * its directory. Called at exit; does nothing in a process that is not
- * attached. This thread must ring no doorbell meanwhile (hca_thread_enter()). */
+ * its directory. Called at exit; does nothing if the process is not attached.
+ * This thread must ring no doorbell meanwhile (hca_thread_enter()). */
 void hca_fabric_detach(void);
 
 /* Stops the helper and hides the segment from valgrind's search for leaks, in a

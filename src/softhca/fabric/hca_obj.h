@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Numbered objects, in tables of the fabric segment. An object belongs to the
- * process that created it; any process may look it up by number. The kinds are
- * described by the table that hca_fabric_attach() is given (exec/hca_nic.h);
- * event channels are of this room (hca_chan.h).
+ * process that created it; any process may look it up by number. The table that
+ * hca_fabric_attach() is given (exec/hca_nic.h) describes the kinds. One of
+ * them, event channels, is of this directory (hca_chan.h).
  *
  * A number is not soon reused: its upper bits count the lives of the slot. A
  * slot is never unmapped and its mutex is initialized once, so a stale number
@@ -16,7 +16,8 @@
 
 #include <time.h>
 
-/* Kinds are taken back in this order: first those that refer to others. */
+/* Objects of a dead process are freed in this order: first the kinds that refer
+ * to others. */
 enum hca_kind {
     HCA_KIND_QP,
     HCA_KIND_SRQ,
@@ -43,17 +44,17 @@ struct hca_obj {
     uint16_t gen;
     uint16_t proc;        /* slot of the owner */
     uint16_t dev;         /* hca_dev.h */
-    pid_t stopped;        /* holder last found stopped, 0 none */
+    pid_t stopped;        /* thread that held it when found stopped, 0 none */
     uint32_t async_chan;  /* for its async events, 0 none */
     uint64_t user_handle; /* reported in its events */
-    uint32_t events;      /* async events reported for it */
+    uint32_t events;      /* number of its async events that were written */
     struct hca_subscription devx;
 };
 
 /* Name by which another process that has the device file asks for an object:
  * the file (hca_fabric.num_files) and its handle there. */
 struct hca_name {
-    uint64_t file; /* 0: no process may */
+    uint64_t file; /* 0: no process may ask for it, or it is given up */
     uint32_t handle;
 };
 
@@ -65,55 +66,60 @@ struct hca_kind_ops {
     size_t keep; /* bytes at the front that survive a slot's life */
     unsigned index_bits;
     unsigned gen_bits;
-    unsigned patience_ms;       /* before checking if a holder is stopped */
-    size_t name_at;             /* of its struct hca_name, 0: it has none */
-    void (*init)(void *obj);    /* once for a slot: locks */
-    void (*repair)(void *obj);  /* completes what the lock's last holder,
-                                 * which died, began; with the lock held */
-    void (*retire)(void *obj);  /* before it goes; with its lock held */
-    void (*give_up)(void *obj); /* another process destroys it */
-    void (*leave)(void *obj);   /* its process goes, with all objects */
+    unsigned patience_ms; /* before checking if a holder is stopped */
+    size_t name_at;       /* offset of its struct hca_name, 0: it has none */
+    /* Functions, NULL if there is nothing to do: */
+    void (*init)(void *obj);    /* initializes other locks, once for a slot */
+    void (*repair)(void *obj);  /* completes the work of a holder of the lock
+                                 * that died; the lock is held again */
+    void (*retire)(void *obj);  /* before its slot is free; the lock is held */
+    void (*give_up)(void *obj); /* another process destroys it; locked */
+    void (*leave)(void *obj);   /* its process is dead or leaves; no lock */
 };
 
 /* The table of all kinds, HCA_NUM_KINDS: hca_fabric_attach() sets it. */
 extern const struct hca_kind_ops *hca_obj_kinds;
 
-/* Takes a slot for a new object of this process. It is not locked: its number
- * is not known yet. Its memory after the header is zero; the caller fills it in
- * and then calls hca_obj_publish().
- * @return NULL if the table is full. */
+/* Takes a slot for a new object of this process, which is not locked, as no
+ * process knows its number yet. Its memory is zero after the first `keep` bytes
+ * of its kind. The caller fills it in and then calls hca_obj_publish().
+ * @return NULL if the table is full, which is logged. */
 void *hca_obj_alloc(enum hca_kind kind, unsigned dev);
 
-/* Makes the object found by its number. @return the number. */
+/* Gives the object its number, by which any process finds it from now on.
+ * @return the number. */
 uint32_t hca_obj_publish(enum hca_kind kind, void *obj);
 
 /* Frees a published or new object. The caller holds no lock of it, and nothing
  * of its process refers to it any more.
- * @return false if it is given up instead: hca_obj_abandon(). Then the objects
- *         and memory that it refers to must stay. */
+ * @return false if a stopped process holds it: it was abandoned instead
+ *         (hca_obj_abandon()), and the objects and memory that it refers to
+ *         must stay. */
 bool hca_obj_free(enum hca_kind kind, void *obj);
 
 /* Frees the slot of an object whose lock is held, and unlocks it: for
  * hca_obj_free() and hca_obj_reap(). */
 void hca_obj_retire(enum hca_kind kind, void *obj);
 
-/* The slot a number names, live or not, without its lock: for fields that do
- * not change in its life. @return NULL if no live object has that number. */
+/* Returns the live object of a number without locking it: it may be freed at
+ * any moment. For fields that do not change in its life.
+ * @return NULL if no live object has that number. */
 void *hca_obj_peek(enum hca_kind kind, uint32_t num);
 
-/* hca_obj_peek() that locks the object. Pairs with hca_obj_unlock(). If the
- * lock's last owner died, the object is repaired first. The wait for a holder
- * that is stopped (SIGSTOP, a debugger, a frozen cgroup) ends after 20 ms, for
- * a CQ after a second: NULL, as if the object were gone. */
+/* Locks the live object of a number. Pairs with hca_obj_unlock(). If the lock's
+ * last owner died, the object is repaired first.
+ * @return NULL if no live object has that number, or a stopped process holds it
+ *         (SIGSTOP, a debugger, a frozen cgroup), which is found out after
+ *         patience_ms: 20 ms, for a CQ a second. */
 void *hca_obj_lock(enum hca_kind kind, uint32_t num);
 void hca_obj_unlock(void *obj);
 
-/* hca_obj_lock() that waits for a stopped process until @deadline of
- * CLOCK_MONOTONIC. */
+/* hca_obj_lock() that waits for any holder, stopped or not, until @deadline of
+ * CLOCK_MONOTONIC, and returns NULL then. */
 void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
                          const struct timespec *deadline);
 
-/* Locks an object that is, or was, live.
+/* Locks the object in a slot, which may not be live any more.
  * @return false if a stopped process holds it. */
 bool hca_obj_hold(enum hca_kind kind, void *obj);
 
@@ -125,43 +131,47 @@ bool hca_obj_is_stuck(enum hca_kind kind, void *obj);
  * @return false, without waiting longer, if a stopped process holds it. */
 bool hca_obj_lock_other(enum hca_kind kind, void *obj, pthread_mutex_t *lock);
 
-/* Gives up a stuck object of this process: no process finds it any more. Its
- * slot is used again once this process is gone. */
+/* Abandons a stuck object of this process: no process finds it any more. Its
+ * slot is free once this process is gone. */
 void hca_obj_abandon(enum hca_kind kind, void *obj);
 
 #define HCA_ANY_PROC 0u
 
-/* Calls @fn for each live object of process @proc, or of any. @fn may free
- * it. */
+/* Calls @fn, without a lock, for the object of each used slot of process @proc,
+ * or of any. An object that is not published yet, or abandoned, has the number
+ * 0. @fn may free it. */
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,
                      void (*fn)(void *obj, void *arg), void *arg);
 
 /* Returns the object's slot in its table. */
 uint32_t hca_obj_index(enum hca_kind kind, const void *obj);
 
-/* Number to be given to the object when published. */
+/* Returns the number that hca_obj_publish() gives the object. */
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
 
-/* Finds the live object of that name, of any process, whose end is noticed from
- * then on (hca_proc_alive()). For kinds whose objects have names.
+/* Finds the live object of that name, of any process, without locking it. This
+ * process notices the end of the owner from then on (hca_proc_alive(): hold no
+ * lock of another's object). For kinds whose objects have names.
  * @return NULL if there is none. */
 void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name);
 
 /* Destroys another process' object as far as possible: it loses its name, and
- * its process is told to free it. @return 0; -ENOENT if it is gone; -ETIMEDOUT
- * if a stopped process holds it. */
+ * hca_proc.given_up makes its process free it. Takes its lock.
+ * @return 0; -ENOENT if it has no longer @name; -ETIMEDOUT if a stopped process
+ *         holds it. */
 int hca_obj_give_up(enum hca_kind kind, void *obj, const struct hca_name *name);
 
 /* Returns true if hca_obj_give_up() was called for it. */
 bool hca_obj_is_given_up(enum hca_kind kind, const void *obj);
 
-/* Size of all tables in the segment, and their first initialization. */
+/* Return the size of all tables in bytes, and initialize them in a new
+ * segment. */
 size_t hca_obj_tables_size(void);
 void hca_obj_tables_init(void);
 
-/* Takes back all objects of a dead process, or of this one at exit.
- * @return false if some are left, as another process holds one and does not
- *         release it (it is stopped). */
+/* Frees all objects of a dead process, or of this one at exit. Waits up to a
+ * second for their locks.
+ * @return false if some are left, held by another process. */
 bool hca_obj_reap(unsigned proc);
 
 #endif

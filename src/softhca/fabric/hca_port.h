@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The state of a port while the fabric runs, which every process sees
- * (hca_dev_is_down()), and the events that report it to programs. A process
- * that puts a port down keeps it down: no other brings it up, and it comes up
- * when that process is gone. Called by faults (hca_fault.h), in the thread that
- * sends.
+ * Ports that go down and come up while the fabric runs, as every process sees
+ * (hca_dev_is_down()), and the events that report it to programs. Only the
+ * process that put a port down brings it up; it comes up when that process is
+ * gone, too. Called by faults (hca_fault.h), in the thread that sends.
  */
 #ifndef HCA_PORT_H
 #define HCA_PORT_H
@@ -27,10 +26,11 @@ void hca_port_up_all(void);
  * keep a port down. */
 void hca_port_watch(void);
 
-/* Brings up the ports that a dead process kept down. */
+/* Brings up the ports that a process kept down which is dead or leaves. */
 void hca_port_reap(unsigned proc);
 
-/* Frees locks in a forked child that the parent's other threads held. */
+/* Makes the lock free in a forked child: another thread of the parent may have
+ * held it. */
 void hca_port_forked(void);
 
 #endif

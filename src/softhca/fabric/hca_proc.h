@@ -1,21 +1,20 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Processes of the fabric as this one sees them: if they live or are stopped,
- * their open files (hca_proc.c), and the death of those that this process
- * communicates with (hca_proc_watch.c).
+ * their open files (hca_proc.c), and the deaths of peers (hca_proc_watch.c).
  */
 #ifndef HCA_PROC_H
 #define HCA_PROC_H
 
 #include "hca_segment.h"
 
-/* Start of a process, in clock ticks after boot: distinguishes it from a later
- * one with its pid. @return 0, -ESRCH (there is none), or -errno: unknown, for
- * want of a descriptor for example. */
+/* Reads the start of a process, in clock ticks after boot, which distinguishes
+ * it from a later one with its pid. @return 0, -ESRCH (there is none), or
+ * -errno: unknown, for want of a descriptor for example. */
 int hca_proc_start_time(pid_t pid, uint64_t *start);
 
 /* Returns true if a thread is stopped, by SIGSTOP or a debugger, or its cgroup
- * is frozen. */
+ * is frozen; false if that is unknown. */
 bool hca_proc_is_stopped(pid_t tid);
 
 /* Returns true if a process has the slot and was not found dead. */
@@ -28,23 +27,24 @@ static inline bool hca_proc_is_attached(unsigned proc)
  * does not, its pid may be another's), or -errno: unknown. */
 int hca_proc_check(const struct hca_proc *proc);
 
-/* Returns true if the process of a slot lives. The first question about a slot
- * opens a pidfd, which the helper then watches; later ones are one load. It may
- * take back the objects of a dead process: hold no lock of another's object. A
- * process whose state is unknown counts as alive, with a warning. */
+/* Returns true if the process of a slot lives. The first call for a slot opens
+ * a pidfd, which the helper then watches; later ones only load its state. A
+ * process found dead is reaped (hca_fabric_reap()): hold no lock of another
+ * process' object. A process whose state is unknown, or that cannot be watched,
+ * counts as alive, with a warning. */
 bool hca_proc_alive(unsigned proc);
 
-/* hca_proc_alive() that checks this moment: the end of a killed process is not
- * always known at once. Reads a file each time, and takes nothing back. */
+/* hca_proc_alive() of this moment: the end of a killed process is not always
+ * known at once. Reads a file each time, and frees nothing. */
 bool hca_proc_lives(unsigned proc);
 
-/* Makes the helper of process @proc watch this one, which is about to act on
- * that one's objects: so @proc notices the end of this process even if it sends
- * nothing to it. Done once in the lives of both; not where no helper runs. */
+/* Makes the helper of process @proc watch this process, which is about to use
+ * objects of @proc: so @proc notices its end even if it never sends to it. Does
+ * nothing the second time, or if @proc has no helper. */
 void hca_proc_have_watched(unsigned proc);
 
-/* Opens descriptor @fd of another process here for reading and writing.
- * @return descriptor (the caller's) or -errno. */
+/* Opens descriptor @fd of another process here, for reading and writing without
+ * blocking. @return descriptor (the caller's) or -errno. */
 int hca_proc_open_fd(unsigned proc, int fd);
 
 /* --- for the helper (hca_helper.c) ---------------------------------------- */
@@ -58,11 +58,11 @@ int hca_proc_watch_init(int epoll);
 /* Ends watching and closes its descriptors. */
 void hca_proc_watch_cleanup(void);
 
-/* Handle events: a peer has ended, or has written to asks_fd. */
+/* Handle events: a peer has ended, or one has written to asks_fd. */
 void hca_proc_watch_died(unsigned proc, uint32_t gen);
 void hca_proc_watch_asked(void);
 
-/* Ends all watches in a forked child. */
+/* Ends all watches in a forked child, before hca_proc_watch_cleanup(). */
 void hca_proc_watch_forked(void);
 
 #endif
