@@ -6,11 +6,12 @@
  * number and the link layer and LMC in hca_fabric->dev_link.
  *
  * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0),
- * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0),
- * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS (log2, 0..8),
- * SOFTHCA_DCI_ERRORED (log2, 0..4), SOFTHCA_DOWN and SOFTHCA_OTHER (0..15),
- * SOFTHCA_PKEYS (P_Keys, with commas between) and SOFTHCA_NAMES (names, with
- * commas between) are read when attaching.
+ * SOFTHCA_LINK (ib or roce, default that of SOFTHCA_MODEL, else ib),
+ * SOFTHCA_LMC (0..7, default 0), SOFTHCA_LAG (y or n, default n),
+ * SOFTHCA_DCI_STREAMS (log2, 0..8), SOFTHCA_DCI_ERRORED (log2, 0..4),
+ * SOFTHCA_DOWN and SOFTHCA_OTHER (0..15), SOFTHCA_PKEYS (P_Keys, with commas
+ * between) and SOFTHCA_NAMES (names, with commas between) are read when
+ * attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H

@@ -9,8 +9,7 @@
  * An address in it is kept as an offset (hca_off_t, 0 for none): each process
  * maps it elsewhere.
  *
- * All files of fabric/ know this one. hca_fabric.c calls its functions while it
- * attaches and leaves.
+ * hca_fabric.c creates, maps and hides the segment.
  */
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
@@ -27,54 +26,54 @@ typedef uint64_t hca_off_t;
 #define HCA_MAX_PROCS     1024u
 #define HCA_MAX_DEVS      256u /* hca_dev.h */
 #define HCA_DEVS_PER_NODE 16u
-#define HCA_MAX_COUNTS    16u /* hca_count.h */
-#define HCA_MAX_TRAFFIC   4u  /* hca_traffic.h */
-#define HCA_CHUNK_SIZE    (1ul << 20)
-#define HCA_CHUNK_KEPT    UINT16_MAX /* hca_arena_keep() */
-#define HCA_MAX_CHUNKS    4096u      /* 4 GiB of address space, sparse */
+#define HCA_MAX_COUNTS    16u         /* hca_count.h */
+#define HCA_MAX_TRAFFIC   4u          /* hca_traffic.h */
+#define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
+#define HCA_CHUNK_KEPT    UINT16_MAX  /* hca_arena_keep() */
+#define HCA_MAX_CHUNKS    4096u       /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u
 
 enum hca_proc_state {
     HCA_PROC_FREE,
     HCA_PROC_ALIVE,
-    HCA_PROC_DEAD /* found dead; its objects are being taken back */
+    HCA_PROC_DEAD /* found dead or leaving; its objects are being freed */
 };
 
-/* One attached process. */
+/* A slot of an attached process. */
 struct hca_proc {
     _Atomic(uint32_t) state;
     uint32_t gen; /* counts the processes that had this slot */
     pid_t pid;
     uint64_t start_time;         /* /proc/PID/stat: detects a reused pid */
     int asks_fd;                 /* hca_proc_have_watched(); 0: none yet */
-    _Atomic(uint32_t) holds;     /* mkeys in use by it this moment */
+    _Atomic(uint32_t) holds;     /* accesses of it to mkeys under way */
     _Atomic(uint32_t) freezes;   /* odd: some of its pages are read-only now */
     _Atomic(uint32_t) given_up;  /* its objects that others have destroyed */
     _Atomic(uint32_t) walk_turn; /* lowest bit: index in hca_walks.of */
     uint32_t node;               /* of its devices */
-    _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */
+    _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* device memory, in bytes */
 } __attribute__((aligned(64)));
 
 /* Walks of one process over indirect mkeys, by the owner of the mkeys
- * (obj/hca_walk.h). Those of a process that dies end with it. */
+ * (obj/hca_walk.h). Those of a dead process do not count. */
 struct hca_walks {
     _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
 };
 
-/* Head of the segment. lock guards procs, chunks and object numbers; reap_lock,
- * taken before it, lets one process at a time take back what another left. */
+/* Head of the segment. lock guards procs, chunks and slots of objects. With
+ * reap_lock, taken before it, one process at a time frees what another left. */
 struct hca_fabric {
     uint64_t magic;  /* written last: the segment is ready */
-    uint32_t source; /* sum of its maker's source */
+    uint32_t source; /* checksum of the source of the creator's library */
     pthread_mutex_t lock;
     pthread_mutex_t reap_lock;
     struct hca_proc procs[HCA_MAX_PROCS];
     uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* proc + 1, 0 free, or
-                                                * HCA_CHUNK_KEPT */
-    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* enum hca_link */
+                                                     HCA_CHUNK_KEPT */
+    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* HCA_LINK_* of hca_dev.h */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
-    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams with one */
-    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages with one */
+    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
+    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
                                                                * gone */
@@ -86,7 +85,7 @@ struct hca_fabric {
     struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: a row for each process */
 };
 
-extern struct hca_fabric *hca_fabric; /* NULL until attached */
+extern struct hca_fabric *hca_fabric; /* NULL until mapped */
 extern unsigned hca_self;             /* this process' slot; 0: it has none */
 
 static inline void *hca_ptr(hca_off_t off)
@@ -99,11 +98,12 @@ static inline hca_off_t hca_off(const void *ptr)
     return (ptr == NULL) ? 0 : (const char *)ptr - (const char *)hca_fabric;
 }
 
-/* Creates the memory of a new fabric. @return descriptor or -errno. */
+/* Creates the memory of a new fabric, @size bytes. @return descriptor (the
+ * caller's) or -errno, logged. */
 int hca_segment_create(const char *name, size_t size);
 
-/* Maps all of it as hca_fabric. The descriptor stays open, hidden from the
- * program. @return 0 or -errno. */
+/* Maps all of it as hca_fabric. @fd stays open, hidden from the program; after
+ * an error or hca_segment_unmap() the caller closes it. @return 0 or -errno. */
 int hca_segment_map(int fd);
 void hca_segment_unmap(void);
 
@@ -111,13 +111,13 @@ void hca_segment_unmap(void);
  * inherited pointers into it are valid. */
 bool hca_segment_is_inherited(void);
 
-/* Maps pages of it a second time, in place of those at @to. The call is made
- * directly, past any hook. @return 0 or -errno. */
+/* Maps pages of it a second time, in place of the pages at @to. Calls the
+ * kernel directly, past any hook. @return 0 or -errno. */
 int hca_segment_map_again(const void *from, size_t size, void *to);
 
-/* Makes all but the rings of this process inaccessible; only these are still in
- * use. valgrind's search for leaks, which comes after this, would read the
- * whole segment and so fill its holes: gigabytes, for minutes. */
+/* Makes the objects and all chunks but those of this process inaccessible.
+ * valgrind's search for leaks, which comes after this, would read the whole
+ * segment and so fill its holes: gigabytes, for minutes. */
 void hca_segment_hide(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Async events: they report events of an object to the program that made it
- * and to a subscriber by DEVX.
+ * Async events of an object: reports to the program that made it, and to a
+ * subscriber by DEVX.
  */
 #ifndef HCA_ASYNC_H
 #define HCA_ASYNC_H
@@ -11,7 +11,7 @@
 /* Event types of the device (mlx5_ifc.h and the kernel's linux/mlx5/device.h,
  * MLX5_EVENT_TYPE_*). */
 enum hca_eqe_type {
-    HCA_EQE_COMP         = 0x00, /* a completion queue that was armed */
+    HCA_EQE_COMP         = 0x00, /* completion on an armed CQ */
     HCA_EQE_CQ_ERROR     = 0x04,
     HCA_EQE_WQ_CATAS     = 0x05,
     HCA_EQE_WQ_INVAL     = 0x10,
@@ -24,21 +24,23 @@ enum hca_eqe_type {
 #define HCA_EQE_BIT(_type) (1ull << (_type))
 
 /* Reports an async event of @obj on obj->async_chan, with obj->user_handle as
- * its element, and counts it in obj->events; reports it to a subscription, too.
- * The caller holds obj->lock. */
+ * its element, and counts it in obj->events; reports it to a subscriber, too.
+ * The caller holds obj->lock, except for a CQ that a stopped process holds. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
-/* Ends the async events of an object that is about to go.
- * @return number of events that the program has read. */
+/* Ends the async events of an object before its destruction, and removes unread
+ * ones. Takes obj->lock.
+ * @return the number of events that the program has read. */
 uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj);
 
-/* Subscribes to the events of an object.
+/* Subscribes to the events of an object. Takes obj->lock.
  * @return 0, -EOPNOTSUPP (another subscription exists). */
 int hca_async_subscribe(struct hca_obj *obj,
                         const struct hca_subscription *subscription);
 
 /* Writes the cookie of an object's subscription, if it has one for this type.
- * The caller holds obj->lock. @return 0, or as hca_chan_write(). */
+ * The caller holds obj->lock, as for hca_async_event(). @return 0, or as
+ * hca_chan_write(). */
 int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type);
 
 #endif

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Everything that execution refuses, one row each: the error domain of the
- * NIC's half. A row names the field, the value expected of it, and the way it
- * is reported: the syndrome of the completion in error on this side, the answer
- * to the peer, the async event. The number of the row is the vendor syndrome of
- * the completion (ibv_wc.vendor_err), by which a test distinguishes them.
+ * All errors of execution, one row of a table each. A row names the field, the
+ * value expected of it, and the report: the syndrome of the completion in error
+ * on this side, the answer to the peer, the async event. The number of the row
+ * is the vendor syndrome of the completion (ibv_wc.vendor_err), by which a test
+ * distinguishes them.
  */
 #ifndef HCA_CHECK_H
 #define HCA_CHECK_H
@@ -59,7 +59,7 @@ enum hca_check {
     HCA_CHECK_LKEY_FAULT,
     HCA_CHECK_LKEY_PIECES,
 
-    /* memory windows, layouts of keys, invalidation */
+    /* UMR: memory windows, layouts of mkeys; invalidation */
     HCA_CHECK_UMR_FLAGS = 0x30,
     HCA_CHECK_UMR_MASK,
     HCA_CHECK_UMR_SIZE,
@@ -75,7 +75,7 @@ enum hca_check {
     HCA_CHECK_UMR_BIND,
     HCA_CHECK_INVAL_KEY,
 
-    /* answers that the requester gets by the wire */
+    /* the requester: answers of the peer, flush, completion */
     HCA_CHECK_RETRY_EXC = 0x40,
     HCA_CHECK_RNR_EXC,
     HCA_CHECK_REMOTE_INVAL,
@@ -146,7 +146,7 @@ enum hca_check {
     HCA_CHECK_UMR_BLOCK,
     HCA_CHECK_UMR_STRIDE,
 
-    /* requests that a program may not make */
+    /* requests that this device does not support */
     HCA_CHECK_CQE_KEY,
     HCA_CHECK_UMR_NO_REPEAT,
     HCA_CHECK_UMR_FENCE,
@@ -171,24 +171,26 @@ struct hca_check_desc {
     const char *expected; /* correct values */
     uint8_t syndrome;     /* MLX5_CQE_SYNDROME_*, of the completion here */
     uint8_t ack;          /* enum hca_ack_code, to the peer */
-    int event;            /* enum ibv_event_type, -1 none */
+    int event;            /* enum ibv_event_type, -1: none */
 };
 
-/* Returns the row of a check; HCA_OK's if there is none. */
+/* Returns the row of a check; that of HCA_OK, all zero, if it has none. */
 const struct hca_check_desc *hca_check_desc(enum hca_check check);
 
-/* Logs a line about a WQE of a send queue. @return check. */
+/* Logs an error of the WQE at basic block @idx of a send queue, whose field has
+ * the value @got. @return check. */
 enum hca_check hca_check_wqe(enum hca_check check, uint32_t qpn, uint16_t idx,
                              uint64_t got);
 
-/* Logs a line about a message or a receive queue. @return check. */
+/* Logs an error of a message or a receive queue of the QP, whose field has the
+ * value @got. @return check. */
 enum hca_check hca_check_recv(enum hca_check check, uint32_t qpn, uint64_t got);
 
 /* SOFTHCA_STRICT=1: fields that hardware ignores must be zero, too. Off by
  * default: UCX's own mlx5 transports leave old contents of the ring there. */
 extern bool hca_strict;
 
-/* Reads SOFTHCA_STRICT; called once, when the first UAR is mapped. */
+/* Reads SOFTHCA_STRICT; called once, by hca_nic_init(). */
 void hca_strict_init(void);
 
 #endif

@@ -16,7 +16,7 @@ struct hca_cq_spec {
     struct hca_ring ring; /* stride 64 or 128 */
     hca_off_t dbrec;
     uint32_t uar;
-    uint32_t chan, async_chan;         /* for its events, 0 none */
+    uint32_t chan, async_chan;         /* channels of its events, 0 none */
     uint64_t user_handle;              /* reported in its events */
     uint16_t mod_count, mod_period_us; /* moderation; 0 off */
     bool ignore_overrun;
@@ -30,45 +30,49 @@ struct hca_cq_events {
     uint32_t comp, async;
 };
 
-/* @return 0, -ENOMEM. */
+/* Creates a CQ. Its ring and doorbell record stay the caller's.
+ * @return 0, -ENOMEM. */
 int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p);
 
 /* Sets the moderation: MODIFY_CQ.
- * @return 0, -ETIMEDOUT (it cannot be locked). */
+ * @return 0, -ETIMEDOUT (no such CQ, or a stopped process holds it). */
 int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us);
 
-/* @param events  filled in, if not NULL
- * @return 0; -ETIMEDOUT if its ring must stay: a stopped process may yet write
- * to it. */
+/* Destroys a CQ, and removes its unread events.
+ * @param events  filled in, if not NULL
+ * @return 0; -ETIMEDOUT if the ring must stay, as a stopped process may yet
+ *         write to it: the CQ is only hidden (hca_obj_abandon()). */
 int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
 
-/* Returns how many bytes of a message may go into a CQE of this queue, for a QP
- * that allows @scatter bytes: 64 needs an entry of 128 bytes. 0: none. */
+/* Returns the number of bytes of a message that may go into a CQE of this
+ * queue, for a QP that allows @scatter bytes: 0, 32, or, in entries of 128
+ * bytes, 64. */
 unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
 
-/* Puts the queue in error: it takes no completions any more. Its lock need not
- * be held. @return true if this was the first time. */
+/* Puts the queue in error: it takes no completions any more. Needs no lock.
+ * @return true if it was not in error. */
 bool hca_cq_to_error(struct hca_cq *cq);
 
-/* Reports the error to the program, and puts the queue pairs in error later. */
+/* Reports the error to the program, and records that the QPs of the queue must
+ * be put in error (hca_todo_add_overrun()). */
 void hca_cq_fail(struct hca_cq *cq);
 
-/* hca_obj_lock() of a CQ. A process that is stopped while it holds the lock may
- * write at any time: the CQ is put in error then, as after an overrun. */
+/* hca_obj_lock() of a CQ. If a stopped process holds it, the CQ is put in
+ * error, as after an overrun, as that process may write to it at any time. */
 struct hca_cq *hca_cq_lock(uint32_t cqn);
 
-/* Adds a completion. No CQ lock may be held.
- * @return 0, -ENOENT (no such queue, or it cannot be locked), -EOVERFLOW
+/* Adds a completion. The caller holds no lock of a CQ.
+ * @return 0, -ENOENT (no such CQ, or a stopped process holds it), -EOVERFLOW
  *         (overrun, now or before: the QP must go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
-/* Writes the completions held of a queue, if it exists. No CQ lock may be
- * held. */
+/* Writes the completions that a queue holds for compression (hca_cq_mini.h), if
+ * it exists. The caller holds no lock of a CQ. */
 void hca_cq_close(uint32_t cqn);
 
-/* Switches to another ring: RESIZE_CQ. The old one is not touched afterwards.
- * @return 0, -ETIMEDOUT (it cannot be locked), -EINVAL (more completions wait
- * than the new ring holds). */
+/* Switches to another ring: RESIZE_CQ. The old one is not accessed afterwards.
+ * @return 0, -ETIMEDOUT (no such CQ, or a stopped process holds it), -EINVAL
+ *         (as many completions wait as the new ring has entries, or more). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
 /* Completes the work of a holder of obj.lock that died; the lock is held again
@@ -92,7 +96,8 @@ static inline uint32_t hca_cq_consumer(const struct hca_cq *cq)
     return hca_cq_index(be32toh(__atomic_load_n(&dbrec[0], __ATOMIC_ACQUIRE)));
 }
 
-/* Returns the device's clock, the time stamp of completions: nanoseconds. */
+/* Returns the clock of the device, in nanoseconds: the time stamp of
+ * completions. */
 uint64_t hca_cq_timestamp(void);
 
 #endif
