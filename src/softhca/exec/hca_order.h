@@ -51,7 +51,8 @@ enum hca_dp_ordering {
 /* Longest wait of a WQE that may be passed for the WQE behind it */
 #define HCA_ORDER_HOLD_NS 20000ull
 
-/* Reads SOFTHCA_ORDER; a wrong value logs an error and has no effect. */
+/* Reads SOFTHCA_ORDER: ooo or relaxed, or one of them with a seed (ooo:7). A
+ * wrong value logs an error and has no effect. */
 void hca_order_init(void);
 
 /* Choose the order, for hca_stream_run.c, which keeps the WQEs that wait.

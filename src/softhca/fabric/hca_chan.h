@@ -24,14 +24,15 @@ int hca_chan_write(uint32_t chan, const void *record, size_t size,
                    uint32_t *count);
 
 /* Creates a channel of this process; *fd is the end to read, which the program
- * closes. @return channel number, or -errno. */
+ * closes; hca_chan_destroy() frees the rest. @return channel number, or
+ * -errno. */
 int64_t hca_chan_create(unsigned dev, bool is_async, int *fd);
 void hca_chan_destroy(uint32_t chan);
 
 /* Removes the unread records that match from a channel of this process.
  * @param record_size  of each, at most 64 bytes
  * @param match        called under the lock of the channel
- * @return the number of removed records; 0 if the channel is gone. */
+ * @return the number of removed records. */
 unsigned hca_chan_purge(uint32_t chan, size_t record_size,
                         bool (*match)(const void *record, void *arg),
                         void *arg);

@@ -39,8 +39,8 @@ bool hca_proc_alive(unsigned proc);
 bool hca_proc_lives(unsigned proc);
 
 /* Makes the helper of process @proc watch this process, which is about to use
- * objects of @proc: so @proc notices its end even if it never sends to it. Does
- * nothing the second time, or if @proc has no helper. */
+ * objects of @proc: so @proc notices its end even if it never sends to it. Done
+ * once in the lives of both, and only if @proc has a helper. */
 void hca_proc_have_watched(unsigned proc);
 
 /* Opens descriptor @fd of another process here, for reading and writing without

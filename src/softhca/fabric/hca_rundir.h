@@ -42,7 +42,7 @@ int hca_rundir_find(const char *fabric);
 
 /* Makes and locks this process' directory, with the link to its segment, of
  * descriptor @fd.
- * @return 0 or -errno, logged; hca_rundir_remove() also after an error. */
+ * @return 0 or -errno, logged: call hca_rundir_remove() then, too. */
 int hca_rundir_publish(const char *fabric, int fd);
 
 /* Returns this process' directory, "" if it has none. */

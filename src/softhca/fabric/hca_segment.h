@@ -68,15 +68,14 @@ struct hca_fabric {
     pthread_mutex_t lock;
     pthread_mutex_t reap_lock;
     struct hca_proc procs[HCA_MAX_PROCS];
-    uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* proc + 1, 0 free, or
-                                                     HCA_CHUNK_KEPT */
+    uint16_t chunk_owner[HCA_MAX_CHUNKS]; /* slot + 1, 0 free, HCA_CHUNK_KEPT */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* HCA_LINK_* of hca_dev.h */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
     _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
-    _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
-                                                               * gone */
+    /* of destroyed QPs */
+    _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC];
     uint64_t id;                 /* unique on this machine */
     _Atomic(uint64_t) num_files; /* of devices, ever opened */
     hca_off_t tables;
