@@ -415,7 +415,7 @@ static void hca_rndv_take_all(void *obj, void *arg)
         return;
     }
     if (!hca_obj_lock_until(HCA_KIND_SRQ, srqn, &heir->deadline)) {
-        heir->is_done = (hca_obj_peek(HCA_KIND_SRQ, srqn) == NULL);
+        heir->is_done &= (hca_obj_peek(HCA_KIND_SRQ, srqn) == NULL);
         return;
     }
     hca_tm_job_foreach(srq, hca_rndv_take, heir);

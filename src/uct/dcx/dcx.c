@@ -75,6 +75,16 @@ static const char *uct_dcx_block_run(const uct_dcx_block_t *block,
 }
 
 
+/* Returns non-zero if the device repeats blocks over the memory of @memh. */
+static int uct_dcx_block_is_repeatable(uct_mem_h memh)
+{
+    const uct_dcx_mem_t *mem = memh;
+
+    return (mem == NULL) || (mem->md == NULL) || !uct_dcx_mem_is_layout(memh) ||
+           mem->md->dev.umr.has_nests;
+}
+
+
 /* Returns non-zero if the device describes a repeated block as one piece, for
  * any @repeat. */
 static int uct_dcx_block_is_round(const uct_dcx_block_t *block, size_t repeat)
@@ -82,7 +92,8 @@ static int uct_dcx_block_is_round(const uct_dcx_block_t *block, size_t repeat)
     uct_dcx_sgl_run_t run;
 
     return (uct_dcx_block_run(block, repeat, &run) == NULL) &&
-           uct_dcx_sgl_has_rounds(&run, 1);
+           uct_dcx_sgl_has_rounds(&run, 1) &&
+           uct_dcx_block_is_repeatable(block->memh);
 }
 
 

@@ -142,9 +142,9 @@ size_t uct_dcx_layout_length(uct_mem_h memh);
  * entry is one piece, and the repetition is one more. Otherwise each entry is
  * @repeat pieces, and a block of more than 1 GiB is one for each GiB begun.
  *
- * This number is too low for entries in layouts if the device has no strided
- * mkeys over others ("nests" of dcx_selftest(1)): each entry is @repeat pieces
- * there.
+ * Each entry is @repeat pieces, too, if one of them lies in a layout and the
+ * device has no strided mkeys over others ("nests" of dcx_selftest(1)). The
+ * number is right for the handles @memh that it is counted with.
  */
 size_t uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params);
 
