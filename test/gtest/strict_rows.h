@@ -36,6 +36,8 @@ constexpr char OVERRUN_OF_ALL[] =
     "local work queue catastrophic error of sender, "
     "local work queue catastrophic error of receiver";
 
+using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
+
 struct strict_row {
     const char *name;
     enum hca_check check;
@@ -47,7 +49,7 @@ struct strict_row {
     std::function<raw_wqe(strict_bench &)> good;
 
     /* Makes the finished request invalid. */
-    std::function<void(strict_bench &, raw_wqe &)> spoil;
+    spoil_fn spoil;
 
     uint8_t syndrome       = 0;  /* MLX5_CQE_SYNDROME_* of the sender */
     const char *field      = ""; /* name of the field in the log */
@@ -62,6 +64,20 @@ struct strict_row {
     strict_options bad_options = {};    /* options of the bench for spoil */
     bool peer_reset            = false; /* spoil resets the receiver */
 };
+
+/* Returns a row whose WQE fails as a bind. */
+inline strict_row bind_row(const char *name, enum hca_check check,
+                           const char *field,
+                           std::function<raw_wqe(strict_bench &)> good,
+                           spoil_fn spoil)
+{
+    return {.name     = name,
+            .check    = check,
+            .good     = good,
+            .spoil    = spoil,
+            .syndrome = MLX5_CQE_SYNDROME_MW_BIND_ERR,
+            .field    = field};
+}
 
 /* Prints the row in gtest's messages. */
 inline void PrintTo(const strict_row &row, std::ostream *out)

@@ -13,8 +13,6 @@ constexpr uint8_t PROT      = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 constexpr uint8_t ACCESS    = MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
 constexpr uint8_t REMOTE_OP = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
 
-using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
-
 raw_wqe good_send(strict_bench &bench)
 {
     bench.post_recv();

@@ -8,7 +8,6 @@
 
 namespace {
 
-constexpr uint8_t BIND = MLX5_CQE_SYNDROME_MW_BIND_ERR;
 constexpr uint8_t PROT = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 
 /* struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg, of a repeat block
@@ -21,8 +20,6 @@ constexpr unsigned BLOCK_STRIDE = 16, BLOCK_BYTES = 18;
 constexpr unsigned DATA_BYTES = 0, DATA_KEY = 4, DATA_ADDR = 8;
 
 constexpr uint16_t ENTRIES = 4; /* entries of each key */
-
-using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
 
 uint32_t new_key(strict_bench &bench, struct ibv_pd *pd)
 {
@@ -108,16 +105,7 @@ spoil_fn set_klm(unsigned offset, uint32_t value)
     };
 }
 
-strict_row row(const char *name, enum hca_check check, const char *field,
-               std::function<raw_wqe(strict_bench &)> good, spoil_fn spoil)
-{
-    return {.name     = name,
-            .check    = check,
-            .good     = good,
-            .spoil    = spoil,
-            .syndrome = BIND,
-            .field    = field};
-}
+constexpr auto &row = bind_row;
 
 std::vector<strict_row> ctrl_rows()
 {

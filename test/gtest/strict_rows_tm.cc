@@ -18,8 +18,6 @@ constexpr unsigned TM_OPCODE = 16, TM_FLAGS = 17, TM_INDEX = 18, TM_RSVD0 = 20,
                    TM_SW_CNT = 22, TM_RSVD1 = 24;
 constexpr uint8_t TM_NOP = 0x00, TM_APPEND = 0x10, TM_REMOVE = 0x20;
 
-using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
-
 raw_wqe tm_op(uint8_t opcode, uint16_t index)
 {
     struct mlx5_wqe_tm_seg seg = {};

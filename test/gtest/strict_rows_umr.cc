@@ -7,7 +7,6 @@
 
 namespace {
 
-constexpr uint8_t BIND = MLX5_CQE_SYNDROME_MW_BIND_ERR;
 constexpr uint8_t PROT = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 
 /* struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg, _umr_klm_seg */
@@ -15,8 +14,6 @@ constexpr unsigned UMR_FLAGS = 0, UMR_OCTOWORDS = 4, UMR_OFFSET = 6,
                    UMR_MASK = 8, UMR_RESERVED = 16;
 constexpr unsigned MKEY_FREE = 0, MKEY_ACCESS = 2, MKEY_QPN = 4, MKEY_LEN = 24;
 constexpr unsigned KLM_BYTES = 0, KLM_KEY = 4, KLM_ADDR = 8;
-
-using spoil_fn = std::function<void(strict_bench &, raw_wqe &)>;
 
 raw_wqe good_bind(strict_bench &bench)
 {
@@ -66,16 +63,7 @@ spoil_fn klm_key(std::function<uint32_t(strict_bench &)> key)
     };
 }
 
-strict_row row(const char *name, enum hca_check check, const char *field,
-               std::function<raw_wqe(strict_bench &)> good, spoil_fn spoil)
-{
-    return {.name     = name,
-            .check    = check,
-            .good     = good,
-            .spoil    = spoil,
-            .syndrome = BIND,
-            .field    = field};
-}
+constexpr auto &row = bind_row;
 
 std::vector<strict_row> ctrl_rows()
 {

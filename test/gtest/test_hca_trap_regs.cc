@@ -175,15 +175,20 @@ void set_way(int way)
     }
 }
 
+void skip_without_avx2()
+{
+    if (!__builtin_cpu_supports("avx2")) {
+        GTEST_SKIP() << "this CPU has no AVX2";
+    }
+}
+
 class hca_trap_registers : public hca_trap {
 protected:
     void SetUp() override
     {
         hca_trap::SetUp();
         then = clobber;
-        if (!__builtin_cpu_supports("avx2")) {
-            GTEST_SKIP() << "this CPU has no AVX2";
-        }
+        skip_without_avx2();
     }
 
     void check()
@@ -327,9 +332,7 @@ protected:
     {
         hca_trap_altstack::SetUp();
         then = deep;
-        if (!__builtin_cpu_supports("avx2")) {
-            GTEST_SKIP() << "this CPU has no AVX2";
-        }
+        skip_without_avx2();
     }
 };
 
