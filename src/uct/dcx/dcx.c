@@ -117,7 +117,8 @@ uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params)
         if (block->length > 0) {
             num++;
             parts += uct_dcx_block_parts(block);
-            has_rounds &= uct_dcx_block_is_round(block, params->repeat);
+            has_rounds = has_rounds &&
+                         uct_dcx_block_is_round(block, params->repeat);
         }
     }
 
