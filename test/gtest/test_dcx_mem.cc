@@ -579,6 +579,123 @@ TEST_P(dcx_without, indirect_keys)
 
 INSTANTIATE_TEST_SUITE_P(without, dcx_without, testing::Values(0));
 
+/* --- rights --------------------------------------------------------------- */
+
+/* Parameter: true with a cache */
+class dcx_rights : public dcx_mem, public testing::WithParamInterface<bool> {
+protected:
+    /* Posts an operation by a new endpoint. Returns true if the peer allows
+     * it. */
+    template <typename Post> bool is_allowed(Post post)
+    {
+        uct_ep_h ep   = m_dcx.make_ep();
+        size_t errors = m_dcx.errors.size();
+        bool allowed;
+
+        EXPECT_EQ(UCS_INPROGRESS, post(ep));
+        m_dcx.flush();
+        allowed = (m_dcx.errors.size() == errors);
+        EXPECT_TRUE(allowed ||
+                    (m_dcx.errors.back() == UCS_ERR_CONNECTION_RESET));
+        uct_ep_destroy(ep);
+        return allowed;
+    }
+
+    /* Returns the remote access that a key gives. */
+    uint64_t try_all(uct_rkey_t rkey)
+    {
+        uint64_t remote = (uintptr_t)m_memory.data(), result;
+        counted done(3);
+        uct_iov_t iov = {};
+        uint64_t found;
+
+        iov.buffer = m_dcx.mem.data();
+        iov.length = sizeof(result);
+        iov.memh   = m_dcx.memh;
+        iov.count  = 1;
+
+        found = is_allowed([&](uct_ep_h ep) {
+            return uct_ep_put_zcopy(ep, &iov, 1, remote, rkey, &done.comp);
+        }) ?
+                    UCT_MD_MEM_ACCESS_REMOTE_PUT :
+                    0;
+        found |= is_allowed([&](uct_ep_h ep) {
+            return uct_ep_get_zcopy(ep, &iov, 1, remote, rkey, &done.comp);
+        }) ?
+                     UCT_MD_MEM_ACCESS_REMOTE_GET :
+                     0;
+        found |= is_allowed([&](uct_ep_h ep) {
+            return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &result,
+                                         remote, rkey, &done.comp);
+        }) ?
+                     UCT_MD_MEM_ACCESS_REMOTE_ATOMIC :
+                     0;
+        EXPECT_EQ(1u, done.calls);
+        return found;
+    }
+};
+
+/* Peers that may put and get memory of the cache may do atomics there, too. */
+TEST_P(dcx_rights, are_those_of_the_registration)
+{
+    const uint64_t put    = UCT_MD_MEM_ACCESS_REMOTE_PUT,
+                   get    = UCT_MD_MEM_ACCESS_REMOTE_GET,
+                   atomic = UCT_MD_MEM_ACCESS_REMOTE_ATOMIC,
+                   local  = UCT_MD_MEM_ACCESS_LOCAL_READ,
+                   write  = UCT_MD_MEM_ACCESS_LOCAL_WRITE;
+    /* the first has all: the cache has its region */
+    const uint64_t all[] = {local | write | put | get | atomic,
+                            local,
+                            local | write,
+                            get,
+                            put,
+                            local | get,
+                            put | get | local | write,
+                            atomic,
+                            put | atomic};
+    std::vector<uct_mem_h> memhs;
+
+    for (uint64_t flags : all) {
+        uint64_t expected = flags & (put | get | atomic);
+        uct_mem_h memh;
+
+        if (GetParam() && ((flags & (put | get)) == (put | get))) {
+            expected |= atomic;
+        }
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_memory.data(), m_memory.size(),
+                                flags, &memh));
+        EXPECT_EQ(expected, try_all(unpack(pack(memh, true)))) << flags;
+        EXPECT_EQ(expected, try_all(unpack(pack(memh, false)))) << flags;
+        memhs.push_back(memh);
+    }
+    for (uct_mem_h memh : memhs) {
+        EXPECT_EQ(UCS_OK, dereg(memh));
+    }
+}
+
+/* Memory that the program may only read is registered for uses that only read. */
+TEST_P(dcx_rights, of_memory_to_read)
+{
+    void *memory = mmap(NULL, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                        0);
+    uct_mem_h memh;
+
+    for (uint64_t flags :
+         {UCT_MD_MEM_ACCESS_LOCAL_READ, UCT_MD_MEM_ACCESS_REMOTE_GET}) {
+        EXPECT_EQ(UCS_OK,
+                  uct_md_mem_reg(m_dcx.md(), memory, 65536, flags, &memh));
+        EXPECT_EQ(UCS_OK, dereg(memh));
+    }
+    EXPECT_NE(UCS_OK, uct_md_mem_reg(m_dcx.md(), memory, 65536,
+                                     UCT_MD_MEM_ACCESS_LOCAL_WRITE |
+                                         UCT_MD_MEM_FLAG_HIDE_ERRORS,
+                                     &memh));
+    munmap(memory, 65536);
+}
+
+INSTANTIATE_TEST_SUITE_P(cached, dcx_rights, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(single, dcx_rights, testing::Values(false));
+
 /* --- relaxed ordering of PCIe --------------------------------------------- */
 
 /* Parameter: true if local access has a key of its own */

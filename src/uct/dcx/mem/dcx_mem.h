@@ -21,6 +21,11 @@
  * write without the attribute passes no other). A peer that writes sees no such
  * completion, so only a strict key keeps the order that it requests.
  *
+ * Peers have the access that a handle was registered with. A region in the cache
+ * has all rights, as handles share it: it serves handles for local use, whose
+ * keys are not given to peers, and those that peers may read and write. Others
+ * have a region each.
+ *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
  * A domain reuses handles, and frees their memory when it closes. So the use of
@@ -64,8 +69,10 @@ typedef struct uct_dcx_region {
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t lkey; /* for local data, may be relaxed */
-    uint32_t rkey; /* for peers */
+    uint32_t lkey;   /* for local data, may be relaxed */
+    uint32_t rkey;   /* for peers; UCT_DCX_RKEY_NONE: they have no access */
+    uint32_t remote; /* IBV_ACCESS_REMOTE_* of peers; of a layout, those of all
+                      * its memory */
     uct_dcx_region_t *region;
     uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
@@ -79,6 +86,10 @@ typedef struct uct_dcx_mem {
     };
     uct_dcx_mem_rest_t rest; /* its invalidation */
 } uct_dcx_mem_t;
+
+
+/* A key of no mkey */
+#define UCT_DCX_RKEY_NONE 0xffffffffu
 
 
 enum {
@@ -134,13 +145,14 @@ void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Register and deregister memory without a handle. The first finds a region in
- * the cache of the domain, or makes one. */
+ * the cache of the domain, or makes one. It has all rights, or none to write. */
 ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                                 uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
 /* Implements uct_md_mem_reg() for memory: uses the cache of the domain if
- * md->has_cached_handles, otherwise registers on each call. */
+ * md->has_cached_handles and a cached region fits @flags, otherwise registers on
+ * each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 
