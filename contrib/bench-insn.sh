@@ -1,9 +1,8 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # The section "insn" of contrib/bench: instructions per operation of dcx and of
-# UCX's dc_mlx5, counted on the software device by test/bench/count-insn, once
-# with the UCX of the system and once with the same UCX built in release. Sourced
-# by contrib/bench.
+# UCX's dc_mlx5, counted on softhca by test/bench/count-insn, once with the UCX of
+# the system and once with the same UCX built in release. Sourced by contrib/bench.
 
 # insn_table RELEASE SYSTEM: prints both outputs of count-insn as one table
 insn_table()
@@ -48,8 +47,8 @@ section_insn()
     build_targets test/bench/insn
     build_release
     echo "# instructions per operation; goal: ratio <= 0.70, none above 1"
-    echo "# without assertions: UCX in release, both with $release_cflags;" \
-        "with: UCX of the system, dcx as it is built for it"
+    echo "# without assertions: UCX built in release, both with $release_cflags;"
+    echo "# with assertions: the system's UCX, and dcx built for it"
     LD_LIBRARY_PATH=$build/ucx-release/install/lib \
         "$count" "$build/release/test/bench/insn" "$messages" > "$work/insn.release"
     "$count" "$build/test/bench/insn" "$messages" > "$work/insn.system"

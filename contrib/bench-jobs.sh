@@ -1,19 +1,19 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # The section "jobs" of contrib/bench: memory and queue pairs of a rank in MPI
-# jobs of 2 to 32 ranks in which each talks to each, over dcx, dc_mlx5 and rc_mlx5
-# on the software device. Sourced by contrib/bench.
+# jobs of 2 to 32 ranks, each of which sends to all others, over dcx, dc_mlx5 and
+# rc_mlx5 on softhca. Sourced by contrib/bench.
 #
-# The memory is what a rank has more of than a rank without a transport that has
-# the device open (private pages, the device's own included in both), and the
-# rings that libmlx5 allocates, which the device keeps in its shared segment: that
-# segment, less what it takes with no queue in it, over the ranks.
+# The memory of a rank is the sum of two: its private pages, less those of a rank
+# that only opens the device; and its part of the device's shared segment, which
+# holds the rings that libmlx5 allocates, less the segment of a device without
+# queues.
 
 jobs_ranks='2 4 8 16 32'
-# NAME:UCX_TLS:RECEIVE-BUFFERS, 0 for the transport's own number
+# NAME:UCX_TLS:RECEIVE-BUFFERS; 0 stands for the transport's default
 jobs_transports='dcx:dcx:0 dc_mlx5:dc_x:0 rc_mlx5:rc_x:0 dc_mlx5/1024:dc_x:1024'
 
-# jobs_run RANKS UCX_TLS [ARGUMENT]: footprint lines; the device's log beside them
+# jobs_run RANKS UCX_TLS [ARGUMENT]: prints footprint lines; keeps the device's log
 jobs_run()
 {
     rm -f "$work/hca.log"
@@ -23,7 +23,7 @@ jobs_run()
         { cat "$work/mpi.log" >&2; return 1; }
 }
 
-# jobs_qps: the greatest number of queue pairs that a rank had at a time
+# jobs_qps: prints the greatest number of queue pairs that a rank had at a time
 jobs_qps()
 {
     awk '/ qp 0x[0-9a-f]*: created/ { if (++n[$1] > most) most = n[$1] }
@@ -31,8 +31,9 @@ jobs_qps()
          END { print most }' "$work/hca.log"
 }
 
-# jobs_measure RANKS UCX_TLS BUFFERS PRIVATE DEVICE: MiB and queue pairs of a
-# rank; a rank without transport has the KiB PRIVATE, the segment DEVICE
+# jobs_measure RANKS UCX_TLS BUFFERS PRIVATE DEVICE: prints MiB and queue pairs of a
+# rank. PRIVATE and DEVICE are the KiB of a rank without a transport and of the
+# segment without queues.
 jobs_measure()
 {
     (
@@ -45,7 +46,7 @@ jobs_measure()
         }' "$work/footprints"
 }
 
-# jobs_table: a line for each number of ranks, MiB of all transports, then QPs
+# jobs_table: prints a line for each number of ranks: MiB of all transports, then QPs
 jobs_table()
 {
     local private device ranks transport name tls buffers mib qps mibs all_qps
@@ -64,7 +65,8 @@ jobs_table()
     done
 }
 
-# jobs_windows UCX_TLS: seconds in which 4 ranks make 1,000 windows and free them
+# jobs_windows UCX_TLS: prints the seconds that 4 ranks take to make and to free
+# 1,000 windows
 jobs_windows()
 {
     UCX_TLS=$1 OMPI_MCA_osc=ucx "$run" --soft mpirun -np 4 --oversubscribe \
@@ -72,7 +74,7 @@ jobs_windows()
         { cat "$work/mpi.log" >&2; return 1; }
 }
 
-# jobs_windows_lines: prints NAME MAKE FREE of each, in turn
+# jobs_windows_lines: prints lines NAME MAKE FREE of dcx and posix, in turn
 jobs_windows_lines()
 {
     local round
@@ -82,7 +84,7 @@ jobs_windows_lines()
     done
 }
 
-# jobs_chart TABLE SVG
+# jobs_chart TABLE SVG: draws the table
 jobs_chart()
 {
     gnuplot <<END
@@ -115,9 +117,9 @@ section_jobs()
     install_packages $packages_job gnuplot-nox
     build_targets test/bench/mpi_footprint test/bench/mpi_windows
     allow_root_jobs
-    echo "# a rank of an MPI job in which each talks to each, MiB and queue pairs" \
-        "for the transport;"
-    echo "# dc_mlx5/1024: with the number of receive buffers that dcx has"
+    echo "# MiB and queue pairs that a rank needs for its transport, in an MPI job in" \
+        "which each"
+    echo "# rank sends to all others; dc_mlx5/1024: with as many receive buffers as dcx"
     {
         printf '# ranks '
         printf ' %12s' dcx dc_mlx5 rc_mlx5 dc_mlx5/1024
@@ -127,8 +129,8 @@ section_jobs()
         jobs_table
     } | tee "$build/bench-jobs.txt"
     jobs_chart "$build/bench-jobs.txt" "$build/bench-jobs.svg"
-    echo "# drawn in $build/bench-jobs.svg"
-    echo "# 1,000 windows of 4 KiB on 4 ranks: seconds to make and to free them;"
-    echo "# goal: dcx takes at most 2.5 times as long as shared memory"
+    echo "# chart: $build/bench-jobs.svg"
+    echo "# seconds to make and to free 1,000 windows of 4 KiB on 4 ranks;"
+    echo "# goal: at most 2.5 times as long as shared memory (posix)"
     jobs_windows_lines | medians 1
 }

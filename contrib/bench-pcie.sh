@@ -1,11 +1,11 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "pcie" of contrib/bench: what a NIC would move over PCIe for an
-# operation of dcx and of UCX's dc_mlx5, counted by the software device
+# The section "pcie" of contrib/bench: writes, reads and bytes that a NIC would move
+# over PCIe for an operation of dcx and of UCX's dc_mlx5, counted by softhca
 # (test/bench/count-pcie). Sourced by contrib/bench.
 
-# Prints the output of count-pcie as one table: a line for each operation, with
-# dcx/dc_mlx5
+# pcie_table FILE: prints the output of count-pcie as one table: a line for each
+# operation, with dcx/dc_mlx5 in each cell
 pcie_table()
 {
     awk '
@@ -70,8 +70,8 @@ pcie_table()
 section_pcie()
 {
     build_targets test/bench/insn
-    echo "# what crosses PCIe per operation, each transport in its default mode;" \
-        "goal: nothing more than dc_mlx5"
+    echo "# transfers over PCIe per operation, dcx/dc_mlx5, each in its default mode;"
+    echo "# goal: none more than dc_mlx5"
     "$top/test/bench/count-pcie" "$build/test/bench/insn" \
         "${DCX_BENCH_MESSAGES:-1024}" > "$work/pcie"
     pcie_table "$work/pcie"

@@ -1,18 +1,20 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "scale" of contrib/bench: 10 to 100,000 endpoints on one
-# interface of dcx and of UCX's dc_mlx5, on the software device, whose log tells
-# the queue pairs. Sourced by contrib/bench.
+# The section "scale" of contrib/bench: 10 to 100,000 endpoints on one interface of
+# dcx and of UCX's dc_mlx5, on softhca. Queue pairs are counted in its log. Sourced
+# by contrib/bench.
 
 scale_counts='10 100 1000 100000'
 
-# scale_run BUILD TRANSPORT ENDPOINTS: bytes, ns to create, ns to destroy
+# scale_run BUILD TRANSPORT ENDPOINTS: prints bytes and nanoseconds to create an
+# endpoint, and nanoseconds to destroy it
 scale_run()
 {
     "$1/src/tools/dcx-run" --soft "$1/test/bench/scale" "$2" mlx5_0:1 "$3"
 }
 
-# scale_qps BUILD TRANSPORT ENDPOINTS: queue pairs of the run's two interfaces
+# scale_qps BUILD TRANSPORT ENDPOINTS: prints how many queue pairs the two
+# interfaces of a run have
 scale_qps()
 {
     rm -f "$work/hca.log"
@@ -20,8 +22,8 @@ scale_qps()
     grep -c ' qp 0x[0-9a-f]*: created' "$work/hca.log"
 }
 
-# scale_measure BUILD ENDPOINTS: medians of both transports, run in turn; each is
-# a line of TRANSPORT, QPs, bytes, ns
+# scale_measure BUILD ENDPOINTS: prints a line TRANSPORT QPS BYTES NS for each
+# transport, medians of runs in turn
 scale_measure()
 {
     local tl i
@@ -38,7 +40,7 @@ scale_measure()
     done
 }
 
-# scale_table BUILD: a line for each number of endpoints
+# scale_table BUILD: prints a line for each number of endpoints
 scale_table()
 {
     local count
@@ -74,8 +76,9 @@ section_scale()
     build_targets test/bench/scale
     build_release
     cat <<END
-# endpoints on one interface, each pair of columns dcx and dc_mlx5; goals: < 1 us
-# and <= 48 bytes (malloc's own included) to create one, the rest constant
+# endpoints of one interface; columns are pairs of dcx and dc_mlx5. Goals: at most
+# 48 bytes (malloc's overhead included) and less than 1 us to create one; all else
+# constant
 # endpoints  QPs      bytes        ns to create       insn to create      \
 insn of a message   insn of a put
 END

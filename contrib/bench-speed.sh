@@ -21,8 +21,8 @@ perftest()
     awk -v c="$column" '/^Final:/ { print $c }' "$work/client.log"
 }
 
-# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: runs dcx and PEER in
-# turn
+# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: runs dcx and PEER in turn,
+# and prints a line with both medians
 compare()
 {
     local name=$1 unit=$2 goal=$3 column=$4 peer=$5 peer_device=$6 i
@@ -39,7 +39,7 @@ compare()
                  n " (" u ")", d, o, p, d / o, g }'
 }
 
-# with_dcx COMMAND...: with the environment that dcx-run sets
+# with_dcx COMMAND...: runs COMMAND with the environment that dcx-run sets
 with_dcx()
 {
     (
@@ -50,9 +50,9 @@ with_dcx()
     )
 }
 
-# pairs NP: one-way us of 8-byte ping-pongs, NP/2 pairs at once. The ranks of a
-# pair are on two cores: where the kernel puts them makes more difference than
-# what they talk by (docs/tuning.md).
+# pairs NP: prints the one-way us of 8-byte ping-pongs, of NP/2 pairs at once. The
+# ranks of a pair are bound to two cores, as their cores change the time more than
+# the transport does (docs/tuning.md).
 pairs()
 {
     local i
@@ -71,7 +71,7 @@ section_speed()
     install_packages $packages_job
     build_targets test/bench/idle test/bench/mpi_pairs
     allow_root_jobs
-    echo "# medians of $rounds runs in turns"
+    echo "# medians of $rounds runs in turn"
     printf '%-30s %12s %12s %-5s %6s   %s\n' '# figure' dcx other '' ratio goal
     compare 'am_lat 8 B' us '<= 0.80' 3 tcp lo -t am_lat -s 8 -n 20000
     compare 'am_bw 8 B short' 'msg/s' '>= 1.50' 9 tcp lo \
@@ -81,8 +81,8 @@ section_speed()
     compare 'get 1 MiB zcopy' 'MB/s' '>= 0.90' 7 cma memory \
         -t get -D zcopy -s 1048576 -n 1000
 
-    # Compare one pair with two pairs that share the cores. The second row, of
-    # UCX's shared memory, shows the part of the scheduler.
+    # Compare one pair with two pairs that share the cores. The row of UCX's shared
+    # memory shows the share of the scheduler.
     for tls in dcx posix,self; do
         one=$(UCX_TLS=$tls pairs 2)
         two=$(UCX_TLS=$tls pairs 4)

@@ -1,21 +1,22 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "strided" of contrib/bench: what data in blocks cost the program that
-# moves them by a key with a layout, beside one that packs and unpacks them; what
-# such a key costs; from where on it is cheaper than a copy; and times between two
-# processes. Always on the software device. Sourced by contrib/bench.
+# The section "strided" of contrib/bench: the cost of data in blocks to a program
+# that moves them by an mkey with a layout, beside a program that packs and unpacks
+# them; the cost of such an mkey; the sizes at which it is cheaper than a copy; and
+# times between two processes. Sourced by contrib/bench.
+#
+# It uses the builds of build_release(), which have no assertions.
 
-# All of it is without assertions: with the UCX and the dcx of build_release().
-
-# strided_counts: $work/strided.insn, lines of WHAT/HOW, instructions and UMR WQEs
+# strided_counts: writes lines of WHAT/HOW, instructions and UMR WQEs to
+# $work/strided.insn
 strided_counts()
 {
     "$top/test/bench/count-insn" --dcx "$build/release/test/bench/strided" |
         sed 's|/op | |' > "$work/strided.insn"
 }
 
-# strided_times: $work/strided.ns, lines of WHAT/HOW and nanoseconds of the
-# application's thread, without the device's
+# strided_times: writes lines of WHAT/HOW and nanoseconds of the application's
+# thread, without the device's, to $work/strided.ns
 strided_times()
 {
     local i
@@ -26,9 +27,9 @@ strided_times()
     medians 1 < "$work/strided.runs" > "$work/strided.ns"
 }
 
-# strided_blocks: a line for each message and block, for a MiB of them: packed and
-# unpacked, and by a handle and by blocks over that; counted, with memory in
-# caches, and not
+# strided_blocks: prints a line for each size of message and block: the cost of a
+# MiB packed and unpacked, and the ratios of a handle and of blocks to it; three
+# times: in instructions, in time with memory in caches, and in none
 strided_blocks()
 {
     awk '
@@ -57,7 +58,8 @@ strided_blocks()
         }' "$work/strided.insn" "$work/strided.ns"
 }
 
-# strided_setup: instructions, nanoseconds, UMR WQEs and doorbells of the key's layout
+# strided_setup: prints instructions, nanoseconds, UMR WQEs and doorbells that set an
+# mkey's layout
 strided_setup()
 {
     awk '
@@ -88,7 +90,7 @@ strided_setup()
         }' "$work/strided.insn" "$work/strided.ns"
 }
 
-# strided_forms: instructions, and nanoseconds, of an operation by each form
+# strided_forms: prints instructions and nanoseconds of an operation by each form
 strided_forms()
 {
     awk '
@@ -118,8 +120,8 @@ strided_forms()
         }' "$work/strided.insn" "$work/strided.ns"
 }
 
-# strided_rule: $work/strided.rule, a line for each message and block: times of two
-# processes
+# strided_rule: writes a line for each size of message and block to
+# $work/strided.rule: times between two processes
 strided_rule()
 {
     local i
@@ -134,7 +136,7 @@ strided_rule()
         }' > "$work/strided.rule"
 }
 
-# strided_chart BLOCKS RULE SVG
+# strided_chart BLOCKS RULE SVG: draws both tables
 strided_chart()
 {
     gnuplot <<END
@@ -173,32 +175,33 @@ section_strided()
         strided_times
         strided_rule
     )
-    echo "# 1 MiB in messages and blocks: what the program takes to pack it, post it" \
-        "and unpack it"
-    echo "# (1,000 instructions, us, us with the memory in no cache), and over that" \
-        "by a handle and by"
-    echo "# blocks whose layout a key has. The device's work is not in it. Goal for" \
-        "blocks of 256 bytes"
-    echo "# and more: <= 0.1"
+    echo "# 1 MiB in messages of blocks: the program's cost to pack, post and unpack it" \
+        "(1,000"
+    echo "# instructions, us, us with the memory in no cache), and the ratios to it of" \
+        "an operation on a"
+    echo "# handle and on blocks whose layout an mkey has. The device's work is not" \
+        "counted."
+    echo "# goal: <= 0.1 for blocks of 256 bytes and more"
     printf '%-15s %8s %6s %6s %8s %6s %6s %8s %6s %6s\n' '#  bytes  block' \
         insn handle blocks us handle blocks 'us cold' handle blocks
     strided_blocks | tee "$work/blocks"
-    echo "# an operation, or the setting of a handle: instructions, ns, UMR WQEs" \
-        "and doorbells for them"
+    echo "# cost of an operation, and of setting a handle: instructions, ns, UMR WQEs and" \
+        "their doorbells"
     printf '%-32s %6s %10s %8s %6s %9s\n' '# layout' pieces insn ns WQEs doorbells
     strided_setup
-    echo "# an operation by each form: instructions, and ns: in its WQE, copied" \
-        "(memory in no cache),"
-    echo "# by a key that has the layout, and by one that gets it"
+    echo "# cost of an operation by each form, in instructions, then in ns: pieces in" \
+        "its WQE (plain),"
+    echo "# copied (cold: memory in no cache), by an mkey that has the layout (key) or" \
+        "gets it (new)"
     printf '%-18s %7s %7s %7s %7s   %7s %7s %7s %7s %7s\n' '# pieces of bytes' \
         plain copy key new plain copy cold key new
     strided_forms
-    echo "# times between two processes, us, and ratios to what a program does" \
-        "that packs: rows of the"
-    echo "# side that posts, of the peer, of both; rule: none above 1"
+    echo "# times between two processes: us of a program that packs, and the ratios to" \
+        "it with rows on the"
+    echo "# own side, on the peer's, on both; goal: none above 1"
     printf '%-15s %8s %8s  %8s %6s %6s %6s  %8s %6s %6s %6s\n' '#  bytes  block' \
         pack unpack put own peer both get own peer both
     cat "$work/strided.rule"
     strided_chart "$work/blocks" "$work/strided.rule" "$build/bench-strided.svg"
-    echo "# drawn in $build/bench-strided.svg"
+    echo "# chart: $build/bench-strided.svg"
 }

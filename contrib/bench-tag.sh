@@ -13,9 +13,9 @@ declare -A tag_settings=(
     [dc_mlx5+offload]='UCX_TLS=dc_x UCX_DC_MLX5_TM_ENABLE=y'
 )
 
-# tag_doorbells: dc_mlx5 rings by a store, as dcx does, where the device is
-# software: its default there is a copy by memcpy(), which traps each time
-# (docs/softhca.md, "Doorbells") and would be measured in place of the transport.
+# tag_doorbells: on softhca, lets dc_mlx5 ring by a store, as dcx does. Its default
+# is a copy by memcpy(), whose trap (docs/softhca.md, "Doorbells") would take more
+# time than the transport.
 tag_doorbells()
 {
     case $("$run" "${device[@]}" --device) in
@@ -23,7 +23,7 @@ tag_doorbells()
     esac
 }
 
-# tag_head TITLE WIDTH: a line with the names of the columns
+# tag_head TITLE WIDTH: prints a line with the names of the columns
 tag_head()
 {
     local column
@@ -32,8 +32,8 @@ tag_head()
     echo
 }
 
-# tag_times_table: of the lines of all runs one for each test and size, with the
-# median and half of the range of each column
+# tag_times_table: merges the lines of all runs into one for each test and size, with
+# the median and half of the range of each column
 tag_times_table()
 {
     awk '
@@ -70,8 +70,8 @@ tag_times_table()
         }'
 }
 
-# tag_times: a line for each test and size. dcx is there twice: what the second
-# differs by is noise, as is what the runs differ by.
+# tag_times: prints a line for each test and size. dcx is measured twice: the second
+# column shows the noise.
 tag_times()
 {
     local i
@@ -82,10 +82,9 @@ tag_times()
             "${tag_settings[dcx+offload]}" "${tag_settings[dc_mlx5]}" \
             "${tag_settings[dc_mlx5+offload]}"
     done > "$work/turns"
-    echo "# us of a message of dcx without offload, and times of others over it:" \
-        "median of $rounds runs and"
-    echo "# half of their range, with assertions; goal for offload by default:" \
-        "<= 1.03"
+    echo "# us of a message of dcx without offload, and the ratios of others to it:" \
+        "medians of $rounds runs"
+    echo "# and half of their range, with assertions; goal for dcx+offload: <= 1.03"
     printf '%-17s %8s %14s %14s %14s %15s\n' '# test     bytes' dcx 'dcx again' \
         dcx+offload dc_mlx5 dc_mlx5+offload
     tag_times_table < "$work/turns"
@@ -131,7 +130,7 @@ tag_insn_table()
         }' "$1" "$2"
 }
 
-# tag_count BUILD: instructions with offload, and of active messages without
+# tag_count BUILD: prints instructions with offload, and of active messages without
 tag_count()
 {
     local messages=${DCX_BENCH_MESSAGES:-256} count=$top/test/bench/count-insn
@@ -152,10 +151,10 @@ tag_insn()
     tag_insn_table "$work/tags.release" "$work/tags.system"
 }
 
-# tag_ns TRANSPORT WHERE: median nanoseconds of a message
+# tag_ns TRANSPORT WHERE: prints the median nanoseconds of a message
 tag_ns() { sed -n "s|^time depth/$2 ||p" "$work/depth.$1" | median; }
 
-# tag_depth: a line for each number of posted receives and place of the match
+# tag_depth: prints a line for each number of posted receives and place of the match
 tag_depth()
 {
     local tl i where release=$build/release
@@ -171,8 +170,9 @@ tag_depth()
         "$top/test/bench/count-insn" "$release/test/bench/tags" 256 depth \
             > "$work/depth.insn"
     )
-    echo "# a message among posted receives, without assertions: instructions of" \
-        "both sides, and time"
+    echo "# a message that matches one of many posted receives, without assertions:" \
+        "instructions of both"
+    echo "# sides, and time"
     printf '%-17s %8s %8s %6s   %8s %8s %6s\n' '# receives-match' 'dcx insn' \
         dc_mlx5 ratio 'dcx ns' dc_mlx5 ratio
     for where in 1 {100,1000}-{first,middle,last}; do
@@ -186,8 +186,8 @@ tag_depth()
     done
 }
 
-# tag_job PROGRAM FIELDS: prints its output with all settings in columns:
-# of each line the first word, and awk's FIELDS of each setting
+# tag_job PROGRAM FIELDS: runs PROGRAM with each setting, and prints its lines side
+# by side: the first word, then awk's FIELDS of each setting
 tag_job()
 {
     local column
@@ -214,13 +214,12 @@ section_tag()
     tag_times
     tag_insn
     tag_depth
-    echo "# how often a processor copies the data of an expected message:" \
-        "receiver/sender"
+    echo "# copies of an expected message's data by the processors: receiver/sender"
     tag_head '# bytes' 16
     tag_job mpi_copies '$2 "/" $3'
-    echo "# part of a transfer that is hidden behind computation, and of 21" \
-        "messages those whose data"
-    echo "# is there before MPI_Wait; goal: >= 0.95"
+    echo "# part of a transfer's time that computation hides, and how many of 21" \
+        "messages have arrived"
+    echo "# before MPI_Wait; goal: >= 0.95"
     tag_head '# bytes' 16
     tag_job mpi_overlap '$4 " " $5'
 }

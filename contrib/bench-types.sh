@@ -1,11 +1,11 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "types" of contrib/bench: messages of derived types of MPI, as
-# zero-copy datatypes and without (UCX_DCX_TYPES=n), packed by the program, and
-# contiguous ones as the floor: times in turn, copies by a processor, a 3-D halo,
-# and instructions of short messages. Of Open MPI, and of MPICH if it is
-# installed; and OpenSHMEM's strided operations. Prints the lines of tables that
-# are furthest from a goal, or all (DCX_BENCH_FULL=y). Sourced by contrib/bench.
+# The section "types" of contrib/bench: messages of MPI's derived types, zero-copy,
+# packed by the library (UCX_DCX_TYPES=n) and packed by the program, beside
+# contiguous ones: times in turn, copies by a processor, a 3-D halo, and instructions
+# of short messages; for Open MPI, and for MPICH if it is installed; and OpenSHMEM's
+# strided operations. Prints the lines of tables that are furthest from a goal, or
+# all (DCX_BENCH_FULL=y). Sourced by contrib/bench.
 
 types_ms=$((rounds > 1 ? 40 : 20)) # of a run, for each layout
 
@@ -16,11 +16,11 @@ types_mpis()
     ! grep -q '^MPICH = .' "$build/Makefile" || echo mpich
 }
 
-# types_programs SUFFIX: prints the programs of an MPI
+# types_programs SUFFIX: prints the programs of an MPI, by its suffix of their names
 types_programs() { echo test/bench/mpi_{types,halo,type_copies}"$1"; }
 
-# types_job MPI "NAME=VALUE..."... PROGRAM ARGUMENT...: a job with two ranks for each
-# of these settings. MPICH goes by UCX between ranks of a node only if told so.
+# types_job MPI "NAME=VALUE..."... PROGRAM ARGUMENT...: runs a job with two ranks for
+# each of these settings. MPICH uses UCX within a node only with MPIR_CVAR_NOLOCAL.
 types_job()
 {
     local mpi=$1 set groups=() line=() group
@@ -51,8 +51,8 @@ types_job()
 
 types_suffix() { [ "$1" = openmpi ] || echo "_$1"; }
 
-# types_times MPI PROGRAM ARGUMENT...: lines as the program has them, medians of the
-# runs
+# types_times MPI PROGRAM ARGUMENT...: prints the lines of the program, with medians
+# of the runs
 types_times()
 {
     local i
@@ -73,8 +73,8 @@ types_head()
         /packed
 }
 
-# types_goals TABLE: how the lines do that a goal is about, and the five that do
-# worst; with DCX_BENCH_FULL=y all lines before these
+# types_goals TABLE: prints for each goal how many lines meet it, and the five that
+# are furthest from it; with DCX_BENCH_FULL=y all lines before these
 types_goals()
 {
     types_head
@@ -111,9 +111,9 @@ types_goals()
         }' "$1"
 }
 
-# types_copies MPI: the copies without views and with them, side by side: of layouts
-# that are copied with views, or all of them (DCX_BENCH_FULL=y); and what the loader
-# reports
+# types_copies MPI: prints the copies without views and with them, side by side, of
+# the first five layouts that are copied with views, or of all layouts
+# (DCX_BENCH_FULL=y); and the loader's report
 types_copies()
 {
     types_job "$1" UCX_DCX_TYPES=n mpi_type_copies large > "$work/copies.off"
@@ -129,10 +129,10 @@ types_copies()
                 printf "# goal no copy on either side: met in %d of %d\n", none, NR
             }'
     grep -o 'dcx types: rank 0: .*' "$work/types.log" ||
-        echo "# no report of views (UCX_DCX_TYPES_REPORT): there are none"
+        echo "# the loader reports nothing: no message was sent without packing"
 }
 
-# types_compare TITLE MPI PROGRAM ARGUMENT...
+# types_compare TITLE MPI PROGRAM ARGUMENT...: measures, and prints the goals
 types_compare()
 {
     echo "# $2: $1"
@@ -142,16 +142,17 @@ types_compare()
 
 types_mpi()
 {
-    echo "# $1: us of a contiguous message; times over that: of the second pair's" \
-        "(noise), a type without"
-    echo "# views, packed by the program, a type with views; with views over without and over" \
-        "packed; and both for the"
-    echo "# processors' time of both sides without the device's"
+    echo "# $1: us of a contiguous message, and ratios to it: the same by the second" \
+        "pair (again: noise),"
+    echo "# a type without views (off), packed by the program (packed), a type with" \
+        "views (views); views /off"
+    echo "# and /packed; then the same two for the processors' time of both sides," \
+        "without the device's"
     types_compare "blocks of any size" "$1" mpi_types "$types_ms" vector far indexed
     types_compare "what applications exchange" "$1" mpi_types "$types_ms" ddt
     types_compare "a 3-D halo of six faces: bytes of a face, cells in a dimension" \
         "$1" mpi_halo $((5 * types_ms))
-    echo "# $1: copies by the processors of receiver/sender without views, and with"
+    echo "# $1: copies by the processors of receiver/sender, without views, with views"
     types_copies "$1"
 }
 
@@ -160,8 +161,8 @@ types_shmem()
 {
     build_targets test/bench/shmem_strided
     echo "# OpenSHMEM's strided operations: elements, strides there/here, us for each by" \
-        "the library, by the"
-    echo "# loader, and the ratio"
+        "the library and"
+    echo "# by the loader, and the ratio"
     UCX_TLS=dcx UCX_WARN_UNUSED_ENV_VARS=n "$run" "${device[@]}" \
         oshrun -np 2 --oversubscribe "$build/test/bench/shmem_strided" |
         awk -v is_full="${DCX_BENCH_FULL:-n}" 'is_full == "y" || $2 == 1000'
@@ -180,8 +181,8 @@ section_types()
     done
     build_targets test/bench/mpi_small
     echo "# instructions of calls for short messages, contiguous and of a type in" \
-        "blocks: with views, with"
-    echo "# UCX_DCX_TYPES=n${DCX_BENCH_BEFORE:+, and by $DCX_BENCH_BEFORE}"
+        "blocks: with views,"
+    echo "# without (UCX_DCX_TYPES=n)${DCX_BENCH_BEFORE:+, and by $DCX_BENCH_BEFORE}"
     # shellcheck disable=SC2086 # a list of names
     "$top/test/bench/count-types" "$build/test/bench/mpi_small" \
         ${DCX_BENCH_BEFORE:-}

@@ -1,14 +1,14 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# Shared by quickstart and check: packages, the UCX headers, the build.
-# Sourced by bash, with set -eu. Sets top (the source tree) and build.
+# Functions of several scripts: packages, the headers of UCX, the build. Sourced by
+# bash, with set -eu. Sets top (the source tree) and build.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${DCX_BUILD:-$top/build}
 
 case $top$build in
-*[[:space:]]*) printf "'%s': autoconf builds in no folder with a space in its \
-name\n" "$build" >&2
+*[[:space:]]*) printf "'%s' has a space in its name, which autoconf cannot \
+build in: choose another folder\n" "$build" >&2
     exit 1 ;;
 esac
 
@@ -71,37 +71,39 @@ known_packages()
 install_packages()
 {
     local missing
-    command -v dpkg-query > /dev/null || die "this is no Debian system:" \
-        "install what docs/building.md lists, then go on with ./autogen.sh"
+    command -v dpkg-query > /dev/null || die "this is not a Debian system:" \
+        "install the packages of docs/building.md, then run ./autogen.sh"
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
-    say "about to install these Debian packages: ${missing//$'\n'/ }"
+    say "installing these Debian packages: ${missing//$'\n'/ }"
     if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
-        die "not root and no sudo: have them installed, then run this again"
+        die "cannot install packages without root or sudo: ask your" \
+            "administrator to install them, then run this again"
     fi
-    as_root apt-get -q update || say "apt-get update failed, trying anyway"
+    as_root apt-get -q update ||
+        say "apt-get update failed: continuing with the old lists of packages"
     # Wait for another installation to end, such as unattended-upgrades
     # shellcheck disable=SC2086 # a list of names
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
         -o DPkg::Lock::Timeout=600 --no-install-recommends $missing ||
-        die "apt-get could not install them: see its message above"
+        die "apt-get could not install the packages: see its message above"
 }
 
-# Leaves the source tree of the installed UCX in $ucx_source
+# Sets $ucx_source to the source tree of the installed UCX, and fetches it
 get_ucx_source()
 {
     ucx_source=${DCX_UCX_SOURCE:-$build/ucx-source}
     [ -n "${DCX_UCX_SOURCE:-}" ] || "$top/contrib/ucx-source" "$ucx_source"
 }
 
-# The prefix that $build was configured for; nothing if it was not
+# Prints the prefix that $build was configured for; nothing if it was not
 build_prefix()
 {
     sed -n 's/^prefix = //p' "$build/Makefile" 2> /dev/null || true
 }
 
-# sources_newer_than FILE: a source of configure or of the Makefile that is newer
-# than FILE; if there is no FILE, any
+# sources_newer_than FILE: prints a source of configure or of the Makefile that is
+# newer than FILE, or any if there is no FILE
 sources_newer_than()
 {
     local newer=()
@@ -111,18 +113,19 @@ sources_newer_than()
         "${newer[@]}" -print -quit
 }
 
-# make_configure: by autogen.sh, if something changed. Makefile.in is what it writes
-# last, and what make renews.
+# make_configure: runs autogen.sh if a source of configure has changed. Makefile.in
+# is the file that it writes last.
 make_configure()
 {
     [ ! -f "$top/configure" ] ||
         [ -n "$(sources_newer_than "$top/Makefile.in")" ] || return 0
     "$top/autogen.sh" > "$build/autogen.log" 2>&1 ||
         { rm -f "$top/Makefile.in"
-          tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
+          tail -n 20 "$build/autogen.log" >&2
+          die "autogen.sh failed: see $build/autogen.log"; }
 }
 
-# Prints compilers and flags, which make does not compare
+# Prints compilers and flags: make does not build again if these change
 build_flags()
 {
     sed -n -e ':line' -e '/\\$/{N;s/\\\n//;b line' -e '}' \
@@ -140,13 +143,14 @@ $(build_flags)"
     if [ ! -f "$flags" ] ||
         grep -qvxFf <(printf '%s\n' "$made_by") "$flags"; then
         make -C "$build" mostlyclean > "$build/clean.log" 2>&1 ||
-            { tail -n 5 "$build/clean.log"; die "make mostlyclean failed"; }
+            { tail -n 5 "$build/clean.log" >&2
+              die "make mostlyclean failed: see $build/clean.log"; }
     fi
     printf '%s\n' "$made_by" > "$flags"
 }
 
-# configure_build PREFIX [ARGUMENT...]: ./configure in $build, if something
-# changed. Without a PREFIX it stays what it was, ./install at first.
+# configure_build PREFIX [ARGUMENT...]: runs configure in $build if something has
+# changed. An empty PREFIX stands for that of the last time, at first ./install.
 configure_build()
 {
     local stamp=$build/.configured want found prefix=$1
@@ -161,7 +165,7 @@ ucx=$(UCX_LOG_LEVEL=fatal ucx_info -v -b | cksum)"
     found="without: "$(missing_packages $packages_build $packages_job \
         $packages_test 2> /dev/null || true)
     mkdir -p "$build" && [ -w "$build" ] ||
-        die "cannot write to $build: DCX_BUILD=DIR builds in another folder"
+        die "cannot write to $build: set DCX_BUILD to another folder"
     if [ -f "$stamp" ] && [ -z "$(sources_newer_than "$stamp")" ] &&
         [ -f "$build/Makefile" ] && [ "$(cat "$stamp")" = "$want
 $found" ]; then
@@ -169,29 +173,30 @@ $found" ]; then
     fi
     say "configuring in $build"
     [ ! -f "$top/Makefile" ] ||
-        die "the source tree itself is configured: run 'make distclean' there"
+        die "a build is configured in $top itself: run 'make distclean' there"
     make_configure
     rm -f "$stamp" # until it is done
     (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
         > configure.log 2>&1) ||
-        { tail -n 8 "$build/configure.log"; die "configure failed"; }
+        { tail -n 8 "$build/configure.log" >&2
+          die "configure failed: see $build/configure.log"; }
     drop_objects "$want"
     printf '%s\n' "$want" "$found" > "$stamp"
 }
 
-# build_targets TARGET...: make, quietly, with its output kept. A file marks a
-# build in which the compiler warned of something.
+# build_targets TARGET...: runs make, with its output in a log. The file .warned
+# marks a build in which the compiler warned.
 build_targets()
 {
     say "building in $build"
     make -C "$build" -j"$(nproc)" "$@" > "$build/make.log" 2>&1 ||
-        { grep -E -A3 'error|Error' "$build/make.log" | tail -n 40
-          die "the build failed: all of it is in $build/make.log"; }
+        { grep -E -A3 'error|Error' "$build/make.log" | tail -n 40 >&2
+          die "the build failed: see $build/make.log"; }
     ! grep -Eq ':[0-9]+: warning: ' "$build/make.log" || touch "$build/.warned"
 }
 
-# build_strictly TARGET...: with warnings as errors. Make takes objects as they
-# are, thus none remains of a build that had warnings.
+# build_strictly TARGET...: builds with warnings as errors. After a build that had
+# warnings it compiles everything anew, as make would keep those objects.
 build_strictly()
 {
     if [ -e "$build/.warned" ]; then
@@ -201,7 +206,7 @@ build_strictly()
     build_targets WERROR=-Werror "$@"
 }
 
-# Open MPI starts nothing for root unless told so
+# Lets root start jobs of Open MPI, which refuses that by default
 allow_root_jobs()
 {
     [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 \

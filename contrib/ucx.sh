@@ -1,22 +1,22 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# Source trees of UCX, and what ucx-build and ucx-gtest make of one: a configured
-# copy, DIR/src with its objects in DIR/obj. Sourced by bash after common.sh, or
-# where $top, say and die are.
+# Source trees of UCX, and builds of them for ucx-build and ucx-gtest: a configured
+# copy in DIR/src, its objects in DIR/obj. Sourced by bash after common.sh, or by a
+# script that has $top, say and die.
 #
 # DIR/.dcx-ucx names the version and the options that DIR was configured for.
 # $ucx_tree: a source tree, a folder or an archive; none for Debian's package
 ucx_tree=
-# DCX_UCX_TREES: folders of other versions, with colons between; without it there
-# are none. Absolute, for scripts that change to another folder.
+# DCX_UCX_TREES: folders of other versions, separated by colons. Made absolute, for
+# scripts that change to another folder.
 if [ -n "${DCX_UCX_TREES:-}" ]; then
     DCX_UCX_TREES=$(tr : '\n' <<< "$DCX_UCX_TREES" |
         grep . | xargs -d '\n' realpath -ms | paste -s -d :)
     export DCX_UCX_TREES
 fi
 
-# The options that Debian configured UCX with, less the folders and what it says
-# of its own build system
+# Prints the options that Debian configured UCX with, without folders and options
+# of its build system
 ucx_options()
 {
     ucx_info -v | sed -n 's/^# Configured with: //p' | tr ' ' '\n' |
@@ -28,14 +28,14 @@ ucx_options()
         --without-rocm --disable-lcov --disable-static
 }
 
-# The compiler's flags, those of a package build in an unnamed folder
+# Prints the compiler's flags of a package build, without the name of its folder
 ucx_flags()
 {
     dpkg-buildflags --export=configure | sed 's/-ffile-prefix-map=[^ ]* *//g'
 }
 
-# configure_ucx DIR [OPTION...]: in DIR/src and DIR/obj, which are new. OPTIONs
-# are shell words, the last ones, so that they may change flags.
+# configure_ucx DIR [OPTION...]: configures DIR/src, in DIR/obj; both are new.
+# OPTIONs are shell words, and come last, so that they may change flags.
 configure_ucx()
 {
     local dir=$1 log=$1/configure.log options
@@ -46,7 +46,7 @@ configure_ucx()
             eval "../src/configure --prefix=\"\$dir/install\" \
                 ${options[*]} $(ucx_flags) $*"
     ) > "$log" 2>&1 ||
-        { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
+        { tail -n 8 "$log" >&2; die "UCX's configure failed: see $log"; }
 }
 
 ucx_prefix= # folder of a UCX that is not the system's
@@ -68,7 +68,7 @@ find_ucx_tree()
     return 1
 }
 
-# The same for a test, which ends as one that is skipped if there is none
+# need_ucx_tree VERSION: as find_ucx_tree; without a tree, skips the test
 need_ucx_tree()
 {
     find_ucx_tree "$1" || {
@@ -78,8 +78,8 @@ need_ucx_tree()
 }
 
 # use_ucx TREE|VERSION: builds that UCX in $build/ucx-versions, if it is not built
-# yet, and goes on with it in the place of the system's: programs, libraries and
-# headers are its, and $build is a folder beside it. Sets ucx_prefix.
+# yet, and uses its programs, libraries and headers instead of the system's. Sets
+# ucx_prefix, ucx_source, and build to a folder beside that UCX.
 use_ucx()
 {
     local name dir
@@ -87,7 +87,7 @@ use_ucx()
         ucx_tree=$(realpath "$1")
     else
         find_ucx_tree "$1" || die "no source tree of UCX $1: set DCX_UCX_TREES" \
-            "to a folder that has ucx-$1, a folder or an archive"
+            "to a folder with ucx-$1 or ucx-$1.tar.*"
     fi
     name=${ucx_tree##*/}
     name=${name#ucx-}
@@ -102,7 +102,7 @@ use_ucx()
     export CPATH=$ucx_prefix/include LIBRARY_PATH=$ucx_prefix/lib
 }
 
-# Prints a name that tells one source tree from another
+# Prints an identity of the source tree, which differs from that of any other
 ucx_tree_name()
 {
     if [ -n "$ucx_tree" ]; then
@@ -112,7 +112,7 @@ ucx_tree_name()
     fi
 }
 
-# copy_ucx_tree DIR: the source tree as DIR, which does not exist
+# copy_ucx_tree DIR: copies the source tree to DIR, which does not exist
 copy_ucx_tree()
 {
     if [ -f "$ucx_tree" ]; then
@@ -125,11 +125,13 @@ copy_ucx_tree()
         cp -a "$build/ucx-tree" "$1"
     fi
     [ -f "$1/src/uct/base/uct_iface.h" ] ||
-        die "${ucx_tree:-$build/ucx-tree} is no source tree of UCX"
+        die "${ucx_tree:-$build/ucx-tree} is not a source tree of UCX: it has no" \
+            "src/uct/base/uct_iface.h"
 }
 
-# prepare_ucx DIR EDIT [OPTION...]: a copy of the source tree that the program
-# EDIT has changed (true for none), configured with Debian's options and OPTIONs
+# prepare_ucx DIR EDIT [OPTION...]: copies the source tree, runs the program EDIT
+# in the copy (true for no change), and configures it with Debian's options and
+# OPTIONs
 prepare_ucx()
 {
     local dir=$1 edit=$2 want
@@ -140,7 +142,7 @@ $(ucx_options) $(ucx_flags) $(cksum < "$(type -P "$edit")")"
         return 0
     fi
     [ -e "$dir/.dcx-ucx" ] || [ -z "$(ls -A "$dir" 2> /dev/null)" ] ||
-        die "$dir is in use for something else: name a new folder"
+        die "$dir has other files in it: name a new folder"
     say "configuring UCX in $dir"
     rm -rf "$dir"
     mkdir -p "$dir/obj"
@@ -151,7 +153,7 @@ $(ucx_options) $(ucx_flags) $(cksum < "$(type -P "$edit")")"
     echo "$want" > "$dir/.dcx-ucx"
 }
 
-# How many compilers at once: one a core, and 1 GiB of memory for each
+# Prints the number of compilers to run at once: one a core, each with 1 GiB
 ucx_jobs()
 {
     awk -v cores="$(nproc)" '/^MemAvailable:/ {
@@ -159,18 +161,19 @@ ucx_jobs()
         print jobs < 1 ? 1 : jobs < cores ? jobs : cores }' /proc/meminfo
 }
 
-# make_ucx DIR FOLDER ARGUMENT...: make in DIR/obj/FOLDER, with its output kept
+# make_ucx DIR FOLDER ARGUMENT...: runs make in DIR/obj/FOLDER, with its output in
+# a log
 make_ucx()
 {
     local log=$1/make-${2//\//-}.log obj=$1/obj/$2
     shift 2
     make -C "$obj" -j"$(ucx_jobs)" "$@" > "$log" 2>&1 ||
-        { grep -E -A3 'error|Error|\*\*\*' "$log" | tail -n 40
-          die "the build of UCX failed: all of it is in $log"; }
+        { grep -E -A3 'error|Error|\*\*\*' "$log" | tail -n 40 >&2
+          die "the build of UCX failed: see $log"; }
 }
 
-# gtest_objects MAKEFILE: leaves out of it what tests other things than dcx and
-# dc_mlx5; the words of its lists, not its rules, have a space before them
+# trim_gtest_objects MAKEFILE: removes from its lists the tests that are not of dcx
+# or dc_mlx5; names in lists, unlike rules, have a space before them
 trim_gtest_objects()
 {
     local others='((ucs|ucm|uct/tcp)/([a-z0-9]+/)?gtest-[a-z0-9_]+'
@@ -184,7 +187,7 @@ trim_gtest_objects()
 build_ucx_gtest()
 {
     local dir=$build/ucx-gtest lib libs tests=test/gtest
-    # -O1: it is there to be compiled fast; one source needs -O3 for its inlining
+    # -O1 compiles fast; one source needs -O3 for its inlining
     local flags='-g0 -Wno-error'
     ucx_gtest=$dir/obj/$tests/gtest
     prepare_ucx "$dir" "$top/test/ucx-gtest/edit-gtest" --enable-gtest
