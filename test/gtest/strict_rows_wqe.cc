@@ -318,13 +318,13 @@ std::vector<strict_row> data_rows()
          .spoil = [](strict_bench&, raw_wqe &wqe) {
              wqe.set32(wqe.at_data, 4);
          },
-         .syndrome = LENGTH, .field = "bytes to receive the operand"},
+         .syndrome = LENGTH, .field = "bytes of data segments"},
         {.name = "operand_of_4_into_8_bytes", .check = HCA_CHECK_ATOMIC_SGL,
          .service = SERVICE_DC, .good = good_masked_fadd32,
          .spoil = [](strict_bench&, raw_wqe &wqe) {
              wqe.set32(wqe.at_data, 8);
          },
-         .syndrome = LENGTH, .field = "bytes to receive the operand"},
+         .syndrome = LENGTH, .field = "bytes of data segments"},
         {.name = "data_of_an_invalidation", .check = HCA_CHECK_NO_DATA,
          .good = good_local_inval, .spoil = set_ds(2), .syndrome = QP_OP,
          .field = "data segments"},

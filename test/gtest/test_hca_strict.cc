@@ -375,7 +375,7 @@ TEST_P(strict_push, differs_from_what_the_ring_holds)
     copy[wqe.at_raddr + 7] ^= 1;
     push();
     expect_completed(GetParam() == 8);
-    expect_failed("blueflame copy, from byte is 0x10");
+    expect_failed("blueflame copy, first byte that differs is 0x10");
 }
 
 /* The next store finds it. */
@@ -386,7 +386,7 @@ TEST_P(strict_push, stops_short)
     EXPECT_EQ("", log.take());
     bench.sq->ring(0, wqe.bytes.data());
     expect_completed(GetParam() == 8);
-    expect_failed("wqe of a blueflame copy that stops short is 0x");
+    expect_failed("blueflame copy cut short, wqe bytes is 0x");
 }
 
 INSTANTIATE_TEST_SUITE_P(plain, strict_push, testing::Values(8, 16));
