@@ -179,7 +179,7 @@ ucs_status_t uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags,
             return uct_dcx_ep_refuse(ep);
         }
         if (!ucs_arbiter_group_is_empty(&ep->pending)) {
-            return uct_dcx_ep_no_resource(ep); /* after its own requests */
+            return uct_dcx_ep_no_resource(ep); /* its requests go first */
         }
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
@@ -190,7 +190,7 @@ ucs_status_t uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags,
         (!uct_dcx_dci_may_post(dci, ep) &&
          !(uct_dcx_ep_is_idle(ep, dci) &&
            ucs_arbiter_group_is_empty(&ep->pending)))) {
-        return uct_dcx_ep_no_resource(ep); /* after the others in the queue */
+        return uct_dcx_ep_no_resource(ep); /* the wait queue goes first */
     }
 
     if (!uct_dcx_ep_is_idle(ep, dci)) {
@@ -219,11 +219,11 @@ int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 }
 
 
-/* Orders later operations after earlier ones. Operations of one endpoint share
- * a queue (of a shared one, a stream), or earlier ones have completed; messages
+/* Orders later operations after earlier ones. All outstanding operations of an
+ * endpoint are in one queue, or in one stream of a shared queue, and messages
  * stay in order anyway. The fence makes the next operation wait for earlier
- * gets and atomics, or for all operations if puts may be reordered, too
- * (uct_dcx_port_t.is_ordered). */
+ * gets and atomics; for all operations, if the port may reorder puts
+ * (uct_dcx_port_t.is_ordered is 0). */
 ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);

@@ -52,8 +52,8 @@ static ucs_status_t uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep,
 
 
 /* Returns non-zero if the endpoint has nothing outstanding on its initiator,
- * and no flush that ends there: such a flush may have called this, and others
- * follow. */
+ * and no flush waits there. In the callback of one flush, others may still
+ * wait. */
 static int uct_dcx_ep_has_ended(const uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_op_t *op;

@@ -176,7 +176,7 @@ ssize_t uct_dcx_ep_put_bcopy_short(uct_ep_h ep, uct_pack_callback_t pack_cb,
 /* --- zero copy, and gets -------------------------------------------------- */
 
 /* Posts a put or a get between remote memory and registered pieces of local
- * memory; UCT has one type for both. */
+ * memory; UCT's functions for both have the same arguments. */
 static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_rma_zcopy(
     uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt, uint64_t remote_addr,
     uct_rkey_t rkey, uct_completion_t *comp, uint8_t opcode)

@@ -341,9 +341,9 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
 }
 
 
-/* Returns 1 if the operation is worth preparing. One that cannot be posted now
- * is refused as on plain memory, and so is one of a failed endpoint. Puts and
- * gets need no credits. */
+/* Returns 1 if the operation can be posted now, so that a copy or an mkey is
+ * worth preparing. Returns 0 for a failed endpoint, too. A blocked endpoint can
+ * post puts and gets, which need no credits. */
 static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(op->ep, uct_dcx_ep_t);
@@ -357,8 +357,9 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 }
 
 
-/* Posts the operation. @depth as in uct_dcx_iov_depth(): layouts are not
- * copied, as the processor cannot read them, and a key's nesting is limited. */
+/* Posts the operation. @depth: nesting of the layouts that the memory is in; 0
+ * for virtual addresses. Memory of a layout is not copied, as the processor
+ * cannot read it, and the nesting of mkeys is limited. */
 static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
                                          const uct_dcx_sgl_t *layout,
                                          unsigned depth)
@@ -587,9 +588,9 @@ static ucs_status_t uct_dcx_strided_post_rndv(const uct_dcx_strided_t *op,
 }
 
 
-/* Marks the keys of all of this memory as given to a peer, each entry's own or
- * a strided one. Returns that of the first entry; of memory in one piece all
- * are the same. */
+/* Marks the rkeys of all entries as given to a peer. Returns the rkey of the
+ * first entry that is not empty. If the memory is one piece, all entries have
+ * the same rkey. */
 static uint32_t uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 {
     uint32_t first = 0;

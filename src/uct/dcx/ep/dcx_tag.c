@@ -4,11 +4,11 @@
  * the contract is in uct/api/uct.h. On the wire a message is a struct ibv_tmh
  * and the user's data:
  *
- *   eager     SEND, or SEND_IMM with the user's immediate: its upper half in
- *             app_ctx, the lower one where the device has it
- *   request   of a rendezvous that the user carries out: eager, SEND_IMM with
- *             an immediate of 0, which no eager message has
- *   rndv      RVH and RAVH behind the TMH, whose app_ctx is an id
+ *   eager     SEND, or SEND_IMM with the user's immediate: the upper half in
+ *             app_ctx, the lower half in the immediate of the WQE
+ *   request   of a rendezvous that the user carries out: as eager, but SEND_IMM
+ *             with an immediate of 0, which no eager message has
+ *   rndv      RVH and RAVH follow the TMH, whose app_ctx is an id
  *             (dcx_tm_rndv.h): a device that has a match fetches the data
  *             (UCX 1.13, rc_mlx5.inl and dc_mlx5.h)
  *

@@ -30,8 +30,8 @@ static_assert(sizeof(uct_dcx_fc_request_head_t) == UCT_DCX_WQE_SEG,
 
 /* --- requests ------------------------------------------------------------- */
 
-/* Posts a request. It returns the previous grant; if it is sent again, it
- * returns 0 credits. */
+/* Posts a request. It returns the extra credits of the previous grant, but only
+ * the first time: a repeated request returns 0. */
 static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
                                     uct_dcx_fc_entry_t *entry)
 {
@@ -80,7 +80,7 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
     if (ep->dci != UCT_DCX_NO_DCI) {
         dci = &set->dci[ep->dci];
         uct_dcx_tx_release(set, dci);
-        uct_dcx_signal_request(dci); /* released when that completes */
+        uct_dcx_signal_request(dci); /* its completion releases @dci */
     }
 }
 
@@ -135,7 +135,8 @@ uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
     if (!uct_dcx_dci_may_post(dci, ep)) {
         return NULL;
     }
-    uct_dcx_tx_signal(set, dci); /* the request was posted before it */
+    uct_dcx_tx_signal(set, dci); /* the request may have been the last WQE
+                                  * without a check */
     return dci;
 }
 

@@ -59,7 +59,7 @@ typedef union uct_dcx_fc_origin {
 
 static_assert(sizeof(uct_dcx_fc_origin_t) - sizeof(uct_dcx_target_t) <
                   UCT_DCX_WQE_SEG,
-              "and no more of them than it takes");
+              "no segment more than the target takes");
 
 
 /* Callbacks for endpoints of answers: the room above creates all endpoints. */

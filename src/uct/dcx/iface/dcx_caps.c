@@ -252,7 +252,8 @@ static void uct_dcx_caps_query_am(const uct_dcx_queues_t *queues,
 }
 
 
-/* Returns the entries of an operation that is not copied if it is long. */
+/* Returns the maximum of entries of an operation on data that may be too long
+ * to be copied: those of a strided mkey, or @plain. */
 static size_t uct_dcx_caps_max_iov(const uct_dcx_limits_t *limits, size_t plain)
 {
     return ucs_max(ucs_min(limits->strided.max_klm, UCT_DCX_IOV_MAX), plain);

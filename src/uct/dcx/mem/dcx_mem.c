@@ -176,7 +176,8 @@ static inline void uct_dcx_mem_begin(uct_dcx_mem_call_t *call)
 }
 
 
-/* Frees @rest, too. */
+/* Runs deferred work: completes an invalidation, or deregisters a region. Frees
+ * @rest. */
 static void uct_dcx_mem_do(uct_dcx_mem_rest_t *rest)
 {
     uct_completion_t *comp = rest->comp;
@@ -248,7 +249,7 @@ static inline ucs_status_t uct_dcx_region_find(uct_dcx_md_t *md, void *address,
 }
 
 
-/* Is out of line: gets what the cache has failed to get once. */
+/* Gets a region that the cache has failed to get once; out of line. */
 static UCS_F_NOINLINE ucs_status_t
 uct_dcx_region_find_again(uct_dcx_md_t *md, void *address, size_t length,
                           uint64_t flags, uct_dcx_region_t **region_p)
@@ -282,8 +283,8 @@ static UCS_F_NOINLINE ucs_status_t uct_dcx_region_make(
 }
 
 
-/* Tries again if a region that was replaced counted as locked memory until the
- * end, and to log the error. */
+/* Tries again if the call has deregistered other regions at its end: they
+ * counted as locked memory until then. Also tries again to log the error. */
 ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                                 uint64_t flags, uct_dcx_region_t **region_p)
 {

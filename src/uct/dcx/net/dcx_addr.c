@@ -9,10 +9,11 @@
 #include <ucs/debug/log.h>
 
 
-/* Compares the options of a peer. Its buffers may be smaller than ours: UCP
- * limits copied messages and those from registered memory if it knows
- * (UCX_ADDRESS_VERSION), and longer ones are refused when they are sent. UCP
- * does not ask for the peer's limit of a short message. */
+/* Compares the options of a peer. Its receive buffers may be smaller than ours:
+ * UCP then limits bcopy and zcopy messages if the peer's address has the size
+ * (UCX_ADDRESS_VERSION=v2), and longer ones are refused when they are sent. But
+ * UCP never limits short messages by the peer's size, so that all of these have
+ * to fit. */
 static int uct_dcx_addr_check_options(const uct_dcx_iface_addr_t *addr,
                                       const uct_dcx_addr_own_t *own,
                                       ucs_log_level_t level)

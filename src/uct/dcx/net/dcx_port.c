@@ -165,8 +165,8 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
 }
 
 
-/* Returns the number of paths over different links. One more on NDR, where a
- * single send queue does not fill the link (as in UCX, ib_iface.c). */
+/* Returns the number of paths over different links; two on NDR, where a single
+ * send queue does not fill the link (as in UCX, ib_iface.c). */
 static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
 {
     if (uct_dcx_port_is_roce(port) && port->dev->is_lag) {

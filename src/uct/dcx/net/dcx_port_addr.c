@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Addresses of ports: our own on the wire, checks of reachability, and the
- * conversion of a peer's to an address vector; see dcx_port.h. Called when
- * endpoints are created, a hundred thousand of them in a big job, and for each
- * peer that requests credits: no system call, except for the MAC of an unknown
- * RoCE neighbour.
+ * conversion of a peer's address to an address vector; see dcx_port.h. Called
+ * for each endpoint that is created, a hundred thousand in a big job, and for
+ * each request for credits. So it makes no system call, except for the MAC of
+ * an unknown RoCE neighbour.
  */
 #include "dcx_port_addr.h"
 #include "uct/dcx/base/dcx_subnet.h"

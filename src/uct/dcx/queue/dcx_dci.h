@@ -15,8 +15,8 @@
 #include "dcx_txq.h"
 #include <uct/api/uct.h>
 
-/* Bytes of an initiator: arrays of them are indexed by a shift. None is
- * free. */
+/* Bytes of an initiator, a power of two, as arrays of them are indexed by a
+ * shift. No byte is unused. */
 enum { UCT_DCX_DCI_SIZE = 256 };
 
 
@@ -177,7 +177,7 @@ static inline void uct_dcx_dci_fence(uct_dcx_dci_t *dci, uint16_t stream)
 }
 
 
-/* Does so on all streams. */
+/* Calls uct_dcx_dci_fence() for all streams. */
 static inline void uct_dcx_dci_fence_all(uct_dcx_dci_t *dci,
                                          unsigned num_streams)
 {

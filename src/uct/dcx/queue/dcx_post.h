@@ -2,7 +2,7 @@
 /*
  * Posting: begins a WQE with the address of the peer, and hands it to the
  * device. Inlined into the operations (ep/) and into flow control. Rare cases,
- * a global route header or a shared initiator, are handled out of line, when
+ * a global route header or a shared initiator, are handled out of line, after
  * the segments are written. Used by the interface's thread.
  */
 #ifndef UCT_DCX_POST_H

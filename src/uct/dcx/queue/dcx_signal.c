@@ -6,10 +6,10 @@
 #include "dcx_post.h"
 
 
-/* Sends it to the target of the last WQE, whose address is still in the ring.
- * It has a fence, as UCX's own: otherwise it might complete before previous
- * reads and atomics. The fence is the initiator's, as the modes of two fences
- * do not add up. */
+/* Sends the NOP to the target of the last WQE, whose address is still in the
+ * ring. The NOP has a fence, as in UCX's transports: otherwise it might
+ * complete before previous reads and atomics. It is the fence of the initiator,
+ * as the modes of two fences do not add up. */
 void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->txq.sq;

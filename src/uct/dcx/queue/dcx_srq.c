@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The shared receive queue and its buffers; see dcx_srq.h. The queue is a
- * linked list in memory that libmlx5 allocated, or the transport for an XRQ
- * (PRM, "SRQ"; struct mlx5_wqe_srq_next_seg). The device takes entries along
+ * linked list (PRM, "SRQ"; struct mlx5_wqe_srq_next_seg) in memory of libmlx5;
+ * that of an XRQ is memory of the transport. The device takes entries along
  * the chain; software appends each completed entry at the tail, so a slow
  * message delays no others. The last entry of the chain is never posted, as its
  * link is not known yet.

@@ -145,8 +145,8 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 
     uct_dcx_tx_set_state(dci, UCT_DCX_DCI_ERROR);
 
-    /* It is flushed like all others: so an error completion is certain to
-     * arrive. */
+    /* This NOP is flushed like all other WQEs, so that at least one error
+     * completion arrives. */
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     return UCS_OK;

@@ -71,7 +71,9 @@ static uint32_t uct_dcx_keys_clock(void)
 }
 
 
-/* Returns the key of a size that is first to take another layout. */
+/* Returns the key of a size that takes a new layout: the least recently used
+ * one. Omits keys whose new layout was not used yet, for UCT_DCX_KEY_GRACE, and
+ * keys without a free number. Stores the number in @number_p. */
 static uct_dcx_key_t *uct_dcx_keys_victim(const uct_dcx_keys_t *keys,
                                           uct_dcx_key_size_t *size,
                                           const uct_dcx_sgl_t *layout,
@@ -147,7 +149,7 @@ static ucs_status_t uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
         return UCS_ERR_IO_ERROR;
     }
 
-    /* The first use belongs to the operation that missed it. */
+    /* The first use is no hit: it is that of the operation that missed. */
     keys->stats.hits += !key->is_new;
     key->is_new = 0;
     if (key->users++ == 0) {
@@ -236,7 +238,8 @@ uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 /* --- owned keys ----------------------------------------------------------- */
 
 /* Finds the number for the next owner, which no peer has. Variants are used in
- * turn, so if the next one was released lately, most others were. */
+ * turn, so if the next one was released lately, most others were: these are
+ * tried if @is_thorough. */
 static int uct_dcx_keys_number(const uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                                int is_thorough)
 {

@@ -191,7 +191,7 @@ uct_dcx_key_batch_create(const uct_dcx_device_t *dev, uct_dcx_key_size_t *size,
 }
 
 
-/* Keys with numbers whose index has the same hash */
+/* Returns the head of the list of keys whose index has this hash. */
 static uct_dcx_key_t **uct_dcx_keys_numbered(uct_dcx_keys_t *keys,
                                              uint32_t index)
 {

@@ -56,7 +56,8 @@ static uct_dcx_mem_layout_t *uct_dcx_mem_layout_alloc(uct_dcx_md_t *md,
 }
 
 
-/* Copies the key's number to the handle. No peer has it if it has changed. */
+/* Copies the key's number to the handle. A changed number was not given to any
+ * peer. */
 static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_mem_t *mem = layout->mem;

@@ -423,7 +423,7 @@ static int uct_dcx_sgl_is_disjoint(uct_dcx_sgl_entry_t *entries, unsigned num,
 }
 
 
-/* Returns the entry below @parent that begins first; @num: there is none. */
+/* Returns the entry below @parent that begins first; @num if there is none. */
 static inline unsigned uct_dcx_sgl_child(const uct_dcx_sgl_entry_t *heap,
                                          unsigned num, unsigned parent)
 {
@@ -512,7 +512,7 @@ static int uct_dcx_sgl_heap_overlaps(uct_dcx_sgl_entry_t *heap, unsigned num)
 }
 
 
-/* Entries are out of order. */
+/* uct_dcx_sgl_overlaps() of a layout whose entries are out of order */
 static int __attribute__((noinline))
 uct_dcx_sgl_sorted_overlaps(const uct_dcx_sgl_t *layout)
 {
@@ -540,7 +540,7 @@ uct_dcx_sgl_sorted_overlaps(const uct_dcx_sgl_t *layout)
 
 int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
 {
-    if ((layout->num == 1) || /* its stride was looked at */
+    if ((layout->num == 1) || /* its stride was checked */
         uct_dcx_sgl_is_ascending(layout)) {
         return 0;
     }

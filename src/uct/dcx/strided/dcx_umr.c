@@ -12,8 +12,8 @@ static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
               "as many as a WQE holds");
 
 
-/* Returns the fence for a WQE behind a UMR that the device requires to complete
- * the UMR first (get_umr_fence() of mlx5_ib in Linux). */
+/* Returns the fence that the device requires on a WQE behind a UMR, so that the
+ * UMR completes first (get_umr_fence() of mlx5_ib in Linux). */
 static uint8_t uct_dcx_umr_fence(uint8_t fence)
 {
     return (fence == PRM_UMR_FENCE_NONE) ? 0 :
@@ -149,7 +149,7 @@ void uct_dcx_umr_ring(uct_dcx_umr_t *umr)
 }
 
 
-/* Records a failure. The first error tells the cause, the others are
+/* Records a failure. The first error has the cause; the WQEs behind it were
  * flushed. */
 static void uct_dcx_umr_fail(uct_dcx_umr_t *umr, const struct mlx5_cqe64 *cqe)
 {

@@ -69,7 +69,7 @@ static void uct_dcx_tm_free(uct_dcx_tm_t *tm)
 }
 
 
-/* Initialises the list; the device puts the first buffer at 0. */
+/* Initialises the list; the device appends the first buffer as entry 0. */
 static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 {
     unsigned i;
@@ -87,8 +87,8 @@ static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 }
 
 
-/* Creates the command queue: each buffer may be appended and removed before the
- * device has executed either. */
+/* Creates the command queue. It has room for an APPEND and a REMOVE of each
+ * buffer, as the device may not have executed either yet. */
 static ucs_status_t uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
 {
     uct_dcx_queues_t *queues        = tm->queues;

@@ -15,8 +15,8 @@
 
 
 /* Returns the hash bucket of a buffer. Buffers have any alignment: a
- * multiplication makes all of the lower bits count (2^32 minus the factor of
- * Fibonacci hashing, so that it is positive). */
+ * multiplication makes all of the lower bits count. The factor is 2^32 minus
+ * that of Fibonacci hashing, so that it is a positive int. */
 static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_tm_bucket(const uct_dcx_tm_t *tm,
                                                       const void *buffer)
 {
@@ -138,7 +138,8 @@ static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_tm_recv(
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
-    /* A rendezvous request is in its buffer while it is read. */
+    /* A buffer is posted once only: it may hold a rendezvous request, which has
+     * to stay there until it is read. */
     bucket = uct_dcx_tm_bucket(tm, post->buffer);
     if (ucs_unlikely(uct_dcx_tm_is_posted(tm, bucket, post->buffer))) {
         return UCS_ERR_ALREADY_EXISTS;

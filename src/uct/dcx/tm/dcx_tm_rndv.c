@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Outstanding rendezvous; see dcx_tm_rndv.h. Only ids limit their number: a
- * user whose rendezvous is refused could not wait for another to end.
+ * Outstanding rendezvous; see dcx_tm_rndv.h. Only their ids limit their number,
+ * as a user whose rendezvous is refused cannot wait until another ends.
  */
 #include "dcx_tm_rndv.h"
 

@@ -9,10 +9,9 @@
 #include <ucs/debug/log.h>
 
 
-/* Returns the user's header in one piece, in @tmh itself: its first bytes are
- * in the reserved ones of the message's header, as the device limits the length
- * of a request, and the others behind all headers. Returns NULL if the request
- * is malformed. */
+/* Returns the user's header, moved into one piece. The device limits the length
+ * of a request, so the first bytes are sent in reserved bytes of @tmh, and the
+ * others behind all headers. Returns NULL if the request is malformed. */
 static void *uct_dcx_tm_rndv_hdr(struct ibv_tmh *tmh, size_t *length)
 {
     const uint8_t count = tmh->reserved[0];
@@ -75,8 +74,9 @@ uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
 }
 
 
-/* Counts the message after the user's callback: the receive that the user finds
- * for it may not match before the user has removed that. */
+/* Counts the message after the user's callback. In the callback the user
+ * removes the receive that it finds for the message; until then, the device
+ * must not match that receive. */
 ucs_status_t uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                                    size_t length, const struct mlx5_cqe64 *cqe,
                                    unsigned flags)
