@@ -8,11 +8,10 @@
 #include "no_descriptors.h"
 #include "test_hca_fabric.h"
 
+#include <atomic>
 #include <endian.h>
-#include <fcntl.h>
-#include <memory>
 #include <signal.h>
-#include <sys/stat.h>
+#include <thread>
 
 static void kill_and_wait(pid_t pid)
 {
@@ -388,209 +387,131 @@ TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
 
 /* --- a process that is stopped -------------------------------------------- */
 
-/* A process that calls the fabric and is stopped */
-class stopped_process {
+/* A process that locks an object and is stopped with it. It unlocks the object
+ * when it goes on, at its end at the latest. */
+class stopped_holder {
 public:
-    explicit stopped_process(const std::function<void()> &body)
+    stopped_holder(enum hca_kind kind, uint32_t num)
     {
-        pid = fork();
-        if (pid == 0) {
+        m_pid = fork();
+        if (m_pid == 0) {
             EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
-            body();
+            void *obj = hca_obj_lock(kind, num);
             raise(SIGSTOP);
+            hca_obj_unlock(obj);
             _exit(testing::Test::HasFailure());
         }
-        EXPECT_EQ(pid, waitpid(pid, NULL, WUNTRACED));
+        EXPECT_EQ(m_pid, waitpid(m_pid, NULL, WUNTRACED));
     }
 
-    ~stopped_process()
+    ~stopped_holder()
     {
         int status = 0;
 
-        kill(pid, SIGCONT);
-        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        go_on();
+        EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
         EXPECT_EQ(0, status);
     }
 
-    pid_t pid;
-};
-
-/* The stopped process may still write: others that need the queue wait for it
- * once, and then find it in error. */
-TEST_F(hca_fabric_test, cq_of_a_stopped_writer_is_in_error)
-{
-    run([] {
-        attach();
-        queues q                   = make_queues();
-        uint32_t num               = q.cq->obj.num;
-        struct hca_cqe cqe         = {};
-        const uint64_t patience_us = 1000ull *
-                                     hca_obj_kinds[HCA_KIND_CQ].patience_ms;
-        const uint64_t limit_us = 1000ull * time_slow(TIME_PROMPT);
-        uint64_t begin;
-
-        cqe.opcode = MLX5_CQE_REQ;
-        {
-            stopped_process writer([num] { hca_obj_lock(HCA_KIND_CQ, num); });
-
-            begin = time_now_us();
-            EXPECT_NE(0, hca_cq_post(num, &cqe));
-            EXPECT_LE(begin + patience_us, time_now_us());
-            EXPECT_TRUE(q.cq->overrun);
-            begin = time_now_us();
-            for (uint64_t us = 0; us < 2 * limit_us; us += patience_us) {
-                EXPECT_NE(0, hca_cq_post(num, &cqe));
-            }
-            EXPECT_GE(begin + limit_us, time_now_us()) << "asked anew";
-        }
-        ASSERT_EQ(q.cq, hca_obj_lock(HCA_KIND_CQ, num)) << "it went on";
-        hca_obj_unlock(q.cq);
-        EXPECT_EQ(-EOVERFLOW, hca_cq_post(num, &cqe));
-        EXPECT_EQ(0u, q.cq->pi);
-        hca_fabric_detach();
-    });
-}
-
-/* A queue that goes leaves its ring to the writer. */
-TEST_F(hca_fabric_test, cq_of_a_stopped_writer_keeps_its_ring)
-{
-    run([] {
-        attach();
-        queues q     = make_queues();
-        uint32_t num = q.cq->obj.num;
-        {
-            stopped_process writer([num] { hca_obj_lock(HCA_KIND_CQ, num); });
-
-            EXPECT_EQ(-ETIMEDOUT, hca_cq_destroy(q.cq, NULL));
-            EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CQ, num));
-        }
-        EXPECT_EQ(0, hca_cq_destroy(make_queues().cq, NULL));
-        hca_fabric_detach();
-    });
-}
-
-/* An object that is not whole is kept: the process goes on in it. */
-TEST_F(hca_fabric_test, what_a_stopped_process_holds_is_given_up)
-{
-    run([] {
-        attach();
-        void *chan   = hca_obj_alloc(HCA_KIND_CHAN, 0);
-        uint32_t num = hca_obj_publish(HCA_KIND_CHAN, chan), count = 0;
-        {
-            stopped_process user([num] { hca_obj_lock(HCA_KIND_CHAN, num); });
-
-            EXPECT_NE(0, hca_chan_write(num, &num, sizeof(num), &count));
-            EXPECT_FALSE(hca_obj_free(HCA_KIND_CHAN, chan));
-            EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CHAN, num));
-        }
-        hca_fabric_detach();
-    });
-}
-
-/* Destroying what is another's does not wait, either. */
-TEST_F(hca_fabric_test, object_of_another_that_is_held_is_not_given_up)
-{
-    run([] {
-        attach();
-        struct hca_name name = {1, 2};
-        auto *mkey   = (struct hca_mkey *)hca_obj_alloc(HCA_KIND_MKEY, 0);
-        mkey->name   = name;
-        uint32_t num = hca_obj_publish(HCA_KIND_MKEY, mkey);
-        {
-            stopped_process user([num] { hca_obj_lock(HCA_KIND_MKEY, num); });
-
-            EXPECT_EQ(-ETIMEDOUT, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
-            EXPECT_FALSE(hca_obj_is_given_up(HCA_KIND_MKEY, mkey));
-        }
-        EXPECT_FALSE(mkey->is_free);
-        EXPECT_EQ(0, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
-        EXPECT_TRUE(mkey->is_free);
-        EXPECT_EQ(-ENOENT, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
-        hca_fabric_detach();
-    });
-}
-
-/* A cgroup of this process's own, of either version that the machine has, or
- * none */
-class frozen_group {
-public:
-    frozen_group()
-    {
-        static const struct {
-            const char *dir, *file, *on, *off;
-        } kinds[] = {
-            {"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
-            {"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
-            {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
-        };
-
-        for (const auto &kind : kinds) {
-            m_dir  = std::string(kind.dir) + "/dcx-" + std::to_string(getpid());
-            m_off  = kind.off;
-            m_on   = kind.on;
-            m_file = m_dir + "/" + kind.file;
-            if (mkdir(m_dir.c_str(), 0700) != 0) {
-                continue;
-            }
-            if (access(m_file.c_str(), W_OK) == 0) {
-                return;
-            }
-            rmdir(m_dir.c_str());
-        }
-        m_dir.clear();
-    }
-
-    ~frozen_group()
-    {
-        hca_eventually([this] { return rmdir(m_dir.c_str()) == 0; });
-    }
-
-    bool is_there() const { return !m_dir.empty(); }
-
-    bool add(pid_t pid)
-    {
-        return put(m_dir + "/cgroup.procs", std::to_string(pid));
-    }
-
-    void freeze(bool is_on) { EXPECT_TRUE(put(m_file, is_on ? m_on : m_off)); }
+    void go_on() { kill(m_pid, SIGCONT); }
 
 private:
-    static bool put(const std::string &path, const std::string &text)
-    {
-        int fd   = open(path.c_str(), O_WRONLY);
-        bool ret = (write(fd, text.c_str(), text.size()) > 0);
-
-        close(fd);
-        return ret;
-    }
-
-    std::string m_dir, m_file, m_on, m_off;
+    pid_t m_pid;
 };
 
-TEST_F(hca_fabric_test, frozen_process_is_stopped)
-{
-    auto group = std::make_unique<frozen_group>();
-    int status;
-    pid_t pid;
+/* Adds a completion while another process has the queue locked. */
+class waiting_writer {
+public:
+    explicit waiting_writer(const queues &q) :
+        m_thread([this, q] {
+            struct hca_cqe cqe = {};
 
-    if (!group->is_there()) {
-        GTEST_SKIP() << "no cgroup that this user may freeze";
+            cqe.opcode = MLX5_CQE_REQ;
+            m_is_going = true;
+            EXPECT_EQ(0, hca_cq_post(q.cq->obj.num, &cqe));
+            m_is_done = true;
+        })
+    {
+        EXPECT_TRUE(hca_eventually([this] { return m_is_going.load(); }));
+        time_quiet(QUIET_LOCK);
+        EXPECT_FALSE(m_is_done);
     }
-    pid = spawn([] {
-        for (;;) {
-            poll(NULL, 0, 1);
+
+    ~waiting_writer() { m_thread.join(); }
+
+private:
+    std::atomic<bool> m_is_going{false}, m_is_done{false};
+    std::thread m_thread;
+};
+
+TEST_F(hca_fabric_test, writer_waits_for_a_stopped_one)
+{
+    run([] {
+        attach();
+        queues q = make_queues();
+        {
+            stopped_holder holder(HCA_KIND_CQ, q.cq->obj.num);
+            waiting_writer writer(q);
+
+            holder.go_on();
+        }
+        EXPECT_EQ(1u, q.cq->pi);
+        EXPECT_FALSE(q.cq->overrun);
+        hca_fabric_detach();
+    });
+}
+
+/* The end of an object does not wait for ever, and leaves it as it is. */
+TEST_F(hca_fabric_test, object_of_a_stopped_holder_is_not_destroyed)
+{
+    run([] {
+        attach();
+        struct hca_cq_events events;
+        queues q     = make_queues();
+        uint32_t num = q.cq->obj.num;
+        int64_t chan;
+        int fd;
+
+        chan = hca_chan_create(0, false, &fd);
+        ASSERT_LT(0, chan);
+        {
+            stopped_holder writer(HCA_KIND_CQ, num);
+            stopped_holder user(HCA_KIND_CHAN, chan);
+
+            EXPECT_EQ(-ETIMEDOUT, hca_cq_destroy(q.cq, &events));
+            EXPECT_EQ(q.cq, hca_obj_peek(HCA_KIND_CQ, num));
+            hca_chan_destroy(chan);
+            EXPECT_NE(nullptr, hca_obj_peek(HCA_KIND_CHAN, chan));
+        }
+        EXPECT_EQ(0, hca_cq_destroy(q.cq, &events));
+        hca_chan_destroy(chan);
+        EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CHAN, chan));
+        close(fd);
+        hca_fabric_detach();
+    });
+}
+
+/* Nor does the end of a process. */
+TEST_F(hca_fabric_test, process_leaves_objects_of_a_stopped_holder)
+{
+    run([] {
+        attach();
+        queues q      = make_queues();
+        unsigned self = hca_self;
+        std::string log;
+        {
+            stopped_holder holder(HCA_KIND_CQ, q.cq->obj.num);
+
+            testing::internal::CaptureStderr();
+            hca_fabric_detach();
+            log = testing::internal::GetCapturedStderr();
+            EXPECT_NE(std::string::npos, log.find("some of its objects stay"))
+                << log;
+            EXPECT_EQ(HCA_PROC_DEAD, hca_fabric->procs[self].state);
         }
     });
-    EXPECT_FALSE(hca_proc_is_stopped(pid));
-    kill(pid, SIGSTOP);
-    EXPECT_TRUE(hca_eventually([pid] { return hca_proc_is_stopped(pid); }));
-    kill(pid, SIGCONT);
-    EXPECT_TRUE(hca_eventually([pid] { return !hca_proc_is_stopped(pid); }));
-    ASSERT_TRUE(group->add(pid));
-    group->freeze(true);
-    EXPECT_TRUE(hca_eventually([pid] { return hca_proc_is_stopped(pid); }));
-    group->freeze(false);
-    EXPECT_TRUE(hca_eventually([pid] { return !hca_proc_is_stopped(pid); }));
-    kill(pid, SIGKILL);
-    EXPECT_EQ(pid, waitpid(pid, &status, 0));
+    run([] {
+        attach(); /* removes the folder of the holder */
+        hca_fabric_detach();
+    });
 }

@@ -4,7 +4,6 @@
  * a long list; within a process and to a peer. Bytes are compared with a
  * loop's, and bytes between the rows must not change.
  */
-#include "no_descriptors.h"
 #include "pieces_bench.h"
 #include "umr_bench.h"
 #include "verbs_peer.h"
@@ -678,60 +677,26 @@ TEST_P(verbs_stopped, window_is_not_bound_while_it_goes)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
-/* The owner of the queue pair that it writes to does not wait for it. */
-TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
+/* Commands on the queue pair that it writes to wait, except the one that
+ * destroys it. */
+TEST_P(verbs_stopped, writer_keeps_the_queue_pair)
 {
-    struct ibv_qp_attr attr      = {};
-    struct ibv_qp_init_attr init = {};
     hca_log_reader log;
     stopped_write far(this);
+    std::atomic<bool> is_going{false}, is_done{false};
 
-    attr.qp_state = IBV_QPS_ERR;
-    EXPECT_EQ(ETIMEDOUT, ibv_query_qp(far.ep->qp, &attr, IBV_QP_STATE, &init));
-    EXPECT_EQ(ETIMEDOUT, ibv_modify_qp(far.ep->qp, &attr, IBV_QP_STATE));
-    EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
-              run(*far.ep, write().local((uintptr_t)src.addr, 64, 0x4711)))
-        << "nor here";
-    far.ep.reset();
-    EXPECT_NE(std::string::npos, log.take().find("detached"));
-    end_peer();
-    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
-}
-
-/* Not even without a free descriptor for /proc */
-TEST_P(verbs_stopped, writer_is_found_out_without_descriptors)
-{
-    stopped_write far(this);
-
-    {
-        verbs_ep other(dev);
-
-        other.connect(*far.ep);
-        no_descriptors fill(0);
-        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(other, write()));
-    }
-    far.ep.reset();
-    end_peer();
-    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
-}
-
-/* The overrun of its CQ is reported, but does not wait for such a queue
- * pair. */
-TEST_P(verbs_stopped, writer_does_not_keep_who_overruns)
-{
-    stopped_write far(this);
-    verbs_options options;
-
-    options.send_cq = far.ep->send_cq;
-    options.send_wr = far.ep->send_cq->cqe + 2;
-    {
-        verbs_pair busy(dev, options);
-        for (int i = 0; i < far.ep->send_cq->cqe + 2; i++) {
-            ASSERT_EQ(0, write().post(busy.a.qp));
-        }
-        EXPECT_EQ(IBV_EVENT_CQ_ERR, verbs_event(dev.ctx).event_type);
-        EXPECT_EQ(IBV_QPS_ERR, busy.a.state());
-    }
+    EXPECT_EQ(ETIMEDOUT, ibv_destroy_qp(far.ep->qp));
+    EXPECT_NE(std::string::npos, log.take().find("a stopped process has it"));
+    std::thread thread([&] {
+        is_going = true;
+        EXPECT_EQ(IBV_QPS_RTS, far.ep->state());
+        is_done = true;
+    });
+    EXPECT_TRUE(hca_until([&] { return is_going.load(); }));
+    time_quiet(QUIET_LOCK);
+    EXPECT_FALSE(is_done);
+    go_on();
+    thread.join();
     far.ep.reset();
     end_peer();
     EXPECT_EQ(0, ibv_dereg_mr(far.mr));

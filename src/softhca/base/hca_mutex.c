@@ -28,6 +28,27 @@ bool hca_mutex_lock(pthread_mutex_t *mutex)
     return true;
 }
 
+bool hca_mutex_lock_until(pthread_mutex_t *mutex,
+                          const struct timespec *deadline, bool *is_broken)
+{
+    int ret = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline);
+
+    *is_broken = (ret == EOWNERDEAD);
+    if (*is_broken) {
+        pthread_mutex_consistent(mutex);
+    }
+    return ret != ETIMEDOUT;
+}
+
+struct timespec hca_mutex_deadline(void)
+{
+    struct timespec deadline;
+
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += 2;
+    return deadline;
+}
+
 bool hca_mutex_try(pthread_mutex_t *mutex)
 {
     int ret = pthread_mutex_trylock(mutex);

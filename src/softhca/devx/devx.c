@@ -267,19 +267,6 @@ static const struct uverbs_attr_spec devx_destroy_attrs[] = {
      MLX5_IB_OBJECT_DEVX_OBJ},
 };
 
-/* A stopped peer may yet write to a CQ's memory. */
-static int devx_destroy(struct uverbs_req *req)
-{
-    const struct devx_obj *obj =
-        uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE);
-
-    if ((obj->cmd->opcode == DEVX_OP_CREATE_CQ) &&
-        hca_obj_is_stuck(HCA_KIND_CQ, obj->hw)) {
-        return -ETIMEDOUT;
-    }
-    return uverbs_destroy(req);
-}
-
 static const struct uverbs_attr_spec devx_query_uar_attrs[] = {
     {MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX, UVERBS_IN, UVERBS_MANDATORY, 4, 4,
      0},
@@ -340,7 +327,7 @@ const struct uverbs_method devx_methods[] = {
     {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
      .id      = MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
      .name    = "devx_obj_destroy",
-     .handler = devx_destroy,
+     .handler = uverbs_destroy,
      UVERBS_ATTRS(devx_destroy_attrs)},
     {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
      .id      = MLX5_IB_METHOD_DEVX_OBJ_MODIFY,

@@ -136,10 +136,6 @@ enum devx_status devx_check_rest(struct devx_call *call, size_t size);
 enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
                              size_t offset, const char *what, uint64_t got);
 
-/* Refuses to modify or query an object that a stopped process has locked.
- * @return DEVX_RES_BUSY, logged. */
-enum devx_status devx_held_up(struct devx_call *call);
-
 /* Commands of each file. */
 extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[], devx_cq_cmds[],
     devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[], devx_qpn_cmds[];
@@ -155,8 +151,8 @@ struct devx_obj {
     const struct devx_cmd *cmd; /* its creator */
     uint32_t number;            /* number of the device's object */
     void *hw;                   /* struct hca_* */
-    /* Destroys the device's object. */
-    void (*release)(struct devx_obj *obj);
+    /* Destroys the device's object. @return as uverbs_type.release. */
+    int (*release)(struct devx_obj *obj);
     struct uverbs_obj *uses[DEVX_MAX_USES]; /* referenced until it ends */
 };
 

@@ -125,22 +125,11 @@ static enum devx_status devx_cq_memory(struct devx_call *call,
     return status;
 }
 
-/* Adds a user that never goes, as a stopped process may still write there. */
-static void devx_cq_keep_umems(struct devx_obj *obj)
+static int devx_cq_release(struct devx_obj *obj)
 {
-    for (unsigned i = 0; i < DEVX_MAX_USES; i++) {
-        if ((obj->uses[i] != NULL) &&
-            (obj->uses[i]->type == MLX5_IB_OBJECT_DEVX_UMEM)) {
-            uverbs_ref(obj->uses[i]);
-        }
-    }
-}
+    struct hca_cq_events events;
 
-static void devx_cq_release(struct devx_obj *obj)
-{
-    if (hca_cq_destroy(obj->hw, NULL) != 0) {
-        devx_cq_keep_umems(obj);
-    }
+    return hca_cq_destroy(obj->hw, &events);
 }
 
 static enum devx_status devx_create_cq(struct devx_call *call)
@@ -219,10 +208,7 @@ static enum devx_status devx_query_cq(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    hw = hca_cq_lock(call->number);
-    if (hw == NULL) {
-        return devx_held_up(call);
-    }
+    hw = hca_obj_lock(HCA_KIND_CQ, call->number);
     devx_put_cqc(call->out + CQ_CTX, hw);
     hca_obj_unlock(hw);
     return DEVX_OK;

@@ -83,14 +83,6 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
     return status;
 }
 
-enum devx_status devx_held_up(struct devx_call *call)
-{
-    return devx_refuse(call, DEVX_RES_BUSY, 0x08,
-                       "the number of an object that a stopped process has "
-                       "locked",
-                       call->number);
-}
-
 enum devx_status devx_check_rest(struct devx_call *call, size_t size)
 {
     for (size_t i = size; i < call->in_len; i++) {

@@ -239,9 +239,10 @@ static uint32_t devx_mkc_access(const uint8_t *mkc)
 }
 
 /* Waits for accesses that began before; later ones find no mkey. */
-static void devx_mkey_release(struct devx_obj *obj)
+static int devx_mkey_release(struct devx_obj *obj)
 {
     hca_mkey_destroy(obj->hw);
+    return 0;
 }
 
 static enum devx_status devx_mkey_make(struct devx_call *call,

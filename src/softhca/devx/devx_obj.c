@@ -45,14 +45,17 @@ void devx_obj_hold(struct devx_obj *obj, struct uverbs_obj *used)
     uverbs_ref(used);
 }
 
-static void devx_obj_release(struct uverbs_obj *obj,
-                             struct uverbs_events *events)
+static int devx_obj_release(struct uverbs_obj *obj,
+                            struct uverbs_events *events)
 {
     struct devx_obj *devx = (struct devx_obj *)obj;
+    int ret               = devx->release(devx);
 
     (void)events;
-    devx->release(devx);
-    devx_obj_drop(devx);
+    if (ret == 0) {
+        devx_obj_drop(devx);
+    }
+    return ret;
 }
 
 const struct uverbs_type devx_obj_type = {

@@ -211,9 +211,11 @@ static enum devx_status devx_qp_memory(struct devx_call *call,
     return status;
 }
 
-static void devx_qp_release(struct devx_obj *obj)
+static int devx_qp_release(struct devx_obj *obj)
 {
-    hca_qp_destroy(obj->hw);
+    uint32_t events;
+
+    return hca_qp_destroy(obj->hw, &events);
 }
 
 void devx_qp_made(struct devx_call *call, struct hca_qp *hw)
@@ -383,9 +385,7 @@ static enum devx_status devx_query_qp(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    if (hca_qp_query(hw, &info) != 0) {
-        return devx_held_up(call);
-    }
+    hca_qp_query(hw, &info);
     devx_put_qpc(call->out + DEVX_QP_CTX, hw, &info);
     return DEVX_OK;
 }

@@ -17,9 +17,10 @@ static const struct devx_field devx_reserve_qpn_fields[] = {
     {NULL, 0, 0},
 };
 
-static void devx_qpns_release(struct devx_obj *obj)
+static int devx_qpns_release(struct devx_obj *obj)
 {
     hca_obj_free(HCA_KIND_QPNS, obj->hw);
+    return 0;
 }
 
 static enum devx_status devx_reserve_qpns(struct devx_call *call)

@@ -111,10 +111,10 @@ static enum devx_status devx_modify_rmp(struct devx_call *call)
         return devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "rmp_state",
                            RMPC_STATE_RST);
     }
-    return (!(devx_get(call->in, MODIFY_RMP_MASK) & MODIFY_RMP_LWM) ||
-            (hca_srq_modify(call->number, lwm) == 0)) ?
-               DEVX_OK :
-               devx_held_up(call);
+    if (devx_get(call->in, MODIFY_RMP_MASK) & MODIFY_RMP_LWM) {
+        hca_srq_modify(call->number, lwm);
+    }
+    return DEVX_OK;
 }
 
 const struct devx_cmd devx_rmp_cmds[] = {

@@ -118,12 +118,13 @@ static int devx_umem_reg(struct uverbs_req *req)
     return ret;
 }
 
-static void devx_umem_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int devx_umem_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     (void)events;
     uverbs_unpin(((struct devx_umem *)obj)->pinned);
     hca_umem_unshare(&((struct devx_umem *)obj)->umem);
+    return 0;
 }
 
 const struct uverbs_type devx_umem_type = {

@@ -156,9 +156,11 @@ void devx_wq_put(uint8_t *wq, const struct hca_srq *hw)
     }
 }
 
-static void devx_srq_release(struct devx_obj *obj)
+static int devx_srq_release(struct devx_obj *obj)
 {
-    hca_srq_destroy(obj->hw);
+    uint32_t events;
+
+    return hca_srq_destroy(obj->hw, &events);
 }
 
 enum devx_status devx_srq_make(struct devx_call *call,

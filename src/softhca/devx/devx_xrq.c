@@ -185,9 +185,6 @@ static enum devx_status devx_query_xrq(struct devx_call *call)
         return status;
     }
     hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
-    if (hw == NULL) {
-        return devx_held_up(call);
-    }
     devx_put_xrqc(call->out + XRQ_CTX, hw);
     hca_tm_log_counts(hw->obj.num, hca_srq_tm(hw));
     hca_obj_unlock(hw);
@@ -211,13 +208,10 @@ static enum devx_status devx_arm_xrq(struct devx_call *call)
     enum devx_status status = devx_check(call, 0, call->cmd->in_size,
                                          devx_arm_xrq_fields);
 
-    if (status != DEVX_OK) {
-        return status;
+    if (status == DEVX_OK) {
+        hca_srq_modify(call->number, devx_get(call->in, ARM_XRQ_LWM));
     }
-    return (hca_srq_modify(call->number, devx_get(call->in, ARM_XRQ_LWM)) ==
-            0) ?
-               DEVX_OK :
-               devx_held_up(call);
+    return status;
 }
 
 /* --- SET_XRQ_DC_PARAMS_ENTRY --------------------------------------------- */
@@ -255,7 +249,6 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
         .key         = devx_get(call->in, DC_PARAMS_KEY),
     };
     enum devx_status status;
-    int ret;
 
     status = devx_check(call, 0, call->cmd->in_size, devx_dc_params_fields);
     if (status != DEVX_OK) {
@@ -266,11 +259,7 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
     }
     dc.pkey = hca_dev_pkey(call->ctx->dev,
                            devx_get(call->in, DC_PARAMS_PKEY_INDEX));
-    ret     = hca_srq_set_dc(call->number, &dc);
-    if (ret == -ETIMEDOUT) {
-        return devx_held_up(call);
-    }
-    return (ret == 0) ?
+    return (hca_srq_set_dc(call->number, &dc) == 0) ?
                DEVX_OK :
                devx_refuse(call, DEVX_BAD_RES_STATE, 0x08,
                            "xrqn, of an xrq without dc,", call->number);

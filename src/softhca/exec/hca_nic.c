@@ -25,12 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Milliseconds to wait for a lock before asking if its holder is stopped: less
- * than a retry timer of most programs, more than a time slice. A CQ that cannot
- * be locked counts as broken. Its second is as long as UCX's retry timer; a
- * debugger that inspects a process stops it for less. */
-enum { HCA_PATIENCE = 20, HCA_PATIENCE_CQ = 1000 };
-
 static void hca_qp_init(void *obj)
 {
     struct hca_qp *qp = obj;
@@ -59,29 +53,28 @@ static void hca_dm_leave(void *dm)
 
 const struct hca_kind_ops hca_nic_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_QP] = {"qp", sizeof(struct hca_qp), offsetof(struct hca_qp, type),
-                     16, 8, HCA_PATIENCE, .init = hca_qp_init,
-                     .repair = hca_qp_repair, .retire = hca_qp_retire},
+                     16, 8, .init = hca_qp_init, .repair = hca_qp_repair,
+                     .retire = hca_qp_retire},
     [HCA_KIND_SRQ] = {"srq", sizeof(struct hca_srq), sizeof(struct hca_obj), 16,
-                      8, HCA_PATIENCE, .repair = hca_tm_repair,
+                      8, .repair = hca_tm_repair,
                       .retire = hca_pcie_retire_srq},
     [HCA_KIND_CQ] = {"cq", sizeof(struct hca_cq), sizeof(struct hca_obj), 16, 8,
-                     HCA_PATIENCE_CQ, .repair = hca_cq_repair,
-                     .retire = hca_pcie_retire_cq},
+                     .repair = hca_cq_repair, .retire = hca_pcie_retire_cq},
     [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
-                       sizeof(struct hca_obj), 14, 10, HCA_PATIENCE},
+                       sizeof(struct hca_obj), 14, 10},
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd), sizeof(struct hca_obj),
-                       12, 8, HCA_PATIENCE},
+                       12, 8},
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4, HCA_PATIENCE,
+                       offsetof(struct hca_mkey, type), 20, 4,
                        .name_at = offsetof(struct hca_mkey, name),
                        .give_up = hca_mkey_give_up},
     [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
-                       sizeof(struct hca_obj), 10, 8, HCA_PATIENCE},
+                       sizeof(struct hca_obj), 10, 8},
     [HCA_KIND_PD]   = {"protection domain", sizeof(struct hca_pd),
-                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6, HCA_PATIENCE,
+                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6,
                        .name_at = offsetof(struct hca_pd, name)},
     [HCA_KIND_DM]   = {"device memory", sizeof(struct hca_dm),
-                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8, HCA_PATIENCE,
+                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8,
                        .name_at = offsetof(struct hca_dm, name),
                        .leave   = hca_dm_leave},
 };

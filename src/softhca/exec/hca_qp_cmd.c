@@ -164,9 +164,6 @@ int hca_dct_drain(struct hca_qp *dct)
 {
     bool is_active;
 
-    if (hca_qp_is_stuck(dct)) {
-        return -ETIMEDOUT;
-    }
     hca_qp_lock_both(dct);
     is_active = (hca_qp_state(dct) == IBV_QPS_RTR);
     if (is_active) {
@@ -178,11 +175,8 @@ int hca_dct_drain(struct hca_qp *dct)
 
 /* --- query --------------------------------------------------------------- */
 
-int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
+void hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
 {
-    if (hca_qp_is_stuck(qp)) {
-        return -ETIMEDOUT;
-    }
     hca_qp_lock_both(qp);
     *info = (struct hca_qp_info){
         .state = hca_qp_state(qp),
@@ -193,7 +187,6 @@ int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
     info->attr.rq_psn = qp->resp.psn;
     /* maybe put in error by a peer: flush its receives */
     hca_qp_unlock_both(qp, info->state == IBV_QPS_ERR);
-    return 0;
 }
 
 /* --- destruction --------------------------------------------------------- */
@@ -213,37 +206,23 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
     free(sq);
 }
 
-/* Ends execution: on return, no thread of any process executes on the QP
- * (except a stopped one), and no timer of it is armed. */
-static void hca_qp_quiesce(struct hca_qp *qp)
+int hca_qp_destroy(struct hca_qp *qp, uint32_t *events)
 {
+    if (!hca_obj_hold_last(HCA_KIND_QP, qp, &qp->sq_lock)) {
+        return -ETIMEDOUT;
+    }
+    *events = hca_async_end(&qp->obj);
+    if (hca_qp_state(qp) != IBV_QPS_RESET) {
+        hca_qp_enter(qp, IBV_QPS_RESET);
+    }
+    hca_qp_unlock_both(qp, true);
+
     if (hca_qp_sends(qp)) {
         hca_sq_del(qp);
     }
     if (qp->req.sq != NULL) {
         hca_qp_drop_sq(qp);
     }
-    /* waits for responders, which have it locked */
-    hca_obj_is_stuck(HCA_KIND_QP, qp);
-}
-
-uint32_t hca_qp_destroy(struct hca_qp *qp)
-{
-    uint32_t events = hca_async_end(HCA_KIND_QP, &qp->obj);
-    bool is_stuck   = hca_qp_is_stuck(qp);
-
-    if (!is_stuck) {
-        hca_qp_lock_both(qp);
-        if (hca_qp_state(qp) != IBV_QPS_RESET) {
-            hca_qp_enter(qp, IBV_QPS_RESET);
-        }
-        hca_qp_unlock_both(qp, true);
-    }
-    hca_qp_quiesce(qp);
-    if (is_stuck) {
-        hca_obj_abandon(HCA_KIND_QP, qp);
-    } else {
-        hca_obj_free(HCA_KIND_QP, qp);
-    }
-    return events;
+    hca_obj_free(HCA_KIND_QP, qp);
+    return 0;
 }

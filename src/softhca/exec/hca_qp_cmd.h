@@ -79,19 +79,18 @@ int hca_qp_create(const struct hca_qp_spec *spec, struct hca_qp **qp_p);
 /* Changes a QP that is no DCT. RESET drops posted WQEs without completions, ERR
  * flushes them, RTS executes them.
  * @param bad_p  the bit of an attribute whose value is refused, or 0
- * @return 0; -EINVAL for that value, or if the state allows no such change;
- *         -ETIMEDOUT if a stopped process holds the QP. */
+ * @return 0; -EINVAL for that value, or if the state allows no such change. */
 int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
                   uint32_t *bad_p);
 
-/* Reads the fields that change. If the QP is in error, posted WQEs are flushed.
- * @return 0, or -ETIMEDOUT if a stopped process holds the QP. */
-int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info);
+/* Reads the fields that change. If the QP is in error, posted WQEs are
+ * flushed. */
+void hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info);
 
-/* Destroys a QP or a DCT. If a stopped process holds it, it is only hidden
- * (hca_obj_abandon()).
- * @return the number of its async events that the program has read. */
-uint32_t hca_qp_destroy(struct hca_qp *qp);
+/* Destroys a QP or a DCT.
+ * @param events  number of its async events that the program has read
+ * @return 0; -ETIMEDOUT, as hca_obj_hold_last(): the QP stays. */
+int hca_qp_destroy(struct hca_qp *qp, uint32_t *events);
 
 /* Creates a DCT in RTR.
  * @param bad_p  the bit of an attribute whose value is refused, or 0
@@ -100,8 +99,7 @@ int hca_dct_create(const struct hca_qp_spec *spec, uint32_t *bad_p,
                    struct hca_qp **dct_p);
 
 /* Puts a DCT in error, so that it receives nothing.
- * @return 0, -EINVAL if it is not in RTR, or -ETIMEDOUT if a stopped process
- *         holds it. */
+ * @return 0, -EINVAL if it is not in RTR. */
 int hca_dct_drain(struct hca_qp *dct);
 
 /* Returns the attributes that a step from @cur to @next needs, besides
@@ -118,8 +116,7 @@ bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
                          const struct hca_qp_attr *attr);
 
-/* Take and release sq_lock and obj.lock of a QP that no stopped process holds
- * (hca_qp_is_stuck()). With @runs, posted WQEs are executed, or flushed if the
+/* Take and release sq_lock and obj.lock of a QP. With @runs, posted WQEs are executed, or flushed if the
  * QP is in error, before sq_lock is released. */
 void hca_qp_lock_both(struct hca_qp *qp);
 void hca_qp_unlock_both(struct hca_qp *qp, bool runs);

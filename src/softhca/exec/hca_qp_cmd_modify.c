@@ -103,7 +103,7 @@ void hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state next)
 void hca_qp_lock_both(struct hca_qp *qp)
 {
     hca_mutex_lock(&qp->sq_lock);
-    hca_qp_lock(qp);
+    hca_obj_hold(HCA_KIND_QP, qp);
 }
 
 void hca_qp_unlock_both(struct hca_qp *qp, bool runs)
@@ -244,9 +244,6 @@ int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
                                  &change->attr);
     if (*bad_p != 0) {
         return -EINVAL;
-    }
-    if (hca_qp_is_stuck(qp)) {
-        return -ETIMEDOUT; /* as a command without an answer of the device */
     }
     hca_qp_lock_both(qp);
     ret = hca_qp_change(qp, change);

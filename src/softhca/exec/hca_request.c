@@ -328,20 +328,6 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
-/* The list may be locked by a stopped process: retried, like a message without
- * an answer. */
-static enum hca_check hca_request_tm_op(struct hca_request *rq)
-{
-    enum hca_check check = hca_tm_op_execute(rq->qp, &rq->wqe);
-
-    if (check == HCA_DROP) {
-        rq->tries->retries += (rq->qp->attr.timeout != 0);
-        return hca_request_wait(rq, hca_wire_timeout_ns(rq->qp->attr.timeout));
-    }
-    rq->tries->retries = 0;
-    return check;
-}
-
 static enum hca_check hca_request_local(struct hca_request *rq)
 {
     switch (rq->wqe.opcode) {
@@ -350,7 +336,7 @@ static enum hca_check hca_request_local(struct hca_request *rq)
     case MLX5_OPCODE_LOCAL_INVAL:
         return hca_umr_local_inval(rq->qp, &rq->wqe);
     case MLX5_OPCODE_TAG_MATCHING:
-        return hca_request_tm_op(rq);
+        return hca_tm_op_execute(rq->qp, &rq->wqe);
     default:
         return HCA_OK; /* NOP */
     }

@@ -129,12 +129,9 @@ static void hca_requester_watch_rq(struct hca_qp *qp)
     }
 }
 
-/* Flushes receives; later, if a stopped peer has the lock. */
 static void hca_requester_flush_rq(struct hca_qp *qp)
 {
-    if (hca_obj_lock(HCA_KIND_QP, atomic_load(&qp->obj.num)) == NULL) {
-        return;
-    }
+    hca_obj_hold(HCA_KIND_QP, qp);
     if (hca_rq_posted(qp) > 0) {
         qp->req.err_looks = 0;
         hca_qp_flush_rq(qp);

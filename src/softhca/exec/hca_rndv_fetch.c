@@ -23,7 +23,6 @@
 #include <string.h>
 
 #define HCA_RNDV_DC_RETRIES 7u
-#define HCA_RNDV_HELD_UP_NS 50000000ull
 
 /* The sender's attributes; those of a connected QP are read each time */
 struct hca_rndv_sender {
@@ -40,9 +39,8 @@ static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 
 /* --- completion ---------------------------------------------------------- */
 
-/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come
- * @return false if a stopped process holds the SRQ. */
-static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
+/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come */
+static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 {
     struct hca_srq *srq       = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
     struct hca_tm_job *job    = &rndv->job;
@@ -50,8 +48,8 @@ static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
     const struct hca_qp qp    = {.obj = {.num = job->qpn, .dev = job->dev}};
     const struct hca_sgl none = {.length = 0};
 
-    if (srq == NULL) { /* held, or gone with its program */
-        return hca_srq_held_up(rndv->job.srqn) == HCA_OK;
+    if (srq == NULL) {
+        return; /* gone with its program */
     }
     hca_tm_consume_end(hca_srq_tm(srq), recv->tm_index);
     recv->tm_op    = tm_op;
@@ -61,16 +59,12 @@ static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
     job->msg.data  = &none;
     hca_completer_recv(&qp, recv, &job->msg, NULL);
     hca_obj_unlock(srq);
-    return true;
 }
 
 static void hca_rndv_fail(struct hca_rndv *rndv)
 {
-    rndv->is_failed = true;
-    if ((rndv->state == HCA_RNDV_READ) &&
-        !hca_rndv_complete(rndv, PRM_CQE_TM_MSG_COMPLETION_CANCELED)) {
-        rndv->wait_ns = HCA_RNDV_HELD_UP_NS; /* then it says so again */
-        return;
+    if (rndv->state == HCA_RNDV_READ) {
+        hca_rndv_complete(rndv, PRM_CQE_TM_MSG_COMPLETION_CANCELED);
     }
     rndv->state = HCA_RNDV_FAILED;
 }
@@ -148,10 +142,8 @@ static void hca_rndv_acked(struct hca_rndv *rndv,
         hca_rndv_next_psn(sender);
     }
     memset(&rndv->tries, 0, sizeof(rndv->tries));
-    if ((rndv->state == HCA_RNDV_READ) &&
-        !hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED)) {
-        rndv->wait_ns = HCA_RNDV_HELD_UP_NS; /* then it reads again */
-        return;
+    if (rndv->state == HCA_RNDV_READ) {
+        hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED);
     }
     rndv->state++;
 }
@@ -255,7 +247,7 @@ static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
     };
 
     hca_rndv_transmit(rndv, &sender);
-    if (rndv->is_failed) {
+    if (rndv->state == HCA_RNDV_FAILED) {
         hca_qp_fail_requester(qp);
         hca_todo_add_failed(rndv->job.qpn);
     }
@@ -321,8 +313,6 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
     while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
         if (!hca_proc_alive(rndv->recv.owner.proc)) {
             rndv->state = HCA_RNDV_FAILED;
-        } else if (rndv->is_failed) {
-            hca_rndv_fail(rndv);
         } else if (rndv->job.is_dc) {
             hca_rndv_dc(rndv);
         } else {
@@ -414,20 +404,24 @@ static void hca_rndv_take_all(void *obj, void *arg)
     if (!hca_srq_has_tm(srqn)) {
         return;
     }
-    if (!hca_obj_lock_until(HCA_KIND_SRQ, srqn, &heir->deadline)) {
-        heir->is_done &= (hca_obj_peek(HCA_KIND_SRQ, srqn) == NULL);
+    if (!hca_obj_hold_until(HCA_KIND_SRQ, srq, &heir->deadline)) {
+        heir->is_done = false;
         return;
     }
-    hca_tm_job_foreach(srq, hca_rndv_take, heir);
+    if (atomic_load(&srq->obj.num) == srqn) {
+        hca_tm_job_foreach(srq, hca_rndv_take, heir);
+    }
     hca_obj_unlock(srq);
 }
 
 bool hca_rndv_fetch_inherit(unsigned proc)
 {
-    struct hca_rndv_heir heir = {.proc = proc, .is_done = true};
+    struct hca_rndv_heir heir = {
+        .proc     = proc,
+        .deadline = hca_mutex_deadline(),
+        .is_done  = true,
+    };
 
-    clock_gettime(CLOCK_MONOTONIC, &heir.deadline);
-    heir.deadline.tv_sec++;
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
         if ((i != proc) &&
             (atomic_load(&hca_fabric->procs[i].state) != HCA_PROC_FREE)) {

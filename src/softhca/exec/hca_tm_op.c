@@ -206,10 +206,7 @@ enum hca_check hca_tm_op_execute(const struct hca_qp *qp,
     }
     srq = hca_obj_lock(HCA_KIND_SRQ, qp->srqn);
     if (srq == NULL) {
-        check = hca_srq_held_up(qp->srqn);
-        return (check != HCA_OK) ?
-                   check :
-                   hca_tm_op_bad(&op, HCA_CHECK_TM_SRQ, qp->srqn);
+        return hca_tm_op_bad(&op, HCA_CHECK_TM_SRQ, qp->srqn);
     }
     check = hca_tm_op_run(&op, srq);
     hca_obj_unlock(srq);

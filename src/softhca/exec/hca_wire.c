@@ -109,8 +109,7 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
         target = NULL;
     }
     if (target == NULL) {
-        hca_debug("qp 0x%x: qp 0x%x does not exist, its process is dead, or it "
-                  "is held by one that is stopped",
+        hca_debug("qp 0x%x: qp 0x%x does not exist, or its process is dead",
                   msg->src_qpn, msg->dest_qpn);
     }
     return target;
@@ -172,10 +171,9 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
         !hca_wire_reaches(qp, msg, target)) {
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);
-    } else if (hca_responder_receive(target, msg, ack)) {
-        hca_wire_count(qp, target, msg, ack);
     } else {
-        return;
+        hca_responder_receive(target, msg, ack);
+        hca_wire_count(qp, target, msg, ack);
     }
     hca_obj_unlock(target);
 }

@@ -82,10 +82,10 @@ void hca_chan_destroy(uint32_t num)
 {
     struct hca_chan *chan = hca_obj_peek(HCA_KIND_CHAN, num);
 
-    if (chan != NULL) {
+    if ((chan != NULL) && hca_obj_hold_last(HCA_KIND_CHAN, chan, NULL)) {
         int write_fd = chan->write_fd;
 
-        hca_obj_free(HCA_KIND_CHAN, chan);
+        hca_obj_retire(HCA_KIND_CHAN, chan);
         hca_fd_close(write_fd);
     }
 }
@@ -153,12 +153,12 @@ int hca_chan_write(uint32_t num, const void *record, size_t size,
 unsigned hca_chan_purge(uint32_t num, size_t record_size,
                         bool (*match)(const void *record, void *arg), void *arg)
 {
-    struct hca_chan *chan = hca_obj_lock(HCA_KIND_CHAN, num);
+    struct hca_chan *chan = hca_obj_peek(HCA_KIND_CHAN, num);
     unsigned purged       = 0;
     char record[64];
     int queued;
 
-    if (chan == NULL) {
+    if ((chan == NULL) || !hca_obj_hold_last(HCA_KIND_CHAN, chan, NULL)) {
         return 0;
     }
     if (hca_sys()->ioctl(chan->write_fd, FIONREAD, &queued) < 0) {

@@ -17,7 +17,7 @@ struct hca_chan {
 /* Writes one event record into a channel, wholly or not at all. Takes the lock
  * of the channel.
  * @param count  raised by one if the record is written
- * @return 0; -ESRCH if the channel is gone, or held by a stopped process;
+ * @return 0; -ESRCH if the channel is gone;
  *         -errno, logged: -EAGAIN (it is full), or the error of opening the
  *         owner's pipe. */
 int hca_chan_write(uint32_t chan, const void *record, size_t size,

@@ -19,14 +19,25 @@ void hca_fabric_set_heir(bool (*heir)(unsigned proc))
 
 void hca_fabric_reap(unsigned slot, uint32_t gen)
 {
-    struct hca_proc *proc = &hca_fabric->procs[slot];
+    struct hca_proc *proc    = &hca_fabric->procs[slot];
+    struct timespec deadline = hca_mutex_deadline();
+    bool is_broken;
 
-    hca_mutex_lock(&hca_fabric->reap_lock);
+    if (!hca_mutex_lock_until(&hca_fabric->reap_lock, &deadline, &is_broken)) {
+        hca_warn("fabric: process %d: its objects stay: a stopped process "
+                 "frees others",
+                 proc->pid);
+        return;
+    }
     if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
         hca_info("fabric: process %d has ended", proc->pid);
         atomic_store(&proc->state, HCA_PROC_DEAD);
         hca_port_reap(slot);
-        if (hca_obj_reap(slot) && ((hca_heir == NULL) || hca_heir(slot))) {
+        if (!hca_obj_reap(slot)) {
+            hca_warn("fabric: process %d: some of its objects stay: a stopped "
+                     "process has them locked",
+                     proc->pid);
+        } else if ((hca_heir == NULL) || hca_heir(slot)) {
             hca_arena_reap(slot);
             atomic_store(&proc->state, HCA_PROC_FREE);
         }

@@ -44,7 +44,6 @@ struct hca_obj {
     uint16_t gen;
     uint16_t proc;        /* slot of the owner */
     uint16_t dev;         /* hca_dev.h */
-    pid_t stopped;        /* thread that held it when found stopped, 0 none */
     uint32_t async_chan;  /* for its async events, 0 none */
     uint64_t user_handle; /* reported in its events */
     uint32_t events;      /* number of its async events that were written */
@@ -66,8 +65,7 @@ struct hca_kind_ops {
     size_t keep; /* bytes at the front that survive a slot's life */
     unsigned index_bits;
     unsigned gen_bits;
-    unsigned patience_ms; /* before checking if a holder is stopped */
-    size_t name_at;       /* offset of its struct hca_name, 0: it has none */
+    size_t name_at; /* offset of its struct hca_name, 0: it has none */
     /* Functions, NULL if there is nothing to do: */
     void (*init)(void *obj);    /* initializes other locks, once for a slot */
     void (*repair)(void *obj);  /* completes the work of a holder of the lock
@@ -91,14 +89,10 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev);
 uint32_t hca_obj_publish(enum hca_kind kind, void *obj);
 
 /* Frees a published or new object. The caller holds no lock of it, and nothing
- * of its process refers to it any more.
- * @return false if a stopped process holds it: it was abandoned instead
- *         (hca_obj_abandon()), and the objects and memory that it refers to
- *         must stay. */
-bool hca_obj_free(enum hca_kind kind, void *obj);
+ * of its process refers to it any more. */
+void hca_obj_free(enum hca_kind kind, void *obj);
 
-/* Frees the slot of an object whose lock is held, and unlocks it: for
- * hca_obj_free() and hca_obj_reap(). */
+/* Frees the slot of an object whose lock is held, and unlocks it. */
 void hca_obj_retire(enum hca_kind kind, void *obj);
 
 /* Returns the live object of a number without locking it: it may be freed at
@@ -108,32 +102,24 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num);
 
 /* Locks the live object of a number. Pairs with hca_obj_unlock(). If the lock's
  * last owner died, the object is repaired first.
- * @return NULL if no live object has that number, or a stopped process holds it
- *         (SIGSTOP, a debugger, a frozen cgroup), which is found out after
- *         patience_ms: 20 ms, for a CQ a second. */
+ * @return NULL if no live object has that number. */
 void *hca_obj_lock(enum hca_kind kind, uint32_t num);
 void hca_obj_unlock(void *obj);
 
-/* hca_obj_lock() that waits for any holder, stopped or not, until @deadline of
- * CLOCK_MONOTONIC, and returns NULL then. */
-void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
-                         const struct timespec *deadline);
+/* Locks the object in a slot, which may not be live any more. */
+void hca_obj_hold(enum hca_kind kind, void *obj);
 
-/* Locks the object in a slot, which may not be live any more.
- * @return false if a stopped process holds it. */
-bool hca_obj_hold(enum hca_kind kind, void *obj);
+/* hca_obj_hold() until @deadline (hca_mutex_deadline()) at most.
+ * @return false if the time is over. */
+bool hca_obj_hold_until(enum hca_kind kind, void *obj,
+                        const struct timespec *deadline);
 
-/* Waits until an object is unlocked, or its holder is found stopped.
- * @return true if a stopped process holds it. */
-bool hca_obj_is_stuck(enum hca_kind kind, void *obj);
-
-/* Takes another lock of the object, which needs no repair.
- * @return false, without waiting longer, if a stopped process holds it. */
-bool hca_obj_lock_other(enum hca_kind kind, void *obj, pthread_mutex_t *lock);
-
-/* Abandons a stuck object of this process: no process finds it any more. Its
- * slot is free once this process is gone. */
-void hca_obj_abandon(enum hca_kind kind, void *obj);
+/* Locks an object of this process to destroy it; does not wait for a stopped
+ * process for ever (hca_mutex_deadline()).
+ * @param first  another of its locks, which is taken before; or NULL
+ * @return false, logged, with no lock held, if the time is over: the object
+ *         stays as it is. */
+bool hca_obj_hold_last(enum hca_kind kind, void *obj, pthread_mutex_t *first);
 
 #define HCA_ANY_PROC 0u
 
@@ -157,8 +143,7 @@ void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name);
 
 /* Destroys another process' object as far as possible: it loses its name, and
  * hca_proc.given_up makes its process free it. Takes its lock.
- * @return 0; -ENOENT if it has no longer @name; -ETIMEDOUT if a stopped process
- *         holds it. */
+ * @return 0, or -ENOENT if it has no longer @name. */
 int hca_obj_give_up(enum hca_kind kind, void *obj, const struct hca_name *name);
 
 /* Returns true if hca_obj_give_up() was called for it. */
@@ -169,8 +154,8 @@ bool hca_obj_is_given_up(enum hca_kind kind, const void *obj);
 size_t hca_obj_tables_size(void);
 void hca_obj_tables_init(void);
 
-/* Frees all objects of a dead process, or of this one at exit. Waits up to a
- * second for their locks.
+/* Frees all objects of a dead process, or of this one at exit. Waits for their
+ * locks until hca_mutex_deadline().
  * @return false if some are left, held by another process. */
 bool hca_obj_reap(unsigned proc);
 

@@ -53,9 +53,7 @@ int hca_obj_give_up(enum hca_kind kind, void *ptr, const struct hca_name *name)
     struct hca_obj *obj = ptr;
     bool is_there;
 
-    if (!hca_obj_hold(kind, obj)) {
-        return -ETIMEDOUT;
-    }
+    hca_obj_hold(kind, obj);
     is_there = hca_obj_is_named(kind, obj, name);
     if (is_there) {
         hca_obj_name(kind, obj)->file = 0;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Processes of the fabric as this one sees them: if they live or are stopped,
- * their open files (hca_proc.c), and the deaths of peers (hca_proc_watch.c).
+ * Processes of the fabric as this one sees them: if they live, their open
+ * files (hca_proc.c), and the deaths of peers (hca_proc_watch.c).
  */
 #ifndef HCA_PROC_H
 #define HCA_PROC_H
@@ -12,10 +12,6 @@
  * it from a later one with its pid. @return 0, -ESRCH (there is none), or
  * -errno: unknown, for want of a descriptor for example. */
 int hca_proc_start_time(pid_t pid, uint64_t *start);
-
-/* Returns true if a thread is stopped, by SIGSTOP or a debugger, or its cgroup
- * is frozen; false if that is unknown. */
-bool hca_proc_is_stopped(pid_t tid);
 
 /* Returns true if a process has the slot and was not found dead. */
 static inline bool hca_proc_is_attached(unsigned proc)

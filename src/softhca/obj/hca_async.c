@@ -68,15 +68,11 @@ static uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj)
                           hca_async_match, &element);
 }
 
-uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj)
+uint32_t hca_async_end(struct hca_obj *obj)
 {
     uint32_t chan = obj->async_chan;
-    bool is_held  = hca_obj_hold(kind, obj);
 
     obj->async_chan = 0;
-    if (is_held) {
-        hca_obj_unlock(obj);
-    }
     return obj->events - hca_async_purge(chan, obj);
 }
 

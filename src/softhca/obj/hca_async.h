@@ -25,13 +25,13 @@ enum hca_eqe_type {
 
 /* Reports an async event of @obj on obj->async_chan, with obj->user_handle as
  * its element, and counts it in obj->events; reports it to a subscriber, too.
- * The caller holds obj->lock, except for a CQ that a stopped process holds. */
+ * The caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
 /* Ends the async events of an object before its destruction, and removes unread
- * ones. Takes obj->lock.
+ * ones. The caller holds obj->lock.
  * @return the number of events that the program has read. */
-uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj);
+uint32_t hca_async_end(struct hca_obj *obj);
 
 /* Subscribes to the events of an object. Takes obj->lock.
  * @return 0, -EOPNOTSUPP (another subscription exists). */

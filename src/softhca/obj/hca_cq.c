@@ -4,8 +4,6 @@
 #include "hca_cq.h"
 #include "hca_async.h"
 #include "hca_cq_mini.h"
-#include "hca_todo.h"
-#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_chan.h"
 
@@ -21,43 +19,6 @@ uint64_t hca_cq_timestamp(void)
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* True once only: of several threads that wait for a stopped one, one reports
- * it. */
-bool hca_cq_to_error(struct hca_cq *cq)
-{
-    return !__atomic_exchange_n(&cq->overrun, true, __ATOMIC_ACQ_REL);
-}
-
-void hca_cq_fail(struct hca_cq *cq)
-{
-    hca_todo_add_overrun(cq->obj.num);
-    hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
-}
-
-/* Handles a CQ that could not be locked: there is none, or it is put in error,
- * once. */
-static __attribute__((noinline)) void hca_cq_held_up(uint32_t cqn)
-{
-    struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
-
-    if ((cq != NULL) && hca_cq_to_error(cq)) {
-        hca_warn("cq 0x%x: in error: cannot add completions while that "
-                 "process is stopped",
-                 cqn);
-        hca_cq_fail(cq);
-    }
-}
-
-struct hca_cq *hca_cq_lock(uint32_t cqn)
-{
-    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
-
-    if (__builtin_expect(cq == NULL, 0)) {
-        hca_cq_held_up(cqn);
-    }
-    return cq;
-}
-
 static bool hca_cq_match_comp(const void *record, void *arg)
 {
     const struct ib_uverbs_comp_event_desc *desc = record;
@@ -71,20 +32,6 @@ static uint32_t hca_cq_purge_comp(uint32_t chan, const struct hca_cq *cq)
 
     return hca_chan_purge(chan, sizeof(struct ib_uverbs_comp_event_desc),
                           hca_cq_match_comp, &handle);
-}
-
-/* Stops all reports of the CQ. */
-static void hca_cq_end_events(struct hca_cq *cq, struct hca_cq_events *events)
-{
-    uint32_t chan = cq->chan;
-    bool is_held  = hca_obj_hold(HCA_KIND_CQ, cq);
-
-    cq->chan = 0;
-    if (is_held) {
-        hca_obj_unlock(cq);
-    }
-    events->comp  = cq->comp_events - hca_cq_purge_comp(chan, cq);
-    events->async = hca_async_end(HCA_KIND_CQ, &cq->obj);
 }
 
 int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p)
@@ -119,10 +66,10 @@ int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p)
 
 int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us)
 {
-    struct hca_cq *cq = hca_cq_lock(cqn);
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
 
     if (cq == NULL) {
-        return -ETIMEDOUT;
+        return -ENOENT;
     }
     cq->mod_count     = count;
     cq->mod_period_us = period_us;
@@ -133,12 +80,13 @@ int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us)
 int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
-    struct hca_cq_events ignored;
 
-    hca_cq_end_events(cq, (events != NULL) ? events : &ignored);
-    if (!hca_obj_free(HCA_KIND_CQ, cq)) {
+    if (!hca_obj_hold_last(HCA_KIND_CQ, cq, NULL)) {
         return -ETIMEDOUT;
     }
+    events->comp  = cq->comp_events - hca_cq_purge_comp(cq->chan, cq);
+    events->async = hca_async_end(&cq->obj);
+    hca_obj_retire(HCA_KIND_CQ, cq);
     hca_arena_free(minis);
     return 0;
 }

@@ -35,13 +35,11 @@ struct hca_cq_events {
 int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p);
 
 /* Sets the moderation: MODIFY_CQ.
- * @return 0, -ETIMEDOUT (no such CQ, or a stopped process holds it). */
+ * @return 0, -ENOENT (no such CQ). */
 int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us);
 
 /* Destroys a CQ, and removes its unread events.
- * @param events  filled in, if not NULL
- * @return 0; -ETIMEDOUT if the ring must stay, as a stopped process may yet
- *         write to it: the CQ is only hidden (hca_obj_abandon()). */
+ * @return 0; -ETIMEDOUT, as hca_obj_hold_last(): the CQ stays. */
 int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
 
 /* Returns the number of bytes of a message that may go into a CQE of this
@@ -49,21 +47,9 @@ int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
  * bytes, 64. */
 unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
 
-/* Puts the queue in error: it takes no completions any more. Needs no lock.
- * @return true if it was not in error. */
-bool hca_cq_to_error(struct hca_cq *cq);
-
-/* Reports the error to the program, and records that the QPs of the queue must
- * be put in error (hca_todo_add_overrun()). */
-void hca_cq_fail(struct hca_cq *cq);
-
-/* hca_obj_lock() of a CQ. If a stopped process holds it, the CQ is put in
- * error, as after an overrun, as that process may write to it at any time. */
-struct hca_cq *hca_cq_lock(uint32_t cqn);
-
 /* Adds a completion. The caller holds no lock of a CQ.
- * @return 0, -ENOENT (no such CQ, or a stopped process holds it), -EOVERFLOW
- *         (overrun, now or before: the QP must go to the error state). */
+ * @return 0, -ENOENT (no such CQ), -EOVERFLOW (overrun, now or before: the QP
+ *         must go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
 /* Writes the completions that a queue holds for compression (hca_cq_mini.h), if
@@ -71,8 +57,8 @@ int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 void hca_cq_close(uint32_t cqn);
 
 /* Switches to another ring: RESIZE_CQ. The old one is not accessed afterwards.
- * @return 0, -ETIMEDOUT (no such CQ, or a stopped process holds it), -EINVAL
- *         (as many completions wait as the new ring has entries, or more). */
+ * @return 0, -ENOENT (no such CQ), -EINVAL (as many completions wait as the new
+ *         ring has entries, or more). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
 /* Completes the work of a holder of obj.lock that died; the lock is held again

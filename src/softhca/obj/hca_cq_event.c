@@ -48,7 +48,7 @@ static void hca_cq_fire(struct hca_cq *cq)
 static void hca_cq_timer_fn(struct hca_timer *timer)
 {
     struct hca_cq_timer *entry = (struct hca_cq_timer *)timer;
-    struct hca_cq *cq          = hca_cq_lock(atomic_load(&entry->cqn));
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, atomic_load(&entry->cqn));
 
     atomic_store(&entry->cqn, 0);
     if (cq != NULL) {
@@ -148,7 +148,7 @@ void hca_cq_notify_late(struct hca_cq *cq)
 
 void hca_cq_arm(uint32_t cqn)
 {
-    struct hca_cq *cq = hca_cq_lock(cqn);
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
 
     if (cq != NULL) {
         hca_cq_arm_locked(cq, hca_cq_arm_word(cq));
@@ -167,7 +167,8 @@ static bool hca_cq_may_be_asked(const struct hca_cq *cq, uint32_t word)
 
 static void hca_cq_arm_if_moved(void *obj, void *arg)
 {
-    struct hca_cq *cq = hca_cq_lock(((struct hca_cq *)obj)->obj.num);
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ,
+                                     ((struct hca_cq *)obj)->obj.num);
     uint32_t word;
 
     (void)arg;

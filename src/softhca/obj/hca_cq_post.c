@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_cq.h"
+#include "hca_async.h"
 #include "hca_cq_event.h"
 #include "hca_cq_mini.h"
 #include "hca_todo.h"
@@ -55,12 +56,14 @@ static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
 
 static int hca_cq_overrun(struct hca_cq *cq)
 {
-    if (hca_cq_to_error(cq)) {
+    if (!cq->overrun) {
+        cq->overrun = true;
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
                  "producer 0x%x",
                  cq->obj.num, 1u << cq->ring.log_cnt, hca_cq_consumer(cq),
                  cq->pi);
-        hca_cq_fail(cq);
+        hca_todo_add_overrun(cq->obj.num);
+        hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
     }
     return -EOVERFLOW;
 }
@@ -109,7 +112,7 @@ static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
 
 void hca_cq_close(uint32_t cqn)
 {
-    struct hca_cq *cq = hca_cq_lock(cqn);
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
 
     if (cq != NULL) {
         hca_cq_close_locked(cq);
@@ -139,7 +142,7 @@ static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
 
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
 {
-    struct hca_cq *cq = hca_cq_lock(cqn);
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
     int ret;
 
     if (cq == NULL) {
@@ -170,11 +173,11 @@ unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
 {
     static const struct hca_cqe mark = {.opcode = MLX5_CQE_RESIZE_CQ};
-    struct hca_cq *cq                = hca_cq_lock(cqn);
+    struct hca_cq *cq                = hca_obj_lock(HCA_KIND_CQ, cqn);
     uint32_t pending;
 
     if (cq == NULL) {
-        return -ETIMEDOUT;
+        return -ENOENT;
     }
     if (cq->minis != 0) {
         hca_cq_close_locked(cq);

@@ -89,7 +89,7 @@ enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
 /* Invalidate use->key, if its mkey allows that (a window of type 2, some
  * indirect mkeys), for a WQE of the QP, or for a message to it. Accesses under
  * way go on. use->access, addr and length are ignored. @return HCA_KEY_OK or a
- * fault; HCA_KEY_UNKNOWN also if a stopped process holds the mkey's lock. */
+ * fault. */
 enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use);
 enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
 

@@ -22,9 +22,6 @@
 /* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
 #define HCA_INVALID_KEY 0x100u
 
-/* One WQE changes an mkey in far less. */
-#define HCA_UMR_SECONDS 2
-
 uint32_t hca_key(const struct hca_mkey *mkey)
 {
     return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
@@ -220,15 +217,10 @@ static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
  * @return false if that takes too long. */
 static bool hca_mkey_end_umr(struct hca_mkey *mkey)
 {
-    struct timespec deadline;
-
     if (!mkey->has_umr) {
         return true;
     }
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += HCA_UMR_SECONDS;
-    if (!hca_obj_lock_until(HCA_KIND_MKEY, atomic_load(&mkey->obj.num),
-                            &deadline)) {
+    if (!hca_obj_hold_last(HCA_KIND_MKEY, mkey, NULL)) {
         return false;
     }
     mkey->has_umr = false;

@@ -4,20 +4,10 @@
  * hca_objs.h.
  */
 #include "hca_objs.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_dev.h"
 
 #include <string.h>
-
-bool hca_qp_is_stuck(struct hca_qp *qp)
-{
-    if (!hca_obj_lock_other(HCA_KIND_QP, &qp->obj, &qp->sq_lock)) {
-        return true;
-    }
-    hca_mutex_unlock(&qp->sq_lock);
-    return hca_obj_is_stuck(HCA_KIND_QP, qp);
-}
 
 /* The first block is not used: it would have the numbers 0 and 1. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns)

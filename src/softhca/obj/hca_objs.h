@@ -305,7 +305,7 @@ struct hca_qp {
     pthread_mutex_t sq_lock;
     uint8_t type;           /* enum hca_qp_type */
     _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks;
-                             * to ERR under one of them */
+                             * to ERR under obj.lock */
     bool wq_sig;            /* WQEs carry a signature */
     bool has_tm;            /* its SRQ matches what it receives */
     bool has_rndv;          /* its SRQ may read through it */
@@ -328,11 +328,6 @@ struct hca_qp {
     struct hca_traffic answered; /* as responder, under obj.lock */
     struct hca_pcie pcie;
 };
-
-/* Waits until each lock of a QP is free, or its holder is found stopped;
- * sq_lock is held while the data of a rendezvous is fetched.
- * @return true if a stopped process holds one. */
-bool hca_qp_is_stuck(struct hca_qp *qp);
 
 /* Returns the first number of the block. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns);

@@ -224,22 +224,6 @@ enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
     return check;
 }
 
-enum hca_check hca_srq_held_up(uint32_t srqn)
-{
-    return (hca_obj_peek(HCA_KIND_SRQ, srqn) != NULL) ? HCA_DROP : HCA_OK;
-}
-
-static enum hca_check hca_srq_missing(const struct hca_qp *qp, uint32_t srqn)
-{
-    enum hca_check check = hca_srq_held_up(srqn);
-
-    return (check != HCA_OK) ? check :
-                               hca_check_recv((qp->type == HCA_QP_XRC_RECV) ?
-                                                  HCA_CHECK_XRC_DOMAIN :
-                                                  HCA_CHECK_SRQ,
-                                              qp->obj.num, srqn);
-}
-
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv)
 {
@@ -247,7 +231,10 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
     enum hca_check check;
 
     if (srq == NULL) {
-        return hca_srq_missing(qp, srqn);
+        return hca_check_recv((qp->type == HCA_QP_XRC_RECV) ?
+                                  HCA_CHECK_XRC_DOMAIN :
+                                  HCA_CHECK_SRQ,
+                              qp->obj.num, srqn);
     }
     check = hca_srq_take_locked(qp, srq, recv);
     hca_obj_unlock(srq);

@@ -57,17 +57,13 @@ unsigned hca_rq_posted(const struct hca_qp *qp);
 
 /* Removes the next WQE of a shared queue for @qp, and locks the SRQ meanwhile.
  * recv->cqn, uidx are @qp's, or the SRQ's with XRC or tag matching.
- * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or an error, logged. */
+ * @return HCA_OK, HCA_CHECK_NO_RECV, or an error, logged. */
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
 
 /* hca_srq_take() from an SRQ whose lock is held. */
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv);
-
-/* Returns the reason why an SRQ could not be locked: HCA_DROP if a stopped
- * process holds it, HCA_OK if there is no such queue (any more). */
-enum hca_check hca_srq_held_up(uint32_t srqn);
 
 /* Removes strides for a packet of @length bytes from an SRQ with strides, whose
  * lock is held. If too few are left in the WQE, @recv is these, with

@@ -50,7 +50,7 @@ int hca_srq_modify(uint32_t srqn, uint16_t limit)
     struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, srqn);
 
     if (srq == NULL) {
-        return -ETIMEDOUT;
+        return -ENOENT;
     }
     srq->limit = limit;
     hca_obj_unlock(srq);
@@ -63,7 +63,7 @@ int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc)
     bool is_on;
 
     if (srq == NULL) {
-        return -ETIMEDOUT;
+        return -ENOENT;
     }
     is_on = srq->dc.is_on;
     if (is_on) {
@@ -73,16 +73,19 @@ int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc)
     return is_on ? 0 : -EINVAL;
 }
 
-uint32_t hca_srq_destroy(struct hca_srq *srq)
+int hca_srq_destroy(struct hca_srq *srq, uint32_t *events)
 {
     struct hca_tm *tm = (srq->tm != 0) ? hca_srq_tm(srq) : NULL;
     uint32_t num      = srq->obj.num;
-    uint32_t events   = hca_async_end(HCA_KIND_SRQ, &srq->obj);
 
-    /* no process finds the list any more; a stopped one may still use it */
-    if (hca_obj_free(HCA_KIND_SRQ, srq) && (tm != NULL)) {
+    if (!hca_obj_hold_last(HCA_KIND_SRQ, srq, NULL)) {
+        return -ETIMEDOUT;
+    }
+    *events = hca_async_end(&srq->obj);
+    hca_obj_retire(HCA_KIND_SRQ, srq);
+    if (tm != NULL) {
         hca_tm_log_counts(num, tm);
         hca_tm_destroy(tm);
     }
-    return events;
+    return 0;
 }

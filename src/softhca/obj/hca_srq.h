@@ -31,17 +31,17 @@ struct hca_srq_spec {
 /* @return 0, -ENOMEM. */
 int hca_srq_create(const struct hca_srq_spec *spec, struct hca_srq **srq_p);
 
-/* Arms the low-water mark. @return 0, -ETIMEDOUT (it cannot be locked). */
+/* Arms the low-water mark. @return 0, -ENOENT (no such queue). */
 int hca_srq_modify(uint32_t srqn, uint16_t limit);
 
 /* Sets the attributes for fetching data from initiators of DC, dc->is_on and
  * is_set among them.
- * @return 0, -ETIMEDOUT (it cannot be locked), -EINVAL (it fetches none). */
+ * @return 0, -ENOENT (no such queue), -EINVAL (it fetches none). */
 int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc);
 
-/* Frees the queue and its tag list; both leak if a stopped process holds the
- * lock (hca_obj_free()). @return number of its events that the program has
- * read. */
-uint32_t hca_srq_destroy(struct hca_srq *srq);
+/* Frees the queue and its tag list.
+ * @param events  number of its events that the program has read
+ * @return 0; -ETIMEDOUT, as hca_obj_hold_last(): the queue stays. */
+int hca_srq_destroy(struct hca_srq *srq, uint32_t *events);
 
 #endif

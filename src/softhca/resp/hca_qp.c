@@ -1,18 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The step of a QP into the error state. MODIFY_QP changes states under both
- * locks (hca_qp_cmd_modify.c). The step into the error state may be made under
- * one of them: by the responder under obj.lock, as the locks of two QPs that
- * send to each other could not be taken both ways; by the requester under
- * sq_lock, if a stopped process has the other. The requester looks at the state
- * before each WQE.
+ * locks (hca_qp_cmd_modify.c). The responder makes the step into the error
+ * state under obj.lock only, as the locks of two QPs that send to each other
+ * could not be taken both ways. The requester looks at the state before each
+ * WQE.
  */
 #define _GNU_SOURCE
 #include "hca_qp.h"
 #include "hca_completer.h"
 #include "hca_tm_job.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_rq.h"
 #include "softhca/obj/hca_todo.h"
@@ -66,37 +64,15 @@ void hca_qp_repair(void *obj)
     }
 }
 
-void hca_qp_lock(struct hca_qp *qp)
-{
-    if (hca_mutex_lock(&qp->obj.lock)) {
-        hca_qp_repair(qp);
-    }
-}
-
 void hca_qp_fail(struct hca_qp *qp)
 {
     hca_qp_enter_error(qp);
     hca_todo_add_failed(qp->obj.num);
 }
 
-/* Leaves the flush of the receive queue to the stopped process that holds it,
- * when it goes on, or to the repair of its lock. */
-static bool hca_qp_fail_stuck(struct hca_qp *qp)
-{
-    bool is_stuck = hca_obj_is_stuck(HCA_KIND_QP, qp);
-
-    if (is_stuck) {
-        atomic_store(&qp->state, IBV_QPS_ERR);
-    }
-    return is_stuck;
-}
-
 void hca_qp_fail_requester(struct hca_qp *qp)
 {
-    if (hca_qp_fail_stuck(qp)) {
-        return;
-    }
-    hca_qp_lock(qp);
+    hca_obj_hold(HCA_KIND_QP, qp);
     if (((qp->type == HCA_QP_UC) || (qp->type == HCA_QP_UD)) &&
         (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_info("qp 0x%x: send queue in error", atomic_load(&qp->obj.num));
@@ -109,10 +85,7 @@ void hca_qp_fail_requester(struct hca_qp *qp)
 
 void hca_qp_fail_fatal(struct hca_qp *qp)
 {
-    if (hca_qp_fail_stuck(qp)) {
-        return;
-    }
-    hca_qp_lock(qp);
+    hca_obj_hold(HCA_KIND_QP, qp);
     hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
     hca_qp_enter_error(qp);
     hca_obj_unlock(qp);
@@ -129,8 +102,6 @@ static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
            ((srq != NULL) && (srq->cqn == cqn));
 }
 
-/* The CQ may be another process', and a third process may be stopped in the
- * middle of a message to the QP, which is left as it is then. */
 static void hca_qp_fail_one_of_cq(void *obj, void *arg)
 {
     const uint32_t *cqn = arg;

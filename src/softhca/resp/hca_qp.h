@@ -27,10 +27,6 @@ static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
  * ring has if the record is wrong. */
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
 
-/* Locks obj.lock, however long a stopped process holds it, and completes the
- * work of a holder that died. Pairs with hca_obj_unlock(). */
-void hca_qp_lock(struct hca_qp *qp);
-
 /* Puts a QP in error, unless it is, and flushes its receives, not its SQ;
  * obj.lock is held. */
 void hca_qp_enter_error(struct hca_qp *qp);
@@ -41,13 +37,11 @@ void hca_qp_fail(struct hca_qp *qp);
 
 /* Puts a QP in error after a send WQE completed in error, under sq_lock and
  * with obj.lock free; a UC or UD QP in RTS only goes to SQE (IBTA 10.3.1). The
- * caller flushes the SQ. If a stopped process holds obj.lock, receives are
- * flushed when that goes on or dies. */
+ * caller flushes the SQ. */
 void hca_qp_fail_requester(struct hca_qp *qp);
 
 /* Puts a QP of any type in error, with the event QP_FATAL, for a fault that no
- * completion can report. Locks as for hca_qp_fail_requester(). No event if a
- * stopped process holds obj.lock. */
+ * completion can report. Locks as for hca_qp_fail_requester(). */
 void hca_qp_fail_fatal(struct hca_qp *qp);
 
 /* Flushes the own RQ of a QP in error, unless its doorbell record is wrong;
@@ -55,8 +49,7 @@ void hca_qp_fail_fatal(struct hca_qp *qp);
 void hca_qp_flush_rq(struct hca_qp *qp);
 
 /* Puts the QPs of a CQ that has overrun in error, with the event QP_FATAL,
- * except DC targets, QPs in RESET, and QPs that a stopped process holds. The
- * caller holds no lock. */
+ * except DC targets and QPs in RESET. The caller holds no lock. */
 void hca_qp_fail_cq(uint32_t cqn);
 
 /* Completes the work of a holder of obj.lock that died; the lock is held again

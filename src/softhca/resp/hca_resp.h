@@ -15,7 +15,6 @@ struct hca_responder {
     const struct hca_msg *msg;
     struct hca_ack *ack;
     bool srq_held; /* lock of the SRQ, taken after the QP's */
-    bool qp_lost;  /* QP's lock was released, not retaken */
     struct hca_recv recv;
     struct hca_sgl memory; /* read or written here by the message */
 };
@@ -59,8 +58,8 @@ enum hca_check hca_resp_take_recv(struct hca_responder *resp);
 /* Copies @src to @dst, or keeps a WRITE back (hca_posted.h). The lock of a DCT
  * may be released meanwhile, unless that of an SRQ is held, too.
  * @param fault  the error if memory is missing
- * @return HCA_OK; HCA_DROP if a process is out of reach, or the DCT was lost
- *         meanwhile; or @fault, logged. */
+ * @return HCA_OK; HCA_DROP if a process is out of reach, or the DCT was
+ *         destroyed meanwhile; or @fault, logged. */
 enum hca_check hca_resp_copy(struct hca_responder *resp,
                              const struct hca_sgl *dst,
                              const struct hca_sgl *src, enum hca_check fault);

@@ -61,13 +61,11 @@ static bool hca_resp_unlocks(const struct hca_responder *resp)
            (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
 }
 
-/* @return false if the QP was destroyed meanwhile, or a stopped process has it
- * now. */
+/* @return false if the QP was destroyed meanwhile. */
 static bool hca_resp_relock(struct hca_responder *resp)
 {
-    resp->qp_lost = !hca_obj_hold(HCA_KIND_QP, resp->qp);
-    return !resp->qp_lost &&
-           (atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn);
+    hca_obj_hold(HCA_KIND_QP, resp->qp);
+    return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
 }
 
 /* If the target's process is gone, or out of reach, no answer is sent. */

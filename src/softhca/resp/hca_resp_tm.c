@@ -196,17 +196,6 @@ static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
     return hca_tm_complete(msg, tm_op, (to == NULL) ? data : NULL);
 }
 
-/* The SRQ was destroyed, or a stopped process holds it. As the message has
- * matched it cannot be retried: an error. */
-static enum hca_check hca_tm_lost(const struct hca_tm_msg *msg)
-{
-    uint32_t srqn = msg->resp->qp->srqn;
-
-    return (hca_srq_held_up(srqn) == HCA_OK) ?
-               HCA_DROP :
-               hca_resp_bad(msg->resp, HCA_CHECK_SRQ, srqn);
-}
-
 /* Returns the buffer to the program, with all of the data or, if the copy
  * failed, with no more to come. */
 static enum hca_check hca_tm_end(struct hca_tm_msg *msg, enum hca_check check)
@@ -215,7 +204,7 @@ static enum hca_check hca_tm_end(struct hca_tm_msg *msg, enum hca_check check)
         return HCA_DROP;
     }
     if (!hca_tm_lock(msg)) {
-        return hca_tm_lost(msg);
+        return HCA_DROP; /* the SRQ was destroyed */
     }
     hca_tm_consume_end(hca_srq_tm(msg->srq), msg->resp->recv.tm_index);
     if (check == HCA_OK) {
@@ -391,10 +380,7 @@ enum hca_check hca_resp_tm_send(struct hca_responder *resp)
         return check;
     }
     if (!hca_tm_lock(&msg)) {
-        check = hca_srq_held_up(resp->qp->srqn);
-        return (check != HCA_OK) ?
-                   check :
-                   hca_resp_bad(resp, HCA_CHECK_SRQ, resp->qp->srqn);
+        return hca_resp_bad(resp, HCA_CHECK_SRQ, resp->qp->srqn);
     }
     check = hca_tm_dispatch(&msg);
     hca_tm_unlock(&msg);

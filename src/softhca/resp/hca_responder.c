@@ -176,7 +176,7 @@ static bool hca_responder_is_ready(const struct hca_qp *qp)
     return (state >= IBV_QPS_RTR) && (state <= IBV_QPS_SQE);
 }
 
-bool hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
+void hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
                            struct hca_ack *ack)
 {
     struct hca_responder resp;
@@ -185,14 +185,13 @@ bool hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
 
     if (!hca_responder_is_ready(qp) ||
         !hca_responder_accept[qp->type](qp, msg, ack)) {
-        return true;
+        return;
     }
     resp.qp         = qp;
     resp.msg        = msg;
     resp.ack        = ack;
     resp.recv.taken = false;
     resp.srq_held   = false;
-    resp.qp_lost    = false;
     hca_sgl_init(&resp.memory, hca_owner(qp->obj.proc));
 
     is_repeated = msg->executed ||
@@ -200,9 +199,5 @@ bool hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
                    (msg->psn != qp->resp.psn));
     check = is_repeated ? hca_resp_repeat(&resp) : hca_resp_execute(&resp);
     hca_sgl_put(&resp.memory);
-    if (__builtin_expect(resp.qp_lost, 0)) {
-        return false;
-    }
     hca_responder_finish(&resp, check, is_repeated);
-    return true;
 }

@@ -9,9 +9,9 @@
 
 /* Executes @msg on @qp, whose obj.lock is held, which is of the type that takes
  * the message, and whose process lives. ack->code stays HCA_ACK_NONE if the
- * message is dropped. The lock of a DCT may be released and retaken meanwhile.
- * @return false if it is not held any more: a stopped process has it. */
-bool hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
+ * message is dropped. The lock of a DCT may be released and retaken
+ * meanwhile. */
+void hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
                            struct hca_ack *ack);
 
 #endif

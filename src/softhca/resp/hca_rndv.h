@@ -45,7 +45,6 @@ struct hca_rndv {
     struct hca_recv recv; /* the tagged buffer */
     struct hca_tries tries;
     uint64_t wait_ns; /* before the next try */
-    bool is_failed;   /* to be reported to its SRQ */
 };
 
 /* Returns the bytes of the headers of a request to a QP. */

@@ -82,8 +82,9 @@ struct uverbs_type {
     uint16_t id;
     const char *name;
     /* Undoes the object and drops its references; the caller then frees its
-     * memory and handle. @param events filled in if not NULL. */
-    void (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
+     * memory and handle. @param events filled in if not NULL.
+     * @return 0; -ETIMEDOUT (hca_obj_hold_last()): the object stays. */
+    int (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
     bool is_closed; /* released with its descriptor, not by command */
     const struct uverbs_import *import; /* NULL: others cannot ask for it */
 };
@@ -182,8 +183,9 @@ int uverbs_obj_may_destroy(const struct uverbs_obj *obj);
 
 /* Destroys an object; gives up another process' one. @events, if not NULL, is
  * filled in for an own object only. @return 0; -EBUSY if another object needs
- * it; -EIO if it is the object of the process that forked this one; for another
- * process' object -ENOENT (it is gone) or -ETIMEDOUT (it cannot be locked). */
+ * it; -EIO if it is the object of the process that forked this one; -ETIMEDOUT if a
+ * stopped process has it locked; for another process' object -ENOENT (it is
+ * gone). */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Releases all objects, in the order of ctx->types. */

@@ -137,12 +137,13 @@ static void uverbs_ah_count(struct uverbs_pd *pd, int n)
     }
 }
 
-static void uverbs_ah_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_ah_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     (void)events;
     uverbs_ah_count(((struct uverbs_ah *)obj)->pd, -1);
     uverbs_drop(((struct uverbs_ah *)obj)->pd);
+    return 0;
 }
 
 const struct uverbs_type uverbs_ah_type = {

@@ -30,20 +30,22 @@ static uint32_t uverbs_cq_max(void)
     return hca_limit(HCA_LIMIT_CQE, UVERBS_MAX_CQE - 1);
 }
 
-static void uverbs_cq_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_cq_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     struct uverbs_cq *cq = (struct uverbs_cq *)obj;
     struct hca_cq_events left;
 
-    if (hca_cq_destroy(cq->cq, &left) == 0) {
-        uverbs_rings_unshare(&cq->rings);
-    } /* else: shared for ever */
+    if (hca_cq_destroy(cq->cq, &left) != 0) {
+        return -ETIMEDOUT;
+    }
+    uverbs_rings_unshare(&cq->rings);
     if (events != NULL) {
         *events = (struct uverbs_events){left.comp, left.async};
     }
     uverbs_drop(cq->comp);
     uverbs_drop(cq->async);
+    return 0;
 }
 
 const struct uverbs_type uverbs_cq_type = {
@@ -270,9 +272,6 @@ static int uverbs_destroy_cq(struct uverbs_req *req)
     struct uverbs_events events;
     int ret;
 
-    if (hca_obj_is_stuck(HCA_KIND_CQ, ((struct uverbs_cq *)obj)->cq)) {
-        return -ETIMEDOUT; /* its memory may yet be written to */
-    }
     ret = uverbs_obj_destroy(obj, &events);
     if (ret != 0) {
         return ret;

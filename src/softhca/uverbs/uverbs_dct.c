@@ -51,7 +51,7 @@ static int uverbs_dct_rtr(struct uverbs_req *req, struct uverbs_qp *qp,
     struct mlx5_ib_modify_qp_resp drv = {0};
     size_t min                        = offsetof(typeof(drv), ece_options);
     size_t len                        = uverbs_len(req, UVERBS_ATTR_UHW_OUT);
-    uint32_t bad;
+    uint32_t bad, events;
     int ret;
 
     if ((change->mask != UVERBS_DCT_RTR) || (dest->port_num != 1) ||
@@ -68,7 +68,7 @@ static int uverbs_dct_rtr(struct uverbs_req *req, struct uverbs_qp *qp,
     drv.response_length = (len < sizeof(drv)) ? min : sizeof(drv);
     drv.dctn            = qp->qp->obj.num;
     if (uverbs_uhw_out(req, &drv) != 0) {
-        hca_qp_destroy(qp->qp);
+        hca_qp_destroy(qp->qp, &events);
         qp->qp = NULL;
         return -EFAULT;
     }
@@ -100,15 +100,11 @@ int uverbs_dct_query(const struct uverbs_qp *qp, uint32_t mask,
                      struct ib_uverbs_query_qp_resp *resp)
 {
     struct hca_qp_info info;
-    int ret;
 
     if ((qp->qp == NULL) || (mask & ~(uint32_t)UVERBS_DCT_QUERY)) {
         return -EINVAL;
     }
-    ret = hca_qp_query(qp->qp, &info);
-    if (ret != 0) {
-        return ret;
-    }
+    hca_qp_query(qp->qp, &info);
     if (info.state != IBV_QPS_RTR) {
         return -EINVAL;
     }

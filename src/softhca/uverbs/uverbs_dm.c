@@ -49,8 +49,8 @@ static int uverbs_dm_expect(struct uverbs_dm *dm)
                                               .size   = uverbs_dm_size(dm)});
 }
 
-static void uverbs_dm_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_dm_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     struct uverbs_dm *dm = (struct uverbs_dm *)obj;
 
@@ -61,6 +61,7 @@ static void uverbs_dm_release(struct uverbs_obj *obj,
     }
     hca_obj_free(HCA_KIND_DM, dm->hw);
     hca_dev_give_memory(obj->ctx->dev, uverbs_dm_size(dm));
+    return 0;
 }
 
 static bool uverbs_dm_stand_for(struct uverbs_obj *obj,

@@ -88,7 +88,7 @@ void uverbs_event_undo(struct uverbs_event *event)
     uverbs_obj_destroy(&event->obj, NULL);
 }
 
-void uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events)
+int uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events)
 {
     struct uverbs_event *event = (struct uverbs_event *)obj;
     struct uverbs_event **link = &obj->ctx->events;
@@ -99,6 +99,7 @@ void uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events)
     }
     *link = event->next;
     hca_chan_destroy(event->chan);
+    return 0;
 }
 
 const struct uverbs_type uverbs_event_type = {

@@ -41,7 +41,7 @@ int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
 void uverbs_event_undo(struct uverbs_event *event);
 
 /* Releases a channel of any type; leaves @events unchanged. */
-void uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events);
+int uverbs_event_release(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Finds the channel of @type whose open descriptor is @fd. @return NULL, with
  * *err = -EBADF, if there is none. */

@@ -181,8 +181,8 @@ int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     return 0;
 }
 
-static void uverbs_mr_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_mr_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     struct uverbs_mr *mr = (struct uverbs_mr *)obj;
 
@@ -197,6 +197,7 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
         hca_dm_count_regions(mr->dm->hw, -1);
     }
     uverbs_drop(mr->dm);
+    return 0;
 }
 
 static bool uverbs_mr_stand_for(struct uverbs_obj *obj,

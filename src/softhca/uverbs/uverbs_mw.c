@@ -18,8 +18,8 @@ struct uverbs_mw {
     struct uverbs_pd *pd;
 };
 
-static void uverbs_mw_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_mw_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     struct uverbs_mw *mw = (struct uverbs_mw *)obj;
 
@@ -27,6 +27,7 @@ static void uverbs_mw_release(struct uverbs_obj *obj,
     hca_mkey_destroy(mw->mkey);
     uverbs_drop(mw->pd);
     obj->ctx->num_windows--;
+    return 0;
 }
 
 const struct uverbs_type uverbs_mw_type = {

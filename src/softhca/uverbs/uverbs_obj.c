@@ -164,9 +164,11 @@ int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
     if (obj->is_foreign) {
         return uverbs_foreign_give_up(obj);
     }
-    uverbs_type_of(obj)->release(obj, events);
-    uverbs_obj_delete(obj);
-    return 0;
+    ret = uverbs_type_of(obj)->release(obj, events);
+    if (ret == 0) {
+        uverbs_obj_delete(obj);
+    }
+    return ret;
 }
 
 /* Destroys objects of a type that no other object needs. @return how many. */
@@ -179,8 +181,7 @@ static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
         struct uverbs_obj *obj = ctx->objs[i];
 
         if (!uverbs_entry_free(obj) && (obj->type == type->id) &&
-            (obj->users == 0)) {
-            type->release(obj, NULL);
+            (obj->users == 0) && (type->release(obj, NULL) == 0)) {
             uverbs_obj_delete(obj);
             count++;
         }

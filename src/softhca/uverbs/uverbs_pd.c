@@ -56,11 +56,12 @@ static int uverbs_alloc_pd(struct uverbs_req *req)
     return ret;
 }
 
-static void uverbs_pd_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_pd_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     (void)events;
     hca_obj_free(HCA_KIND_PD, ((struct uverbs_pd *)obj)->hw);
+    return 0;
 }
 
 static bool uverbs_pd_stand_for(struct uverbs_obj *obj,

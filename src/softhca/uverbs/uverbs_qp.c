@@ -17,14 +17,14 @@ struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp)
                                  qp->qp;
 }
 
-static void uverbs_qp_release(struct uverbs_obj *obj,
-                              struct uverbs_events *events)
+static int uverbs_qp_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
 {
     struct uverbs_qp *qp = (struct uverbs_qp *)obj;
     uint32_t async       = 0;
 
-    if (qp->qp != NULL) {
-        async = hca_qp_destroy(qp->qp);
+    if ((qp->qp != NULL) && (hca_qp_destroy(qp->qp, &async) != 0)) {
+        return -ETIMEDOUT;
     }
     if (events != NULL) {
         events->async = async;
@@ -36,6 +36,7 @@ static void uverbs_qp_release(struct uverbs_obj *obj,
     uverbs_drop(qp->srq);
     uverbs_drop(qp->xrcd);
     uverbs_drop(qp->async);
+    return 0;
 }
 
 const struct uverbs_type uverbs_qp_type = {

@@ -69,13 +69,13 @@ static int uverbs_query_hw(const struct uverbs_qp *qp,
 {
     struct hca_qp *hw = uverbs_qp_hw(qp);
     struct hca_qp_info info;
-    int ret;
 
-    ret = (hw == NULL) ? -EINVAL : hca_qp_query(hw, &info);
-    if (ret == 0) {
-        uverbs_query_fill(qp, hw->type, &info, resp);
+    if (hw == NULL) {
+        return -EINVAL;
     }
-    return ret;
+    hca_qp_query(hw, &info);
+    uverbs_query_fill(qp, hw->type, &info, resp);
+    return 0;
 }
 
 int uverbs_qp_query(struct uverbs_req *req)

@@ -18,12 +18,15 @@
 
 #define UVERBS_SRQ_NEXT_SEG 16u /* struct mlx5_wqe_srq_next_seg */
 
-static void uverbs_srq_release(struct uverbs_obj *obj,
-                               struct uverbs_events *events)
+static int uverbs_srq_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
 {
     struct uverbs_srq *srq = (struct uverbs_srq *)obj;
-    uint32_t async         = hca_srq_destroy(srq->srq);
+    uint32_t async;
 
+    if (hca_srq_destroy(srq->srq, &async) != 0) {
+        return -ETIMEDOUT;
+    }
     if (events != NULL) {
         events->async = async;
     }
@@ -32,6 +35,7 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
     uverbs_drop(srq->cq);
     uverbs_drop(srq->xrcd);
     uverbs_drop(srq->async);
+    return 0;
 }
 
 const struct uverbs_type uverbs_srq_type = {

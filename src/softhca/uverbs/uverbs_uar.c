@@ -72,8 +72,8 @@ bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id)
     return uar != NULL;
 }
 
-static void uverbs_uar_release(struct uverbs_obj *obj,
-                               struct uverbs_events *events)
+static int uverbs_uar_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
 {
     struct uverbs_uar *uar   = (struct uverbs_uar *)obj;
     struct uverbs_uar **link = &obj->ctx->uars;
@@ -86,6 +86,7 @@ static void uverbs_uar_release(struct uverbs_obj *obj,
     uverbs_map_forget(obj->ctx, UVERBS_MAP_UAR, uar->page_id);
     hca_uar_del(uar->page_id);
     uverbs_uar_give(uar->page_id);
+    return 0;
 }
 
 const struct uverbs_type uverbs_uar_type = {

@@ -12,11 +12,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static void uverbs_xrcd_release(struct uverbs_obj *obj,
-                                struct uverbs_events *events)
+static int uverbs_xrcd_release(struct uverbs_obj *obj,
+                               struct uverbs_events *events)
 {
     (void)events;
     hca_obj_free(HCA_KIND_XRCD, ((struct uverbs_xrcd *)obj)->xrcd);
+    return 0;
 }
 
 const struct uverbs_type uverbs_xrcd_type = {
