@@ -252,71 +252,30 @@ template <typename F> int in_child(F run)
     return status;
 }
 
-TEST_P(verbs_objects, forked_child_takes_nothing_from_its_parent)
+TEST_P(verbs_objects, forked_child_opens_a_device_of_its_own)
 {
     verbs_pair pair(dev);
 
     EXPECT_EQ(0, in_child([&] {
                   struct ibv_qp_attr attr = {};
+                  struct ibv_device_attr info;
 
                   attr.qp_state = IBV_QPS_ERR;
                   EXPECT_EQ(EIO, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
                   EXPECT_EQ(nullptr, ibv_create_cq(dev.ctx, 1, NULL, NULL, 0));
                   EXPECT_EQ(EIO, errno);
                   EXPECT_EQ(EIO, ibv_dereg_mr(src.mr));
-                  EXPECT_NE(0, ibv_rereg_mr(dst.mr, IBV_REREG_MR_CHANGE_ACCESS,
-                                            NULL, NULL, 0, 0));
+                  EXPECT_EQ(nullptr,
+                            ibv_reg_mr(dev.pd, dst.addr, 64, ACCESS_ALL));
                   EXPECT_EQ(EIO, errno);
+                  EXPECT_EQ(EIO, ibv_query_device(dev.ctx, &info));
                   EXPECT_EQ(EIO, ibv_dealloc_pd(dev.pd));
                   close(dev.ctx->cmd_fd);
+                  hca_device own;
+                  verbs_pair others(own);
+                  EXPECT_EQ(0, ibv_query_device(own.ctx, &info));
               }));
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
-}
-
-TEST_P(verbs_objects, forked_child_registers_memory_by_what_it_inherited)
-{
-    uint32_t key = src.mr->rkey;
-
-    EXPECT_EQ(0, in_child([&] {
-                  struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 64,
-                                                 ACCESS_ALL);
-                  struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
-                  struct ibv_device_attr attr;
-
-                  EXPECT_TRUE((mr != NULL) && (pd != NULL));
-                  EXPECT_NE(key, mr->rkey);
-                  EXPECT_EQ(0, ibv_query_device(dev.ctx, &attr));
-                  {
-                      strict_mem mem(pd, ACCESS_ALL, 0);
-                      EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
-                  }
-                  EXPECT_EQ(0, ibv_dereg_mr(mr));
-                  EXPECT_EQ(0, ibv_dealloc_pd(pd));
-                  hca_device own; /* a device of its own */
-                  verbs_pair pair(own);
-              }));
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)src.addr, key));
-}
-
-TEST_P(verbs_objects, forked_child_has_device_memory)
-{
-    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
-
-    EXPECT_EQ(0, in_child([&] {
-                  struct ibv_dm *dm = ibv_alloc_dm(dev.ctx, &attr);
-                  uint32_t in = 0x12345678, out = 0;
-
-                  EXPECT_NE(nullptr, dm);
-                  EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &in, sizeof(in)));
-                  EXPECT_EQ(0, ibv_memcpy_from_dm(&out, dm, 64, sizeof(out)));
-                  EXPECT_EQ(in, out);
-                  struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
-                                                    IBV_ACCESS_ZERO_BASED |
-                                                        IBV_ACCESS_LOCAL_WRITE);
-                  EXPECT_NE(nullptr, mr);
-                  EXPECT_EQ(0, ibv_dereg_mr(mr));
-                  EXPECT_EQ(0, ibv_free_dm(dm));
-              }));
 }
 
 /* --- two devices ---------------------------------------------------------- */

@@ -452,6 +452,34 @@ TEST_P(verbs_process, descriptor_is_received_in_no_time)
     close(sockets[1]);
 }
 
+void opens_and_waits(int fd)
+{
+    hca_device dev;
+
+    HCA_CHECK_CALL(::write(fd, &dev.ctx->cmd_fd, sizeof(int)) == sizeof(int));
+    peer_wait_for_the_end(fd);
+}
+
+/* However its descriptor came */
+TEST_P(verbs_process, device_of_another_process_is_none)
+{
+    peer_process peer(opens_and_waits);
+    hca_log_reader log;
+    std::string path;
+    int number, fd;
+
+    ASSERT_EQ((ssize_t)sizeof(number),
+              ::read(peer.fd, &number, sizeof(number)));
+    path = "/proc/" + std::to_string(peer.pid) + "/fd/" +
+           std::to_string(number);
+    fd = open(path.c_str(), O_RDWR);
+    ASSERT_LE(0, fd);
+    EXPECT_EQ(nullptr, ibv_import_device(fd));
+    EXPECT_EQ(EINVAL, errno);
+    EXPECT_NE(std::string::npos, log.take().find("another process has opened"));
+    close(fd);
+}
+
 /* --- memory --------------------------------------------------------------- */
 
 constexpr int NO_PAGE_0 = 2;

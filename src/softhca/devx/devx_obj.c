@@ -119,10 +119,12 @@ struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn)
 struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)
 {
     const struct hca_pd *hw = hca_obj_peek(HCA_KIND_PD, pdn);
+    struct uverbs_pd *pd    = NULL;
     int err;
 
-    return ((hw == NULL) || (hw->name.file != call->ctx->file)) ?
-               NULL :
-               uverbs_obj_find(call->ctx, UVERBS_OBJECT_PD, hw->name.handle,
-                               &err);
+    if (hw != NULL) {
+        pd = uverbs_obj_find(call->ctx, UVERBS_OBJECT_PD, hw->obj.user_handle,
+                             &err);
+    }
+    return ((pd != NULL) && (pd->hw == hw)) ? pd : NULL;
 }

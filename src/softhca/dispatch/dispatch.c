@@ -104,7 +104,7 @@ static void dispatch_init(void)
     hca_nic_init();
 }
 
-static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev, uint64_t file)
+static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev)
 {
     struct uverbs_ctx *ctx = calloc(1, sizeof(*ctx));
     struct stat st;
@@ -118,7 +118,6 @@ static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev, uint64_t file)
     ctx->pid       = getpid();
     ctx->st_dev    = st.st_dev;
     ctx->st_ino    = st.st_ino;
-    ctx->file      = file;
     ctx->refs      = 1;
     ctx->types     = dispatch_types;
     ctx->num_types = sizeof(dispatch_types) / sizeof(dispatch_types[0]);
@@ -155,17 +154,16 @@ int dispatch_open(int fd, unsigned dev)
 {
     int ret = dispatch_prepare(fd);
     struct uverbs_ctx *ctx;
-    uint64_t file;
 
     if (ret != 0) {
         return ret;
     }
     dispatch_close(fd); /* the number's last file was closed unseen */
-    ret = uverbs_map_file(fd, dev, &file);
+    ret = uverbs_map_file(fd);
     if (ret != 0) {
         return ret;
     }
-    ctx = dispatch_ctx_new(fd, dev, file);
+    ctx = dispatch_ctx_new(fd, dev);
     if (ctx == NULL) {
         return -ENOMEM;
     }
@@ -173,55 +171,9 @@ int dispatch_open(int fd, unsigned dev)
     return 0;
 }
 
-bool dispatch_may_import(int fd, const struct stat *st)
+bool dispatch_may_adopt(int fd, const struct stat *st)
 {
     return uverbs_map_is_file(st) && !dispatch_is_open(fd);
-}
-
-/* Returns true if the file's device is one that this process has, too. */
-static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
-{
-    unsigned n = file->dev - hca_dev_local(0);
-
-    if ((file->fabric == hca_fabric->id) && (n < hca_config.num_devs)) {
-        return true;
-    }
-    hca_warn(
-        "descriptor %d: device of another fabric or node: the process that "
-        "opened it has another SOFTHCA_FABRIC, SOFTHCA_DIR or SOFTHCA_NODE; "
-        "set the same values",
-        fd);
-    return false;
-}
-
-/* Gives this process a context of its own, as its opener has one. */
-int dispatch_import(int fd)
-{
-    struct uverbs_ctx *ctx, *none = NULL;
-    struct uverbs_file file;
-    int ret;
-
-    if (!uverbs_map_read_file(fd, &file)) {
-        return -ENODEV;
-    }
-    ret = dispatch_prepare(fd);
-    if (ret != 0) {
-        return ret;
-    }
-    if (!dispatch_has_dev(fd, &file)) {
-        return -ENODEV;
-    }
-    ctx = dispatch_ctx_new(fd, file.dev, file.id);
-    if (ctx == NULL) {
-        return -ENOMEM;
-    }
-    uverbs_obj_begin(ctx);
-    ret = uverbs_context_import(ctx);
-    if ((ret != 0) ||
-        !atomic_compare_exchange_strong(&dispatch_files[fd], &none, ctx)) {
-        dispatch_ctx_put(ctx); /* or another thread was faster */
-    }
-    return ret;
 }
 
 int dispatch_dev(int fd)
@@ -297,29 +249,6 @@ void dispatch_close(int fd)
     }
 }
 
-/* Renews a context copied by fork(): a thread of the parent may have held its
- * lock, and the child has its own place on the fabric. The context is then as
- * if the child had received the descriptor from its parent. */
-static int dispatch_inherit(struct uverbs_ctx *ctx)
-{
-    int ret = hca_fabric_attach(hca_nic_kinds, NULL);
-
-    if ((ret == 0) && !hca_segment_is_inherited()) {
-        ret = -EIO; /* it is on another fabric */
-    }
-    if (ret == 0) {
-        ret = hca_helper_start();
-    }
-    pthread_mutex_lock(&dispatch_files_lock);
-    if ((ret == 0) && (ctx->heir != getpid())) {
-        pthread_mutex_init(&ctx->lock, NULL);
-        uverbs_obj_begin(ctx);
-        ctx->heir = getpid();
-    }
-    pthread_mutex_unlock(&dispatch_files_lock);
-    return ret;
-}
-
 int dispatch_ioctl(int fd, unsigned long request, void *arg)
 {
     struct uverbs_ctx *ctx = dispatch_ctx_get(fd);
@@ -331,7 +260,10 @@ int dispatch_ioctl(int fd, unsigned long request, void *arg)
     if (request != RDMA_VERBS_IOCTL) {
         ret = -ENOTTY;
     } else if (ctx->pid != getpid()) {
-        ret = dispatch_inherit(ctx);
+        hca_warn("descriptor %d: the device was opened by process %d, which "
+                 "forked this one: open it here",
+                 fd, ctx->pid);
+        ret = -EIO;
     }
     if (ret == 0) {
         ret = dispatch_method_run(ctx, arg);

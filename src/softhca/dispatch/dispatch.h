@@ -30,14 +30,9 @@ int dispatch_dup(int fd, int newfd);
  * @return true if it is recorded. */
 bool dispatch_adopt(int newfd, int top);
 
-/* Returns true if dispatch_import() may take @fd; @st is from its fstat(). */
-bool dispatch_may_import(int fd, const struct stat *st);
-
-/* Makes @fd, which another process opened as a device and passed to this one,
- * an opened device here.
- * @return as dispatch_open(), or -ENODEV: it is no device, or none that this
- *         process could have opened. */
-int dispatch_import(int fd);
+/* Returns true if @fd, with @st from its fstat(), is the file of a device, but
+ * not known as one: a duplicate, or another process has opened it. */
+bool dispatch_may_adopt(int fd, const struct stat *st);
 
 /* Returns true if @fd is an opened device, and @st is of its file. */
 bool dispatch_has_file(int fd, const struct stat *st);
@@ -51,7 +46,8 @@ int dispatch_dev(int fd);
 void dispatch_close(int fd);
 
 /* @return 0 or -errno; -EBADF if @fd is no opened device, -ENOTTY for any
- * request but RDMA_VERBS_IOCTL. */
+ * request but RDMA_VERBS_IOCTL, -EIO if the process that forked this one has
+ * opened it. */
 int dispatch_ioctl(int fd, unsigned long request, void *arg);
 
 /* Returns true if @fd is an opened device. Takes no lock. */

@@ -12,10 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Number of leading tables whose objects have no rings: a forked child may use
- * those. */
-#define DISPATCH_RINGLESS 7
-
 static const struct uverbs_method *const dispatch_methods[] = {
     uverbs_context_methods, uverbs_port_methods, uverbs_pd_methods,
     uverbs_mr_methods,      uverbs_mw_methods,   uverbs_dm_methods,
@@ -25,10 +21,11 @@ static const struct uverbs_method *const dispatch_methods[] = {
     devx_methods,           devx_umem_methods,   devx_event_methods,
 };
 
-static const struct uverbs_method *dispatch_find(uint16_t object, uint16_t id,
-                                                 unsigned num_tables)
+static const struct uverbs_method *dispatch_method(uint16_t object, uint16_t id)
 {
-    for (unsigned i = 0; i < num_tables; i++) {
+    unsigned num = sizeof(dispatch_methods) / sizeof(dispatch_methods[0]);
+
+    for (unsigned i = 0; i < num; i++) {
         const struct uverbs_method *method = dispatch_methods[i];
 
         for (; method->handler != NULL; method++) {
@@ -38,17 +35,6 @@ static const struct uverbs_method *dispatch_find(uint16_t object, uint16_t id,
         }
     }
     return NULL;
-}
-
-static const struct uverbs_method *dispatch_method(uint16_t object, uint16_t id)
-{
-    return dispatch_find(
-        object, id, sizeof(dispatch_methods) / sizeof(dispatch_methods[0]));
-}
-
-static bool dispatch_has_ring(const struct uverbs_method *method)
-{
-    return dispatch_find(method->object, method->id, DISPATCH_RINGLESS) == NULL;
 }
 
 /* Takes the driver's answer as written, as the kernel does. */
@@ -71,9 +57,6 @@ static int dispatch_call(struct uverbs_req *req,
                   (req->method->id == UVERBS_METHOD_INVOKE_WRITE));
     int ret;
 
-    if (uverbs_is_inherited(req->ctx) && dispatch_has_ring(req->method)) {
-        return uverbs_refuse_heir(req, req->method->name);
-    }
     ret = uverbs_req_parse(req, hdr);
     if ((ret == 0) && !req->ctx->ready && !opens) {
         ret = -EINVAL; /* the kernel has no ucontext then */
@@ -92,14 +75,12 @@ static int dispatch_handle(struct uverbs_req *req,
 
     hca_thread_enter();
     pthread_mutex_lock(&ctx->lock);
-    uverbs_obj_sweep(ctx);
     ret = dispatch_call(req, hdr);
     hca_debug("uverbs: %s%s%s: %s", req->method->name,
               (req->method->handler == uverbs_write) ? " " : "",
               (req->method->handler == uverbs_write) ? uverbs_write_name(req) :
                                                        "",
               (ret == 0) ? "ok" : strerror(-ret));
-    uverbs_obj_end(ctx);
     pthread_mutex_unlock(&ctx->lock);
     hca_thread_leave();
     return ret;

@@ -38,19 +38,6 @@ static void hca_qp_retire(void *qp)
     hca_traffic_retire(qp);
 }
 
-/* Stores in order: the mkey's process may just have changed it. */
-static void hca_mkey_give_up(void *obj)
-{
-    struct hca_mkey *mkey = obj;
-
-    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-}
-
-static void hca_dm_leave(void *dm)
-{
-    (void)hca_dm_keep(dm);
-}
-
 const struct hca_kind_ops hca_nic_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_QP] = {"qp", sizeof(struct hca_qp), offsetof(struct hca_qp, type),
                      16, 8, .init = hca_qp_init, .repair = hca_qp_repair,
@@ -65,18 +52,13 @@ const struct hca_kind_ops hca_nic_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd), sizeof(struct hca_obj),
                        12, 8},
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4,
-                       .name_at = offsetof(struct hca_mkey, name),
-                       .give_up = hca_mkey_give_up},
+                       offsetof(struct hca_mkey, type), 20, 4},
     [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
                        sizeof(struct hca_obj), 10, 8},
     [HCA_KIND_PD]   = {"protection domain", sizeof(struct hca_pd),
-                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6,
-                       .name_at = offsetof(struct hca_pd, name)},
+                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6},
     [HCA_KIND_DM]   = {"device memory", sizeof(struct hca_dm),
-                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8,
-                       .name_at = offsetof(struct hca_dm, name),
-                       .leave   = hca_dm_leave},
+                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8},
 };
 
 static void hca_nic_init_once(void)

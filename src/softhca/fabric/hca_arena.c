@@ -323,17 +323,6 @@ void hca_arena_abandon(void)
     }
 }
 
-void hca_arena_keep(const void *ptr, size_t size)
-{
-    unsigned last = hca_chunk_of((const char *)ptr + size - 1);
-
-    hca_mutex_lock(&hca_fabric->lock);
-    for (unsigned i = hca_chunk_of(ptr); i <= last; i++) {
-        hca_fabric->chunk_owner[i] = HCA_CHUNK_KEPT;
-    }
-    hca_mutex_unlock(&hca_fabric->lock);
-}
-
 void hca_arena_reap(unsigned proc)
 {
     for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {

@@ -25,11 +25,6 @@ void *hca_arena_reserve(size_t size);
  * NULL, or unless this process is attached. */
 void hca_arena_free(void *ptr);
 
-/* Withdraws the chunks of [ptr, ptr + size) from use for ever: a process that
- * does not own them has mapped them, and may write there after the owner's
- * end. */
-void hca_arena_keep(const void *ptr, size_t size);
-
 /* Frees all chunks of a process that is dead or leaves. */
 void hca_arena_reap(unsigned proc);
 

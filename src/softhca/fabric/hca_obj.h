@@ -50,13 +50,6 @@ struct hca_obj {
     struct hca_subscription devx;
 };
 
-/* Name by which another process that has the device file asks for an object:
- * the file (hca_fabric.num_files) and its handle there. */
-struct hca_name {
-    uint64_t file; /* 0: no process may ask for it, or it is given up */
-    uint32_t handle;
-};
-
 /* A kind of objects. A number has at most 24 bits: 'index_bits' of them are the
  * slot, the others count its lives. */
 struct hca_kind_ops {
@@ -65,14 +58,11 @@ struct hca_kind_ops {
     size_t keep; /* bytes at the front that survive a slot's life */
     unsigned index_bits;
     unsigned gen_bits;
-    size_t name_at; /* offset of its struct hca_name, 0: it has none */
     /* Functions, NULL if there is nothing to do: */
-    void (*init)(void *obj);    /* initializes other locks, once for a slot */
-    void (*repair)(void *obj);  /* completes the work of a holder of the lock
+    void (*init)(void *obj);   /* initializes other locks, once for a slot */
+    void (*repair)(void *obj); /* completes the work of a holder of the lock
                                  * that died; the lock is held again */
-    void (*retire)(void *obj);  /* before its slot is free; the lock is held */
-    void (*give_up)(void *obj); /* another process destroys it; locked */
-    void (*leave)(void *obj);   /* its process is dead or leaves; no lock */
+    void (*retire)(void *obj); /* before its slot is free; the lock is held */
 };
 
 /* The table of all kinds, HCA_NUM_KINDS: hca_fabric_attach() sets it. */
@@ -134,20 +124,6 @@ uint32_t hca_obj_index(enum hca_kind kind, const void *obj);
 
 /* Returns the number that hca_obj_publish() gives the object. */
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
-
-/* Finds the live object of that name, of any process, without locking it. This
- * process notices the end of the owner from then on (hca_proc_alive(): hold no
- * lock of another's object). For kinds whose objects have names.
- * @return NULL if there is none. */
-void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name);
-
-/* Destroys another process' object as far as possible: it loses its name, and
- * hca_proc.given_up makes its process free it. Takes its lock.
- * @return 0, or -ENOENT if it has no longer @name. */
-int hca_obj_give_up(enum hca_kind kind, void *obj, const struct hca_name *name);
-
-/* Returns true if hca_obj_give_up() was called for it. */
-bool hca_obj_is_given_up(enum hca_kind kind, const void *obj);
 
 /* Return the size of all tables in bytes, and initialize them in a new
  * segment. */

@@ -113,13 +113,6 @@ static void hca_obj_reap_one(void *ptr, void *arg)
     hca_obj_retire(reaper->kind, obj);
 }
 
-static void hca_obj_leave_one(void *obj, void *arg)
-{
-    const struct hca_obj_reaper *reaper = arg;
-
-    hca_obj_kinds[reaper->kind].leave(obj);
-}
-
 bool hca_obj_reap(unsigned proc)
 {
     struct hca_obj_reaper reaper = {
@@ -128,9 +121,6 @@ bool hca_obj_reap(unsigned proc)
     };
 
     for (reaper.kind = 0; reaper.kind < HCA_NUM_KINDS; reaper.kind++) {
-        if (hca_obj_kinds[reaper.kind].leave != NULL) {
-            hca_obj_foreach(reaper.kind, proc, hca_obj_leave_one, &reaper);
-        }
         hca_obj_foreach(reaper.kind, proc, hca_obj_reap_one, &reaper);
     }
     return reaper.is_done;

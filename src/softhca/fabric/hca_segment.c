@@ -25,7 +25,6 @@ unsigned hca_self;
 
 static int hca_segment_fd; /* open as long as it is mapped */
 static size_t hca_segment_size;
-static bool hca_segment_inherited;
 
 /* Returns true for the one that this process inherited when it was forked. */
 static bool hca_segment_is_mapped(const struct stat *st)
@@ -65,10 +64,9 @@ int hca_segment_map(int fd)
     if (again) {
         hca_fd_close(hca_segment_fd);
     }
-    hca_segment_inherited = again;
-    hca_segment_size      = st.st_size;
-    hca_fabric            = map;
-    hca_segment_fd        = hca_fd_mark(fd);
+    hca_segment_size = st.st_size;
+    hca_fabric       = map;
+    hca_segment_fd   = hca_fd_mark(fd);
     return 0;
 }
 
@@ -112,11 +110,6 @@ int hca_segment_create(const char *name, size_t size)
         return ret;
     }
     return fd;
-}
-
-bool hca_segment_is_inherited(void)
-{
-    return hca_segment_inherited;
 }
 
 void hca_segment_unmap(void)

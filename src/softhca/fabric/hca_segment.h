@@ -29,7 +29,6 @@ typedef uint64_t hca_off_t;
 #define HCA_MAX_COUNTS    16u         /* hca_count.h */
 #define HCA_MAX_TRAFFIC   4u          /* hca_traffic.h */
 #define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
-#define HCA_CHUNK_KEPT    UINT16_MAX  /* hca_arena_keep() */
 #define HCA_MAX_CHUNKS    4096u       /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u
 
@@ -48,7 +47,6 @@ struct hca_proc {
     int asks_fd;                 /* hca_proc_have_watched(); 0: none yet */
     _Atomic(uint32_t) holds;     /* accesses of it to mkeys under way */
     _Atomic(uint32_t) freezes;   /* odd: some of its pages are read-only now */
-    _Atomic(uint32_t) given_up;  /* its objects that others have destroyed */
     _Atomic(uint32_t) walk_turn; /* lowest bit: index in hca_walks.of */
     uint32_t node;               /* of its devices */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* device memory, in bytes */
@@ -68,7 +66,7 @@ struct hca_fabric {
     pthread_mutex_t lock;
     pthread_mutex_t reap_lock;
     struct hca_proc procs[HCA_MAX_PROCS];
-    uint16_t chunk_owner[HCA_MAX_CHUNKS]; /* slot + 1, 0 free, HCA_CHUNK_KEPT */
+    uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* slot + 1, 0 free */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* HCA_LINK_* of hca_dev.h */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
@@ -76,8 +74,7 @@ struct hca_fabric {
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     /* of destroyed QPs */
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC];
-    uint64_t id;                 /* unique on this machine */
-    _Atomic(uint64_t) num_files; /* of devices, ever opened */
+    uint64_t id; /* unique on this machine */
     hca_off_t tables;
     hca_off_t arena;
     pthread_mutex_t atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
@@ -105,10 +102,6 @@ int hca_segment_create(const char *name, size_t size);
  * an error or hca_segment_unmap() the caller closes it. @return 0 or -errno. */
 int hca_segment_map(int fd);
 void hca_segment_unmap(void);
-
-/* Returns true if the segment is where the process that forked this one had it:
- * inherited pointers into it are valid. */
-bool hca_segment_is_inherited(void);
 
 /* Maps pages of it a second time, in place of the pages at @to. Calls the
  * kernel directly, past any hook. @return 0 or -errno. */

@@ -12,53 +12,29 @@
 
 #include <errno.h>
 
-int hca_pd_create(unsigned dev, const struct hca_name *name,
-                  struct hca_pd **pd_p)
+int hca_pd_create(unsigned dev, uint32_t handle, struct hca_pd **pd_p)
 {
     struct hca_pd *pd = hca_obj_alloc(HCA_KIND_PD, dev);
 
     if (pd == NULL) {
         return -ENOMEM;
     }
-    pd->name = *name;
+    pd->obj.user_handle = handle;
     hca_obj_publish(HCA_KIND_PD, pd);
     *pd_p = pd;
     return 0;
 }
 
-void hca_pd_share(struct hca_pd *pd)
+int hca_dm_create(unsigned dev, struct hca_dm **dm_p)
 {
-    atomic_store(&pd->is_shared, true);
-}
-
-void hca_pd_count_ahs(struct hca_pd *pd, int n)
-{
-    atomic_fetch_add(&pd->num_ahs, n);
-}
-
-int hca_dm_create(const struct hca_dm_spec *spec, struct hca_dm **dm_p)
-{
-    struct hca_dm *dm = hca_obj_alloc(HCA_KIND_DM, spec->dev);
+    struct hca_dm *dm = hca_obj_alloc(HCA_KIND_DM, dev);
 
     if (dm == NULL) {
         return -ENOMEM;
     }
-    dm->name   = spec->name;
-    dm->mem    = hca_off(spec->mem);
-    dm->length = spec->length;
     hca_obj_publish(HCA_KIND_DM, dm);
     *dm_p = dm;
     return 0;
-}
-
-void hca_dm_set_shared(struct hca_dm *dm, bool is_shared)
-{
-    atomic_store(&dm->is_shared, is_shared);
-}
-
-void hca_dm_count_regions(struct hca_dm *dm, int n)
-{
-    atomic_fetch_add(&dm->num_regions, n);
 }
 
 struct hca_xrcd_search {

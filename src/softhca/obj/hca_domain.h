@@ -1,40 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Protection domains, XRC domains and device memory: objects that other
- * processes may import. hca_obj_free() frees them.
+ * Protection domains, XRC domains and device memory. hca_obj_free() frees
+ * them.
  */
 #ifndef HCA_DOMAIN_H
 #define HCA_DOMAIN_H
 
 #include "hca_objs.h"
 
-/* @return 0, -ENOMEM. */
-int hca_pd_create(unsigned dev, const struct hca_name *name,
-                  struct hca_pd **pd_p);
-
-/* Records that another process has imported the domain. */
-void hca_pd_share(struct hca_pd *pd);
-
-/* Adds @n, which may be negative, to the count of the owner's address
- * handles. */
-void hca_pd_count_ahs(struct hca_pd *pd, int n);
-
-struct hca_dm_spec {
-    unsigned dev;
-    struct hca_name name;
-    void *mem; /* of the arena */
-    uint64_t length;
-};
+/* @param handle  the domain's in uverbs/
+ * @return 0, -ENOMEM. */
+int hca_pd_create(unsigned dev, uint32_t handle, struct hca_pd **pd_p);
 
 /* @return 0, -ENOMEM. */
-int hca_dm_create(const struct hca_dm_spec *spec, struct hca_dm **dm_p);
-
-/* Sets whether hca_dm_keep() may keep the memory: another process may have it
- * mapped, and the program has not freed it. */
-void hca_dm_set_shared(struct hca_dm *dm, bool is_shared);
-
-/* Adds @n, which may be negative, to the count of regions on the memory. */
-void hca_dm_count_regions(struct hca_dm *dm, int n);
+int hca_dm_create(unsigned dev, struct hca_dm **dm_p);
 
 struct hca_xrcd_spec {
     unsigned dev;

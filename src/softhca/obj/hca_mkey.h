@@ -110,7 +110,6 @@ struct hca_mkey_spec {
     uint32_t access; /* enum ibv_access_flags */
     uint32_t pdn, qpn;
     uint64_t iova, va, length;
-    struct hca_name name;        /* MR */
     uint8_t klm_shift;           /* INDIRECT: log2 of the bytes of an entry;
                                   * 0: entries have lengths */
     uint32_t num_klms, max_klms; /* entries; room for those of a UMR */

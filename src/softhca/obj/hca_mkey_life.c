@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "hca_mkey.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_proc.h"
 
@@ -106,7 +105,6 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
     mkey->remote_inv_ok = spec->remote_inv_ok;
     mkey->no_local_read = spec->no_local_read;
     mkey->qpn           = spec->qpn;
-    mkey->name          = spec->name;
     hca_mkey_set_region(mkey, spec);
     hca_mkey_set_variant(mkey, spec);
     hca_obj_publish(HCA_KIND_MKEY, mkey);
@@ -247,12 +245,8 @@ bool hca_mkey_disable(struct hca_mkey *mkey)
 void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec)
 {
     hca_mkey_disable(mkey);
-    hca_mutex_lock(&mkey->obj.lock);
     hca_mkey_set_region(mkey, spec);
-    if (!hca_obj_is_given_up(HCA_KIND_MKEY, mkey)) { /* by now */
-        mkey->is_free = false;
-    }
-    hca_mutex_unlock(&mkey->obj.lock);
+    __atomic_store_n(&mkey->is_free, false, __ATOMIC_RELEASE);
 }
 
 void hca_mkey_destroy(struct hca_mkey *mkey)

@@ -20,15 +20,6 @@ uint32_t hca_dm_index(const struct hca_dm *dm)
     return hca_obj_index(HCA_KIND_DM, dm);
 }
 
-bool hca_dm_keep(const struct hca_dm *dm)
-{
-    if (!atomic_load(&dm->is_shared) || hca_obj_is_given_up(HCA_KIND_DM, dm)) {
-        return false;
-    }
-    hca_arena_keep(hca_ptr(dm->mem), dm->length);
-    return true;
-}
-
 /* --- paths: LIDs; on RoCE, or with a GRH, GIDs and MACs ------------------- */
 
 /* The GID must be one of @to, of the same type as the source GID: RoCE v1 and

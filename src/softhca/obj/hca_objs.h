@@ -72,20 +72,12 @@ struct hca_qpns {
 
 /* Protection domain: mkeys and queues name it by obj.num. */
 struct hca_pd {
-    struct hca_obj obj;
-    struct hca_name name;
-    _Atomic(bool) is_shared;   /* another process has imported it */
-    _Atomic(uint32_t) num_ahs; /* address handles in it, of its owner */
+    struct hca_obj obj; /* user_handle is its handle in uverbs/ */
 };
 
-/* Device memory: a part of the owner's arena. */
+/* Device memory: its slot is the index of its page. */
 struct hca_dm {
     struct hca_obj obj;
-    struct hca_name name;
-    _Atomic(bool) is_shared;       /* another process may have it mapped */
-    _Atomic(uint32_t) num_regions; /* on it */
-    hca_off_t mem;
-    uint64_t length;
 };
 
 /* Memory key: its kind says which memory it leads to. */
@@ -143,7 +135,6 @@ struct hca_mkey {
     _Atomic(uint32_t) change; /* counts UMRs, twice each; odd: in one */
     hca_off_t klms;           /* struct hca_klm: in `few`, or the arena */
     struct hca_klm few[HCA_MKEY_FEW];
-    struct hca_name name; /* MR */
 };
 
 struct hca_cq {
@@ -334,10 +325,6 @@ uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 
 /* Returns the slot of @dm in the fabric's table of device memories. */
 uint32_t hca_dm_index(const struct hca_dm *dm);
-
-/* Keeps the memory in the arena when @dm goes, if another process may have it
- * mapped and none has destroyed it. @return true if it is kept. */
-bool hca_dm_keep(const struct hca_dm *dm);
 
 /* @return true if a path that starts at device @from ends at device @to, and
  * the ports of both are up. */

@@ -156,31 +156,6 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
 }
 
-/* The mkey is held and so its process was there, unless the mkey has no number
- * any more: then the process was reaped, and its slot may be another's. */
-static enum hca_key_fault hca_sgl_add_foreign(struct hca_sgl *sgl,
-                                              const struct hca_mkey *mkey,
-                                              const struct hca_key_use *use)
-{
-    struct hca_owner owner = hca_owner(mkey->obj.proc);
-    enum hca_key_fault fault;
-
-    if ((mkey->type != HCA_MKEY_MR) ||
-        (atomic_load(&mkey->obj.num) != use->key >> 8)) {
-        return HCA_KEY_UNKNOWN;
-    }
-    hca_sgl_set_via(sgl, use);
-    if ((sgl->other.proc != 0) && (sgl->other.proc != owner.proc)) {
-        return HCA_KEY_PIECES;
-    }
-    sgl->other = owner;
-    fault      = hca_sgl_add_range(sgl, mkey, use);
-    if (fault == HCA_KEY_OK) {
-        sgl->via[sgl->count - 1] = &hca_sgl_other;
-    }
-    return fault;
-}
-
 static enum hca_key_fault hca_sgl_add_rare(struct hca_sgl *sgl,
                                            struct hca_mkey *mkey,
                                            const struct hca_key_use *use)
@@ -189,7 +164,7 @@ static enum hca_key_fault hca_sgl_add_rare(struct hca_sgl *sgl,
         return HCA_KEY_PIECES;
     }
     if (mkey->obj.proc != sgl->owner.proc) {
-        return hca_sgl_add_foreign(sgl, mkey, use);
+        return HCA_KEY_UNKNOWN;
     }
     if (mkey->type == HCA_MKEY_MW) {
         return hca_sgl_add_window(sgl, mkey, use);

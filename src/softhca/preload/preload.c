@@ -174,15 +174,12 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     va_end(ap);
     if ((request == RDMA_VERBS_IOCTL) && !dispatch_is_open(fd) &&
         (hca_sys()->fstat(fd, &st) == 0)) {
-        preload_fd_import(fd, &st);
+        preload_fd_adopt(fd, &st);
     }
     if (!preload_takes_ioctl(fd, request)) {
         return hca_sys()->ioctl(fd, request, arg);
     }
 
-    if (!hca_fabric_is_attached()) {
-        hca_fabric_attach(hca_nic_kinds, hca_sysfs_create); /* a forked child */
-    }
     ret = dispatch_ioctl(fd, request, arg);
     if (ret < 0) {
         errno = -ret;

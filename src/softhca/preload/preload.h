@@ -37,9 +37,9 @@ int preload_minor(const char *path);
  * node. @return @fd, also if negative; or -1 with errno set and @fd closed. */
 int preload_opened(const char *path, int fd);
 
-/* Makes @fd, of status @st, a device if it is a file of one: a duplicate of one
- * opened here, or opened by another process. Keeps errno. */
-void preload_fd_import(int fd, const struct stat *st);
+/* Makes @fd, of status @st, a device if it is a duplicate of one opened here.
+ * Logs if another process has opened it. Keeps errno. */
+void preload_fd_adopt(int fd, const struct stat *st);
 
 /* Records that devices may have numbers up to @fd, which dispatch_*() has made
  * one. */

@@ -1,17 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations on descriptors: closing, duplicating, receiving from a socket. A
- * descriptor that another process opened becomes a device here when first asked
- * about. Called like preload.c.
+ * Operations on descriptors: closing, duplicating, receiving from a socket.
+ * Called like preload.c.
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* no inline variants of functions defined here */
 #include "preload.h"
 #include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/dispatch/dispatch.h"
-#include "softhca/exec/hca_nic.h"
-#include "softhca/fabric/hca_fabric.h"
-#include "hca_sysfs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -65,15 +62,18 @@ bool preload_fd_is_device(int fd)
     return false;
 }
 
-void preload_fd_import(int fd, const struct stat *st)
+void preload_fd_adopt(int fd, const struct stat *st)
 {
     int err = errno;
 
-    if (dispatch_may_import(fd, st) && preload_is_own_process() &&
-        (hca_fabric_attach(hca_nic_kinds, hca_sysfs_create) == 0) &&
-        (dispatch_adopt(fd, atomic_load(&preload_top_fd)) ||
-         (dispatch_import(fd) == 0))) {
-        preload_fd_opened(fd);
+    if (dispatch_may_adopt(fd, st) && preload_is_own_process()) {
+        if (dispatch_adopt(fd, atomic_load(&preload_top_fd))) {
+            preload_fd_opened(fd);
+        } else {
+            hca_warn("descriptor %d: another process has opened this device: "
+                     "open it in this process",
+                     fd);
+        }
     }
     errno = err;
 }

@@ -245,7 +245,7 @@ PRELOAD_EXPORT int fstat(int fd, struct stat *st)
     int ret = hca_sys()->fstat(fd, st);
 
     if (ret == 0) {
-        preload_fd_import(fd, st);
+        preload_fd_adopt(fd, st);
     }
     return preload_stat_node(ret, preload_fd_minor(fd), st);
 }

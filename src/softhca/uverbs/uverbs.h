@@ -56,26 +56,14 @@
 struct uverbs_obj {
     uint16_t type; /* UVERBS_OBJECT_*, MLX5_IB_OBJECT_* */
     uint32_t handle;
-    unsigned users;  /* objects of the context that need this one */
-    bool is_foreign; /* stands for another process' object */
+    unsigned users; /* objects of the context that need this one */
     struct uverbs_ctx *ctx;
-    struct uverbs_obj *next; /* in ctx->foreign */
 };
 
 /* Events reported for an object in its life; its destroy command returns
  * them, and libibverbs waits until the program has acknowledged as many. */
 struct uverbs_events {
     uint32_t comp, async;
-};
-
-/* Import of a type's objects made by other processes with the device file. */
-struct uverbs_import {
-    size_t size;
-    /* Makes @obj, of that size, stand for the object of that name.
-     * @return false if there is none. */
-    bool (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
-    enum hca_kind kind;                        /* of the object on the fabric */
-    void *(*hw)(const struct uverbs_obj *obj); /* returns that object */
 };
 
 struct uverbs_type {
@@ -86,7 +74,6 @@ struct uverbs_type {
      * @return 0; -ETIMEDOUT (hca_obj_hold_last()): the object stays. */
     int (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
     bool is_closed; /* released with its descriptor, not by command */
-    const struct uverbs_import *import; /* NULL: others cannot ask for it */
 };
 
 struct uverbs_event;
@@ -96,10 +83,8 @@ struct uverbs_ctx {
     pthread_mutex_t lock;
     unsigned dev;
     pid_t pid;    /* of the opener */
-    pid_t heir;   /* of the child that inherited it, or 0 */
     dev_t st_dev; /* of its file (uverbs_mmap.h) */
     ino_t st_ino;
-    uint64_t file;              /* id of the file, in all its processes */
     unsigned refs;              /* descriptors and running ioctls */
     bool ready;                 /* GET_CONTEXT was answered */
     struct hca_mkey *null_mkey; /* reads zeros, discards writes */
@@ -108,22 +93,12 @@ struct uverbs_ctx {
     struct uverbs_event *events; /* channels, by descriptor */
     struct uverbs_uar *uars;
     struct uverbs_obj **objs; /* by handle; free ones are linked */
-    uint32_t first_obj;       /* handle of objs[0] */
     uint32_t num_objs;
     uint32_t free_obj;
-    struct uverbs_obj *foreign; /* foreign objects in use here */
-    uint32_t given_up;          /* hca_proc.given_up at the last sweep */
     /* all types, in the order in which their objects are released */
     const struct uverbs_type *const *types;
     unsigned num_types;
 };
-
-/* Returns true if the context was inherited by fork(). Its table of objects
- * began empty then; uverbs_foreign_find() finds those of the opener. */
-static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
-{
-    return ctx->heir != 0;
-}
 
 /* Adds an object of @size bytes, zeroed except for its header (struct
  * uverbs_obj, its first member). @objp: address of a pointer to it.
@@ -131,71 +106,31 @@ static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
 int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
                    void *objp);
 
-/* Frees the handle and the memory of an own object, which is not released. */
+/* Frees the handle and the memory of an object, which is not released. */
 void uverbs_obj_delete(struct uverbs_obj *obj);
 
 #define UVERBS_ANY_TYPE UINT16_MAX
 
-/* Begins a table of handles that no other process with the device file uses.
- * Inherited objects are left to the process that made them. */
-void uverbs_obj_begin(struct uverbs_ctx *ctx);
-
-/* @return the object, or the stand-in for another process' object, which is
- * valid until uverbs_obj_end() unless an object needs it; NULL with *err =
- * -ENOENT or -EINVAL (a negative handle, or another type than @type).
- * UVERBS_ANY_TYPE finds no other process' objects. */
+/* @return the object; NULL with *err = -ENOENT or -EINVAL (a negative handle, or
+ * another type than @type). */
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err);
 
-/* Finds the own object of a type for which @is returns true, given @number.
+/* Finds the object of a type for which @is returns true, given @number.
  * @return NULL if there is none. */
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number),
                         uint32_t number);
 
-/* @return the row of its type */
-const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj);
-
-/* Finds an object of another process that has the device file, and puts its
- * stand-in into the context's list. @return NULL if there is none. */
-struct uverbs_obj *uverbs_foreign_find(struct uverbs_ctx *ctx, uint16_t type,
-                                       uint32_t handle);
-
-/* Has the process that made the object free it.
- * @return as hca_obj_give_up(). */
-int uverbs_foreign_give_up(const struct uverbs_obj *obj);
-
-/* Destroys own objects that other processes have given up, unless an object
- * here needs them. */
-void uverbs_obj_sweep(struct uverbs_ctx *ctx);
-
-/* Frees stand-ins for others' objects, unless an object here needs them. */
-void uverbs_obj_end(struct uverbs_ctx *ctx);
-
-/* @return 0, or -EIO, logged: it is another process' object, which only that
- * process changes. */
-int uverbs_obj_check_own(const struct uverbs_obj *obj);
-
-/* @return 0; -EIO, logged, if it is the object of the process that forked this
- * one. */
-int uverbs_obj_may_destroy(const struct uverbs_obj *obj);
-
-/* Destroys an object; gives up another process' one. @events, if not NULL, is
- * filled in for an own object only. @return 0; -EBUSY if another object needs
- * it; -EIO if it is the object of the process that forked this one; -ETIMEDOUT if a
- * stopped process has it locked; for another process' object -ENOENT (it is
- * gone). */
+/* Destroys an object. @events, if not NULL, is filled in. @return 0; -EBUSY if
+ * another object needs it; -ETIMEDOUT if a stopped process has it locked. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Releases all objects, in the order of ctx->types. */
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx);
 
-/* Does GET_CONTEXT's work for a context that another process has opened.
- * @return 0, -ENOMEM. */
-int uverbs_context_import(struct uverbs_ctx *ctx);
-
-/* Undoes GET_CONTEXT or uverbs_context_import(). */
+/* Undoes GET_CONTEXT. */
 void uverbs_context_cleanup(struct uverbs_ctx *ctx);
 
 /* The type of each file. */
@@ -344,10 +279,6 @@ int uverbs_write(struct uverbs_req *req);
 
 /* Returns the name of the write command in a request, for the log. */
 const char *uverbs_write_name(const struct uverbs_req *req);
-
-/* Refuses a method that a forked child may not use with an inherited context.
- * @return -EIO, logged. */
-int uverbs_refuse_heir(const struct uverbs_req *req, const char *name);
 
 /* Rows of each file, ending with one without a handler. */
 extern const struct uverbs_method uverbs_context_methods[],

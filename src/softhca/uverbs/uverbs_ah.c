@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "uverbs_ah.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/obj/hca_domain.h"
 #include "uverbs.h"
 #include "uverbs_pd.h"
 
@@ -128,20 +127,10 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     return 0;
 }
 
-/* Counts handles for processes that have imported the domain. Handles of such a
- * process are not counted: it may be killed. */
-static void uverbs_ah_count(struct uverbs_pd *pd, int n)
-{
-    if (!pd->obj.is_foreign) {
-        hca_pd_count_ahs(pd->hw, n);
-    }
-}
-
 static int uverbs_ah_release(struct uverbs_obj *obj,
                              struct uverbs_events *events)
 {
     (void)events;
-    uverbs_ah_count(((struct uverbs_ah *)obj)->pd, -1);
     uverbs_drop(((struct uverbs_ah *)obj)->pd);
     return 0;
 }
@@ -201,7 +190,6 @@ static int uverbs_create_ah(struct uverbs_req *req)
     }
     ah->pd = pd;
     uverbs_hold(pd);
-    uverbs_ah_count(pd, 1);
     ret = uverbs_ah_respond(req, ah, &path);
     if (ret != 0) {
         uverbs_obj_destroy(&ah->obj, NULL);

@@ -91,14 +91,6 @@ static int uverbs_context_init(struct uverbs_ctx *ctx)
     return hca_mkey_create(&spec, &ctx->null_mkey);
 }
 
-int uverbs_context_import(struct uverbs_ctx *ctx)
-{
-    int ret = uverbs_context_init(ctx);
-
-    ctx->ready = (ret == 0);
-    return ret;
-}
-
 void uverbs_context_cleanup(struct uverbs_ctx *ctx)
 {
     if (ctx->null_mkey != NULL) {

@@ -10,7 +10,6 @@
 #include "softhca/obj/hca_domain.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/fabric/hca_arena.h"
-#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_dev.h"
 #include "uverbs.h"
 #include "uverbs_mmap.h"
@@ -56,64 +55,28 @@ static int uverbs_dm_release(struct uverbs_obj *obj,
 
     (void)events;
     uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, hca_dm_index(dm->hw));
-    if (!hca_dm_keep(dm->hw)) {
-        hca_arena_free(dm->mem);
-    }
+    hca_arena_free(dm->mem);
     hca_obj_free(HCA_KIND_DM, dm->hw);
     hca_dev_give_memory(obj->ctx->dev, uverbs_dm_size(dm));
     return 0;
 }
 
-static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
-                                const struct hca_name *name)
-{
-    struct uverbs_dm *dm = (struct uverbs_dm *)obj;
-
-    dm->hw = hca_obj_by_name(HCA_KIND_DM, name);
-    if (dm->hw == NULL) {
-        return false;
-    }
-    hca_dm_set_shared(dm->hw, true);
-    dm->mem    = hca_ptr(dm->hw->mem);
-    dm->length = dm->hw->length;
-    return true;
-}
-
-static void *uverbs_dm_hw(const struct uverbs_obj *obj)
-{
-    return ((const struct uverbs_dm *)obj)->hw;
-}
-
-static const struct uverbs_import uverbs_dm_import = {
-    sizeof(struct uverbs_dm),
-    uverbs_dm_stand_for,
-    HCA_KIND_DM,
-    uverbs_dm_hw,
-};
-
 const struct uverbs_type uverbs_dm_type = {
     UVERBS_OBJECT_DM,
     "pieces of device memory",
     .release = uverbs_dm_release,
-    .import  = &uverbs_dm_import,
 };
 
 /* Allocates it, publishes it on the fabric and announces its mapping. */
 static int uverbs_dm_fill(struct uverbs_dm *dm)
 {
-    struct hca_dm_spec spec = {
-        .dev    = dm->obj.ctx->dev,
-        .name   = {dm->obj.ctx->file, dm->obj.handle},
-        .length = dm->length,
-    };
     int ret;
 
     dm->mem = hca_arena_alloc(uverbs_dm_size(dm));
     if (dm->mem == NULL) {
         return -ENOMEM;
     }
-    spec.mem = dm->mem;
-    ret      = hca_dm_create(&spec, &dm->hw);
+    ret = hca_dm_create(dm->obj.ctx->dev, &dm->hw);
     if (ret != 0) {
         goto err_free;
     }
@@ -222,7 +185,7 @@ static const struct uverbs_attr_spec uverbs_query_dm_attrs[] = {
     {MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 8, 8, 0},
 };
 
-/* ibv_import_dm(): the importer maps it once more, at the same offset. */
+/* ibv_import_dm() maps it once more, at the same offset. */
 static int uverbs_query_dm(struct uverbs_req *req)
 {
     struct uverbs_dm *dm = uverbs_get_obj(req,
@@ -252,26 +215,6 @@ static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
     {UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
      UVERBS_OBJECT_DM},
 };
-
-/* Fails while the owner has regions on it. Then it is freed, and not kept for
- * processes that may have it mapped. */
-static int uverbs_free_dm(struct uverbs_req *req)
-{
-    const struct uverbs_dm *dm = uverbs_get_obj(req,
-                                                UVERBS_ATTR_FREE_DM_HANDLE);
-    int ret                    = uverbs_obj_may_destroy(&dm->obj);
-
-    if (ret != 0) {
-        return ret;
-    }
-    if (atomic_load(&dm->hw->num_regions) != 0) {
-        return -EBUSY;
-    }
-    if (!dm->obj.is_foreign) {
-        hca_dm_set_shared(dm->hw, false);
-    }
-    return uverbs_destroy(req);
-}
 
 static const struct uverbs_attr_spec uverbs_reg_dm_mr_attrs[] = {
     {UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
@@ -321,12 +264,6 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
     if (ret != 0) {
         return ret;
     }
-    if (dm->obj.is_foreign) {
-        hca_warn(
-            "reg_dm_mr: the device memory is another process': register it "
-            "there and import the region");
-        return -EOPNOTSUPP;
-    }
     if (!(region.access & IBV_ACCESS_ZERO_BASED) ||
         (region.access & IBV_ACCESS_ON_DEMAND) || (offset > dm->length) ||
         (region.length > dm->length - offset)) {
@@ -340,7 +277,6 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
     }
     mr->dm = dm;
     uverbs_hold(dm);
-    hca_dm_count_regions(dm->hw, 1);
     ret = uverbs_dm_mr_respond(req, mr);
     if (ret != 0) {
         uverbs_obj_destroy(&mr->obj, NULL);
@@ -362,7 +298,7 @@ const struct uverbs_method uverbs_dm_methods[] = {
     {.object  = UVERBS_OBJECT_DM,
      .id      = UVERBS_METHOD_DM_FREE,
      .name    = "free_dm",
-     .handler = uverbs_free_dm,
+     .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_free_dm_attrs)},
     {.object  = UVERBS_OBJECT_MR,
      .id      = UVERBS_METHOD_DM_MR_REG,

@@ -6,8 +6,7 @@
  * in /proc/self/maps by its offset when the first ioctl needs it. Device memory
  * may be touched before that: nothing is behind such an offset, the access
  * raises SIGBUS, and its handler asks uverbs_map_fault(). The file's only
- * contents are the page of the clock, below all those offsets, and behind it
- * struct uverbs_file.
+ * contents are the page of the clock, below all those offsets.
  *
  * The table is static and its entries are claimed with one atomic, because the
  * handler reads it. Written under the mutex of the entry's context.
@@ -36,9 +35,6 @@
 /* Offset at which libmlx5 maps it: a command in bits 8 and up of the page's
  * number. */
 #define UVERBS_MAP_CLOCK ((MLX5_IB_MMAP_CLOCK_INFO << 8) * 4096l)
-
-#define UVERBS_FILE_AT    (UVERBS_MAP_CLOCK + 4096)
-#define UVERBS_FILE_MAGIC 0x7362726576756168ull
 
 enum uverbs_map_state {
     UVERBS_MAP_FREE,
@@ -80,42 +76,18 @@ static int uverbs_map_clock(int file)
                -errno;
 }
 
-static int uverbs_map_sign(int file, unsigned dev, uint64_t *id)
-{
-    struct uverbs_file says = {
-        .magic  = UVERBS_FILE_MAGIC,
-        .fabric = hca_fabric->id,
-        .id     = atomic_fetch_add(&hca_fabric->num_files, 1) + 1,
-        .dev    = dev,
-    };
-
-    *id = says.id;
-    return (pwrite(file, &says, sizeof(says), UVERBS_FILE_AT) == sizeof(says)) ?
-               0 :
-               -errno;
-}
-
 bool uverbs_map_is_file(const struct stat *st)
 {
     return S_ISREG(st->st_mode) &&
-           (st->st_size == UVERBS_FILE_AT + sizeof(struct uverbs_file));
+           (st->st_size ==
+            UVERBS_MAP_CLOCK + sizeof(struct mlx5_ib_clock_info));
 }
 
-bool uverbs_map_read_file(int fd, struct uverbs_file *file)
-{
-    return (pread(fd, file, sizeof(*file), UVERBS_FILE_AT) == sizeof(*file)) &&
-           (file->magic == UVERBS_FILE_MAGIC);
-}
-
-int uverbs_map_file(int fd, unsigned dev, uint64_t *id)
+int uverbs_map_file(int fd)
 {
     int flags = hca_sys()->fcntl(fd, F_GETFD);
     int file  = memfd_create(UVERBS_MAP_FILE, MFD_CLOEXEC);
     int ret   = (file < 0) ? -errno : uverbs_map_clock(file);
-
-    if (ret == 0) {
-        ret = uverbs_map_sign(file, dev, id);
-    }
 
     if ((ret == 0) &&
         ((flags < 0) || (syscall(SYS_dup3, file, fd,
@@ -181,7 +153,7 @@ static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
     return ret;
 }
 
-/* Forgets device memory that was imported at @addr and is no longer mapped. */
+/* Forgets device memory that was mapped at @addr before. */
 static void uverbs_map_replace(uintptr_t addr)
 {
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {

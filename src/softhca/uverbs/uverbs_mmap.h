@@ -11,24 +11,12 @@
 
 enum uverbs_map_kind { UVERBS_MAP_UAR, UVERBS_MAP_DM };
 
-/* Contents of the device file. A process that inherits or receives its
- * descriptor finds the device by them. */
-struct uverbs_file {
-    uint64_t magic;
-    uint64_t fabric; /* hca_fabric.id */
-    uint64_t id;     /* uverbs_ctx.file */
-    uint32_t dev;    /* number on the fabric */
-};
+/* Replaces the file of descriptor @fd by a new device file.
+ * @return 0, or -errno: @fd is unchanged. */
+int uverbs_map_file(int fd);
 
-/* Replaces the file of descriptor @fd by a new device file, and sets @id to the
- * number of that file. @return 0, or -errno: @fd is unchanged. */
-int uverbs_map_file(int fd, unsigned dev, uint64_t *id);
-
-/* Returns true if a file may be a device file, by its type and size. */
+/* Returns true if a file is a device file, by its type and size. */
 bool uverbs_map_is_file(const struct stat *st);
-
-/* Reads the contents of a device file. @return false if @fd is no such file. */
-bool uverbs_map_read_file(int fd, struct uverbs_file *file);
 
 /* A mapping that the program will make through the device file at @offset. */
 struct uverbs_map_plan {

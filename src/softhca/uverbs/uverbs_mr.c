@@ -154,7 +154,6 @@ static struct hca_mkey_spec uverbs_mr_spec(const struct uverbs_mr *mr,
         .iova         = region->iova,
         .va           = region->start,
         .length       = region->length,
-        .name         = {mr->obj.ctx->file, mr->obj.handle},
     };
 }
 
@@ -193,39 +192,14 @@ static int uverbs_mr_release(struct uverbs_obj *obj,
         munmap(mr->map.addr, mr->map.size);
     }
     uverbs_drop(mr->pd);
-    if (mr->dm != NULL) {
-        hca_dm_count_regions(mr->dm->hw, -1);
-    }
     uverbs_drop(mr->dm);
     return 0;
 }
-
-static bool uverbs_mr_stand_for(struct uverbs_obj *obj,
-                                const struct hca_name *name)
-{
-    struct uverbs_mr *mr = (struct uverbs_mr *)obj;
-
-    mr->mkey = hca_obj_by_name(HCA_KIND_MKEY, name);
-    return mr->mkey != NULL;
-}
-
-static void *uverbs_mr_hw(const struct uverbs_obj *obj)
-{
-    return ((const struct uverbs_mr *)obj)->mkey;
-}
-
-static const struct uverbs_import uverbs_mr_import = {
-    sizeof(struct uverbs_mr),
-    uverbs_mr_stand_for,
-    HCA_KIND_MKEY,
-    uverbs_mr_hw,
-};
 
 const struct uverbs_type uverbs_mr_type = {
     UVERBS_OBJECT_MR,
     "memory regions",
     .release = uverbs_mr_release,
-    .import  = &uverbs_mr_import,
 };
 
 /* Pages of on-demand regions are not pinned. */
@@ -350,10 +324,6 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (mr == NULL) {
         return ret;
     }
-    ret = uverbs_obj_check_own(&mr->obj);
-    if (ret != 0) {
-        return ret;
-    }
     if ((mr->dm != NULL) || (mr->map.size > 0)) {
         return -EINVAL;
     }
@@ -389,35 +359,14 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
      UVERBS_OBJECT_MR},
 };
 
-/* The window may be of any process that has the domain. */
-static bool uverbs_mr_has_window(const struct uverbs_mr *mr)
-{
-    uint32_t key = hca_key(mr->mkey);
-
-    return (mr->obj.is_foreign || mr->pd->obj.is_foreign ||
-            atomic_load(&mr->pd->hw->is_shared)) ?
-               uverbs_mw_any_has(key) :
-               uverbs_mw_has(mr->obj.ctx, key);
-}
-
-/* ibv_dereg_mr(3): fails while a window is bound. Another process frees the key
- * of its region itself. */
+/* ibv_dereg_mr(3): fails while a window is bound. */
 static int uverbs_dereg_mr(struct uverbs_req *req)
 {
     const struct uverbs_mr *mr = uverbs_get_obj(req,
                                                 UVERBS_ATTR_DESTROY_MR_HANDLE);
-    int ret                    = uverbs_obj_may_destroy(&mr->obj);
 
-    if (ret != 0) {
-        return ret;
-    }
-    if (uverbs_mr_has_window(mr)) {
-        return -EBUSY;
-    }
-    if (mr->obj.is_foreign) {
-        hca_mkey_disable(mr->mkey);
-    }
-    return uverbs_destroy(req);
+    return uverbs_mw_has(req->ctx, hca_key(mr->mkey)) ? -EBUSY :
+                                                        uverbs_destroy(req);
 }
 
 static const struct uverbs_attr_spec uverbs_query_mr_attrs[] = {

@@ -17,7 +17,7 @@ struct uverbs_mr_map {
 struct uverbs_mr {
     struct uverbs_obj obj;
     struct hca_mkey *mkey;
-    struct uverbs_pd *pd;     /* NULL: a foreign region */
+    struct uverbs_pd *pd;
     struct uverbs_dm *dm;     /* NULL: other memory */
     uint64_t pinned;          /* pages that uverbs_pin() counted */
     struct uverbs_mr_map map; /* of a dma-buf */

@@ -36,14 +36,11 @@ const struct uverbs_type uverbs_mw_type = {
     .release = uverbs_mw_release,
 };
 
-static bool uverbs_mkey_is_bound(const struct hca_mkey *mkey, uint32_t key)
-{
-    return !mkey->is_free && (mkey->base_key == key);
-}
-
 static bool uverbs_mw_is_bound(const struct uverbs_obj *obj, uint32_t key)
 {
-    return uverbs_mkey_is_bound(((const struct uverbs_mw *)obj)->mkey, key);
+    const struct hca_mkey *mkey = ((const struct uverbs_mw *)obj)->mkey;
+
+    return !mkey->is_free && (mkey->base_key == key);
 }
 
 bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key)
@@ -51,30 +48,6 @@ bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key)
     return (ctx->num_windows > 0) &&
            (uverbs_obj_search(ctx, UVERBS_OBJECT_MW, uverbs_mw_is_bound, key) !=
             NULL);
-}
-
-struct uverbs_mw_search {
-    uint32_t key;
-    bool is_found;
-};
-
-static void uverbs_mw_match(void *ptr, void *arg)
-{
-    const struct hca_mkey *mkey     = ptr;
-    struct uverbs_mw_search *search = arg;
-
-    if ((atomic_load(&mkey->obj.num) != 0) && (mkey->type == HCA_MKEY_MW) &&
-        uverbs_mkey_is_bound(mkey, search->key)) {
-        search->is_found = true;
-    }
-}
-
-bool uverbs_mw_any_has(uint32_t key)
-{
-    struct uverbs_mw_search search = {.key = key};
-
-    hca_obj_foreach(HCA_KIND_MKEY, HCA_ANY_PROC, uverbs_mw_match, &search);
-    return search.is_found;
 }
 
 static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,

@@ -10,8 +10,4 @@
 /* Returns true if a window of the context is bound to the region of @key. */
 bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key);
 
-/* Returns true if a window of any process is bound to the region of @key. Walks
- * all mkeys of the fabric. */
-bool uverbs_mw_any_has(uint32_t key);
-
 #endif

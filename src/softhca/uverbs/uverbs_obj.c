@@ -1,25 +1,20 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Handles: a table per context from a number to a typed object, and the end of
- * objects. The mutex of the context guards all of it. uverbs_foreign.c has the
- * objects of other processes.
+ * objects. The mutex of the context guards all of it.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
 #include "softhca/base/hca_log.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define UVERBS_NO_OBJ UINT32_MAX
 
-/* Handles of one process; those of the file's opener begin at 0. */
+/* Most handles of a context */
 #define UVERBS_LOG_HANDLES 21
-
-static_assert(HCA_MAX_PROCS <= 1u << (31 - UVERBS_LOG_HANDLES),
-              "a range for each process");
 
 /* A free entry holds the index of the next one, shifted to be odd: no object
  * is there. */
@@ -72,7 +67,7 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
     ctx->free_obj               = (uintptr_t)ctx->objs[index] >> 1;
     ctx->objs[index]            = obj;
     obj->type                   = type;
-    obj->handle                 = ctx->first_obj + index;
+    obj->handle                 = index;
     obj->ctx                    = ctx;
     *(struct uverbs_obj **)objp = obj;
     return 0;
@@ -81,35 +76,11 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
 void uverbs_obj_delete(struct uverbs_obj *obj)
 {
     struct uverbs_ctx *ctx = obj->ctx;
-    uint32_t index         = obj->handle - ctx->first_obj;
+    uint32_t index         = obj->handle;
 
     ctx->objs[index] = uverbs_entry_link(ctx->free_obj);
     ctx->free_obj    = index;
     free(obj);
-}
-
-void uverbs_obj_begin(struct uverbs_ctx *ctx)
-{
-    ctx->first_obj   = hca_self << UVERBS_LOG_HANDLES;
-    ctx->num_objs    = 0;
-    ctx->objs        = NULL;
-    ctx->foreign     = NULL;
-    ctx->events      = NULL;
-    ctx->uars        = NULL;
-    ctx->num_windows = 0;
-    ctx->unmapped    = 0;
-}
-
-/* Returns an object that this process made; NULL if there is none. */
-static struct uverbs_obj *uverbs_obj_own(const struct uverbs_ctx *ctx,
-                                         uint64_t handle)
-{
-    uint64_t index = handle - ctx->first_obj;
-
-    return ((handle < ctx->first_obj) || (index >= ctx->num_objs) ||
-            uverbs_entry_free(ctx->objs[index])) ?
-               NULL :
-               ctx->objs[index];
 }
 
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
@@ -121,14 +92,11 @@ void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
         *err = -EINVAL;
         return NULL;
     }
-    obj = uverbs_obj_own(ctx, handle);
-    if ((obj == NULL) && (handle <= UINT32_MAX)) {
-        obj = uverbs_foreign_find(ctx, type, handle);
-    }
-    if (obj == NULL) {
+    if ((handle >= ctx->num_objs) || uverbs_entry_free(ctx->objs[handle])) {
         *err = -ENOENT;
         return NULL;
     }
+    obj = ctx->objs[handle];
     if ((obj->type != type) && (type != UVERBS_ANY_TYPE)) {
         *err = -EINVAL;
         return NULL;
@@ -151,18 +119,22 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
     return NULL;
 }
 
+static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
+{
+    unsigned i = 0;
+
+    while (obj->ctx->types[i]->id != obj->type) {
+        i++;
+    }
+    return obj->ctx->types[i];
+}
+
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
 {
-    int ret = uverbs_obj_may_destroy(obj);
+    int ret;
 
-    if (ret != 0) {
-        return ret;
-    }
     if (obj->users != 0) {
         return -EBUSY;
-    }
-    if (obj->is_foreign) {
-        return uverbs_foreign_give_up(obj);
     }
     ret = uverbs_type_of(obj)->release(obj, events);
     if (ret == 0) {
@@ -203,43 +175,6 @@ static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
     return total;
 }
 
-static bool uverbs_obj_is_given_up(const struct uverbs_obj *obj)
-{
-    const struct uverbs_import *import = uverbs_type_of(obj)->import;
-
-    return (import != NULL) &&
-           hca_obj_is_given_up(import->kind, import->hw(obj));
-}
-
-/* Destroys given-up objects that no other object needs. @return how many. */
-static unsigned uverbs_sweep_unused(struct uverbs_ctx *ctx)
-{
-    unsigned count = 0;
-
-    for (uint32_t i = 0; i < ctx->num_objs; i++) {
-        struct uverbs_obj *obj = ctx->objs[i];
-
-        if (!uverbs_entry_free(obj) && (obj->users == 0) &&
-            uverbs_obj_is_given_up(obj)) {
-            uverbs_obj_destroy(obj, NULL);
-            count++;
-        }
-    }
-    return count;
-}
-
-void uverbs_obj_sweep(struct uverbs_ctx *ctx)
-{
-    uint32_t given_up = atomic_load(&hca_fabric->procs[hca_self].given_up);
-
-    if (given_up == ctx->given_up) {
-        return;
-    }
-    ctx->given_up = given_up;
-    while (uverbs_sweep_unused(ctx) > 0) {
-    }
-}
-
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
 {
     for (unsigned i = 0; i < ctx->num_types; i++) {
@@ -250,7 +185,6 @@ void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
             hca_info("context: closed with %u %s left", count, type->name);
         }
     }
-    uverbs_obj_end(ctx);
     free(ctx->objs);
     ctx->objs     = NULL;
     ctx->num_objs = 0;

@@ -1,29 +1,23 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Protection domains. Their numbers are unique on the fabric, unless a process
- * has imported one (ibv_import_pd()): then keys of one process serve queues of
- * the other. libmlx5 implements parent and thread domains.
+ * Protection domains. Their numbers are unique on the fabric. libmlx5
+ * implements parent and thread domains.
  */
 #define _GNU_SOURCE
 #include "uverbs_pd.h"
 #include "softhca/obj/hca_domain.h"
-#include "softhca/fabric/hca_proc.h"
 #include "uverbs.h"
-
-#include <errno.h>
 
 static int uverbs_pd_new(struct uverbs_ctx *ctx, struct uverbs_pd **pdp)
 {
     struct uverbs_pd *pd;
-    struct hca_name name;
     int ret;
 
     ret = uverbs_obj_new(ctx, UVERBS_OBJECT_PD, sizeof(*pd), &pd);
     if (ret != 0) {
         return ret;
     }
-    name = (struct hca_name){ctx->file, pd->obj.handle};
-    ret  = hca_pd_create(ctx->dev, &name, &pd->hw);
+    ret = hca_pd_create(ctx->dev, pd->obj.handle, &pd->hw);
     if (ret != 0) {
         uverbs_obj_delete(&pd->obj);
         return ret;
@@ -64,97 +58,11 @@ static int uverbs_pd_release(struct uverbs_obj *obj,
     return 0;
 }
 
-static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
-                                const struct hca_name *name)
-{
-    struct uverbs_pd *pd = (struct uverbs_pd *)obj;
-
-    pd->hw = hca_obj_by_name(HCA_KIND_PD, name);
-    if (pd->hw == NULL) {
-        return false;
-    }
-    hca_pd_share(pd->hw);
-    pd->pdn = pd->hw->obj.num;
-    return true;
-}
-
-static void *uverbs_pd_hw(const struct uverbs_obj *obj)
-{
-    return ((const struct uverbs_pd *)obj)->hw;
-}
-
-static const struct uverbs_import uverbs_pd_import = {
-    sizeof(struct uverbs_pd),
-    uverbs_pd_stand_for,
-    HCA_KIND_PD,
-    uverbs_pd_hw,
-};
-
 const struct uverbs_type uverbs_pd_type = {
     UVERBS_OBJECT_PD,
     "protection domains",
     .release = uverbs_pd_release,
-    .import  = &uverbs_pd_import,
 };
-
-/* --- use by other processes ---------------------------------------------- */
-
-struct uverbs_pd_use {
-    uint32_t pdn;
-    bool is_used;
-};
-
-static void uverbs_pd_look(struct uverbs_pd_use *use, const struct hca_obj *obj,
-                           uint32_t pdn)
-{
-    if ((pdn == use->pdn) && (atomic_load(&obj->num) != 0) &&
-        (obj->proc != hca_self) && hca_proc_lives(obj->proc)) {
-        use->is_used = true;
-    }
-}
-
-static void uverbs_pd_look_mkey(void *obj, void *arg)
-{
-    uverbs_pd_look(arg, obj, ((struct hca_mkey *)obj)->pdn);
-}
-
-static void uverbs_pd_look_qp(void *obj, void *arg)
-{
-    uverbs_pd_look(arg, obj, ((struct hca_qp *)obj)->pdn);
-}
-
-static void uverbs_pd_look_srq(void *obj, void *arg)
-{
-    uverbs_pd_look(arg, obj, ((struct hca_srq *)obj)->pdn);
-}
-
-/* Returns true if live processes have mkeys or queues in it. */
-static bool uverbs_pd_is_used(const struct uverbs_pd *pd)
-{
-    struct uverbs_pd_use use = {.pdn = pd->pdn};
-
-    if (!atomic_load(&pd->hw->is_shared)) {
-        return false;
-    }
-    hca_obj_foreach(HCA_KIND_MKEY, HCA_ANY_PROC, uverbs_pd_look_mkey, &use);
-    hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, uverbs_pd_look_qp, &use);
-    hca_obj_foreach(HCA_KIND_SRQ, HCA_ANY_PROC, uverbs_pd_look_srq, &use);
-    return use.is_used;
-}
-
-static int uverbs_dealloc_pd(struct uverbs_req *req)
-{
-    const struct uverbs_pd *pd = uverbs_get_obj(req,
-                                                UVERBS_ATTR_DESTROY_PD_HANDLE);
-    int ret                    = uverbs_obj_may_destroy(&pd->obj);
-
-    if (ret != 0) {
-        return ret;
-    }
-    return ((atomic_load(&pd->hw->num_ahs) != 0) || uverbs_pd_is_used(pd)) ?
-               -EBUSY :
-               uverbs_destroy(req);
-}
 
 static const struct uverbs_attr_spec uverbs_dealloc_pd_attrs[] = {
     {UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
@@ -180,7 +88,7 @@ const struct uverbs_method uverbs_pd_methods[] = {
     {.object  = UVERBS_OBJECT_PD,
      .id      = UVERBS_METHOD_PD_DESTROY,
      .name    = "dealloc_pd",
-     .handler = uverbs_dealloc_pd,
+     .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_dealloc_pd_attrs)},
     {.object  = UVERBS_OBJECT_PD,
      .id      = MLX5_IB_METHOD_PD_QUERY,

@@ -4,13 +4,9 @@
  * one (INVOKE_WRITE). A command is a row of a table, in the file of its object.
  */
 #define _GNU_SOURCE
-#include "softhca/base/hca_log.h"
 #include "uverbs.h"
 
 #include <errno.h>
-
-/* Number of leading tables of objects without rings */
-#define UVERBS_RINGLESS_WRITES 4
 
 static const struct uverbs_write *const uverbs_writes[] = {
     uverbs_device_writes, uverbs_pd_writes, uverbs_mr_writes,
@@ -19,10 +15,11 @@ static const struct uverbs_write *const uverbs_writes[] = {
     uverbs_event_writes,
 };
 
-static const struct uverbs_write *uverbs_write_find(uint64_t cmd,
-                                                    unsigned num_tables)
+static const struct uverbs_write *uverbs_write_row(uint64_t cmd)
 {
-    for (unsigned i = 0; i < num_tables; i++) {
+    unsigned num = sizeof(uverbs_writes) / sizeof(uverbs_writes[0]);
+
+    for (unsigned i = 0; i < num; i++) {
         const struct uverbs_write *row = uverbs_writes[i];
 
         for (; row->handler != NULL; row++) {
@@ -32,25 +29,6 @@ static const struct uverbs_write *uverbs_write_find(uint64_t cmd,
         }
     }
     return NULL;
-}
-
-static const struct uverbs_write *uverbs_write_row(uint64_t cmd)
-{
-    return uverbs_write_find(cmd,
-                             sizeof(uverbs_writes) / sizeof(uverbs_writes[0]));
-}
-
-static bool uverbs_write_has_ring(uint64_t cmd)
-{
-    return uverbs_write_find(cmd, UVERBS_RINGLESS_WRITES) == NULL;
-}
-
-int uverbs_refuse_heir(const struct uverbs_req *req, const char *name)
-{
-    hca_warn("%s: the context was opened by process %d, which forked this one; "
-             "open the device here",
-             name, req->ctx->pid);
-    return -EIO;
 }
 
 const char *uverbs_write_name(const struct uverbs_req *req)
@@ -78,9 +56,6 @@ int uverbs_write(struct uverbs_req *req)
     if ((uverbs_len(req, UVERBS_ATTR_CORE_IN) < row->req_size) ||
         (uverbs_len(req, UVERBS_ATTR_CORE_OUT) < row->resp_size)) {
         return -ENOSPC;
-    }
-    if (uverbs_is_inherited(req->ctx) && uverbs_write_has_ring(cmd)) {
-        return uverbs_refuse_heir(req, row->name);
     }
     return req->ctx->ready ? row->handler(req) : -EINVAL;
 }
