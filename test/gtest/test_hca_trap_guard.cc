@@ -73,6 +73,91 @@ TEST_F(hca_trap_guard, survives)
     munmap(area, 2 * PAGE);
 }
 
+/* Compares with a loop, and looks at the bytes between the rows. */
+void guard_rows(size_t length, size_t count, size_t to_skip, size_t from_skip)
+{
+    const size_t to_stride = length + to_skip, from_stride = length + from_skip;
+    std::vector<uint8_t> from(from_stride * count + 1);
+    std::vector<uint8_t> to(to_stride * count + 3, 0xee), want = to;
+
+    for (size_t i = 0; i < from.size(); ++i) {
+        from[i] = i * 7 + i / 256;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        memcpy(&want[3 + i * to_stride], &from[1 + i * from_stride], length);
+    }
+    const hca_trap_rows rows = {(char *)&to[3], (const char *)&from[1],
+                                to_stride,      from_stride,
+                                length,         count};
+    EXPECT_EQ(0, hca_trap_guard_rows(&rows));
+    EXPECT_TRUE(want == to)
+        << length << " " << count << " " << to_skip << " " << from_skip;
+}
+
+TEST_F(hca_trap_guard, copies_rows)
+{
+    std::vector<size_t> sizes = {1000, 4095, 4096, 4097, 9999};
+
+    for (size_t n = 1; n < 300; ++n) {
+        sizes.push_back(n);
+    }
+    for (bool avx : {true, false}) {
+        if (!avx) {
+            hca_cpu_save.mask &= ~4u;
+        }
+        for (size_t n : sizes) {
+            guard_rows(n, 1, 0, 0);
+            guard_rows(n, 2, 9, 0);
+            guard_rows(n, 5, 0, 31);
+            guard_rows(n, 4, 8, n);
+        }
+    }
+    hca_trap_init(false);
+}
+
+TEST_F(hca_trap_guard, repeats_a_row)
+{
+    std::vector<char> to(3 * 40);
+    char from[40];
+    const hca_trap_rows rows = {to.data(), from, 40, 0, 40, 3};
+
+    memset(from, 5, sizeof(from));
+    EXPECT_EQ(0, hca_trap_guard_rows(&rows));
+    EXPECT_TRUE(to == std::vector<char>(to.size(), 5));
+}
+
+/* The last byte of the last row is accessible, or it is not. */
+TEST_F(hca_trap_guard, rows_survive)
+{
+    constexpr size_t area_size = 8 * PAGE, count = 3, skip = 5;
+    char *area = (char *)mmap(nullptr, area_size + PAGE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::vector<char> other(area_size);
+
+    mprotect(area + area_size, PAGE, PROT_NONE);
+    for (bool avx : {true, false}) {
+        if (!avx) {
+            hca_cpu_save.mask &= ~4u;
+        }
+        for (size_t n :
+             {1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 65, 200, 4000, 5000}) {
+            size_t stride     = n + skip;
+            char *last        = area + area_size - stride * count + skip;
+            hca_trap_rows in  = {&other[0], last, n, stride, n, count};
+            hca_trap_rows out = {last, &other[0], stride, n, n, count};
+
+            EXPECT_EQ(0, hca_trap_guard_rows(&in)) << n;
+            EXPECT_EQ(0, hca_trap_guard_rows(&out)) << n;
+            in.from++;
+            out.to++;
+            EXPECT_EQ(-EFAULT, hca_trap_guard_rows(&in)) << n;
+            EXPECT_EQ(-EFAULT, hca_trap_guard_rows(&out)) << n;
+        }
+    }
+    hca_trap_init(false);
+    munmap(area, area_size + PAGE);
+}
+
 TEST_F(hca_trap_guard, survives_the_end_of_a_file)
 {
     int fd     = memfd_create("short", 0);
@@ -135,6 +220,16 @@ TEST_F(hca_trap_guard, bus_errors_that_can_be_resolved)
     late_fd = fd;
     EXPECT_EQ(0, hca_trap_guard_memcpy(&byte, file, 1));
     EXPECT_EQ(0, byte);
+    for (size_t n : {2, 8, 16, 30, 60, 100, 1000}) {
+        std::vector<char> to(n, 1);
+        const hca_trap_rows rows = {to.data(), file, n / 2, 2 * n, n / 2, 2};
+
+        ASSERT_EQ(0, ftruncate(fd, 0));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_rows(&rows));
+        late_fd = fd;
+        EXPECT_EQ(0, hca_trap_guard_rows(&rows));
+        EXPECT_TRUE(to == std::vector<char>(n / 2 * 2, 0)) << n;
+    }
     ASSERT_EQ(0, ftruncate(fd, 0));
     late_fd = fd;
     *file   = 5;

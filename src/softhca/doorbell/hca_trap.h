@@ -118,6 +118,18 @@ void hca_trap_freeze_forked(void);
  */
 int hca_trap_guard_memcpy(void *dst, const void *src, size_t n);
 
+/** Pieces of one length, each at a stride from the one before it. A stride may
+ * be 0. */
+struct hca_trap_rows {
+    char *to;
+    const char *from;
+    size_t to_stride, from_stride;
+    size_t length, count; /* not 0 */
+};
+
+/** Copies rows, the first one first; otherwise as hca_trap_guard_memcpy(). */
+int hca_trap_guard_rows(const struct hca_trap_rows *rows);
+
 /**
  * Compares and exchanges, sequentially consistent; memory may be inaccessible.
  * Needs the handlers.

@@ -176,6 +176,12 @@ static bool guard_copies(uintptr_t rip)
            (rip < (uintptr_t)hca_trap_guard_end);
 }
 
+static bool guard_copies_rows(uintptr_t rip)
+{
+    return (rip >= (uintptr_t)hca_trap_guard_rows_again) &&
+           (rip < (uintptr_t)hca_trap_guard_rows_end);
+}
+
 static bool guard_swaps(uintptr_t rip)
 {
     return (rip >= (uintptr_t)hca_trap_guard_swap_begin) &&
@@ -184,12 +190,15 @@ static bool guard_swaps(uintptr_t rip)
 
 uintptr_t hca_trap_guard_give_up(uintptr_t rip)
 {
-    return (guard_copies(rip) || guard_swaps(rip)) ?
+    return (guard_copies(rip) || guard_copies_rows(rip) || guard_swaps(rip)) ?
                (uintptr_t)hca_trap_guard_fault :
                0;
 }
 
 uintptr_t hca_trap_guard_restart(uintptr_t rip)
 {
+    if (guard_copies_rows(rip)) {
+        return (uintptr_t)hca_trap_guard_rows_again;
+    }
     return guard_copies(rip) ? (uintptr_t)hca_trap_guard_again : rip;
 }
