@@ -212,18 +212,3 @@ int hca_mem_read(struct hca_owner owner, const struct iovec *local,
     return hca_mem_run(&(struct hca_mem_move){process_vm_readv, owner, local,
                                               nlocal, remote, nremote});
 }
-
-int hca_mem_copy_rows(const struct hca_mem_rows *rows)
-{
-    char *to = rows->to, *from = rows->from;
-
-    for (size_t i = 0; i < rows->count; i++) {
-        if (__builtin_expect(hca_trap_guard_memcpy(to, from, rows->length) != 0,
-                             0)) {
-            return -EFAULT;
-        }
-        to += rows->to_stride;
-        from += rows->from_stride;
-    }
-    return 0;
-}

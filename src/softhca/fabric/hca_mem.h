@@ -54,14 +54,4 @@ static inline void *hca_mem_near(struct hca_owner owner, void *base,
     return (owner.proc == hca_self) ? base : NULL;
 }
 
-/* Pieces of one length, each at a stride from the one before it. */
-struct hca_mem_rows {
-    char *to, *from;
-    size_t to_stride, from_stride;
-    size_t length, count;
-};
-
-/* Copies rows within this process. @return 0 or -EFAULT */
-int hca_mem_copy_rows(const struct hca_mem_rows *rows);
-
 #endif

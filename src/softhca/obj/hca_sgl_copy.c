@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include "hca_sgl.h"
 #include "hca_walk.h"
+#include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
 
@@ -27,11 +28,11 @@
  * less than a page, only pages that contain a piece are touched. */
 #define HCA_BATCH_GAP 2048u
 
-/* Pieces of one length and stride that are found together. */
-#define HCA_BATCH_ROWS 1024u
-
 /* Least number of rows of both sides that are copied by one call. */
 #define HCA_BATCH_MANY 16u
+
+/* Pieces, and rows of them, that loads and stores copy */
+#define HCA_BATCH_NEAR 176u
 
 /* A position in a list. */
 struct hca_batch_at {
@@ -46,13 +47,19 @@ struct hca_batch_at {
     uint64_t stride;  /* between them, in bytes */
 };
 
+/* Pieces that were found, and are copied together: near or far ones. */
 struct hca_batch {
+    struct hca_batch_at dst, src;
     struct hca_owner owner; /* of the remote pieces; maybe this process */
-    bool writes;
-    bool joins; /* gaps may be read */
-    unsigned nlocal, nremote;
+    bool writes;            /* they are written */
     size_t total;
-    struct iovec local[HCA_BATCH_MAX], remote[HCA_BATCH_MAX];
+    unsigned num_near, nlocal, nremote;
+    union {
+        struct hca_trap_rows near[HCA_BATCH_NEAR];
+        struct {
+            struct iovec local[HCA_BATCH_MAX], remote[HCA_BATCH_MAX];
+        };
+    };
     char gap[HCA_BATCH_GAP];
 };
 
@@ -121,8 +128,8 @@ static int hca_batch_walk(struct hca_batch_at *at)
     }
     at->is_null = (key != NULL) && (key->type == HCA_MKEY_NULL);
     if (hca_walk_is_row(&at->walk) && !at->is_null) {
-        at->rows = hca_walk_rows(&at->walk, HCA_BATCH_ROWS, &at->stride);
-        at->row  = at->piece;
+        at->rows         = hca_walk_rows(&at->walk, &at->stride);
+        at->row          = at->piece;
         at->row.iov_base = (char *)at->row.iov_base + at->stride;
     }
     return 0;
@@ -157,13 +164,42 @@ static int hca_batch_at_piece(struct hca_batch_at *at)
     return 0;
 }
 
+static struct hca_owner hca_batch_at_owner(const struct hca_batch_at *at)
+{
+    return at->is_other ? at->sgl->other : at->sgl->owner;
+}
+
+/* Returns the bytes that are in one piece of each, and that the zeros have. */
+static size_t hca_batch_at_common(const struct hca_batch_at *dst,
+                                  const struct hca_batch_at *src)
+{
+    size_t n = dst->piece.iov_len;
+
+    n = (n < src->piece.iov_len) ? n : src->piece.iov_len;
+    return (src->is_null && (n > sizeof(hca_batch_zeros))) ?
+               sizeof(hca_batch_zeros) :
+               n;
+}
+
 static void hca_batch_at_advance(struct hca_batch_at *at, size_t length)
 {
     at->piece.iov_base = (char *)at->piece.iov_base + length;
     at->piece.iov_len -= length;
 }
 
-/* --- collected pieces ----------------------------------------------------- */
+/* --- near pieces ---------------------------------------------------------- */
+
+static int hca_batch_move_near(const struct hca_batch *batch)
+{
+    int ret = 0;
+
+    for (unsigned i = 0; (i < batch->num_near) && (ret == 0); i++) {
+        ret = hca_trap_guard_rows(&batch->near[i]);
+    }
+    return ret;
+}
+
+/* --- far pieces ----------------------------------------------------------- */
 
 static int hca_batch_move(struct hca_batch *batch, const struct iovec *local,
                           unsigned nlocal)
@@ -194,23 +230,40 @@ static bool hca_batch_is_small(const struct hca_batch *batch)
 {
     return (batch->nlocal > HCA_BATCH_FEW) &&
            (batch->total <= HCA_BATCH_BUFFER) &&
-           (batch->total / batch->nlocal <= HCA_BATCH_SHORT) &&
-           (batch->owner.proc != hca_self);
+           (batch->total / batch->nlocal <= HCA_BATCH_SHORT);
 }
 
-static int hca_batch_flush(struct hca_batch *batch)
+static int hca_batch_move_far(struct hca_batch *batch)
 {
     int ret;
 
-    if (hca_batch_is_small(batch) && hca_batch_buffer_get()) {
-        ret = hca_batch_move_buffered(batch);
-        hca_batch_buffer_put();
-    } else {
-        ret = hca_batch_move(batch, batch->local, batch->nlocal);
+    if (!hca_batch_is_small(batch) || !hca_batch_buffer_get()) {
+        return hca_batch_move(batch, batch->local, batch->nlocal);
     }
-    batch->nlocal  = 0;
-    batch->nremote = 0;
-    batch->total   = 0;
+    ret = hca_batch_move_buffered(batch);
+    hca_batch_buffer_put();
+    return ret;
+}
+
+/* Moves what was found. Layouts that were changed since then have other pieces
+ * now: none of these is moved. */
+static int hca_batch_flush(struct hca_batch *batch)
+{
+    int ret = 0;
+
+    if (!hca_walk_is_valid(&batch->dst.walk) ||
+        !hca_walk_is_valid(&batch->src.walk)) {
+        return -EFAULT;
+    }
+    if (batch->num_near > 0) {
+        ret = hca_batch_move_near(batch);
+    } else if (batch->nlocal > 0) {
+        ret = hca_batch_move_far(batch);
+    }
+    batch->num_near = 0;
+    batch->nlocal   = 0;
+    batch->nremote  = 0;
+    batch->total    = 0;
     return ret;
 }
 
@@ -232,7 +285,7 @@ static size_t hca_batch_gap(const struct hca_batch *batch, const char *base)
     const struct iovec *last = batch->remote + batch->nremote - 1;
     size_t gap;
 
-    if (!batch->joins || (batch->nremote == 0)) {
+    if (batch->writes || (batch->nremote == 0)) {
         return 0;
     }
     gap = base - ((char *)last->iov_base + last->iov_len); /* or very large */
@@ -272,13 +325,6 @@ static int hca_batch_add(struct hca_batch *batch, void *local, void *remote,
     return 0;
 }
 
-static int hca_batch_zero(struct hca_owner owner, void *base, size_t length)
-{
-    struct iovec from = {(void *)hca_batch_zeros, length}, to = {base, length};
-
-    return hca_mem_write(owner, &from, 1, &to, 1);
-}
-
 /* --- rows ----------------------------------------------------------------- */
 
 static bool hca_batch_at_is_row(const struct hca_batch_at *at, size_t length)
@@ -312,88 +358,69 @@ static void hca_batch_at_pass(struct hca_batch_at *at, size_t length,
     at->piece.iov_len = 0;
 }
 
+/* Finds the rows that both begin with: one at least. */
+static void hca_batch_rows_find(const struct hca_batch_at *dst,
+                                const struct hca_batch_at *src,
+                                struct hca_trap_rows *rows)
+{
+    size_t count;
+
+    rows->to          = dst->piece.iov_base;
+    rows->from        = src->piece.iov_base;
+    rows->length      = hca_batch_at_common(dst, src);
+    rows->count       = 1;
+    rows->to_stride   = 0;
+    rows->from_stride = 0;
+    if ((dst->rows > 0) || (src->rows > 0)) {
+        rows->count = hca_batch_at_count(dst, rows->length, &rows->to_stride);
+        count       = hca_batch_at_count(src, rows->length, &rows->from_stride);
+        rows->count = (rows->count < count) ? rows->count : count;
+    }
+    if (src->is_null) {
+        rows->from        = hca_batch_zeros;
+        rows->from_stride = 0;
+    }
+}
+
 /* Copies rows through the buffer, in which they fit together with the gaps
  * between a peer's pieces: these are read as one, but written as one only
  * without gaps. */
 static int hca_batch_rows_buffered(const struct hca_batch *batch,
-                                   struct hca_mem_rows *rows)
+                                   struct hca_trap_rows *rows)
 {
     size_t far         = batch->writes ? rows->to_stride : rows->from_stride;
     struct iovec near  = {hca_batch_buffer,
                           (rows->count - 1) * far + rows->length};
-    struct iovec peers = {batch->writes ? rows->to : rows->from, near.iov_len};
+    struct iovec peers = {batch->writes ? rows->to : (char *)rows->from,
+                          near.iov_len};
     int ret;
 
     if (batch->writes) {
         rows->to = hca_batch_buffer;
-        ret      = hca_mem_copy_rows(rows);
+        ret      = hca_trap_guard_rows(rows);
         return (ret == 0) ? hca_mem_write(batch->owner, &near, 1, &peers, 1) :
                             ret;
     }
     rows->from = hca_batch_buffer;
     ret        = hca_mem_read(batch->owner, &near, 1, &peers, 1);
-    return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
+    return (ret == 0) ? hca_trap_guard_rows(rows) : ret;
 }
 
 /* Returns how many of these rows to copy at once: 0 if collecting is faster. */
 static size_t hca_batch_rows_most(const struct hca_batch *batch,
-                                  const struct hca_mem_rows *rows)
+                                  const struct hca_trap_rows *rows,
+                                  size_t count)
 {
     size_t far = batch->writes ? rows->to_stride : rows->from_stride;
     size_t max;
 
-    if (batch->owner.proc == hca_self) {
-        return (rows->count > 1) ? rows->count : 0;
-    }
-    if ((rows->length > HCA_BATCH_SHORT) ||
+    if ((count < HCA_BATCH_MANY) || (rows->length > HCA_BATCH_SHORT) ||
         (far - rows->length > (batch->writes ? 0 : HCA_BATCH_GAP))) {
         return 0;
     }
     max = HCA_BATCH_BUFFER / far;
-    max = (rows->count < max) ? rows->count : max;
+    max = (count < max) ? count : max;
     return (max < HCA_BATCH_MANY) ? 0 : max;
-}
-
-/* Takes the rows that both begin with, and the buffer that they need.
- * @return false if they should be collected. */
-static bool hca_batch_rows_take(const struct hca_batch *batch,
-                                struct hca_batch_at *dst,
-                                struct hca_batch_at *src, size_t length,
-                                struct hca_mem_rows *rows)
-{
-    size_t more;
-
-    if (dst->is_null || src->is_null) {
-        return false;
-    }
-    rows->to     = dst->piece.iov_base;
-    rows->from   = src->piece.iov_base;
-    rows->length = length;
-    rows->count  = hca_batch_at_count(dst, length, &rows->to_stride);
-    more         = hca_batch_at_count(src, length, &rows->from_stride);
-    rows->count  = (rows->count < more) ? rows->count : more;
-    rows->count  = hca_batch_rows_most(batch, rows);
-    if ((rows->count == 0) ||
-        ((batch->owner.proc != hca_self) && !hca_batch_buffer_get())) {
-        return false;
-    }
-    hca_batch_at_pass(dst, length, rows->count);
-    hca_batch_at_pass(src, length, rows->count);
-    return true;
-}
-
-/* Flushes collected pieces first, as writes must be in order. */
-static int hca_batch_rows_move(struct hca_batch *batch,
-                               struct hca_mem_rows *rows)
-{
-    int ret = (batch->nlocal > 0) ? hca_batch_flush(batch) : 0;
-
-    if (batch->owner.proc == hca_self) {
-        return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
-    }
-    ret = (ret == 0) ? hca_batch_rows_buffered(batch, rows) : ret;
-    hca_batch_buffer_put();
-    return ret;
 }
 
 /* --- another owner -------------------------------------------------------- */
@@ -404,112 +431,141 @@ static int hca_batch_reach(__typeof__(hca_mem_read) *move,
                            const struct hca_batch_at *at, void *buffer,
                            void *base, size_t length)
 {
-    struct hca_owner owner = at->is_other ? at->sgl->other : at->sgl->owner;
     struct iovec local = {buffer, length}, remote = {base, length};
-    int ret = move(owner, &local, 1, &remote, 1);
+    int ret = move(hca_batch_at_owner(at), &local, 1, &remote, 1);
 
     return (at->is_other && (ret == -ESRCH)) ? -EFAULT : ret;
 }
 
+/* Copies one piece, after those collected before it: by way of this process, as
+ * both sides may be other processes'. */
 static int hca_batch_carry(struct hca_batch *batch,
-                           const struct hca_batch_at *dst,
-                           const struct hca_batch_at *src, void *to, void *from,
-                           size_t length)
+                           const struct hca_trap_rows *row)
 {
-    int ret = 0;
+    int ret = hca_batch_flush(batch);
 
-    for (size_t at = 0, n; (at < length) && (ret == 0); at += n) {
-        n   = length - at;
+    if (batch->src.is_null) {
+        return (ret == 0) ?
+                   hca_batch_reach(hca_mem_write, &batch->dst,
+                                   (void *)row->from, row->to, row->length) :
+                   ret;
+    }
+    for (size_t at = 0, n; (at < row->length) && (ret == 0); at += n) {
+        n   = row->length - at;
         n   = (n < sizeof(batch->gap)) ? n : sizeof(batch->gap);
-        ret = hca_batch_reach(hca_mem_read, src, batch->gap, (char *)from + at,
-                              n);
+        ret = hca_batch_reach(hca_mem_read, &batch->src, batch->gap,
+                              (char *)row->from + at, n);
         if (ret == 0) {
-            ret = hca_batch_reach(hca_mem_write, dst, batch->gap,
-                                  (char *)to + at, n);
+            ret = hca_batch_reach(hca_mem_write, &batch->dst, batch->gap,
+                                  row->to + at, n);
         }
     }
     return ret;
 }
 
-/* Copies one piece, after those collected before it: by way of this process, as
- * both sides may be other processes'. */
-static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
-                           struct hca_batch_at *src, size_t length)
-{
-    void *to = dst->piece.iov_base, *from = src->piece.iov_base;
-    int ret = hca_batch_flush(batch);
-
-    hca_batch_at_advance(dst, length);
-    hca_batch_at_advance(src, length);
-    if ((ret != 0) || dst->is_null) {
-        return ret;
-    }
-    if (src->is_null) {
-        from = (void *)hca_batch_zeros;
-        return hca_batch_reach(hca_mem_write, dst, from, to, length);
-    }
-    return hca_batch_carry(batch, dst, src, to, from, length);
-}
-
 /* --- the copy ------------------------------------------------------------- */
 
-/* Moves both on by the bytes that are in one piece of each. */
-static int hca_batch_step(struct hca_batch *batch, struct hca_batch_at *dst,
-                          struct hca_batch_at *src)
+/* Adds rows if loads and stores reach both sides. @return 0, an error, or
+ * -EAGAIN if not. */
+static int hca_batch_add_near(struct hca_batch *batch,
+                              const struct hca_trap_rows *rows)
 {
-    void *to = dst->piece.iov_base, *from = src->piece.iov_base;
-    size_t n = dst->piece.iov_len;
-    struct hca_mem_rows rows;
+    struct hca_trap_rows near = *rows;
+    size_t more               = rows->count - 1;
+    int ret;
 
-    n = (n < src->piece.iov_len) ? n : src->piece.iov_len;
-    if (src->is_null && !dst->is_null) {
-        n = (n < sizeof(hca_batch_zeros)) ? n : sizeof(hca_batch_zeros);
+    near.to = hca_mem_near(hca_batch_at_owner(&batch->dst), rows->to,
+                           more * rows->to_stride + rows->length, true);
+    near.from =
+        batch->src.is_null ?
+            rows->from :
+            hca_mem_near(hca_batch_at_owner(&batch->src), (char *)rows->from,
+                         more * rows->from_stride + rows->length, false);
+    if ((near.to == NULL) || (near.from == NULL)) {
+        return -EAGAIN;
     }
-    if (__builtin_expect(dst->is_other || src->is_other, 0)) {
-        return hca_batch_other(batch, dst, src, n);
+    if ((batch->nlocal > 0) || (batch->num_near == HCA_BATCH_NEAR) ||
+        (batch->total >= HCA_BATCH_BUFFER)) {
+        ret = hca_batch_flush(batch);
+        if (ret != 0) {
+            return ret;
+        }
     }
-    if (((dst->rows > 0) || (src->rows > 0)) &&
-        hca_batch_rows_take(batch, dst, src, n, &rows)) {
-        return hca_batch_rows_move(batch, &rows);
+    batch->near[batch->num_near++] = near;
+    batch->total += rows->count * rows->length;
+    return 0;
+}
+
+/* Adds the first of the rows, or copies some of them through the buffer.
+ * Collected pieces go first, as writes must be in order.
+ * @param rows  the number passed is stored in it */
+static int hca_batch_add_far(struct hca_batch *batch,
+                             struct hca_trap_rows *rows)
+{
+    size_t count = rows->count;
+    int ret;
+
+    rows->count = 1;
+    if (batch->dst.is_other || batch->src.is_other) {
+        return hca_batch_carry(batch, rows);
     }
-    hca_batch_at_advance(dst, n);
-    hca_batch_at_advance(src, n);
-    if (dst->is_null) {
-        return 0;
+    count = hca_batch_rows_most(batch, rows, count);
+    if ((count > 0) && hca_batch_buffer_get()) {
+        rows->count = count;
+        ret         = hca_batch_flush(batch);
+        ret         = (ret == 0) ? hca_batch_rows_buffered(batch, rows) : ret;
+        hca_batch_buffer_put();
+        return ret;
     }
-    if (src->is_null) {
-        return hca_batch_zero(dst->sgl->owner, to, n);
+    return batch->writes ?
+               hca_batch_add(batch, (char *)rows->from, rows->to,
+                             rows->length) :
+               hca_batch_add(batch, rows->to, (char *)rows->from, rows->length);
+}
+
+/* Moves both on by pieces of one length. */
+static int hca_batch_step(struct hca_batch *batch)
+{
+    struct hca_trap_rows rows;
+    int ret = 0;
+
+    hca_batch_rows_find(&batch->dst, &batch->src, &rows);
+    if (!batch->dst.is_null) {
+        ret = hca_batch_add_near(batch, &rows);
+        if (ret == -EAGAIN) {
+            ret = hca_batch_add_far(batch, &rows);
+        }
     }
-    return batch->writes ? hca_batch_add(batch, from, to, n) :
-                           hca_batch_add(batch, to, from, n);
+    hca_batch_at_pass(&batch->dst, rows.length, rows.count);
+    hca_batch_at_pass(&batch->src, rows.length, rows.count);
+    return ret;
 }
 
 static int hca_batch_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
 {
-    struct hca_batch_at to, from;
     struct hca_batch batch;
     int ret;
 
-    batch.writes  = (src->owner.proc == hca_self);
-    batch.owner   = batch.writes ? dst->owner : src->owner;
-    batch.joins   = !batch.writes && (src->owner.proc != hca_self);
-    batch.nlocal  = 0;
-    batch.nremote = 0;
-    batch.total   = 0;
-    hca_batch_at_init(&to, dst);
-    hca_batch_at_init(&from, src);
+    batch.writes   = (src->owner.proc == hca_self);
+    batch.owner    = batch.writes ? dst->owner : src->owner;
+    batch.num_near = 0;
+    batch.nlocal   = 0;
+    batch.nremote  = 0;
+    batch.total    = 0;
+    hca_batch_at_init(&batch.dst, dst);
+    hca_batch_at_init(&batch.src, src);
     for (;;) {
-        ret = hca_batch_at_piece(&to);
+        ret = hca_batch_at_piece(&batch.dst);
         if (ret == 0) {
-            ret = hca_batch_at_piece(&from);
+            ret = hca_batch_at_piece(&batch.src);
         }
         if (ret != 0) {
             return ret;
         }
-        if ((to.piece.iov_len == 0) || (from.piece.iov_len == 0)) {
+        if ((batch.dst.piece.iov_len == 0) || (batch.src.piece.iov_len == 0)) {
             return hca_batch_flush(&batch);
         }
-        ret = hca_batch_step(&batch, &to, &from);
+        ret = hca_batch_step(&batch);
         if (ret != 0) {
             return ret;
         }

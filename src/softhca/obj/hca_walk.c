@@ -218,7 +218,7 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
     return hca_mkey_check(mkey, use);
 }
 
-static bool hca_walk_is_valid(const struct hca_walk *walk)
+bool hca_walk_is_valid(const struct hca_walk *walk)
 {
     for (unsigned i = 0; i < walk->depth; i++) {
         if (!hca_walk_is_same(walk->levels[i].mkey, walk->levels[i].change)) {
@@ -284,16 +284,14 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
     return HCA_KEY_OK;
 }
 
-uint32_t hca_walk_rows(struct hca_walk *walk, uint32_t max, uint64_t *stride)
+uint32_t hca_walk_rows(struct hca_walk *walk, uint64_t *stride)
 {
     struct hca_layout *layout  = &walk->levels[walk->depth - 1].layout;
     uint64_t *left             = &walk->levels[walk->depth - 1].left;
     const struct hca_mkey *key = walk->seen.mkey;
     uint64_t length            = walk->use.length;
-    uint64_t whole             = *left / length;
-    uint32_t rows;
+    uint32_t rows = hca_layout_rows(layout, length, *left / length);
 
-    rows = hca_layout_rows(layout, length, (whole < max) ? whole : max);
     if (rows == 0) {
         return 0;
     }

@@ -70,9 +70,13 @@ static inline bool hca_walk_is_row(const struct hca_walk *walk)
 
 /* Skips pieces behind the last one that have its length, each *@stride bytes
  * behind the one before it, after a check. Not for the null mkey.
- * @return their number, at most @max; 0 also if one of them may not be
- *         accessed: hca_walk_next() finds it. */
-uint32_t hca_walk_rows(struct hca_walk *walk, uint32_t max, uint64_t *stride);
+ * @return their number; 0 also if one of them may not be accessed:
+ *         hca_walk_next() finds it. */
+uint32_t hca_walk_rows(struct hca_walk *walk, uint64_t *stride);
+
+/* Returns false if a layout that the walk is in was changed since then: its
+ * pieces must not be used. */
+bool hca_walk_is_valid(const struct hca_walk *walk);
 
 /* Returns true if the last piece was reached through rows, at any level. */
 bool hca_walk_has_rows(const struct hca_walk *walk);
