@@ -5,15 +5,6 @@
  */
 #include "hca_layout.h"
 
-static uint64_t hca_layout_size(const struct hca_layout *layout,
-                                const struct hca_klm *klm)
-{
-    if (layout->repeat != 0) {
-        return klm->bytes;
-    }
-    return (layout->shift != 0) ? 1ull << layout->shift : klm->length;
-}
-
 /* Skips entries until the one that contains the byte at @skip. */
 static void hca_layout_skip(struct hca_layout *layout)
 {
@@ -80,16 +71,9 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
     hca_layout_skip(layout);
 }
 
-static bool hca_layout_is_over(const struct hca_layout *layout)
+/* Skips empty entries. */
+static void hca_layout_settle(struct hca_layout *layout)
 {
-    return (layout->entry >= layout->num) ||
-           ((layout->repeat != 0) && (layout->row >= layout->repeat));
-}
-
-static void hca_layout_advance(struct hca_layout *layout)
-{
-    layout->skip = 0;
-    layout->entry++;
     hca_layout_skip(layout);
     if ((layout->repeat != 0) && (layout->entry >= layout->num)) {
         layout->row++;
@@ -98,12 +82,13 @@ static void hca_layout_advance(struct hca_layout *layout)
     }
 }
 
-bool hca_layout_next(struct hca_layout *layout, uint64_t max,
-                     struct hca_layout_part *part)
+bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
+                          struct hca_layout_part *part)
 {
     const struct hca_klm *klm;
     uint64_t left;
 
+    hca_layout_settle(layout);
     if (hca_layout_is_over(layout)) {
         return false;
     }

@@ -34,10 +34,69 @@ struct hca_layout_part {
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset);
 
+/* Does as hca_layout_next() where the next run is a part of an entry, or entries
+ * are empty. */
+bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
+                          struct hca_layout_part *part);
+
+static inline uint64_t hca_layout_size(const struct hca_layout *layout,
+                                       const struct hca_klm *klm)
+{
+    if (layout->repeat != 0) {
+        return klm->bytes;
+    }
+    return (layout->shift != 0) ? 1ull << layout->shift : klm->length;
+}
+
+static inline bool hca_layout_is_over(const struct hca_layout *layout)
+{
+    return (layout->entry >= layout->num) ||
+           ((layout->repeat != 0) && (layout->row >= layout->repeat));
+}
+
+/* Goes to the next entry. */
+static inline void hca_layout_advance(struct hca_layout *layout)
+{
+    layout->skip = 0;
+    layout->entry++;
+    if ((layout->repeat != 0) && (layout->entry >= layout->num)) {
+        layout->row++;
+        layout->entry = 0;
+    }
+}
+
 /* Stores the next run, of @max bytes (not 0) or less, in @part; it is never
  * empty. @return false at the end of the layout, or if a UMR changed it. */
-bool hca_layout_next(struct hca_layout *layout, uint64_t max,
-                     struct hca_layout_part *part);
+static inline bool hca_layout_next(struct hca_layout *layout, uint64_t max,
+                                   struct hca_layout_part *part)
+{
+    const struct hca_klm *klm = &layout->klms[layout->entry];
+
+    if (hca_layout_is_over(layout) || (layout->skip != 0)) {
+        return hca_layout_next_part(layout, max, part);
+    }
+    part->length = hca_layout_size(layout, klm);
+    if ((part->length == 0) || (part->length > max)) {
+        return hca_layout_next_part(layout, max, part);
+    }
+    part->key  = klm->key;
+    part->addr = klm->addr;
+    if (layout->repeat != 0) {
+        part->addr += (uint64_t)layout->row * klm->stride;
+    }
+    hca_layout_advance(layout);
+    return true;
+}
+
+/* Returns true if the next @length bytes probably have more than @few runs. */
+static inline bool hca_layout_is_long(const struct hca_layout *layout,
+                                      uint64_t length, unsigned few)
+{
+    return ((layout->repeat != 0) || (layout->num > few)) &&
+           !hca_layout_is_over(layout) &&
+           (length / few >
+            hca_layout_size(layout, &layout->klms[layout->entry]));
+}
 
 /* Returns the number of whole rows that come next, at most @max, without
  * skipping them; 0 unless a row is one block of @length bytes. */

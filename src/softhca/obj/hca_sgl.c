@@ -98,7 +98,7 @@ static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
 }
 
 /* Appends the pieces, which checks them. Atomics cannot use rows.
- * @return HCA_KEY_PIECES if there are more than a few. */
+ * @return HCA_KEY_PIECES if there are more than a few, or seem to be. */
 static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                                           const struct hca_mkey *mkey,
                                           const struct hca_key_use *use)
@@ -113,6 +113,10 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
     struct iovec piece;
 
     fault = hca_walk_begin(&walk, mkey, use);
+    if (!(use->access & IBV_ACCESS_REMOTE_ATOMIC) &&
+        hca_layout_is_long(&walk.levels[0].layout, use->length, few)) {
+        return HCA_KEY_PIECES;
+    }
     for (;;) {
         if (fault == HCA_KEY_OK) {
             fault = hca_walk_next(&walk, &piece, &key);

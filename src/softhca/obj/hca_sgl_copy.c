@@ -90,6 +90,7 @@ static void hca_batch_at_init(struct hca_batch_at *at,
     at->sgl           = sgl;
     at->next          = 0;
     at->walk.depth    = 0;
+    at->walk.seen     = (struct hca_walk_seen){.mkey = NULL};
     at->piece.iov_len = 0;
     at->is_null       = false;
     at->is_other      = false;

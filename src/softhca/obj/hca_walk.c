@@ -48,33 +48,44 @@ static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
            (hca_walk_change(mkey) == change);
 }
 
-/* Checks an entry's range. Neighbours mostly name one mkey, whose rights are
- * checked only once. */
-static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
-                                        const struct hca_key_use *use,
-                                        unsigned proc)
+/* Returns true if the range is in the region that was seen last: neighbours
+ * mostly name one mkey. */
+static inline bool hca_walk_is_seen(const struct hca_walk_seen *seen,
+                                    const struct hca_layout_part *part)
 {
-    const struct hca_mkey *mkey = seen->mkey;
+    return seen->is_region && (seen->key == part->key) &&
+           hca_mkey_spans(seen->mkey, part->addr, part->length);
+}
+
+static bool hca_walk_seen_is_valid(const struct hca_walk_seen *seen)
+{
+    return (seen->mkey == NULL) || hca_walk_is_same(seen->mkey, seen->change);
+}
+
+/* Checks an entry's range. */
+static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
+                                        struct hca_key_use *use, unsigned proc,
+                                        const struct hca_layout_part *part)
+{
+    const struct hca_mkey *mkey;
     enum hca_key_fault fault;
     uint32_t change;
 
-    if (__builtin_expect((mkey != NULL) && (seen->key == use->key) &&
-                             hca_walk_is_same(mkey, seen->change),
-                         1)) {
-        return ((mkey->type == HCA_MKEY_NULL) ||
-                hca_mkey_spans(mkey, use->addr, use->length)) ?
-                   HCA_KEY_OK :
-                   HCA_KEY_BOUNDS;
+    if (!hca_walk_seen_is_valid(seen)) {
+        return HCA_KEY_FREE;
     }
-    seen->mkey = NULL;
-    mkey       = hca_mkey_find(use->key);
+    mkey = hca_mkey_find(part->key);
     if ((mkey == NULL) || (mkey->obj.proc != proc)) {
         return HCA_KEY_UNKNOWN;
     }
-    change = hca_walk_change(mkey);
-    fault  = hca_mkey_check(mkey, use);
+    use->key    = part->key;
+    use->addr   = part->addr;
+    use->length = part->length;
+    change      = hca_walk_change(mkey);
+    fault       = hca_mkey_check(mkey, use);
     if (fault == HCA_KEY_OK) {
-        *seen = (struct hca_walk_seen){use->key, mkey, change};
+        *seen = (struct hca_walk_seen){part->key, change, mkey,
+                                       mkey->type == HCA_MKEY_MR};
     }
     return fault;
 }
@@ -88,14 +99,18 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth);
 
-/* @param use  of the mkey that an entry names */
-static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
-                                              unsigned proc,
-                                              const struct hca_key_use *use,
-                                              unsigned depth)
+/* @param use  of the mkeys that entries name; the range is stored in it */
+static enum hca_key_fault
+hca_walk_check_part(struct hca_walk_seen *seen, unsigned proc,
+                    struct hca_key_use *use, const struct hca_layout_part *part,
+                    unsigned depth)
 {
-    enum hca_key_fault fault = hca_walk_look(seen, use, proc);
+    enum hca_key_fault fault;
 
+    if (__builtin_expect(hca_walk_is_seen(seen, part), 1)) {
+        return HCA_KEY_OK;
+    }
+    fault = hca_walk_look(seen, use, proc, part);
     if ((fault != HCA_KEY_OK) || (seen->mkey->type != HCA_MKEY_INDIRECT)) {
         return fault;
     }
@@ -117,14 +132,15 @@ static bool hca_walk_check_rows(const struct hca_mkey *mkey,
 
     for (uint32_t i = 0; i < first->num; i++) {
         const struct hca_klm *klm = &first->klms[i];
+        struct hca_layout_part part;
 
         if (klm->bytes == 0) {
             continue;
         }
-        below.key    = klm->key;
-        below.addr   = klm->addr + (uint64_t)first->row * klm->stride;
-        below.length = (rows - 1) * klm->stride + klm->bytes;
-        if (hca_walk_check_part(&seen, mkey->obj.proc, &below, depth) !=
+        part.key    = klm->key;
+        part.addr   = klm->addr + (uint64_t)first->row * klm->stride;
+        part.length = (rows - 1) * klm->stride + klm->bytes;
+        if (hca_walk_check_part(&seen, mkey->obj.proc, &below, &part, depth) !=
             HCA_KEY_OK) {
             return false;
         }
@@ -147,11 +163,9 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
         if (!hca_layout_next(layout, left, &part)) {
             return HCA_KEY_BOUNDS;
         }
-        below.key    = part.key;
-        below.addr   = part.addr;
-        below.length = part.length;
         left -= part.length;
-        fault = hca_walk_check_part(&seen, mkey->obj.proc, &below, depth);
+        fault = hca_walk_check_part(&seen, mkey->obj.proc, &below, &part,
+                                    depth);
     }
     return fault;
 }
@@ -194,27 +208,28 @@ enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
 
 /* @param change  of the mkey, before it was checked for this */
 static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
-                          uint32_t change, const struct hca_layout_part *part)
+                          uint32_t change)
 {
-    hca_layout_seek(&walk->levels[walk->depth].layout, mkey,
-                    part->addr - mkey->iova);
-    walk->levels[walk->depth].mkey   = mkey;
-    walk->levels[walk->depth].change = change;
-    walk->levels[walk->depth++].left = part->length;
+    struct hca_walk_level *level = &walk->levels[walk->depth++];
+
+    hca_layout_seek(&level->layout, mkey, walk->part.addr - mkey->iova);
+    level->mkey   = mkey;
+    level->change = change;
+    level->left   = walk->part.length;
 }
 
 enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
                                   const struct hca_mkey *mkey,
                                   const struct hca_key_use *use)
 {
-    struct hca_layout_part all = {use->key, use->addr, use->length};
-    uint32_t change            = hca_walk_change(mkey);
+    uint32_t change = hca_walk_change(mkey);
 
     walk->use   = hca_walk_below(use);
+    walk->part  = (struct hca_layout_part){use->key, use->addr, use->length};
     walk->proc  = mkey->obj.proc;
     walk->depth = 0;
     walk->seen  = (struct hca_walk_seen){.mkey = NULL};
-    hca_walk_push(walk, mkey, change, &all);
+    hca_walk_push(walk, mkey, change);
     return hca_mkey_check(mkey, use);
 }
 
@@ -225,83 +240,100 @@ bool hca_walk_is_valid(const struct hca_walk *walk)
             return false;
         }
     }
-    return true;
+    return hca_walk_seen_is_valid(&walk->seen);
 }
 
-/* Gets the next range of another mkey: the end of a level continues the one
- * above it. */
-static enum hca_key_fault hca_walk_part(struct hca_walk *walk,
-                                        struct hca_layout_part *part)
+/* Leaves levels that have ended: these continue the ones above.
+ * @return false if one has changed. */
+static bool hca_walk_ascend(struct hca_walk *walk)
 {
-    while ((walk->depth > 0) && (walk->levels[walk->depth - 1].left == 0)) {
-        walk->depth--;
+    const struct hca_walk_level *level;
+
+    for (; walk->depth > 0; walk->depth--) {
+        level = &walk->levels[walk->depth - 1];
+        if (level->left > 0) {
+            return true;
+        }
+        if (!hca_walk_is_same(level->mkey, level->change)) {
+            return false;
+        }
     }
-    if (walk->depth == 0) {
-        part->length = 0;
-        return HCA_KEY_OK;
+    return hca_walk_seen_is_valid(&walk->seen);
+}
+
+/* Goes into the layout that the last part leads to. */
+static enum hca_key_fault hca_walk_descend(struct hca_walk *walk)
+{
+    const struct hca_mkey *mkey = walk->seen.mkey;
+
+    if ((walk->depth == hca_mkey_depth()) ||
+        ((mkey->repeat != 0) && hca_lacks(HCA_LACK_REPEAT_NEST) &&
+         hca_walk_has_rows(walk))) {
+        return HCA_KEY_PIECES;
     }
-    if (!hca_layout_next(&walk->levels[walk->depth - 1].layout,
-                         walk->levels[walk->depth - 1].left, part)) {
+    hca_walk_push(walk, mkey, walk->seen.change);
+    return HCA_KEY_OK;
+}
+
+/* Gets the next range of another mkey, and that mkey. */
+static enum hca_key_fault hca_walk_part(struct hca_walk *walk)
+{
+    struct hca_walk_level *level = &walk->levels[walk->depth - 1];
+
+    if (!hca_layout_next(&level->layout, level->left, &walk->part)) {
         return HCA_KEY_BOUNDS;
     }
-    if (!hca_walk_is_valid(walk)) {
-        return HCA_KEY_FREE;
-    }
-    walk->levels[walk->depth - 1].left -= part->length;
-    walk->use.key    = part->key;
-    walk->use.addr   = part->addr;
-    walk->use.length = part->length;
-    return hca_walk_look(&walk->seen, &walk->use, walk->proc);
+    level->left -= walk->part.length;
+    return __builtin_expect(hca_walk_is_seen(&walk->seen, &walk->part), 1) ?
+               HCA_KEY_OK :
+               hca_walk_look(&walk->seen, &walk->use, walk->proc, &walk->part);
 }
 
 enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
                                  const struct hca_mkey **key)
 {
+    enum hca_key_fault fault = HCA_KEY_OK;
     const struct hca_mkey *mkey;
-    struct hca_layout_part part;
-    enum hca_key_fault fault;
 
-    for (;;) {
-        fault = hca_walk_part(walk, &part);
-        if ((fault != HCA_KEY_OK) || (part.length == 0)) {
-            piece->iov_len = 0;
-            return fault;
+    piece->iov_len = 0;
+    do {
+        if (!hca_walk_ascend(walk)) {
+            return HCA_KEY_FREE;
         }
-        mkey = walk->seen.mkey;
-        if (mkey->type != HCA_MKEY_INDIRECT) {
-            break;
+        if (walk->depth == 0) {
+            return HCA_KEY_OK;
         }
-        if ((walk->depth == hca_mkey_depth()) ||
-            ((mkey->repeat != 0) && hca_lacks(HCA_LACK_REPEAT_NEST) &&
-             hca_walk_has_rows(walk))) {
-            return HCA_KEY_PIECES;
+        fault = hca_walk_part(walk);
+        mkey  = walk->seen.mkey;
+        if ((fault == HCA_KEY_OK) && (mkey->type != HCA_MKEY_INDIRECT)) {
+            piece->iov_base =
+                (void *)(mkey->va + (walk->part.addr - mkey->iova));
+            piece->iov_len = walk->part.length;
+            *key           = mkey;
+            return HCA_KEY_OK;
         }
-        hca_walk_push(walk, mkey, walk->seen.change, &part);
-    }
-    piece->iov_base = (void *)(mkey->va + (part.addr - mkey->iova));
-    piece->iov_len  = part.length;
-    *key            = mkey;
-    return HCA_KEY_OK;
+        fault = (fault == HCA_KEY_OK) ? hca_walk_descend(walk) : fault;
+    } while (fault == HCA_KEY_OK);
+    return hca_walk_is_valid(walk) ? fault : HCA_KEY_FREE;
 }
 
 uint32_t hca_walk_rows(struct hca_walk *walk, uint64_t *stride)
 {
-    struct hca_layout *layout  = &walk->levels[walk->depth - 1].layout;
-    uint64_t *left             = &walk->levels[walk->depth - 1].left;
-    const struct hca_mkey *key = walk->seen.mkey;
-    uint64_t length            = walk->use.length;
-    uint32_t rows = hca_layout_rows(layout, length, *left / length);
+    struct hca_walk_level *level = &walk->levels[walk->depth - 1];
+    uint64_t length              = walk->part.length;
+    uint32_t rows;
 
+    rows = hca_layout_rows(&level->layout, length, level->left / length);
     if (rows == 0) {
         return 0;
     }
-    *stride = layout->klms[0].stride;
-    if (!hca_walk_is_valid(walk) || !hca_walk_is_same(key, walk->seen.change) ||
-        !hca_mkey_spans(key, walk->use.addr, rows * *stride + length)) {
+    *stride = level->layout.klms[0].stride;
+    if (!hca_mkey_spans(walk->seen.mkey, walk->part.addr,
+                        rows * *stride + length)) {
         return 0;
     }
-    layout->row += rows;
-    *left -= rows * length;
+    level->layout.row += rows;
+    level->left -= rows * length;
     return rows;
 }
 

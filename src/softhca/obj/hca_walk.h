@@ -16,8 +16,9 @@
 /* The mkey that the last entry named, and that allowed the use, or NULL. */
 struct hca_walk_seen {
     uint32_t key;
-    const struct hca_mkey *mkey;
     uint32_t change; /* of it, before it was checked */
+    const struct hca_mkey *mkey;
+    bool is_region;
 };
 
 /* Position of a use. */
@@ -26,7 +27,8 @@ struct hca_walk {
     unsigned proc;          /* owner of the mkeys */
     unsigned depth;         /* levels in use, 0: at the end */
     struct hca_walk_seen seen;
-    struct {
+    struct hca_layout_part part; /* the last one, of that mkey */
+    struct hca_walk_level {
         const struct hca_mkey *mkey;
         uint32_t change; /* of it, before it was checked */
         struct hca_layout layout;
@@ -57,7 +59,8 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
  * belongs to: if that is the null mkey, iov_base has no meaning. Each piece is
  * checked, as a UMR may have changed the layout since hca_walk_check(). An mkey
  * that was changed, invalidated or destroyed since the walk reached it gives
- * HCA_KEY_FREE, so that all pieces are of one layout. */
+ * HCA_KEY_FREE at its end at the latest, so that all pieces are of one layout:
+ * before that, ask hca_walk_is_valid() and then use pieces. */
 enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
                                  const struct hca_mkey **key);
 
@@ -74,8 +77,8 @@ static inline bool hca_walk_is_row(const struct hca_walk *walk)
  *         hca_walk_next() finds it. */
 uint32_t hca_walk_rows(struct hca_walk *walk, uint64_t *stride);
 
-/* Returns false if a layout that the walk is in was changed since then: its
- * pieces must not be used. */
+/* Returns false if an mkey that the walk is in was changed meanwhile: pieces
+ * since then must not be used. */
 bool hca_walk_is_valid(const struct hca_walk *walk);
 
 /* Returns true if the last piece was reached through rows, at any level. */
