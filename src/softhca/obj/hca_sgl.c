@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-const struct hca_mkey hca_sgl_other = {.type = HCA_MKEY_MR};
-
 /* Holds @mkey for the list, or releases it at once, if the list is full. */
 static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
 {
@@ -26,9 +24,8 @@ static void hca_sgl_set_via(struct hca_sgl *sgl, const struct hca_key_use *use)
 {
     if (!sgl->has_via) {
         memset(sgl->via, 0, sizeof(sgl->via));
-        sgl->has_via    = true;
-        sgl->use        = *use;
-        sgl->other.proc = 0;
+        sgl->has_via = true;
+        sgl->use     = *use;
     }
 }
 
@@ -246,7 +243,6 @@ void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
 {
     if (src->has_via) {
         hca_sgl_set_via(dst, &src->use);
-        dst->other = src->other;
     }
     for (unsigned i = 0; (length > 0) && (i < src->count); i++) {
         const struct iovec *iov = &src->iov[i];

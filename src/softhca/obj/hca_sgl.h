@@ -2,8 +2,7 @@
 /*
  * The memory of one message: each piece that a WQE names is looked up, checked
  * and held until the bytes have moved, and ends up in a list of addresses of
- * one process. If that process has imported another's region, which is as rare
- * as it is slow, some addresses are of the other process.
+ * one process.
  */
 #ifndef HCA_SGL_H
 #define HCA_SGL_H
@@ -25,8 +24,7 @@
 
 /* An entry is a piece of memory or, where `via` names an mkey, its translation:
  * zeros, or (INDIRECT) the range that begins at iov_base in its address space,
- * in any number of pieces, which are found during the copy. hca_sgl_other
- * stands for a piece of the other owner. */
+ * in any number of pieces, which are found during the copy. */
 struct hca_sgl {
     unsigned count;
     struct hca_owner owner; /* of these addresses */
@@ -36,19 +34,10 @@ struct hca_sgl {
     uint8_t turn;   /* argument of hca_walk_leave() */
     uint64_t length;
     struct hca_key_use use; /* with has_via: the user of mkeys */
-    struct hca_owner other; /* with has_via: other owner, or proc 0 */
     struct hca_mkey *held[HCA_SGL_MAX];
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
     struct iovec iov[HCA_SGL_MAX + 1]; /* entries, a header */
 };
-
-extern const struct hca_mkey hca_sgl_other;
-
-/* Returns true if entry @index is of the other owner. */
-static inline bool hca_sgl_is_other(const struct hca_sgl *sgl, unsigned index)
-{
-    return sgl->has_via && (sgl->via[index] == &hca_sgl_other);
-}
 
 static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
 {
@@ -75,8 +64,7 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
 }
 
 /* Checks all of the use, holds the mkey and appends the range. Mkeys that an
- * indirect one leads to are kept until hca_sgl_put(), too. The list may have
- * regions of one other owner.
+ * indirect one leads to are kept until hca_sgl_put(), too.
  * @return HCA_KEY_OK or a fault: HCA_KEY_PIECES if the list is full. After a
  *         fault the caller must put the list, too. */
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,

@@ -41,7 +41,6 @@ struct hca_batch_at {
     struct hca_walk walk; /* of the entry before it, if a layout */
     struct iovec piece;   /* rest of the current piece */
     bool is_null;
-    bool is_other;    /* of the other owner */
     uint32_t rows;    /* further pieces like it */
     struct iovec row; /* first of them */
     uint64_t stride;  /* between them, in bytes */
@@ -93,7 +92,6 @@ static void hca_batch_at_init(struct hca_batch_at *at,
     at->walk.seen     = (struct hca_walk_seen){.mkey = NULL};
     at->piece.iov_len = 0;
     at->is_null       = false;
-    at->is_other      = false;
     at->rows          = 0;
     at->stride        = 0;
 }
@@ -106,11 +104,10 @@ static int hca_batch_enter(struct hca_batch_at *at)
     const struct hca_mkey *via = sgl->has_via ? sgl->via[at->next] : NULL;
     struct hca_key_use use;
 
-    at->is_other = (via == &hca_sgl_other);
     at->next++;
     if ((via == NULL) || (via->type != HCA_MKEY_INDIRECT)) {
         at->piece   = *iov;
-        at->is_null = (via != NULL) && !at->is_other;
+        at->is_null = (via != NULL);
         return 0;
     }
     use        = sgl->use;
@@ -163,11 +160,6 @@ static int hca_batch_at_piece(struct hca_batch_at *at)
         }
     }
     return 0;
-}
-
-static struct hca_owner hca_batch_at_owner(const struct hca_batch_at *at)
-{
-    return at->is_other ? at->sgl->other : at->sgl->owner;
 }
 
 /* Returns the bytes that are in one piece of each, and that the zeros have. */
@@ -424,46 +416,6 @@ static size_t hca_batch_rows_most(const struct hca_batch *batch,
     return (max < HCA_BATCH_MANY) ? 0 : max;
 }
 
-/* --- another owner -------------------------------------------------------- */
-
-/* Moves to or from a piece of a list. If its other owner is gone, the error is
- * not that of a message's destination, but of missing memory. */
-static int hca_batch_reach(__typeof__(hca_mem_read) *move,
-                           const struct hca_batch_at *at, void *buffer,
-                           void *base, size_t length)
-{
-    struct iovec local = {buffer, length}, remote = {base, length};
-    int ret = move(hca_batch_at_owner(at), &local, 1, &remote, 1);
-
-    return (at->is_other && (ret == -ESRCH)) ? -EFAULT : ret;
-}
-
-/* Copies one piece, after those collected before it: by way of this process, as
- * both sides may be other processes'. */
-static int hca_batch_carry(struct hca_batch *batch,
-                           const struct hca_trap_rows *row)
-{
-    int ret = hca_batch_flush(batch);
-
-    if (batch->src.is_null) {
-        return (ret == 0) ?
-                   hca_batch_reach(hca_mem_write, &batch->dst,
-                                   (void *)row->from, row->to, row->length) :
-                   ret;
-    }
-    for (size_t at = 0, n; (at < row->length) && (ret == 0); at += n) {
-        n   = row->length - at;
-        n   = (n < sizeof(batch->gap)) ? n : sizeof(batch->gap);
-        ret = hca_batch_reach(hca_mem_read, &batch->src, batch->gap,
-                              (char *)row->from + at, n);
-        if (ret == 0) {
-            ret = hca_batch_reach(hca_mem_write, &batch->dst, batch->gap,
-                                  row->to + at, n);
-        }
-    }
-    return ret;
-}
-
 /* --- the copy ------------------------------------------------------------- */
 
 /* Adds rows if loads and stores reach both sides. @return 0, an error, or
@@ -475,13 +427,13 @@ static int hca_batch_add_near(struct hca_batch *batch,
     size_t more               = rows->count - 1;
     int ret;
 
-    near.to = hca_mem_near(hca_batch_at_owner(&batch->dst), rows->to,
-                           more * rows->to_stride + rows->length, true);
-    near.from =
-        batch->src.is_null ?
-            rows->from :
-            hca_mem_near(hca_batch_at_owner(&batch->src), (char *)rows->from,
-                         more * rows->from_stride + rows->length, false);
+    near.to   = hca_mem_near(batch->dst.sgl->owner, rows->to,
+                             more * rows->to_stride + rows->length, true);
+    near.from = batch->src.is_null ?
+                    rows->from :
+                    hca_mem_near(batch->src.sgl->owner, (char *)rows->from,
+                                 more * rows->from_stride + rows->length,
+                                 false);
     if ((near.to == NULL) || (near.from == NULL)) {
         return -EAGAIN;
     }
@@ -507,10 +459,7 @@ static int hca_batch_add_far(struct hca_batch *batch,
     int ret;
 
     rows->count = 1;
-    if (batch->dst.is_other || batch->src.is_other) {
-        return hca_batch_carry(batch, rows);
-    }
-    count = hca_batch_rows_most(batch, rows, count);
+    count       = hca_batch_rows_most(batch, rows, count);
     if ((count > 0) && hca_batch_buffer_get()) {
         rows->count = count;
         ret         = hca_batch_flush(batch);

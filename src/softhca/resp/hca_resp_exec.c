@@ -111,19 +111,16 @@ static enum hca_check hca_resp_read(struct hca_responder *resp)
 
 static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
 {
-    bool is_other;
     int ret;
 
     if (resp->memory.count != 1) { /* an indirect mkey splits the operand */
         return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
-    is_other = hca_sgl_is_other(&resp->memory, 0);
-    if (resp->memory.has_via && !is_other) { /* the null mkey: too short for
-                                              * many pieces */
+    if (resp->memory.has_via) { /* the null mkey: too short for many pieces */
         resp->ack->atomic = 0;
         return HCA_OK;
     }
-    ret = hca_atomic_execute(is_other ? resp->memory.other : resp->memory.owner,
+    ret = hca_atomic_execute(resp->memory.owner,
                              (uintptr_t)resp->memory.iov[0].iov_base,
                              resp->msg->atomic, &resp->ack->atomic);
     if (ret != 0) {
