@@ -561,6 +561,27 @@ protected:
         EXPECT_EQ(0, peer.wait());
     }
 
+    /* Deregisters the region of @bytes, to which the peer writes. */
+    void expect_kept(struct ibv_mr *mr, const std::vector<uint8_t> &bytes)
+    {
+        std::atomic<bool> is_going{false}, is_gone{false};
+        std::vector<uint8_t> was;
+        std::thread thread([&] {
+            is_going = true;
+            EXPECT_EQ(0, ibv_dereg_mr(mr));
+            was     = bytes;
+            is_gone = true;
+        });
+
+        EXPECT_TRUE(hca_until([&] { return is_going.load(); }));
+        time_quiet(QUIET_LOCK);
+        EXPECT_FALSE(is_gone);
+        go_on();
+        thread.join();
+        end_peer();
+        EXPECT_TRUE(was == bytes) << "written to after it was deregistered";
+    }
+
     /* A region of its own, rows in it, and a peer that is stopped while it
      * walks them */
     struct stopped_walk {
@@ -606,22 +627,15 @@ protected:
 TEST_P(verbs_stopped, walker_keeps_the_region)
 {
     stopped_walk walk(this);
-    std::atomic<bool> is_going{false}, is_gone{false};
-    std::vector<uint8_t> was;
-    std::thread thread([&] {
-        is_going = true;
-        EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
-        was     = wide.bytes;
-        is_gone = true;
-    });
 
-    EXPECT_TRUE(hca_until([&] { return is_going.load(); }));
-    time_quiet(QUIET_LOCK);
-    EXPECT_FALSE(is_gone);
-    go_on();
-    thread.join();
-    end_peer();
-    EXPECT_TRUE(was == wide.bytes) << "written to after it was deregistered";
+    expect_kept(walk.mr, wide.bytes);
+}
+
+TEST_P(verbs_stopped, writer_keeps_the_region)
+{
+    stopped_write far(this);
+
+    expect_kept(far.mr, far.to);
 }
 
 /* A key that it names itself is kept for a limited time; then it is unusable,
@@ -636,6 +650,49 @@ TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
     end_peer();
     EXPECT_NE(0x11, wide.bytes[SIZE - STRIDE]) << "it did not end";
     EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
+}
+
+/* Only the first key is kept for long while the writer is stopped: all of them
+ * together would take longer than the deadline. */
+TEST_P(verbs_stopped, writer_delays_one_key)
+{
+    std::vector<struct ibv_mr *> mrs(9);
+    hca_log_reader log;
+    stopped_write far(this);
+
+    for (struct ibv_mr *&mr : mrs) {
+        mr = ibv_reg_mr(dev.pd, wide.bytes.data(), SIZE, ACCESS_ALL);
+        ASSERT_TRUE(mr != NULL);
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(mrs.back()));
+    mrs.pop_back();
+    EXPECT_NE(std::string::npos, log.take().find("used by a stopped process"));
+
+    dcx_deadline deadline(TIME_PROMPT);
+    for (struct ibv_mr *mr : mrs) {
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+    }
+    EXPECT_FALSE(deadline.is_over());
+    far.ep.reset();
+    end_peer();
+    log.take();
+    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
+    EXPECT_EQ(std::string::npos, log.take().find("stopped")) << "it goes on";
+}
+
+/* It has begun an access that it does not end. */
+TEST_P(verbs_stopped, killed_writer_delays_no_key)
+{
+    hca_log_reader log;
+    stopped_write far(this);
+
+    kill(peer.pid, SIGKILL);
+    EXPECT_TRUE(WIFSIGNALED(peer.wait()));
+
+    dcx_deadline deadline(TIME_PROMPT);
+    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
+    EXPECT_FALSE(deadline.is_over());
+    EXPECT_EQ(std::string::npos, log.take().find("stopped"));
 }
 
 /* A deallocated window cannot be bound any more, however long that takes. */

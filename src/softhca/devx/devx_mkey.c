@@ -146,14 +146,10 @@ static enum devx_status devx_mkey_check_list(struct devx_call *call,
 
 static bool devx_mkey_has_no_atomic(uint32_t key)
 {
-    struct hca_mkey *mkey = hca_mkey_hold(key);
-    bool has_none         = (mkey != NULL) && (mkey->type != HCA_MKEY_NULL) &&
-                    !(mkey->access & IBV_ACCESS_REMOTE_ATOMIC);
+    const struct hca_mkey *mkey = hca_mkey_peek(key);
 
-    if (mkey != NULL) {
-        hca_mkey_release(mkey);
-    }
-    return has_none;
+    return (mkey != NULL) && (mkey->type != HCA_MKEY_NULL) &&
+           !(mkey->access & IBV_ACCESS_REMOTE_ATOMIC);
 }
 
 /* Atomics by an indirect mkey need the right to them in its entries, which

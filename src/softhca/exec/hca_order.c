@@ -67,15 +67,9 @@ bool hca_order_keeps(uint32_t psn)
 
 static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
 {
-    struct hca_mkey *mkey = hca_mkey_hold(wqe->rkey);
-    bool is_relaxed;
+    const struct hca_mkey *mkey = hca_mkey_peek(wqe->rkey);
 
-    if (mkey == NULL) {
-        return false;
-    }
-    is_relaxed = hca_mkey_is_relaxed(mkey);
-    hca_mkey_release(mkey);
-    return is_relaxed;
+    return (mkey != NULL) && hca_mkey_is_relaxed(mkey);
 }
 
 static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)

@@ -71,9 +71,12 @@ static int hca_fabric_enter(void)
             proc->start_time = start_time;
             proc->gen++;
             proc->asks_fd = 0;
-            atomic_store(&proc->holds, 0);
             atomic_store(&proc->freezes, 0);
-            memset(&hca_fabric->walks[i], 0, sizeof(hca_fabric->walks[i]));
+            memset(&hca_fabric->accesses[i], 0,
+                   sizeof(hca_fabric->accesses[i]));
+            if (i >= atomic_load(&hca_fabric->procs_end)) {
+                atomic_store(&hca_fabric->procs_end, i + 1);
+            }
             atomic_store(&proc->state, HCA_PROC_ALIVE);
             hca_self = i;
             hca_mutex_unlock(&hca_fabric->lock);

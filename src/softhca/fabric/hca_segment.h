@@ -43,18 +43,17 @@ struct hca_proc {
     _Atomic(uint32_t) state;
     uint32_t gen; /* counts the processes that had this slot */
     pid_t pid;
-    uint64_t start_time;         /* /proc/PID/stat: detects a reused pid */
-    int asks_fd;                 /* hca_proc_have_watched(); 0: none yet */
-    _Atomic(uint32_t) holds;     /* accesses of it to mkeys under way */
-    _Atomic(uint32_t) freezes;   /* odd: some of its pages are read-only now */
-    _Atomic(uint32_t) walk_turn; /* lowest bit: index in hca_walks.of */
-    uint32_t node;               /* of its devices */
+    uint64_t start_time;       /* /proc/PID/stat: detects a reused pid */
+    int asks_fd;               /* hca_proc_have_watched(); 0: none yet */
+    _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
+    _Atomic(uint32_t) turn;    /* lowest bit: index in hca_accesses.of */
+    uint32_t node;             /* of its devices */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* device memory, in bytes */
 } __attribute__((aligned(64)));
 
-/* Walks of one process over indirect mkeys, by the owner of the mkeys
- * (obj/hca_walk.h). Those of a dead process do not count. */
-struct hca_walks {
+/* Accesses of one process to mkeys that are under way, by the owner of the
+ * mkeys (obj/hca_mkey.h). Those of a dead process do not count. */
+struct hca_accesses {
     _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
 };
 
@@ -66,6 +65,7 @@ struct hca_fabric {
     pthread_mutex_t lock;
     pthread_mutex_t reap_lock;
     struct hca_proc procs[HCA_MAX_PROCS];
+    _Atomic(uint32_t) procs_end; /* no slot from here on was ever used */
     uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* slot + 1, 0 free */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* HCA_LINK_* of hca_dev.h */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
@@ -78,7 +78,7 @@ struct hca_fabric {
     hca_off_t tables;
     hca_off_t arena;
     pthread_mutex_t atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
-    struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: a row for each process */
+    struct hca_accesses accesses[HCA_MAX_PROCS];    /* sparse: by process */
 };
 
 extern struct hca_fabric *hca_fabric; /* NULL until mapped */

@@ -1,56 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Lookup and check of memory keys. Nothing is locked: a use counts itself in
- * mkey->in_use and then checks that the mkey is still there; the destroyer
- * first removes the mkey and then waits for the count.
+ * Lookup and check of memory keys. Nothing is locked: see hca_mkey.h.
  */
 #include "hca_mkey.h"
 
-void hca_mkey_release(struct hca_mkey *mkey)
+const struct hca_mkey *hca_mkey_peek(uint32_t key)
 {
-    atomic_fetch_sub_explicit(&mkey->in_use, 1, memory_order_release);
-    atomic_fetch_sub_explicit(&hca_fabric->procs[hca_self].holds, 1,
-                              memory_order_release);
-}
-
-/* mkey->in_use is raised first, then the number is read again; both
- * sequentially consistent, as are the two steps of the destroyer. The count of
- * this process is raised before that and lowered after it: if an mkey is in use
- * while no live process holds any, its user was a dead process
- * (hca_mkey_life.c). */
-struct hca_mkey *hca_mkey_hold(uint32_t key)
-{
-    struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
-
-    if (mkey == NULL) {
-        return NULL;
-    }
-    atomic_fetch_add(&hca_fabric->procs[hca_self].holds, 1);
-    atomic_fetch_add(&mkey->in_use, 1);
-    if ((atomic_load(&mkey->obj.num) == (key >> 8)) &&
-        (mkey->variant == (key & 0xff))) {
-        return mkey;
-    }
-    hca_mkey_release(mkey);
-    return NULL;
-}
-
-const struct hca_mkey *hca_mkey_find(uint32_t key)
-{
-    struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
+    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
 
     return ((mkey != NULL) && (mkey->variant == (key & 0xff))) ? mkey : NULL;
 }
 
 bool hca_mkey_is_indirect(uint32_t key)
 {
-    struct hca_mkey *mkey = hca_mkey_hold(key);
-    bool is_indirect      = (mkey != NULL) && (mkey->type == HCA_MKEY_INDIRECT);
+    const struct hca_mkey *mkey = hca_mkey_peek(key);
 
-    if (mkey != NULL) {
-        hca_mkey_release(mkey);
-    }
-    return is_indirect;
+    return (mkey != NULL) && (mkey->type == HCA_MKEY_INDIRECT);
 }
 
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,

@@ -1,8 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory keys as the data path sees them: looked up, checked, and held until
- * the bytes have moved (hca_mkey.c). Also their creation and invalidation
- * (hca_mkey_life.c).
+ * Memory keys as the data path sees them: looked up and checked (hca_mkey.c).
+ * Also their creation and invalidation (hca_mkey_life.c).
+ *
+ * An access to mkeys of a process is bracketed by hca_mkeys_enter() and
+ * hca_mkeys_leave(); all mkeys of that process that are found in between, and
+ * their lists, stay until its end. Destruction and REREG_MR first invalidate
+ * the mkey, then wait for the accesses that had begun before. A UMR and an
+ * invalidation do not wait. An access ends with the message: nothing is kept in
+ * it for a retry, a result that is late, or a timer.
  */
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
@@ -68,21 +74,47 @@ static inline bool hca_mkey_is_relaxed(const struct hca_mkey *mkey)
            (mkey->access & IBV_ACCESS_RELAXED_ORDERING);
 }
 
-/* Holds the mkey, which may be free, until hca_mkey_release(): its destruction
- * and REREG_MR wait. A UMR and an invalidation do not wait.
- * @return NULL if there is none. */
-struct hca_mkey *hca_mkey_hold(uint32_t key);
-void hca_mkey_release(struct hca_mkey *mkey);
+/* Begins an access to mkeys of @proc. There are two counts, used in turn: a
+ * thread that waits for one has later accesses use the other. The count is
+ * raised before any mkey is looked at, which pairs with hca_mkey_disable().
+ * @return the @turn for hca_mkeys_leave(). */
+static inline unsigned hca_mkeys_enter(unsigned proc)
+{
+    unsigned turn = atomic_load(&hca_fabric->procs[proc].turn) & 1;
 
-/* Finds an mkey without holding it: between hca_walk_enter() and
- * hca_walk_leave() (hca_walk.h). @return NULL if there is none. */
-const struct hca_mkey *hca_mkey_find(uint32_t key);
+    atomic_fetch_add(&hca_fabric->accesses[hca_self].of[proc][turn], 1);
+    return turn;
+}
+
+static inline void hca_mkeys_leave(unsigned proc, unsigned turn)
+{
+    atomic_fetch_sub_explicit(&hca_fabric->accesses[hca_self].of[proc][turn], 1,
+                              memory_order_release);
+}
+
+/* Finds an mkey, which may be free, of any process, outside of an access: for
+ * fields that do not change in its life. @return NULL if there is none. */
+const struct hca_mkey *hca_mkey_peek(uint32_t key);
+
+/* Finds an mkey, which may be free, of @proc, within an access to its mkeys.
+ * @return NULL if there is none. */
+static inline const struct hca_mkey *hca_mkey_find(uint32_t key, unsigned proc)
+{
+    const struct hca_mkey *mkey = hca_mkey_peek(key);
+
+    /* the number is read again: another process' mkey is not kept, and its slot
+     * may have become one of @proc's meanwhile */
+    return ((mkey != NULL) && (mkey->obj.proc == proc) &&
+            (atomic_load(&mkey->obj.num) == (key >> 8))) ?
+               mkey :
+               NULL;
+}
 
 /* Returns true if there is such an mkey, and it is indirect. */
 bool hca_mkey_is_indirect(uint32_t key);
 
-/* Checks that an mkey, held or found in a walk, allows a use. Ignores the mkeys
- * that it leads to. */
+/* Checks that an mkey, found in an access, allows a use. Ignores the mkeys that
+ * it leads to. */
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
@@ -126,8 +158,9 @@ void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
  * that had begun before, not for those of dead processes.
- * @return false, logged, if one did not end in 2 s, a walk in 20 s (its process
- * is stopped): the mkey, and all that belongs to it, must stay as it is. */
+ * @return false, logged, if one did not end in time: in 20 s, or in 2 s if its
+ * process is stopped. The mkey, and all that belongs to it, must stay as it is
+ * then. */
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
 /* Frees an mkey after hca_mkey_disable(); if that fails, the mkey leaks until

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mkeys of memory regions and windows: their creation and invalidation. An
- * access of any process raises in_use, then checks that the mkey is valid
- * (hca_mkey.c); here the mkey is invalidated first, then in_use is waited for.
+ * Mkeys of memory regions and windows: their creation and invalidation, which
+ * waits for accesses (hca_mkey.h).
  */
 #define _GNU_SOURCE
 #include "hca_mkey.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_timer.h"
 
 #include <common/prm_cmd.h>
 #include <endian.h>
@@ -20,6 +20,13 @@
 
 /* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
 #define HCA_INVALID_KEY 0x100u
+
+
+/* Waits for an access: 2^25 pieces of a peer take less than the first. */
+#define HCA_WAIT_NS      20000000000ull
+#define HCA_WAIT_SLOW_NS 10000000ull /* of hca_mkey_slow */
+#define HCA_WAIT_YIELDS  64u         /* tries before the first sleep */
+#define HCA_WAIT_LOOK    1024u       /* tries between looks at it */
 
 uint32_t hca_key(const struct hca_mkey *mkey)
 {
@@ -112,101 +119,81 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
     return 0;
 }
 
-/* Returns true if a live process uses any mkey this moment.
- * @param is_asked  check by hca_proc_lives(), which costs time */
-static bool hca_mkeys_held(bool is_asked)
-{
-    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
-        const struct hca_proc *proc = &hca_fabric->procs[i];
-
-        if ((atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
-            (atomic_load(&proc->holds) != 0) &&
-            (!is_asked || hca_proc_lives(i))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void hca_mkey_pause(void)
-{
-    const struct timespec pause = {.tv_nsec = 50 * 1000};
-
-    syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
-}
-
-/* Waits until no live process uses the mkey.
- * @return false if that takes too long. */
-static bool hca_mkey_drain(struct hca_mkey *mkey)
-{
-    unsigned tries = 40000; /* above 2 s: a copy of 1 GiB ends */
-
-    while (atomic_load(&mkey->in_use) != 0) {
-        if (!hca_mkeys_held(tries % 1000 == 999)) {
-            hca_info("mkey 0x%x: released; the process that was using it has "
-                     "died",
-                     hca_key(mkey));
-            atomic_store(&mkey->in_use, 0);
-            break;
-        }
-        if (tries-- == 0) {
-            return false;
-        }
-        hca_mkey_pause();
-    }
-    return true;
-}
-
-/* One thread waits at a time: each sends new walks to the count that it does
+/* One thread waits at a time: each sends new accesses to the count that it does
  * not wait for. */
-static pthread_mutex_t hca_mkey_walks_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t hca_mkey_wait_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Process that did not end an access in time, 0 none: the next waits for it are
+ * short. */
+static unsigned hca_mkey_slow;
 
 void hca_mkey_forked(void)
 {
-    pthread_mutex_init(&hca_mkey_walks_lock, NULL);
+    pthread_mutex_init(&hca_mkey_wait_lock, NULL);
+    hca_mkey_slow = 0;
 }
 
-static bool hca_mkey_drain_walker(unsigned walker, unsigned owner,
-                                  unsigned turn)
+/* Most accesses end within the first yields. No cancellation points. */
+static void hca_mkey_pause(unsigned tries)
 {
-    _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[owner][turn];
-    unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */
+    const struct timespec pause = {.tv_nsec = 50 * 1000};
 
-    for (; atomic_load(walks) != 0; tries--) {
-        if ((tries % 1000 == 0) && !hca_proc_lives(walker)) {
-            break;
+    if (tries < HCA_WAIT_YIELDS) {
+        syscall(SYS_sched_yield);
+    } else {
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+}
+
+/* Waits until the count of accesses of process @proc is 0, or it is dead.
+ * @return false if that takes too long. */
+static bool hca_mkey_wait_count(_Atomic(uint32_t) *count, unsigned proc)
+{
+    uint64_t start = hca_time_ns();
+    uint64_t limit = (proc == hca_mkey_slow) ? HCA_WAIT_SLOW_NS : HCA_WAIT_NS;
+
+    for (unsigned tries = 0; atomic_load(count) != 0; tries++) {
+        if (tries % HCA_WAIT_LOOK == HCA_WAIT_YIELDS) {
+            if (!hca_proc_lives(proc)) {
+                break;
+            }
         }
-        if (tries == 0) {
+        if (hca_time_ns() - start > limit) {
+            hca_mkey_slow = proc;
             return false;
         }
-        hca_mkey_pause();
+        hca_mkey_pause(tries);
     }
     return true;
 }
 
-static bool hca_mkey_drain_turn(unsigned owner, unsigned turn)
+static bool hca_mkey_wait_turn(unsigned owner, unsigned turn)
 {
     bool is_done = true;
 
-    atomic_store(&hca_fabric->procs[owner].walk_turn, !turn);
-    for (unsigned i = 1; is_done && (i < HCA_MAX_PROCS); i++) {
-        if (atomic_load(&hca_fabric->procs[i].state) == HCA_PROC_ALIVE) {
-            is_done = hca_mkey_drain_walker(i, owner, turn);
+    atomic_store(&hca_fabric->procs[owner].turn, !turn);
+    for (unsigned i = 1; is_done && (i < atomic_load(&hca_fabric->procs_end));
+         i++) {
+        if (hca_proc_is_attached(i)) {
+            is_done = hca_mkey_wait_count(
+                &hca_fabric->accesses[i].of[owner][turn], i);
         }
     }
     return is_done;
 }
 
-/* Waits for walks that reached it over an indirect mkey (hca_walk.h). New ones
- * use the other count, so that the wait ends. */
-static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
+/* Waits for accesses to mkeys of the owner. New ones use the other count, so
+ * that the wait ends. */
+static bool hca_mkey_wait(unsigned owner)
 {
-    unsigned owner = mkey->obj.proc;
     bool is_done;
 
-    pthread_mutex_lock(&hca_mkey_walks_lock);
-    is_done = hca_mkey_drain_turn(owner, 0) && hca_mkey_drain_turn(owner, 1);
-    pthread_mutex_unlock(&hca_mkey_walks_lock);
+    pthread_mutex_lock(&hca_mkey_wait_lock);
+    is_done = hca_mkey_wait_turn(owner, 0) && hca_mkey_wait_turn(owner, 1);
+    if (is_done) {
+        hca_mkey_slow = 0;
+    }
+    pthread_mutex_unlock(&hca_mkey_wait_lock);
     return is_done;
 }
 
@@ -230,10 +217,9 @@ bool hca_mkey_disable(struct hca_mkey *mkey)
 {
     bool is_done = hca_mkey_end_umr(mkey);
 
-    /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
-     * count, then looks */
+    /* pairs with hca_mkeys_enter(): an access raises a count, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    if (is_done && hca_mkey_drain(mkey) && hca_mkey_drain_walks(mkey)) {
+    if (is_done && hca_mkey_wait(mkey->obj.proc)) {
         return true;
     }
     hca_warn("mkey 0x%x: still used by a stopped process; leaked until this "

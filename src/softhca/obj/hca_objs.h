@@ -106,9 +106,6 @@ struct hca_klm {
 
 struct hca_mkey {
     struct hca_obj obj; /* obj.num is the 24-bit index */
-    /* accesses under way; dereg waits for 0. Not reset when the slot is used
-     * again: a late access may count itself in and out. */
-    _Atomic(uint32_t) in_use;
     uint8_t type;
     uint8_t variant; /* low 8 bits of the key */
     bool is_free;    /* no translation now (LOCAL_INV, new MW) */

@@ -8,17 +8,6 @@
 
 #include <string.h>
 
-/* Holds @mkey for the list, or releases it at once, if the list is full. */
-static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
-{
-    if (sgl->num_held == HCA_SGL_MAX) {
-        hca_mkey_release(mkey);
-        return false;
-    }
-    sgl->held[sgl->num_held++] = mkey;
-    return true;
-}
-
 /* Gives each entry a `via` from now on. */
 static void hca_sgl_set_via(struct hca_sgl *sgl, const struct hca_key_use *use)
 {
@@ -57,30 +46,20 @@ static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
                                              const struct hca_mkey *window,
                                              const struct hca_key_use *use)
 {
-    struct hca_mkey *mkey   = hca_mkey_hold(window->base_key);
-    struct hca_key_use base = *use;
+    const struct hca_mkey *mkey = hca_mkey_find(window->base_key,
+                                                sgl->owner.proc);
+    struct hca_key_use base     = *use;
     enum hca_key_fault fault;
 
     if ((mkey == NULL) || (mkey->type != HCA_MKEY_MR)) {
-        fault = HCA_KEY_FREE;
-        goto err_release;
+        return HCA_KEY_FREE;
     }
     base.addr   = window->base_addr + (use->addr - window->iova);
     base.access = (use->access & ~(IBV_ACCESS_REMOTE_READ)) ?
                       IBV_ACCESS_LOCAL_WRITE :
                       0;
     fault       = hca_mkey_check(mkey, &base);
-    if (fault != HCA_KEY_OK) {
-        goto err_release;
-    }
-    return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, &base) :
-                                     HCA_KEY_PIECES;
-
-err_release:
-    if (mkey != NULL) {
-        hca_mkey_release(mkey);
-    }
-    return fault;
+    return (fault == HCA_KEY_OK) ? hca_sgl_add_range(sgl, mkey, &base) : fault;
 }
 
 /* Removes the entries from @count on. */
@@ -144,10 +123,6 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     unsigned count = sgl->count;
     enum hca_key_fault fault;
 
-    if (!sgl->has_walks) {
-        sgl->turn      = hca_walk_enter(sgl->owner.proc);
-        sgl->has_walks = true;
-    }
     fault = hca_sgl_add_few(sgl, mkey, use);
     if (fault != HCA_KEY_PIECES) {
         return fault;
@@ -158,52 +133,46 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
 }
 
 static enum hca_key_fault hca_sgl_add_rare(struct hca_sgl *sgl,
-                                           struct hca_mkey *mkey,
+                                           const struct hca_mkey *mkey,
                                            const struct hca_key_use *use)
 {
-    if (!hca_sgl_hold(sgl, mkey)) {
-        return HCA_KEY_PIECES;
-    }
-    if (mkey->obj.proc != sgl->owner.proc) {
-        return HCA_KEY_UNKNOWN;
-    }
-    if (mkey->type == HCA_MKEY_MW) {
+    switch (mkey->type) {
+    case HCA_MKEY_MW:
         return hca_sgl_add_window(sgl, mkey, use);
+    case HCA_MKEY_NULL:
+        return hca_sgl_add_via(sgl, use, mkey);
+    default:
+        return hca_sgl_add_layout(sgl, mkey, use);
     }
-    return (mkey->type == HCA_MKEY_NULL) ? hca_sgl_add_via(sgl, use, mkey) :
-                                           hca_sgl_add_layout(sgl, mkey, use);
 }
 
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use)
 {
-    struct hca_mkey *mkey = hca_mkey_hold(use->key);
+    const struct hca_mkey *mkey;
     enum hca_key_fault fault;
 
-    if (mkey == NULL) {
+    if (!sgl->is_access) {
+        sgl->turn      = hca_mkeys_enter(sgl->owner.proc);
+        sgl->is_access = true;
+    }
+    mkey = hca_mkey_find(use->key, sgl->owner.proc);
+    if (__builtin_expect(mkey == NULL, 0)) {
         return HCA_KEY_UNKNOWN;
     }
     fault = hca_mkey_check(mkey, use);
     if (__builtin_expect(fault != HCA_KEY_OK, 0)) {
-        hca_mkey_release(mkey);
         return fault;
     }
-    if (__builtin_expect((mkey->type != HCA_MKEY_MR) ||
-                             (mkey->obj.proc != sgl->owner.proc),
-                         0)) {
-        return hca_sgl_add_rare(sgl, mkey, use);
-    }
-    return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, use) :
-                                     HCA_KEY_PIECES;
+    return __builtin_expect(mkey->type == HCA_MKEY_MR, 1) ?
+               hca_sgl_add_range(sgl, mkey, use) :
+               hca_sgl_add_rare(sgl, mkey, use);
 }
 
 void hca_sgl_put(struct hca_sgl *sgl)
 {
-    if (__builtin_expect(sgl->has_walks, 0)) {
-        hca_walk_leave(sgl->owner.proc, sgl->turn);
-    }
-    while (sgl->num_held > 0) {
-        hca_mkey_release(sgl->held[--sgl->num_held]);
+    if (sgl->is_access) {
+        hca_mkeys_leave(sgl->owner.proc, sgl->turn);
     }
 }
 

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The memory of one message: each piece that a WQE names is looked up, checked
- * and held until the bytes have moved, and ends up in a list of addresses of
- * one process.
+ * and kept until the bytes have moved (hca_mkey.h), and ends up in a list of
+ * addresses of one process.
  */
 #ifndef HCA_SGL_H
 #define HCA_SGL_H
@@ -28,13 +28,11 @@
 struct hca_sgl {
     unsigned count;
     struct hca_owner owner; /* of these addresses */
-    unsigned num_held;
-    bool has_via;   /* of some entry; `via` is valid */
-    bool has_walks; /* hca_walk_leave() must be called */
-    uint8_t turn;   /* argument of hca_walk_leave() */
+    bool is_access;         /* to the owner's mkeys, until hca_sgl_put() */
+    uint8_t turn;           /* of hca_mkeys_enter() */
+    bool has_via;           /* of some entry; `via` is valid */
     uint64_t length;
     struct hca_key_use use; /* with has_via: the user of mkeys */
-    struct hca_mkey *held[HCA_SGL_MAX];
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
     struct iovec iov[HCA_SGL_MAX + 1]; /* entries, a header */
 };
@@ -43,13 +41,12 @@ static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
 {
     sgl->count     = 0;
     sgl->owner     = owner;
-    sgl->num_held  = 0;
+    sgl->is_access = false;
     sgl->has_via   = false;
-    sgl->has_walks = false;
     sgl->length    = 0;
 }
 
-/* Appends memory of sgl->owner as it is: neither checked nor held.
+/* Appends memory of sgl->owner as it is: neither checked nor kept.
  * @return false if the list is full. */
 static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
                                size_t length)
@@ -63,21 +60,21 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
     return true;
 }
 
-/* Checks all of the use, holds the mkey and appends the range. Mkeys that an
- * indirect one leads to are kept until hca_sgl_put(), too.
+/* Checks all of the use and appends the range. The mkey, and those that an
+ * indirect one leads to, are kept until hca_sgl_put().
  * @return HCA_KEY_OK or a fault: HCA_KEY_PIECES if the list is full. After a
  *         fault the caller must put the list, too. */
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use);
 
-/* Releases the mkeys, once: call hca_sgl_init() before another use. */
+/* Ends the access, once: call hca_sgl_init() before another use. */
 void hca_sgl_put(struct hca_sgl *sgl);
 
 /* Removes the first @length bytes of the list. */
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
 
 /* Appends @length bytes of @src from @offset on to @dst; @src has that many.
- * @dst holds no mkeys of its own and must not be used after @src is put. */
+ * @dst has no mkeys of its own and must not be used after @src is put. */
 void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
                     size_t offset, size_t length);
 

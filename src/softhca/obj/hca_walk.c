@@ -5,23 +5,6 @@
  */
 #include "hca_walk.h"
 
-/* Two counts, used in turn: a thread that waits for one has later walks use the
- * other (hca_mkey_life.c). Raised before any mkey is looked at; this pairs with
- * invalidating an mkey before the counts are read. */
-unsigned hca_walk_enter(unsigned proc)
-{
-    unsigned turn = atomic_load(&hca_fabric->procs[proc].walk_turn) & 1;
-
-    atomic_fetch_add(&hca_fabric->walks[hca_self].of[proc][turn], 1);
-    return turn;
-}
-
-void hca_walk_leave(unsigned proc, unsigned turn)
-{
-    atomic_fetch_sub_explicit(&hca_fabric->walks[hca_self].of[proc][turn], 1,
-                              memory_order_release);
-}
-
 /* Below the first mkey the owner's rights count, as for windows. */
 static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
 {
@@ -74,8 +57,8 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     if (!hca_walk_seen_is_valid(seen)) {
         return HCA_KEY_FREE;
     }
-    mkey = hca_mkey_find(part->key);
-    if ((mkey == NULL) || (mkey->obj.proc != proc)) {
+    mkey = hca_mkey_find(part->key, proc);
+    if (mkey == NULL) {
         return HCA_KEY_UNKNOWN;
     }
     use->key    = part->key;

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A use of an indirect mkey, for any length of list and nesting of layouts:
- * checked as a whole, then walked piece by piece, without allocation. Mkeys of
- * entries are not held one by one: hca_walk_enter() announces a walk over a
- * process' mkeys, and a thread that destroys one of them waits for its end.
+ * checked as a whole, then walked piece by piece, without allocation. The
+ * caller is in an access to the mkeys of its process (hca_mkeys_enter()).
  */
 #ifndef HCA_WALK_H
 #define HCA_WALK_H
@@ -35,13 +34,6 @@ struct hca_walk {
         uint64_t left;
     } levels[HCA_MKEY_DEPTH];
 };
-
-/* Keeps all mkeys of @proc that are found, and their lists, until
- * hca_walk_leave(). The caller holds one of its mkeys (hca_mkey_hold())
- * throughout.
- * @return the @turn for hca_walk_leave(). */
-unsigned hca_walk_enter(unsigned proc);
-void hca_walk_leave(unsigned proc, unsigned turn);
 
 /* Checks that a use of the indirect mkey is allowed for all that it reaches.
  * Costs a step per entry of a strided layout; a step per block if the range of

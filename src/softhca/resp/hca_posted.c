@@ -11,7 +11,7 @@
 
 #define HCA_POSTED_ANY 0u /* no queue pair has this number */
 
-/* A kept WRITE. Its mkey is not held, as it could not be destroyed then. */
+/* A kept WRITE. Its mkey is not kept, and may be destroyed meanwhile. */
 struct hca_posted_write {
     struct hca_posted_write *next;
     struct hca_key_use use; /* qpn: of the target */
@@ -71,9 +71,9 @@ void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp)
 /* @return NULL if the data cannot be read, or without memory: it is executed
  *         then, and its failure is that of the message. */
 static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
-                                               const struct hca_sgl *memory)
+                                               const struct hca_sgl *memory,
+                                               const struct hca_mkey *mkey)
 {
-    const struct hca_mkey *mkey = memory->held[0];
     struct hca_posted_write *write;
     struct hca_sgl copy;
 
@@ -101,25 +101,27 @@ static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
     return write;
 }
 
-/* @return true if PCIe writes to @memory have the attribute. */
-static bool hca_posted_is_relaxed(const struct hca_sgl *memory)
+/* @return the mkey of a WRITE to @memory if it has the attribute, or NULL. */
+static const struct hca_mkey *hca_posted_relaxed(const struct hca_msg *msg,
+                                                 const struct hca_sgl *memory)
 {
-    return (memory->num_held == 1) && !memory->has_via &&
-           hca_mkey_is_relaxed(memory->held[0]);
+    const struct hca_mkey *mkey = hca_mkey_find(msg->rkey, memory->owner.proc);
+
+    return ((mkey != NULL) && hca_mkey_is_relaxed(mkey)) ? mkey : NULL;
 }
 
 bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory)
 {
-    struct hca_posted *posted = msg->posted;
+    const struct hca_mkey *mkey = hca_posted_relaxed(msg, memory);
+    struct hca_posted *posted   = msg->posted;
     struct hca_posted_write *write;
 
-    if (!hca_posted_is_relaxed(memory) ||
-        (memory->length > HCA_POSTED_LENGTH) ||
+    if ((mkey == NULL) || (memory->length > HCA_POSTED_LENGTH) ||
         (posted->count == HCA_POSTED_MAX)) {
         hca_posted_push(posted, msg->dest_qpn);
         return false;
     }
-    write = posted->keeps ? hca_posted_new(msg, memory) : NULL;
+    write = posted->keeps ? hca_posted_new(msg, memory, mkey) : NULL;
     if (write == NULL) {
         return false;
     }
