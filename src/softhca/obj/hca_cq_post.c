@@ -47,11 +47,21 @@ void hca_cq_repair(void *obj)
     hca_cq_notify_late(cq);
 }
 
-/* @param num  completions held */
-static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
+static inline bool hca_cq_looks_full(const struct hca_cq *cq, uint32_t num)
 {
-    return hca_cq_index(cq->pi + num - hca_cq_consumer(cq)) >=
-           (1u << cq->ring.log_cnt);
+    return hca_cq_index(cq->pi + num - cq->ci) >= (1u << cq->ring.log_cnt);
+}
+
+/* The doorbell record, which the program writes, is read only if the queue is
+ * full by the consumer index that was read last.
+ * @param num  completions held */
+static bool hca_cq_is_full(struct hca_cq *cq, uint32_t num)
+{
+    if (__builtin_expect(!hca_cq_looks_full(cq, num), 1)) {
+        return false;
+    }
+    cq->ci = hca_cq_consumer(cq);
+    return hca_cq_looks_full(cq, num);
 }
 
 static int hca_cq_overrun(struct hca_cq *cq)
