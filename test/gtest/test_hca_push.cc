@@ -44,17 +44,27 @@ namespace {
 struct push_form {
     const char *text;
     site_fn site;
+    const char *end;
     unsigned size;
     bool collected; /* without a call, once rewritten */
     uint64_t value; /* stored value; 0: the argument */
 };
 
+/* clang-format off */
+#define PUSH_FORM(_name, _size, _collected, _value) \
+    {#_name, _name, _name##_end, _size, _collected, _value}
+/* clang-format on */
+
 const push_form push_forms[] = {
-    {"rsi", push_rsi, 8, true, 0},    {"rax", push_rax, 8, true, 0},
-    {"r9", push_r9, 8, true, 0},      {"imm", push_imm, 8, false, 0x5a5a5a5a},
-    {"xmm4", push_xmm4, 16, true, 0}, {"xmm12", push_xmm12, 16, true, 0},
-    {"ymm5", push_ymm5, 32, true, 0}, {"ymm13", push_ymm13, 32, true, 0},
-    {"high", push_high, 8, false, 0},
+    PUSH_FORM(push_rsi, 8, true, 0),
+    PUSH_FORM(push_rax, 8, true, 0),
+    PUSH_FORM(push_r9, 8, true, 0),
+    PUSH_FORM(push_imm, 8, false, 0x5a5a5a5a),
+    PUSH_FORM(push_xmm4, 16, true, 0),
+    PUSH_FORM(push_xmm12, 16, true, 0),
+    PUSH_FORM(push_ymm5, 32, true, 0),
+    PUSH_FORM(push_ymm13, 32, true, 0),
+    PUSH_FORM(push_high, 8, false, 0),
 };
 
 class hca_push_stores : public ::testing::Test {
@@ -144,6 +154,8 @@ protected:
 TEST_F(hca_push_stores, land_in_their_places)
 {
     for (const push_form &form : push_forms) {
+        const bool was_rewritten = jumps_within(form.site, form.end);
+
         SCOPED_TRACE(form.text);
         for (unsigned pass = 0; pass < 4; ++pass) {
             const uint64_t value = 0x1122334455667788 + pass;
@@ -154,7 +166,8 @@ TEST_F(hca_push_stores, land_in_their_places)
             push_head(half, head(16));
             calls = 0;
             form.site(half + pos, value);
-            EXPECT_EQ((pass < 2) || !form.collected, calls) << pass;
+            EXPECT_EQ(!form.collected || ((pass < 2) && !was_rewritten), calls)
+                << pass;
             for (unsigned i = 0; i < form.size; i += 8) {
                 EXPECT_EQ((form.value != 0) ? form.value : value,
                           push.data[pass][(pos + i) / 8])
@@ -224,13 +237,15 @@ TEST_F(hca_push_stores, of_a_row_in_any_order)
 
 TEST_F(hca_push_stores, leave_registers_alone)
 {
-    char *to = page + HCA_PUSH_START;
+    static bool is_rewritten = false; /* in this process */
+    char *to                 = page + HCA_PUSH_START;
 
     for (unsigned i = 0; i < 4; ++i) {
         push_head(to, head(16));
         calls = 0;
         EXPECT_EQ(256u, push_keep(to + 16 * (i + 1)));
-        EXPECT_EQ(i == 0, calls);
+        EXPECT_EQ(!is_rewritten, calls);
+        is_rewritten = true;
     }
 }
 

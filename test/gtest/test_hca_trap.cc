@@ -59,16 +59,10 @@ extern "C" char site_many[];
 
 namespace {
 
-/* Returns true if the site has a jump: the store may follow other
- * instructions. */
-bool jumps_within(const void *site, size_t len)
-{
-    return memchr(site, 0xe9, len) != nullptr;
-}
-
 struct form {
     const char *text;
     site_fn site;
+    const char *end;
     uintptr_t offset;
     unsigned size;
     bool patchable;
@@ -76,7 +70,7 @@ struct form {
 
 /* clang-format off */
 #define FORM(_name, _offset, _size, _patchable) \
-    {#_name, _name, _offset, _size, _patchable}
+    {#_name, _name, _name##_end, _offset, _size, _patchable}
 /* clang-format on */
 
 const form forms[] = {
@@ -118,7 +112,7 @@ TEST_F(hca_trap, forms)
             EXPECT_TRUE(stored(value)) << "pass " << pass;
         }
         if (!hca_valgrind_active()) {
-            EXPECT_EQ(f.patchable, jumps_within((void *)f.site, 20));
+            EXPECT_EQ(f.patchable, jumps_within(f.site, f.end));
         }
     }
 }

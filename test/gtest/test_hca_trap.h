@@ -27,8 +27,10 @@ extern "C" {
 #define SITE(_name, _insn) \
     __asm__(".text\n.p2align 4\n.globl " #_name "\n" \
             ".type " #_name ", @function\n" #_name ":\n" \
-            ".cfi_startproc\nnop\n" _insn "\nsfence\nret\n.cfi_endproc\n"); \
-    extern "C" void _name(void *page, uint64_t value);
+            ".cfi_startproc\nnop\n" _insn "\nsfence\nret\n.cfi_endproc\n" \
+            ".globl " #_name "_end\n" #_name "_end:\n"); \
+    extern "C" void _name(void *page, uint64_t value); \
+    extern "C" const char _name##_end[];
 
 namespace {
 
@@ -41,6 +43,13 @@ const size_t PAGE = 4096;
 template <typename T> bool patched(T *site)
 {
     return ((const uint8_t *)site)[1] == 0xe9;
+}
+
+/* Returns true if the site has a jump: the store may follow other
+ * instructions. */
+inline bool jumps_within(site_fn site, const char *end)
+{
+    return memchr((void *)site, 0xe9, end - (const char *)site) != nullptr;
 }
 
 struct call {
