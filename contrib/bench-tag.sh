@@ -13,16 +13,6 @@ declare -A tag_settings=(
     [dc_mlx5+offload]='UCX_TLS=dc_x UCX_DC_MLX5_TM_ENABLE=y'
 )
 
-# tag_doorbells: on softhca, lets dc_mlx5 ring by a store, as dcx does. Its default
-# is a copy by memcpy(), whose trap (docs/softhca.md, "Doorbells") would take more
-# time than the transport.
-tag_doorbells()
-{
-    case $("$run" "${device[@]}" --device) in
-    softhca*) export UCX_DC_MLX5_MMIO_MODE=db UCX_WARN_UNUSED_ENV_VARS=n ;;
-    esac
-}
-
 # tag_head TITLE WIDTH: prints a line with the names of the columns
 tag_head()
 {
@@ -210,7 +200,6 @@ section_tag()
         test/bench/mpi_copies test/bench/mpi_overlap
     build_release
     allow_root_jobs
-    tag_doorbells
     tag_times
     tag_insn
     tag_depth

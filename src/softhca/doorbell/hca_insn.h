@@ -25,7 +25,8 @@ enum hca_insn_kind {
     HCA_INSN_IMM,      /* imm, sign extended to the size of the store */
     HCA_INSN_VEC,      /* register xmm/ymm/zmm reg from byte lane on */
     HCA_INSN_MOVS,     /* string: memory at rsi */
-    HCA_INSN_STOS      /* string: low bytes of rax */
+    HCA_INSN_STOS,     /* string: low bytes of rax */
+    HCA_INSN_CALL      /* no store: the call of a copy; never decoded */
 };
 
 /* Eight bytes, so that a trampoline can carry it as one stack word. */

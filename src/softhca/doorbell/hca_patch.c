@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rewrites storing instructions into jumps to trampolines. Called from the
+ * Rewrites storing instructions into jumps to trampolines, and calls of copies
+ * into calls of trampolines. Called from the
  * handler of hca_trap in the thread that stored; one thread at a time rewrites
  * (an atomic flag that no thread waits for), all others read the site array,
  * which only grows. A rewritten site is never touched again: its module may
@@ -46,7 +47,7 @@ static struct site patch_sites[PATCH_MAX_SITES];
 static atomic_uint patch_count;
 static atomic_bool patch_on;
 static atomic_flag patch_busy = ATOMIC_FLAG_INIT;
-static const void *patch_enter, *patch_push;
+static const void *patch_enter, *patch_push, *patch_copy;
 
 /* Makes all threads of the process drop instructions fetched earlier. */
 static int patch_sync_cores(void)
@@ -65,10 +66,12 @@ static int patch_sync_cores(void)
     return -errno;
 }
 
-void hca_patch_init(bool on, const void *enter, const void *push)
+void hca_patch_init(bool on, const void *enter, const void *push,
+                    const void *copy)
 {
     patch_enter = enter;
     patch_push  = push;
+    patch_copy  = copy;
     if (on && (hca_valgrind_active() || !hca_cpu_save.usable ||
                (patch_sync_cores() < 0))) {
         hca_debug("patch: off, every doorbell traps");
@@ -189,6 +192,15 @@ static int text_write(const struct site *site)
     return ret;
 }
 
+/* Returns the function that the trampoline of an instruction calls. */
+static const void *patch_callee(const struct hca_insn *insn)
+{
+    if (insn->src.kind == HCA_INSN_CALL) {
+        return patch_copy;
+    }
+    return hca_patch_code_pushes(insn) ? patch_push : patch_enter;
+}
+
 static int site_prepare(struct site *site, const struct hca_insn *insn,
                         const uint8_t *code)
 {
@@ -209,9 +221,7 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
     if (memcmp(store.bytes, code, insn->len) != 0) {
         return -ENOTSUP; /* another rewriter of code is at work */
     }
-    return hca_patch_code_create(
-        &store, hca_patch_code_pushes(insn) ? patch_push : patch_enter,
-        &site->code);
+    return hca_patch_code_create(&store, patch_callee(insn), &site->code);
 }
 
 /* A debugger steps by source line, and finds no line in a trampoline. */
@@ -288,14 +298,20 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
 
 /* A child forked while another thread rewrites inherits the set flag: it only
  * does without further patches. */
-void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
+bool hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
                     const uint8_t *code)
 {
-    if (!atomic_load_explicit(&patch_on, memory_order_relaxed) ||
-        (site_find(rip) != NULL) || atomic_flag_test_and_set(&patch_busy)) {
-        return;
+    struct site *site;
+
+    if (!atomic_load_explicit(&patch_on, memory_order_relaxed)) {
+        return false;
     }
 
-    patch_once(rip, insn, code);
-    atomic_flag_clear(&patch_busy);
+    site = site_find(rip);
+    if ((site == NULL) && !atomic_flag_test_and_set(&patch_busy)) {
+        patch_once(rip, insn, code);
+        atomic_flag_clear(&patch_busy);
+        site = site_find(rip);
+    }
+    return (site != NULL) && (site->code.entry == 0);
 }

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rewrites storing instructions so that they reach the device without a fault.
- * The trap calls it after the first fault at a site. If it refuses, it returns
- * no error, and the site goes on trapping.
+ * Rewrites storing instructions, and calls of copies, so that they reach the
+ * device without a fault. The trap calls it after the first fault at a site. If
+ * it refuses, the site goes on trapping.
  */
 #ifndef HCA_PATCH_H
 #define HCA_PATCH_H
@@ -22,8 +22,10 @@
  * @param enter  hca_trap_enter, which the trampolines call
  * @param push   hca_trap_enter_push, for trampolines of stores that may be part
  *               of a push
+ * @param copy   hca_trap_copy, for trampolines of calls
  */
-void hca_patch_init(bool on, const void *enter, const void *push);
+void hca_patch_init(bool on, const void *enter, const void *push,
+                    const void *copy);
 
 /**
  * Rewrites an instruction, if that is safe. Call it from any context, such as
@@ -32,8 +34,11 @@ void hca_patch_init(bool on, const void *enter, const void *push);
  * @param rip   address of the instruction
  * @param insn  the decoded instruction
  * @param code  the insn->len bytes that were decoded
+ *
+ * @return true if the instruction goes on trapping, though others may be
+ *         rewritten.
  */
-void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
+bool hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
                     const uint8_t *code);
 
 /**

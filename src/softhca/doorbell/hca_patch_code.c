@@ -27,6 +27,7 @@
 #define CODE_DATA    192 /* constants of a trampoline, offset */
 #define CODE_PAGE    4096ul
 #define OPCODE_JMP   0xe9
+#define OPCODE_CALL  0xe8
 #define OPCODE_INT3  0xcc
 #define REG_RSP      4
 
@@ -105,6 +106,11 @@ static void code_jump(struct code *c, uintptr_t to)
 {
     code_add(c, "\xe9", 1);
     code_int(c, to - (c->page + c->used + 4));
+}
+
+static bool insn_is_call(const struct hca_insn *insn)
+{
+    return insn->src.kind == HCA_INSN_CALL;
 }
 
 /* Adds lea of the store's address into rax, with a 32-bit displacement. */
@@ -207,6 +213,30 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
     return native;
 }
 
+/* Builds code that calls a copy with its fourth argument, the callee of the
+ * call that it replaces. That has become a call of the second half; a thread
+ * that faulted at it begins with the first half. Returns the offset of the
+ * second half. */
+static unsigned code_build_call(struct code *c,
+                                const struct hca_patch_store *store,
+                                const void *copy)
+{
+    uintptr_t callee = hca_insn_ea(store->insn, NULL, store->rip);
+    unsigned second;
+
+    code_add(c, "\xe8\x05\x00\x00\x00", 5); /* call 1f */
+    code_jump(c, store->rip + store->insn->len);
+    second = c->used;
+    code_constant(c, "\xff\x35", 0); /* 1: push callee */
+    code_add(c, "\x59", 1);          /* pop %rcx */
+    code_constant(c, "\xff\x25", 1); /* jmp hca_trap_copy */
+
+    c->used = CODE_DATA;
+    code_add(c, &callee, 8);
+    code_add(c, &copy, 8);
+    return second;
+}
+
 /* A jump of the store's own bytes only could use any window; that of a store of
  * four bytes serves as well. */
 static struct window window_of(const struct hca_patch_store *store)
@@ -295,16 +325,18 @@ static bool successor_usable(const uint8_t *bytes, unsigned len)
  * rsp differs there. */
 static bool insn_usable(const struct hca_insn *insn)
 {
-    return (insn->len >= CODE_MIN_LEN) && (insn->base < HCA_INSN_RIP) &&
-           (insn->base != REG_RSP) && (insn->src.kind != HCA_INSN_MOVS) &&
-           (insn->src.kind != HCA_INSN_STOS);
+    return insn_is_call(insn) ||
+           ((insn->len >= CODE_MIN_LEN) && (insn->base < HCA_INSN_RIP) &&
+            (insn->base != REG_RSP) && (insn->src.kind != HCA_INSN_MOVS) &&
+            (insn->src.kind != HCA_INSN_STOS));
 }
 
 int hca_patch_code_create(const struct hca_patch_store *store,
                           const void *enter, struct hca_patch_code *out)
 {
-    struct code c = {.used = 0};
-    unsigned native;
+    const bool is_call = insn_is_call(store->insn);
+    struct code c      = {.used = 0};
+    unsigned second;
     int32_t rel;
     int ret;
 
@@ -318,7 +350,8 @@ int hca_patch_code_create(const struct hca_patch_store *store,
         return -ENOMEM;
     }
 
-    native = code_build(&c, store, enter);
+    second = is_call ? code_build_call(&c, store, enter) :
+                       code_build(&c, store, enter);
     memcpy((void *)c.page, c.bytes, c.used);
     ret = page_seal(c.page);
     if (ret < 0) {
@@ -326,10 +359,11 @@ int hca_patch_code_create(const struct hca_patch_store *store,
         return ret;
     }
 
-    rel          = c.page - (store->rip + HCA_PATCH_JUMP);
+    rel = c.page - (store->rip + HCA_PATCH_JUMP);
+    rel += is_call ? second : 0;
     out->entry   = c.page;
-    out->native  = c.page + native;
-    out->jump[0] = OPCODE_JMP;
+    out->native  = is_call ? 0 : c.page + second;
+    out->jump[0] = is_call ? OPCODE_CALL : OPCODE_JMP;
     memcpy(out->jump + 1, &rel, sizeof(rel));
     return 0;
 }

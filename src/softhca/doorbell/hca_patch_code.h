@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Trampolines: code that replaces a storing instruction, and the jump that
- * leads there. Internal to hca_patch.
+ * Trampolines: code that replaces a storing instruction or the call of a copy,
+ * and the jump or call that leads there. Internal to hca_patch.
  */
 #ifndef HCA_PATCH_CODE_H
 #define HCA_PATCH_CODE_H
@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HCA_PATCH_JUMP 5 /* bytes of jmp rel32 */
+#define HCA_PATCH_JUMP 5 /* bytes of jmp rel32 and of call rel32 */
 
-/* A store to be replaced. */
+/* A store, or a call, to be replaced. */
 struct hca_patch_store {
     uintptr_t rip;
     const struct hca_insn *insn;
@@ -23,8 +23,8 @@ struct hca_patch_store {
 
 struct hca_patch_code {
     uintptr_t entry;
-    uintptr_t native;             /* its copy of the store */
-    uint8_t jump[HCA_PATCH_JUMP]; /* from the store to entry */
+    uintptr_t native;             /* its copy of the store; 0: a call */
+    uint8_t jump[HCA_PATCH_JUMP]; /* the bytes that lead there */
 };
 
 /**
@@ -33,7 +33,7 @@ struct hca_patch_code {
  * @param store  in its bytes, the instruction must be valid, and at least
  *               HCA_PATCH_JUMP bytes
  * @param enter  hca_trap_enter, or hca_trap_enter_push if
- *               hca_patch_code_pushes()
+ *               hca_patch_code_pushes(), or hca_trap_copy for a call
  * @param out    filled on success only. If the store is shorter than the jump,
  *               the jump's last bytes are those that follow the store
  *

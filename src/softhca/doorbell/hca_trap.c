@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_trap.h"
+#include "hca_call.h"
 #include "hca_cpu.h"
 #include "hca_insn.h"
 #include "softhca/base/hca_log.h"
@@ -177,7 +178,7 @@ static bool trap_is_string(const struct trap_store *s)
 
 /* A copy to a BlueFlame register is a row of vector stores, each of which
  * would trap: those that follow right behind the first are executed with it.
- * (They may be libc's, which is not rewritten: hca_patch.c.) */
+ */
 static void trap_follow(struct trap_store *s)
 {
     while (!hca_valgrind_active()) {
@@ -192,6 +193,17 @@ static void trap_follow(struct trap_store *s)
             return;
         }
         trap_direct(s);
+    }
+}
+
+/* A store that is not rewritten may be libc's: then its caller is. */
+static void trap_patch(const struct trap_store *s)
+{
+    struct hca_call call;
+
+    if (hca_patch_site(s->rip, &s->insn, s->code) &&
+        hca_call_find(s->uc->uc_mcontext.gregs[REG_RSP], &call)) {
+        hca_patch_site(call.rip, &call.insn, call.code);
     }
 }
 
@@ -210,7 +222,6 @@ static bool trap_execute(struct trap_store *s)
         trap_direct(s);
     }
 
-    hca_patch_site(s->rip, &s->insn, s->code);
     if (!bounce && (s->insn.src.kind == HCA_INSN_VEC)) {
         trap_follow(s);
     }
@@ -270,6 +281,7 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
         trap_explain(&s);
         return false;
     }
+    trap_patch(&s);
     return trap_execute(&s);
 }
 
@@ -354,7 +366,7 @@ void hca_trap_init(bool patch)
 {
     hca_cpu_init();
     (void)hca_valgrind_active(); /* asks now, not in a handler */
-    hca_patch_init(patch, hca_trap_enter, hca_trap_enter_push);
+    hca_patch_init(patch, hca_trap_enter, hca_trap_enter_push, hca_trap_copy);
 }
 
 static int trap_add(const struct hca_trap_hit *new)

@@ -326,3 +326,28 @@ uint64_t hca_trap_enter_run(const struct enter_frame *frame, uintptr_t addr,
     errno = saved_errno;
     return 0;
 }
+
+/* A copy that goes on beyond the range traps. */
+void *hca_trap_copy(void *dst, const void *src, size_t length,
+                    void *(*native)(void *dst, const void *src, size_t length))
+{
+    const uint8_t *from = src;
+    struct hca_trap_hit hit;
+    size_t offset, done, piece;
+    int saved_errno;
+
+    if (!hca_trap_table_find((uintptr_t)dst, &hit) ||
+        (length > hit.len - ((uintptr_t)dst - hit.start))) {
+        return native(dst, src, length);
+    }
+
+    saved_errno = errno;
+    offset      = (uintptr_t)dst - hit.start;
+    for (done = 0; done < length; done += piece) {
+        piece = length - done;
+        piece = (piece < HCA_INSN_MAX_STORE) ? piece : HCA_INSN_MAX_STORE;
+        hit.fn(hit.arg, offset + done, from + done, piece);
+    }
+    errno = saved_errno;
+    return dst;
+}
