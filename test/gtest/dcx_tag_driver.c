@@ -55,7 +55,7 @@ void *dcx_tag_rndv_begin(uct_ep_h ep, uct_completion_t *comp)
 
 uint32_t dcx_tag_rndv_id(void *op)
 {
-    return ((uct_dcx_op_t *)op)->id;
+    return be32toh(((uct_dcx_op_t *)op)->id);
 }
 
 
@@ -72,9 +72,13 @@ unsigned dcx_tag_rndv_count(uct_iface_h iface)
 }
 
 
-void dcx_tag_rndv_set_last(uct_iface_h iface, uint32_t id)
+void dcx_tag_rndv_set_next(uct_iface_h iface, uint32_t id)
 {
-    ucs_derived_of(iface, uct_dcx_queues_t)->tm->rndv.last = id;
+    uct_dcx_tm_rndv_t *rndv =
+        &ucs_derived_of(iface, uct_dcx_queues_t)->tm->rndv;
+
+    ucs_assert_always(rndv->num_ids < UCT_DCX_TM_RNDV_IDS);
+    rndv->ids[rndv->num_ids++] = htobe32(id);
 }
 
 

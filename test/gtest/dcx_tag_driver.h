@@ -38,8 +38,8 @@ uint32_t dcx_tag_rndv_id(void *op);
 void dcx_tag_rndv_fin(uct_iface_h iface, uint32_t id);
 unsigned dcx_tag_rndv_count(uct_iface_h iface);
 
-/* Makes @id + 1 the next id. */
-void dcx_tag_rndv_set_last(uct_iface_h iface, uint32_t id);
+/* Makes @id the next id; a rendezvous has begun before. */
+void dcx_tag_rndv_set_next(uct_iface_h iface, uint32_t id);
 
 /* Packs a remote key into a buffer of rkey_packed_size bytes. */
 void dcx_tag_pack_rkey(uint32_t rkey, void *buffer);

@@ -518,23 +518,44 @@ TEST_P(dcx_tag_rndv, hears_no_fin_after_its_end)
     EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, op));
     fin(old);
     EXPECT_EQ(0u, end.count);
-    dcx_tag_rndv_set_last(m_dcx.iface, old + 63);
+    dcx_tag_rndv_set_next(m_dcx.iface, old ^ 1);
     op = begin(other);
-    EXPECT_EQ(old + 64, dcx_tag_rndv_id(op));
+    EXPECT_EQ(old ^ 1, dcx_tag_rndv_id(op));
     fin(old);
     EXPECT_EQ(0u, other.count);
-    fin(old + 64);
+    fin(old ^ 1);
     EXPECT_EQ(1u, other.count);
 }
 
-/* No limit for users, and ids wrap around */
+/* Ids do not tell the next one: no bit of them stays, and no two pairs have the
+ * same difference. */
+TEST_P(dcx_tag_rndv, ids_cannot_be_guessed)
+{
+    uint32_t ones = 0, zeros = 0, last = 0;
+    std::set<uint32_t> steps;
+
+    for (unsigned i = 0; i < 200; i++) {
+        dcx_end end;
+        uint32_t id = dcx_tag_rndv_id(begin(end));
+
+        fin(id);
+        m_dcx.flush();
+        ones |= id;
+        zeros |= ~id;
+        EXPECT_TRUE(steps.insert(id - last).second);
+        last = id;
+    }
+    EXPECT_EQ(UINT32_MAX, ones);
+    EXPECT_EQ(UINT32_MAX, zeros);
+}
+
+/* No limit for users */
 TEST_P(dcx_tag_rndv, table_grows)
 {
     constexpr unsigned count = 70000;
     std::vector<dcx_end> ends(count);
     std::vector<void *> ops;
 
-    dcx_tag_rndv_set_last(m_dcx.iface, UINT32_MAX - count / 2);
     for (auto &end : ends) {
         ops.push_back(dcx_tag_rndv_begin(m_dcx.ep, &end.comp));
     }

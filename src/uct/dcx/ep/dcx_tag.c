@@ -254,7 +254,7 @@ static void uct_dcx_tag_rndv_fill(uct_dcx_tag_rndv_hdr_t *hdr,
 {
     hdr->tmh = (struct ibv_tmh){
         .opcode  = IBV_TMH_RNDV,
-        .app_ctx = htobe32(op->id),
+        .app_ctx = op->id,
         .tag     = tag,
     };
     hdr->rvh                = (struct ibv_rvh){};

@@ -41,7 +41,7 @@ struct uct_dcx_op {
     uct_completion_t *comp; /* may be NULL */
     uct_dcx_op_end_t end;   /* may be NULL */
     void *owner;            /* for @end, like @id */
-    uint32_t id;
+    __be32 id;
     uint16_t index;      /* first WQEBB of the WQE it waits for */
     uint16_t events;     /* number of events it waits for */
     ucs_status_t status; /* its first error */

@@ -6,6 +6,7 @@
 #include "dcx_tm_rndv.h"
 
 #include <endian.h>
+#include <sys/random.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 
@@ -17,11 +18,11 @@ enum {
 
 ucs_status_t uct_dcx_tm_rndv_init(uct_dcx_tm_rndv_t *rndv)
 {
-    rndv->mask  = UCT_DCX_TM_RNDV_LENGTH - 1;
-    rndv->count = 0;
-    rndv->last  = 0;
-    rndv->ops   = ucs_calloc(UCT_DCX_TM_RNDV_LENGTH, sizeof(*rndv->ops),
-                             "uct_dcx_tm_rndv");
+    rndv->mask    = UCT_DCX_TM_RNDV_LENGTH - 1;
+    rndv->count   = 0;
+    rndv->num_ids = 0;
+    rndv->ops     = ucs_calloc(UCT_DCX_TM_RNDV_LENGTH, sizeof(*rndv->ops),
+                               "uct_dcx_tm_rndv");
     return (rndv->ops != NULL) ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
 
@@ -34,34 +35,46 @@ void uct_dcx_tm_rndv_cleanup(uct_dcx_tm_rndv_t *rndv)
 
 
 static UCS_F_ALWAYS_INLINE uct_dcx_op_t **
-uct_dcx_tm_rndv_place(const uct_dcx_tm_rndv_t *rndv, uint32_t id)
+uct_dcx_tm_rndv_place(const uct_dcx_tm_rndv_t *rndv, __be32 id)
 {
     return &rndv->ops[id & rndv->mask];
 }
 
 
-/* Doubles the table. Ids with different low bits still differ with one more
+/* Doubles the table. Ids with different places still differ with one more
  * bit. */
-static int uct_dcx_tm_rndv_grow(uct_dcx_tm_rndv_t *rndv)
+static UCS_F_NOINLINE int uct_dcx_tm_rndv_grow(uct_dcx_tm_rndv_t *rndv)
 {
-    size_t length             = (size_t)rndv->mask + 1;
-    uct_dcx_tm_rndv_t greater = *rndv;
+    size_t length      = (size_t)rndv->mask + 1;
+    uct_dcx_op_t **old = rndv->ops;
+    uct_dcx_op_t **ops = ucs_calloc(2 * length, sizeof(*ops),
+                                    "uct_dcx_tm_rndv");
     size_t i;
 
-    greater.mask = (2 * length) - 1;
-    greater.ops  = ucs_calloc(2 * length, sizeof(*greater.ops),
-                              "uct_dcx_tm_rndv");
-    if (greater.ops == NULL) {
+    if (ops == NULL) {
         return 0;
     }
 
+    rndv->mask = (2 * length) - 1;
+    rndv->ops  = ops;
     for (i = 0; i < length; ++i) {
-        if (rndv->ops[i] != NULL) {
-            *uct_dcx_tm_rndv_place(&greater, rndv->ops[i]->id) = rndv->ops[i];
+        if (old[i] != NULL) {
+            *uct_dcx_tm_rndv_place(rndv, old[i]->id) = old[i];
         }
     }
-    ucs_free(rndv->ops);
-    *rndv = greater;
+    ucs_free(old);
+    return 1;
+}
+
+
+/* Takes more random numbers. Returns 0 if the kernel has none. */
+static UCS_F_NOINLINE int uct_dcx_tm_rndv_more_ids(uct_dcx_tm_rndv_t *rndv)
+{
+    if (getrandom(rndv->ids, sizeof(rndv->ids), 0) != sizeof(rndv->ids)) {
+        return 0;
+    }
+
+    rndv->num_ids = UCT_DCX_TM_RNDV_IDS;
     return 1;
 }
 
@@ -78,12 +91,23 @@ static void uct_dcx_tm_rndv_end(uct_dcx_op_t *op)
 uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
                                     uct_completion_t *comp)
 {
-    uct_dcx_op_t *op;
+    uct_dcx_op_t *op, **place;
+    __be32 id;
 
     if (ucs_unlikely(rndv->count > (rndv->mask / 2)) &&
         !uct_dcx_tm_rndv_grow(rndv)) {
         return NULL;
     }
+
+    /* Half of the places are free. */
+    do {
+        if (ucs_unlikely(rndv->num_ids == 0) &&
+            !uct_dcx_tm_rndv_more_ids(rndv)) {
+            return NULL;
+        }
+        id    = rndv->ids[--rndv->num_ids];
+        place = uct_dcx_tm_rndv_place(rndv, id);
+    } while (*place != NULL);
 
     op = uct_dcx_op_new(&uct_dcx_ep_dci_set(ep)->ops, ep, comp,
                         uct_dcx_tm_rndv_end);
@@ -91,32 +115,25 @@ uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
         return NULL;
     }
 
-    /* Half of the places are free. */
-    while (*uct_dcx_tm_rndv_place(rndv, ++rndv->last) != NULL) {
-    }
-
-    *uct_dcx_tm_rndv_place(rndv, rndv->last) = op;
+    *place = op;
     rndv->count++;
     op->owner = rndv;
-    op->id    = rndv->last;
+    op->id    = id;
     uct_dcx_op_wait_events(op, 1);
     return op;
 }
 
 
-void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx)
+void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 id)
 {
-    uint32_t id          = be32toh(app_ctx);
     uct_dcx_op_t **place = uct_dcx_tm_rndv_place(rndv, id);
     uct_dcx_op_t *op     = *place;
 
     if (ucs_unlikely((op == NULL) || (op->id != id))) {
-        ucs_debug("rendezvous 0x%x has already ended", id);
+        ucs_debug("rendezvous 0x%x has already ended", be32toh(id));
         return;
     }
 
-    /* the only event that it waits for */
-    ucs_assert((op->events == 1) && ucs_list_is_empty(&op->wqe));
     *place = NULL;
     rndv->count--;
     uct_dcx_op_complete(op);
