@@ -28,7 +28,7 @@ TEST_P(dcx_ep_input, bad_interface_address)
     auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
 
     addr[0] = 3;
-    EXPECT_BAD_ADDR(dev, addr, "has version 3 instead of 8");
+    EXPECT_BAD_ADDR(dev, addr, "has version 3 instead of 9");
 
     addr    = good;
     addr[1] = 0x80;

@@ -525,6 +525,114 @@ TEST_P(dcx_match_orphan, sender_of_a_canceled_one)
     EXPECT_EQ(UCS_OK, recv->cancel(true));
 }
 
+/* --- rendezvous that the receiver's device cannot fetch -------------------- */
+
+/* Faults of main() hit the reads of some rendezvous. */
+class dcx_match_lost : public dcx_tag_bench {
+protected:
+    /* Sends `count` rendezvous at once; returns the number that failed, and
+     * checks that both sides say so. */
+    unsigned send_all(unsigned count)
+    {
+        std::list<dcx_tag_recv> recvs;
+        std::vector<dcx_end> ends(count);
+        dcx_tag_mem mem(m_dcx, 5000, 3);
+        unsigned num_failed = 0;
+
+        for (unsigned i = 0; i < count; i++) {
+            recvs.emplace_back(m_dcx, 5000);
+            EXPECT_EQ(UCS_OK, recvs.back().post(i));
+        }
+        dcx_wait_told(m_dcx);
+        for (unsigned i = 0; i < count; i++) {
+            EXPECT_FALSE(UCS_PTR_IS_ERR(send_rndv(i, "header", mem, ends[i])));
+        }
+        for (auto &end : ends) {
+            progress_until([&] { return end.count > 0; });
+        }
+        for (auto &recv : recvs) {
+            progress_until([&] { return recv.has_ended(); });
+            EXPECT_EQ(recv.status, ends[recv.tag].status);
+            EXPECT_EQ(1u, ends[recv.tag].count);
+            if (recv.status != UCS_OK) {
+                EXPECT_EQ(UCS_ERR_CONNECTION_RESET, recv.status);
+                num_failed++;
+            }
+        }
+        m_dcx.flush();
+        EXPECT_EQ(0u, m_dcx.errors.size()) << "the endpoint works";
+        return num_failed;
+    }
+};
+
+/* The key does not allow it. */
+TEST_P(dcx_match_lost, some)
+{
+    EXPECT_EQ(2u, send_all(6));
+    EXPECT_EQ(0u, send_all(6));
+}
+
+/* No read is answered. */
+class dcx_match_all_lost : public dcx_match_lost {};
+
+TEST_P(dcx_match_all_lost, all)
+{
+    EXPECT_EQ(32u, send_all(32));
+}
+
+/* The receiver dies with a request, and no user asks whether it is alive. */
+class dcx_match_asked : public dcx_match_killed {};
+
+TEST_P(dcx_match_asked, dead_receiver)
+{
+    dcx_end end;
+
+    open([](tag_child &, dcx_loop &) {});
+    send_rndv(end);
+    m_dcx->flush();
+    m_child->kill();
+    progress_until([&] { return end.count > 0; });
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+}
+
+/* The receiver's user is late: questions do no harm, and stay few. */
+TEST_P(dcx_match_asked, late_receiver)
+{
+    dcx_end end;
+
+    open([](tag_child &child, dcx_loop &loop) {
+        unsigned num_requests = 0;
+        dcx_deadline deadline;
+
+        loop.on_rndv = [&](uct_tag_t, const void *, unsigned, uint64_t, size_t,
+                           const void *) {
+            num_requests++;
+            return UCS_OK;
+        };
+        while (num_requests == 0) {
+            deadline.check("the request");
+            uct_worker_progress(loop.worker);
+        }
+        child.say({});
+        for (;;) {
+            uct_worker_progress(loop.worker);
+        }
+    });
+    send_rndv(end);
+    m_child->hear();
+    for (uint64_t begin = time_now_us(); time_now_us() - begin < 200000;) {
+        uct_worker_progress(m_dcx->worker);
+    }
+    EXPECT_EQ(0u, end.count);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    uct_ep_destroy(m_ep);
+    m_ep = NULL;
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+}
+
+INSTANTIATE_TEST_SUITE_P(refused, dcx_match_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(not_answered, dcx_match_all_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(asked, dcx_match_asked, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(any, dcx_match_killed, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(very_late, dcx_match_killed, testing::Values(1));
 INSTANTIATE_TEST_SUITE_P(very_late, dcx_match_orphan, testing::Values(1));
@@ -537,10 +645,21 @@ int main(int argc, char **argv)
 
     env.push_back({"UCX_DCX_TM_ENABLE", "y"});
     env.push_back({"UCX_LOG_LEVEL", "fatal"}); /* deaths of peers are logged */
-    auto late = env, very_late = env;
+    auto late = env, very_late = env, asked = env;
 
     late.push_back({"SOFTHCA_DELAY", "50"});
     very_late.push_back({"SOFTHCA_DELAY", "50000"});
-    return hca_test_main(
-        argc, argv, {{"any", env}, {"late", late}, {"very_late", very_late}});
+    asked.push_back({"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"});
+    auto refused = asked, not_answered = asked;
+
+    refused.push_back({"SOFTHCA_FAULT", "nak_access:op=read:nth=3:count=2"});
+    not_answered.push_back({"SOFTHCA_FAULT", "drop:op=read:count=300"});
+    not_answered.push_back({"UCX_DCX_TIMEOUT", "5ms"});
+    return hca_test_main(argc, argv,
+                         {{"any", env},
+                          {"late", late},
+                          {"very_late", very_late},
+                          {"asked", asked},
+                          {"refused", refused},
+                          {"not_answered", not_answered}});
 }

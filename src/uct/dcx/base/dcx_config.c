@@ -172,7 +172,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"FC_RESEND_TIMEOUT", "1s",
      "Time after which an endpoint without an answer to its request for\n"
-     "credits checks if the receiver is alive, or sends the request again.",
+     "credits checks if the receiver is alive, or sends the request again, and\n"
+     "a rendezvous whose end is not reported asks its receiver.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.resend_timeout),
      UCS_CONFIG_TYPE_TIME},
 

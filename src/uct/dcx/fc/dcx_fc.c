@@ -4,6 +4,8 @@
  * and receive them; see dcx_fc.h.
  */
 #include "dcx_fc_grant.h"
+#include "dcx_fc_msg.h"
+#include "dcx_fc_rndv.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/sched/dcx_pending.h"
 
@@ -17,17 +19,6 @@
 #define UCT_DCX_FC_RESEND_TICK 8
 
 
-/* A request in its WQE; our address follows in other segments. */
-typedef struct uct_dcx_fc_request_head {
-    __be32 byte_count;
-    uct_dcx_am_hdr_t hdr;
-    uct_dcx_fc_grant_t state;
-} UCS_S_PACKED uct_dcx_fc_request_head_t;
-
-static_assert(sizeof(uct_dcx_fc_request_head_t) == UCT_DCX_WQE_SEG,
-              "one segment");
-
-
 /* --- requests ------------------------------------------------------------- */
 
 /* Posts a request. It returns the extra credits of the previous grant, but only
@@ -36,29 +27,15 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
                                     uct_dcx_fc_entry_t *entry)
 {
     uct_dcx_ep_t *ep               = entry->ep;
-    uct_dcx_fc_request_head_t head = {
-        .byte_count    = htobe32(MLX5_INLINE_SEG | (sizeof(uct_dcx_am_hdr_t) +
-                                                 sizeof(uct_dcx_fc_request_t))),
-        .hdr.am_id     = UCT_DCX_FC_ID_REQUEST,
-        .state.entry   = htobe16(ep->fc_entry),
-        .state.seq     = htobe16(entry->seq),
-        .state.credits = htobe16(ep->credits),
-        .state.extra   = htobe16(entry->extra.credits),
-        .state.epoch   = htobe16(entry->extra.epoch),
+    const uct_dcx_fc_grant_t state = {
+        .entry   = htobe16(ep->fc_entry),
+        .seq     = htobe16(entry->seq),
+        .credits = htobe16(ep->credits),
+        .extra   = htobe16(entry->extra.credits),
+        .epoch   = htobe16(entry->extra.epoch),
     };
-    uct_dcx_post_t tx = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED,
-    };
-    uct_dcx_wqe_t wqe;
-    unsigned i;
 
-    uct_dcx_post_begin(&wqe, dci, ep);
-    memcpy(uct_dcx_wqe_seg(&wqe), &head, UCT_DCX_WQE_SEG);
-    for (i = 0; i < sizeof(fc->origin); i += UCT_DCX_WQE_SEG) {
-        memcpy(uct_dcx_wqe_seg(&wqe), fc->origin.segs + i, UCT_DCX_WQE_SEG);
-    }
-    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post_msg(fc, dci, ep, UCT_DCX_FC_ID_REQUEST, &state);
     entry->extra.credits = 0;
 }
 
@@ -205,14 +182,22 @@ uct_dcx_fc_receive_unknown(const uct_dcx_port_t *port, unsigned id,
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length)
 {
-    unsigned id = (length >= sizeof(*hdr)) ? hdr->am_id : 0;
+    unsigned id     = (length >= sizeof(*hdr)) ? hdr->am_id : 0;
+    const void *msg = hdr + 1;
+    size_t size     = length - sizeof(*hdr);
 
     if (fc->enabled && (id == UCT_DCX_FC_ID_GRANT) &&
-        (length == sizeof(*hdr) + sizeof(uct_dcx_fc_grant_t))) {
-        uct_dcx_fc_receive_grant(fc, (const void *)(hdr + 1));
+        (size == sizeof(uct_dcx_fc_grant_t))) {
+        uct_dcx_fc_receive_grant(fc, msg);
     } else if (fc->enabled && (id == UCT_DCX_FC_ID_REQUEST) &&
-               (length == sizeof(*hdr) + sizeof(uct_dcx_fc_request_t))) {
-        uct_dcx_fc_receive_request(fc, (const void *)(hdr + 1));
+               (size == sizeof(uct_dcx_fc_request_t))) {
+        uct_dcx_fc_receive_request(fc, msg);
+    } else if ((id == UCT_DCX_FC_ID_ASK) &&
+               (size == sizeof(uct_dcx_fc_request_t))) {
+        uct_dcx_fc_receive_ask(fc, msg);
+    } else if ((id == UCT_DCX_FC_ID_LOST) &&
+               (size == sizeof(uct_dcx_fc_grant_t))) {
+        uct_dcx_fc_receive_lost(fc, ((const uct_dcx_fc_grant_t *)msg)->rndv);
     } else {
         uct_dcx_fc_receive_unknown(&fc->queues->port, id, length);
     }
@@ -277,20 +262,21 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
 }
 
 
-/* Reminds all blocked endpoints at each tick. If initiators run out, the next
- * call continues. */
+/* Reminds all blocked endpoints at each tick, and asks for rendezvous. If
+ * initiators run out, the next call continues with the endpoints. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
 {
     ucs_time_t left;
 
     if (!uct_dcx_fc_time_left(fc, &left)) {
-        fc->queues->dci.todo &= ~UCT_DCX_TODO_FC;
+        fc->queues->dci.todo &= ~(UCT_DCX_TODO_FC | UCT_DCX_TODO_RNDV);
         return;
     }
 
     if (left == 0) {
         fc->next_tick = ucs_get_time() + fc->interval;
         fc->num_due   = fc->table.num;
+        uct_dcx_fc_rndv_tick(fc);
     }
 
     while ((fc->num_due > 0) &&
@@ -306,7 +292,7 @@ int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
     ucs_time_t now;
 
     *left = 0;
-    if (fc->table.num_blocked == 0) {
+    if ((fc->table.num_blocked == 0) && !uct_dcx_fc_rndv_is_open(fc)) {
         return 0;
     }
 
@@ -376,7 +362,7 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
 void uct_dcx_fc_stop(uct_dcx_fc_t *fc)
 {
     uct_dcx_fc_grant_stop(fc);
-    fc->queues->dci.todo &= ~UCT_DCX_TODO_FC;
+    fc->queues->dci.todo &= ~(UCT_DCX_TODO_FC | UCT_DCX_TODO_RNDV);
 }
 
 

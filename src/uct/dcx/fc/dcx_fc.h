@@ -8,7 +8,8 @@
  * the transport itself. Everything belongs to the thread that progresses the
  * interface. Diagram and guarantee: docs/dcx.md, "Flow control".
  *
- * dcx_fc.c is the sender's side, dcx_fc_grant.c the receiver's. Called by
+ * dcx_fc.c is the sender's side, dcx_fc_grant.c the receiver's, dcx_fc_rndv.c
+ * ends rendezvous that the receiver's device could not fetch. Called by
  * active messages (ep/), by the delivery of messages and by progress (iface/).
  * This room must not know the content of the user's messages, nor how an
  * endpoint fails or is destroyed.
@@ -28,14 +29,23 @@
 /* Ids of the transport's own messages, above those of UCT */
 enum {
     UCT_DCX_FC_ID_REQUEST = 0x40, /* uct_dcx_fc_request_t */
-    UCT_DCX_FC_ID_GRANT   = 0x41  /* uct_dcx_fc_grant_t */
+    UCT_DCX_FC_ID_GRANT   = 0x41, /* uct_dcx_fc_grant_t */
+    UCT_DCX_FC_ID_ASK     = 0x42, /* uct_dcx_fc_request_t with @rndv */
+    UCT_DCX_FC_ID_LOST    = 0x43  /* uct_dcx_fc_grant_t with @rndv */
 };
 
 
-/* A grant, or the state of an endpoint in a request */
+/* A grant, or the state of an endpoint in a request; or the id of a rendezvous,
+ * with zeros */
 typedef struct uct_dcx_fc_grant {
-    __be16 entry;   /* index of the endpoint's entry, where it requests */
-    __be16 seq;     /* number of the request, to drop a late grant */
+    union {
+        struct {
+            __be16 entry; /* index of the endpoint's entry, where it
+                           * requests */
+            __be16 seq;   /* number of the request, to drop a late grant */
+        };
+        __be32 rndv;
+    };
     __be16 credits; /* request: credits left; grant: credits to add */
     __be16 extra;   /* credits beyond the base. Request: returned; grant: part
                      * of @credits */
@@ -78,7 +88,7 @@ struct uct_dcx_fc {
     uct_dcx_fc_table_t table;
     double thresh;       /* fraction of a grant that is
                           * reserve */
-    ucs_time_t interval; /* between reminders */
+    ucs_time_t interval; /* between ticks */
     ucs_time_t next_tick;
     unsigned num_due;           /* entries not checked since the last
                                  * tick */
@@ -106,18 +116,18 @@ void uct_dcx_fc_stop(uct_dcx_fc_t *fc);
 /* Frees everything; called after the initiators are destroyed. */
 void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc);
 
-/* Runs UCT_DCX_TODO_FC: reminds the receivers of blocked endpoints when it is
- * time. */
+/* Runs UCT_DCX_TODO_FC and UCT_DCX_TODO_RNDV: reminds the receivers of blocked
+ * endpoints, and asks those of rendezvous, when it is time. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc);
 
-/* Returns 1 if any endpoint is blocked. Stores the time until the next reminder
- * in @left; 0: it is due, or none is blocked. */
+/* Returns 1 if any endpoint is blocked, or a rendezvous waits for a FIN. Stores
+ * the time until the next tick in @left; 0: it is due, or nothing waits. */
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
 /* Returns non-zero if a blocked endpoint has pending requests. */
 int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc);
 
-/* Handles a request or a grant of @length bytes. Drops any other message that
+/* Handles a message of the transport of @length bytes. Drops any other message that
  * has no id of UCT, or is shorter than its header, and logs an error. */
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length);

@@ -12,8 +12,13 @@ ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc);
 /* Drops grants that wait for an initiator. */
 void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc);
 
-/* Posts a grant, or queues it. Drops the request if memory is short, or the
+/* Sends @state of @request back to its origin, as a message with @id
+ * (UCT_DCX_FC_ID_*), or queues it. Drops the request if memory is short, or the
  * peer's address has no path; the peer repeats it. */
+void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
+                       const uct_dcx_fc_request_t *request);
+
+/* Answers a request for credits with a grant. */
 void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
                                 const uct_dcx_fc_request_t *request);
 

@@ -73,7 +73,7 @@ static ucs_status_t uct_dcx_event_arm_tx(uct_dcx_dci_set_t *set)
 }
 
 
-/* Starts the timer if blocked endpoints need a reminder, otherwise stops it.
+/* Starts the timer if flow control waits for an answer, otherwise stops it.
  * Setting a timer clears its expiry. */
 static ucs_status_t uct_dcx_event_arm_timer(uct_dcx_iface_t *iface)
 {

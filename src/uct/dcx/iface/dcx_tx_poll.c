@@ -196,7 +196,7 @@ UCS_F_NOINLINE unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count)
         uct_dcx_queues_refill(&iface->super);
     }
 
-    if (set->todo & UCT_DCX_TODO_FC) {
+    if (set->todo & (UCT_DCX_TODO_FC | UCT_DCX_TODO_RNDV)) {
         uct_dcx_fc_progress(&iface->fc);
     }
 

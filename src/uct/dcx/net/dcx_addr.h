@@ -32,7 +32,7 @@ typedef struct uct_dcx_iface_addr {
                       * truncated address do not match */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
-enum { UCT_DCX_ADDR_VERSION = 8 };
+enum { UCT_DCX_ADDR_VERSION = 9 };
 
 enum {
     UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0), /* uses flow control: peers have to

@@ -43,7 +43,10 @@ enum {
     UCT_DCX_TODO_FC = UCS_BIT(3),
 
     /* request completions of unsignaled WQEs: see uct_dcx_dci_set_t */
-    UCT_DCX_TODO_UNSIGNALED = UCS_BIT(4)
+    UCT_DCX_TODO_UNSIGNALED = UCS_BIT(4),
+
+    /* ask receivers: rendezvous wait for a FIN */
+    UCT_DCX_TODO_RNDV = UCS_BIT(5)
 };
 
 

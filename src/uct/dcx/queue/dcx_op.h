@@ -44,6 +44,7 @@ struct uct_dcx_op {
     __be32 id;
     uint16_t index;      /* first WQEBB of the WQE it waits for */
     uint16_t events;     /* number of events it waits for */
+    uint16_t ticks;      /* for the room that sets @owner */
     ucs_status_t status; /* its first error */
 };
 

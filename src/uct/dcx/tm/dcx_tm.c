@@ -51,9 +51,11 @@ static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
     tm->ops     = ucs_calloc(num_ops, sizeof(*tm->ops), "uct_dcx_tm_ops");
     tm->awaited = ucs_calloc(num_ops, sizeof(*tm->awaited),
                              "uct_dcx_tm_awaited");
+    tm->lost    = ucs_calloc(UCT_DCX_TM_MAX_LOST, sizeof(*tm->lost),
+                             "uct_dcx_tm_lost");
     return ((tm->entries == NULL) || (tm->free == NULL) ||
             (tm->buckets == NULL) || (tm->ops == NULL) ||
-            (tm->awaited == NULL)) ?
+            (tm->awaited == NULL) || (tm->lost == NULL)) ?
                UCS_ERR_NO_MEMORY :
                UCS_OK;
 }
@@ -61,6 +63,7 @@ static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
 
 static void uct_dcx_tm_free(uct_dcx_tm_t *tm)
 {
+    ucs_free(tm->lost);
     ucs_free(tm->awaited);
     ucs_free(tm->ops);
     ucs_free(tm->buckets);

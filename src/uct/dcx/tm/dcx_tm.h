@@ -40,6 +40,9 @@ enum {
                           sizeof(struct prm_ravh),
     UCT_DCX_TM_RNDV_IN_TMH = 2,
 
+    /* failed rendezvous that are remembered; a power of two */
+    UCT_DCX_TM_MAX_LOST = 4096,
+
     /* the device compares counts of 16 bits: it gets the count long before it
      * could confuse a late one with an early one */
     UCT_DCX_TM_MAX_UNSYNCED = 1 << 13
@@ -105,6 +108,9 @@ struct uct_dcx_tm {
     uint16_t *awaited; /* WQEBBs whose operations request a
                         * completion, in order */
     uct_dcx_tm_rndv_t rndv;
+    __be32 *lost;      /* ids of peers' rendezvous whose data was
+                        * not fetched, the last of them */
+    uint32_t num_lost; /* counts all */
     uct_tag_unexp_eager_cb_t eager_cb;
     void *eager_arg;
     uct_tag_unexp_rndv_cb_t rndv_cb;
@@ -162,6 +168,10 @@ void uct_dcx_tm_strided_cleanup(uct_dcx_tm_t *tm);
 
 /* Handles a completion of the list: a match, or an operation. */
 void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe);
+
+/* Returns non-zero if the device could not fetch the data of a peer's
+ * rendezvous. */
+int uct_dcx_tm_is_lost(const uct_dcx_tm_t *tm, __be32 id);
 
 /* Delivers an unexpected message of @length bytes at @tmh, with its completion.
  * @flags are those of a receive callback. Returns UCS_INPROGRESS if the user

@@ -205,6 +205,29 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_tm_consumed(uct_dcx_tm_t *tm,
 }
 
 
+/* --- lost rendezvous ------------------------------------------------------ */
+
+/* Records a rendezvous whose data does not come; its sender asks for it. */
+static void uct_dcx_tm_lose(uct_dcx_tm_t *tm, __be32 id)
+{
+    tm->lost[tm->num_lost++ % UCT_DCX_TM_MAX_LOST] = id;
+}
+
+
+int uct_dcx_tm_is_lost(const uct_dcx_tm_t *tm, __be32 id)
+{
+    uint32_t num = ucs_min(tm->num_lost, UCT_DCX_TM_MAX_LOST);
+    uint32_t i;
+
+    for (i = 0; i < num; ++i) {
+        if (tm->lost[i] == id) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
 /* Handles a rendezvous that the device has matched but leaves to the user, as
  * the data is too long, or too many are outstanding. Passes the request to the
  * user as unexpected; the user finds the same receive for it, and cancels that
@@ -235,6 +258,8 @@ static UCS_F_NOINLINE void uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
         entry->tag = request.tmh.tag;
         uct_dcx_tm_unexpected_rndv(tm, &request.tmh, length);
         status = UCS_ERR_MESSAGE_TRUNCATED;
+    } else {
+        uct_dcx_tm_lose(tm, cqe->tmh.app_ctx);
     }
     uct_dcx_tm_abort(tm, index, 1, status);
 }
@@ -285,6 +310,7 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
         uct_dcx_tm_refused(tm, index, cqe);
         break;
     case PRM_CQE_TM_MSG_COMPLETION_CANCELED:
+        uct_dcx_tm_lose(tm, entry->app_ctx);
         uct_dcx_tm_abort(tm, index, 1, UCS_ERR_CONNECTION_RESET);
         break;
     default: /* APPEND, REMOVE, NOOP */

@@ -119,24 +119,51 @@ uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
     rndv->count++;
     op->owner = rndv;
     op->id    = id;
+    op->ticks = 0;
+    uct_dcx_ep_dci_set(ep)->todo |= UCT_DCX_TODO_RNDV;
     uct_dcx_op_wait_events(op, 1);
     return op;
 }
 
 
-void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 id)
+/* Removes a rendezvous from the table. Returns NULL if it has ended. */
+static UCS_F_ALWAYS_INLINE uct_dcx_op_t *
+uct_dcx_tm_rndv_take(uct_dcx_tm_rndv_t *rndv, __be32 id)
 {
     uct_dcx_op_t **place = uct_dcx_tm_rndv_place(rndv, id);
     uct_dcx_op_t *op     = *place;
 
     if (ucs_unlikely((op == NULL) || (op->id != id))) {
         ucs_debug("rendezvous 0x%x has already ended", be32toh(id));
-        return;
+        return NULL;
     }
 
     *place = NULL;
-    rndv->count--;
-    uct_dcx_op_complete(op);
+    if (--rndv->count == 0) {
+        uct_dcx_ep_dci_set(op->ep)->todo &= ~UCT_DCX_TODO_RNDV;
+    }
+    return op;
+}
+
+
+void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 id)
+{
+    uct_dcx_op_t *op = uct_dcx_tm_rndv_take(rndv, id);
+
+    if (ucs_likely(op != NULL)) {
+        uct_dcx_op_complete(op);
+    }
+}
+
+
+void uct_dcx_tm_rndv_failed(uct_dcx_tm_rndv_t *rndv, __be32 id)
+{
+    uct_dcx_op_t *op = uct_dcx_tm_rndv_take(rndv, id);
+
+    if (op != NULL) {
+        op->status = UCS_ERR_CONNECTION_RESET;
+        uct_dcx_op_complete(op);
+    }
 }
 
 

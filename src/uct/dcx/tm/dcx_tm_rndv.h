@@ -44,6 +44,10 @@ uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
  * otherwise. */
 void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 id);
 
+/* Ends the operation with UCS_ERR_CONNECTION_RESET, if it has not ended
+ * otherwise: the peer's device could not fetch the data. */
+void uct_dcx_tm_rndv_failed(uct_dcx_tm_rndv_t *rndv, __be32 id);
+
 /* Ends a rendezvous that the user cancels; does not call its completion. */
 void uct_dcx_tm_rndv_cancel(uct_dcx_op_t *op);
 
