@@ -132,7 +132,8 @@ static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t idx,
 {
     struct hca_wqe wqe;
 
-    return hca_order_read(qp, idx, posted, &wqe) && (wqe.fm != HCA_FM_STRONG) &&
+    return hca_order_read(qp, idx, posted, &wqe) &&
+           (hca_wqe_fm(&wqe) != HCA_FM_STRONG) &&
            !((first->op->flags & HCA_OP_DATA_IN) && hca_wqe_is_fenced(&wqe)) &&
            ((qp->type != HCA_QP_DCI) || (wqe.dqpn == first->dqpn));
 }

@@ -163,7 +163,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->op            = hca_request_msgs[rq->wqe.opcode].op;
     msg->has_imm       = hca_request_msgs[rq->wqe.opcode].has_imm;
     msg->has_inval     = hca_request_msgs[rq->wqe.opcode].has_inval;
-    msg->solicited     = rq->wqe.solicited;
+    msg->solicited     = (rq->wqe.fm_ce_se & MLX5_WQE_CTRL_SOLICITED) != 0;
     msg->is_fin        = false;
     msg->mtu           = rq->qp->attr.mtu;
     msg->reads         = hca_request_reads(rq->qp);
@@ -356,9 +356,9 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
         return check;
     }
     if (qp->req.behind_umr && hca_lacks(HCA_LACK_UMR_FENCE) &&
-        (rq->wqe.fm != HCA_FM_STRONG)) {
+        (hca_wqe_fm(&rq->wqe) != HCA_FM_STRONG)) {
         return hca_check_wqe(HCA_CHECK_UMR_FENCE, rq->wqe.qpn, rq->wqe.idx,
-                             rq->wqe.fm);
+                             hca_wqe_fm(&rq->wqe));
     }
     qp->req.behind_umr = (rq->wqe.opcode == MLX5_OPCODE_UMR) &&
                          (posted > rq->wqe.blocks);

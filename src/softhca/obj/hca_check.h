@@ -179,8 +179,8 @@ const struct hca_check_desc *hca_check_desc(enum hca_check check);
 
 /* Logs an error of the WQE at basic block @idx of a send queue, whose field has
  * the value @got. @return check. */
-enum hca_check hca_check_wqe(enum hca_check check, uint32_t qpn, uint16_t idx,
-                             uint64_t got);
+__attribute__((cold)) enum hca_check
+hca_check_wqe(enum hca_check check, uint32_t qpn, uint16_t idx, uint64_t got);
 
 /* Logs an error of a message or a receive queue of the QP, whose field has the
  * value @got. @return check. */

@@ -20,7 +20,7 @@
 #define XRC (1 << HCA_QP_XRC_SEND)
 #define DCI (1 << HCA_QP_DCI)
 
-static const struct hca_op hca_ops[256] = {
+const struct hca_op hca_ops[256] = {
     [MLX5_OPCODE_NOP]  = {"nop", RC | UC | UD | XRC | DCI,
                           HCA_OP_LOCAL | HCA_OP_IGNORE},
     [MLX5_OPCODE_SEND] = {"send", RC | UC | UD | XRC | DCI, HCA_OP_DATA_OUT},
@@ -106,14 +106,13 @@ static bool hca_wqe_signature_ok(const struct hca_wqe *wqe)
 
 static enum hca_check hca_wqe_parse_fm(struct hca_wqe *wqe, uint8_t fm_ce_se)
 {
-    wqe->fm        = (fm_ce_se & PRM_CTRL_FM) >> 5;
-    wqe->ce        = (fm_ce_se & PRM_CTRL_CE) >> 2;
-    wqe->solicited = (fm_ce_se & PRM_CTRL_SE) != 0;
+    wqe->fm_ce_se = fm_ce_se;
     if (fm_ce_se & ~(PRM_CTRL_FM | PRM_CTRL_CE | PRM_CTRL_SE)) {
         return hca_wqe_bad(wqe, HCA_CHECK_CTRL_FM_RSVD, fm_ce_se);
     }
-    return (wqe->fm > 4) ? hca_wqe_bad(wqe, HCA_CHECK_CTRL_FM, wqe->fm) :
-                           HCA_OK;
+    return (hca_wqe_fm(wqe) > HCA_FM_LAST) ?
+               hca_wqe_bad(wqe, HCA_CHECK_CTRL_FM, hca_wqe_fm(wqe)) :
+               HCA_OK;
 }
 
 static enum hca_check hca_wqe_parse_opmod(struct hca_wqe *wqe, uint8_t opmod)
@@ -202,8 +201,8 @@ static enum hca_check hca_wqe_parse_ctrl(struct hca_wqe_cursor *cursor)
 
 typedef enum hca_check (*hca_wqe_parse_fn)(struct hca_wqe_cursor *cursor);
 
-enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
-                            uint16_t idx, uint16_t posted)
+enum hca_check hca_wqe_read_long(struct hca_wqe *wqe, const struct hca_qp *qp,
+                                 uint16_t idx, uint16_t posted)
 {
     static const hca_wqe_parse_fn steps[] = {
         hca_wqe_parse_ctrl,

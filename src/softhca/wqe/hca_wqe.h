@@ -12,8 +12,10 @@
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_objs.h"
 
+#include <infiniband/mlx5dv.h>
+
 #define HCA_BB_SIZE     64u
-#define HCA_WQE_MAX     (63u * 16) /* bytes: ds has 6 bits */
+#define HCA_WQE_BLOCKS  16u /* ds has 6 bits */
 #define HCA_WQE_SEGS    62u
 #define HCA_LOG_MSG_MAX 30u /* log_max_msg, as UCX insists on */
 #define HCA_MSG_MAX     (1ul << HCA_LOG_MSG_MAX)
@@ -38,6 +40,9 @@ struct hca_op {
     uint16_t flags;    /* enum hca_op_flags */
 };
 
+/* By opcode. One that the device does not have has no name and no services. */
+extern const struct hca_op hca_ops[256];
+
 struct hca_wqe_seg {
     uint64_t addr; /* of inline data: offset in hca_wqe.raw */
     uint32_t length;
@@ -58,8 +63,7 @@ struct hca_wqe {
     uint16_t idx;
     uint16_t blocks; /* basic blocks of 64 bytes */
     uint8_t opcode, ds;
-    uint8_t fm, ce;
-    bool solicited;
+    uint8_t fm_ce_se;     /* of ctrl */
     uint16_t stream;      /* of a DCI with streams, else 0; only
                            * hca_wqe_peek() sets it */
     uint32_t imm;         /* as on the wire: big endian */
@@ -76,24 +80,30 @@ struct hca_wqe {
     unsigned num_segs;
     struct hca_wqe_seg segs[HCA_WQE_SEGS];
     union {
-        uint8_t raw[HCA_WQE_MAX];
+        uint8_t raw[HCA_WQE_BLOCKS * HCA_BB_SIZE];
         uint64_t align;
     };
 };
 
 static inline bool hca_wqe_is_signaled(const struct hca_wqe *wqe)
 {
-    return wqe->ce >= 2; /* MLX5_WQE_CTRL_CQ_UPDATE */
+    return (wqe->fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE) != 0;
 }
 
 /* Fence mode of linux/mlx5/qp.h: MLX5_FENCE_MODE_STRONG_ORDERING */
 #define HCA_FM_STRONG 3
+#define HCA_FM_LAST   4
+
+static inline unsigned hca_wqe_fm(const struct hca_wqe *wqe)
+{
+    return wqe->fm_ce_se >> 5;
+}
 
 /* Returns true if the WQE waits for the reads and atomics before it, as modes 2
  * to 4 do. Mode 1 orders only behind a UMR. */
 static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
 {
-    return wqe->fm >= 2;
+    return hca_wqe_fm(wqe) >= 2;
 }
 
 /* Reads the WQE at basic block @idx of the SQ; @posted blocks are rung from
@@ -102,6 +112,11 @@ static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
  * @return HCA_OK or the first check that failed, which is logged. */
 enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
                             uint16_t idx, uint16_t posted);
+
+/* hca_wqe_read() for WQEs of any shape: hca_wqe_read() calls it if the WQE is
+ * not of a common shape, or may be wrong (hca_wqe_short.c). */
+enum hca_check hca_wqe_read_long(struct hca_wqe *wqe, const struct hca_qp *qp,
+                                 uint16_t idx, uint16_t posted);
 
 /* Copies @length bytes of the SQ from basic block @idx on; wraps around. */
 void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,

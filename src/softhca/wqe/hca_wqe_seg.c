@@ -10,9 +10,6 @@
 #include <endian.h>
 #include <string.h>
 
-/* 512 bytes (Linux, include/linux/mlx5/device.h: MLX5_MAX_SGE_RD) */
-#define HCA_READ_DS_MAX 32u
-
 static enum hca_check hca_wqe_parse_xrc(struct hca_wqe_cursor *cursor)
 {
     const __be32 *seg = hca_wqe_take(cursor, 1);
@@ -80,7 +77,6 @@ static enum hca_check hca_wqe_parse_base_av(struct hca_wqe_cursor *cursor,
     wqe->qkey           = be32toh(av->key.qkey.qkey);
     path->dlid          = be16toh(av->rlid);
     path->src_path_bits = av->fl_mlid & 0x7f;
-    path->stat_rate     = av->stat_rate_sl >> 4;
     path->sl            = av->stat_rate_sl & 0xf;
     path->grh           = false;
     if (hca_dev_is_roce(cursor->qp->obj.dev)) {

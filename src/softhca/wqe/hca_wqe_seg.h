@@ -1,12 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Interface between hca_wqe.c, which reads the control segment, and
- * hca_wqe_seg.c, which reads the others; for these two only.
+ * Interface between hca_wqe.c, which reads the control segment, hca_wqe_seg.c,
+ * which reads the others, and hca_wqe_short.c; for these only.
  */
 #ifndef HCA_WQE_SEG_H
 #define HCA_WQE_SEG_H
 
 #include "hca_wqe.h"
+
+/* 512 bytes (Linux, include/linux/mlx5/device.h: MLX5_MAX_SGE_RD) */
+#define HCA_READ_DS_MAX 32u
 
 /* Position in hca_wqe.raw, in octowords */
 struct hca_wqe_cursor {
