@@ -160,14 +160,14 @@ static void hca_request_build(struct hca_request *rq)
 {
     struct hca_msg *msg = &rq->msg;
 
-    msg->op            = hca_request_msgs[rq->wqe.opcode].op;
-    msg->has_imm       = hca_request_msgs[rq->wqe.opcode].has_imm;
-    msg->has_inval     = hca_request_msgs[rq->wqe.opcode].has_inval;
-    msg->solicited     = (rq->wqe.fm_ce_se & MLX5_WQE_CTRL_SOLICITED) != 0;
-    msg->is_fin        = false;
-    msg->mtu           = rq->qp->attr.mtu;
-    msg->reads         = hca_request_reads(rq->qp);
-    msg->executed      = rq->tries->executed;
+    msg->op        = hca_request_msgs[rq->wqe.opcode].op;
+    msg->has_imm   = hca_request_msgs[rq->wqe.opcode].has_imm;
+    msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
+    msg->solicited = (rq->wqe.fm_ce_se & MLX5_WQE_CTRL_SOLICITED) != 0;
+    msg->is_fin    = false;
+    msg->mtu       = rq->qp->attr.mtu;
+    msg->reads     = (msg->op < HCA_MSG_READ) ? 0 : hca_request_reads(rq->qp);
+    msg->executed  = rq->tries->executed;
     msg->atomic_before = rq->tries->atomic; /* or `arrived` */
     msg->src_dev       = rq->qp->obj.dev;
     msg->src_qpn       = rq->wqe.qpn;
@@ -328,10 +328,11 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
-static enum hca_check hca_request_local(struct hca_request *rq)
+static enum hca_check hca_request_local(struct hca_request *rq, uint16_t posted)
 {
     switch (rq->wqe.opcode) {
     case MLX5_OPCODE_UMR:
+        rq->qp->req.behind_umr = (posted > rq->wqe.blocks);
         return hca_umr_execute(rq->qp, &rq->wqe);
     case MLX5_OPCODE_LOCAL_INVAL:
         return hca_umr_local_inval(rq->qp, &rq->wqe);
@@ -355,13 +356,14 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     if (check != HCA_OK) {
         return check;
     }
-    if (qp->req.behind_umr && hca_lacks(HCA_LACK_UMR_FENCE) &&
-        (hca_wqe_fm(&rq->wqe) != HCA_FM_STRONG)) {
-        return hca_check_wqe(HCA_CHECK_UMR_FENCE, rq->wqe.qpn, rq->wqe.idx,
-                             hca_wqe_fm(&rq->wqe));
+    if (qp->req.behind_umr) {
+        if (hca_lacks(HCA_LACK_UMR_FENCE) &&
+            (hca_wqe_fm(&rq->wqe) != HCA_FM_STRONG)) {
+            return hca_check_wqe(HCA_CHECK_UMR_FENCE, rq->wqe.qpn, rq->wqe.idx,
+                                 hca_wqe_fm(&rq->wqe));
+        }
+        qp->req.behind_umr = false;
     }
-    qp->req.behind_umr = (rq->wqe.opcode == MLX5_OPCODE_UMR) &&
-                         (posted > rq->wqe.blocks);
     if (hca_pcie_is_on() && (hca_bf_pushed(rq->wqe.qpn, idx) == 0)) {
         hca_pcie_wqe(&qp->pcie, idx, rq->wqe.ds * 16);
     }
@@ -380,6 +382,6 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     if (hca_order == HCA_ORDER_RELAXED) {
         hca_posted_before(&qp->req.sq->posted, &rq->wqe);
     }
-    return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
+    return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq, posted) :
                                                 hca_request_send(rq);
 }

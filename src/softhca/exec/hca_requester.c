@@ -68,17 +68,6 @@ static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
     }
 }
 
-/* Completes what is late: a program may use the ring again up to a NOP that has
- * completed before the results in front of it (hca_stream.h).
- * @return true if more is rung than the ring has room for. */
-static bool hca_requester_has_overrun(struct hca_qp *qp)
-{
-    if (qp->req.fetched > 0) {
-        hca_late_finish(qp);
-    }
-    return hca_qp_sq_posted(qp) > (1u << qp->sq.log_cnt);
-}
-
 static void hca_requester_overrun(struct hca_qp *qp, uint16_t posted)
 {
     hca_check_wqe(HCA_CHECK_SQ_OVERRUN, qp->obj.num, qp->req.ci, posted);
@@ -139,44 +128,73 @@ static void hca_requester_flush_rq(struct hca_qp *qp)
     hca_obj_unlock(qp);
 }
 
-static void hca_requester_flush(struct hca_qp *qp)
+/* Flushes a QP in error: not inline, as it is rare. */
+static __attribute__((noinline)) void hca_requester_flush(struct hca_qp *qp)
 {
-    hca_requester_flush_sq(qp);
-    hca_requester_flush_rq(qp);
-    hca_requester_watch_rq(qp);
+    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+        hca_requester_flush_sq(qp);
+        hca_requester_flush_rq(qp);
+        hca_requester_watch_rq(qp);
+    } else if (hca_qp_state(qp) == IBV_QPS_SQE) {
+        hca_requester_flush_sq(qp);
+    }
 }
 
+/* Executes what is posted when it begins. The doorbell of a later WQE waits for
+ * sq_lock, or runs the queue when this thread leaves the device. */
 static void hca_requester_execute(struct hca_qp *qp)
 {
-    uint16_t posted = hca_qp_sq_posted(qp);
+    uint16_t end = qp->req.ci + hca_qp_sq_posted(qp), posted;
 
-    while (hca_requester_is_ready(qp) && (posted > 0)) {
-        if ((posted > (1u << qp->sq.log_cnt)) &&
-            hca_requester_has_overrun(qp)) {
-            hca_requester_overrun(qp, hca_qp_sq_posted(qp));
-        } else if (qp->req.sq->streams != NULL) {
-            hca_stream_run(qp);
-            return;
+    while (hca_requester_is_ready(qp) && ((posted = end - qp->req.ci) > 0)) {
+        if (posted > (1u << qp->sq.log_cnt)) {
+            hca_requester_overrun(qp, posted);
         } else {
             hca_requester_step(qp, posted);
         }
-        posted = hca_qp_sq_posted(qp);
+    }
+}
+
+/* Completes what is late: a program may use the ring again up to a NOP that has
+ * completed before the results in front of it (hca_stream.h).
+ * @return true if more is rung than the ring has room for. */
+static bool hca_requester_has_overrun(struct hca_qp *qp)
+{
+    if (hca_qp_sq_posted(qp) <= (1u << qp->sq.log_cnt)) {
+        return false;
+    }
+    if (qp->req.fetched > 0) {
+        hca_late_finish(qp);
+    }
+    return hca_qp_sq_posted(qp) > (1u << qp->sq.log_cnt);
+}
+
+static void hca_requester_run_streams(struct hca_qp *qp)
+{
+    if ((hca_late_ns != 0) && !hca_late_is_due(qp)) {
+        return;
+    }
+    if (hca_requester_is_ready(qp) && (hca_qp_sq_posted(qp) > 0)) {
+        if (hca_requester_has_overrun(qp)) {
+            hca_requester_overrun(qp, hca_qp_sq_posted(qp));
+        } else {
+            hca_stream_run(qp);
+        }
+    }
+    if (hca_late_ns != 0) {
+        hca_late_tick(qp);
     }
 }
 
 void hca_requester_run_locked(struct hca_qp *qp)
 {
-    if ((hca_late_ns != 0) && !hca_late_is_due(qp)) {
-        return;
+    if (__builtin_expect(qp->req.sq->streams == NULL, 1)) {
+        hca_requester_execute(qp);
+    } else {
+        hca_requester_run_streams(qp);
     }
-    hca_requester_execute(qp);
-    if (hca_late_ns != 0) {
-        hca_late_tick(qp);
-    }
-    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+    if (__builtin_expect(hca_qp_state(qp) != IBV_QPS_RTS, 0)) {
         hca_requester_flush(qp);
-    } else if (hca_qp_state(qp) == IBV_QPS_SQE) {
-        hca_requester_flush_sq(qp);
     }
 }
 

@@ -3,49 +3,68 @@
 #include "hca_wqe_mem.h"
 #include "softhca/obj/hca_pcie.h"
 
-static enum hca_check hca_wqe_mem_add(const struct hca_wqe *wqe,
-                                      const struct hca_wqe_seg *seg,
-                                      struct hca_key_use *use,
-                                      struct hca_sgl *sgl)
+static enum hca_check hca_wqe_mem_add_inline(const struct hca_wqe *wqe,
+                                             const struct hca_wqe_seg *seg,
+                                             struct hca_sgl *sgl)
 {
-    enum hca_key_fault fault;
-
-    if (seg->is_inline) {
-        return ((seg->length == 0) ||
-                hca_sgl_add(sgl, wqe->raw + seg->addr, seg->length)) ?
-                   HCA_OK :
-                   hca_check_wqe(HCA_CHECK_LKEY_PIECES, wqe->qpn, wqe->idx,
-                                 seg->addr);
-    }
-    use->key    = seg->lkey;
-    use->addr   = seg->addr;
-    use->length = seg->length;
-    fault       = hca_sgl_add_key(sgl, use);
-    return (fault == HCA_KEY_OK) ?
+    return ((seg->length == 0) ||
+            hca_sgl_add(sgl, wqe->raw + seg->addr, seg->length)) ?
                HCA_OK :
-               hca_check_wqe(HCA_CHECK_LKEY + fault - 1, wqe->qpn, wqe->idx,
-                             (fault == HCA_KEY_BOUNDS) ? use->addr : use->key);
+               hca_check_wqe(HCA_CHECK_LKEY_PIECES, wqe->qpn, wqe->idx,
+                             seg->addr);
 }
 
-enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
-                               const struct hca_wqe *wqe, struct hca_sgl *sgl)
+static enum hca_check hca_wqe_mem_add_key(const struct hca_qp *qp,
+                                          const struct hca_wqe *wqe,
+                                          const struct hca_wqe_seg *seg,
+                                          struct hca_sgl *sgl)
 {
-    bool is_in             = (wqe->op->flags & HCA_OP_DATA_IN) != 0;
-    struct hca_key_use use = {
+    bool is_in                   = (wqe->op->flags & HCA_OP_DATA_IN) != 0;
+    const struct hca_key_use use = {
+        .key    = seg->lkey,
         .pdn    = qp->pdn,
         .qpn    = wqe->qpn,
         .access = is_in ? IBV_ACCESS_LOCAL_WRITE : 0,
         .dev    = qp->obj.dev,
+        .addr   = seg->addr,
+        .length = seg->length,
     };
+    enum hca_key_fault fault = hca_sgl_add_key(sgl, &use);
 
+    return (fault == HCA_KEY_OK) ?
+               HCA_OK :
+               hca_check_wqe(HCA_CHECK_LKEY + fault - 1, wqe->qpn, wqe->idx,
+                             (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
+}
+
+static inline enum hca_check hca_wqe_mem_add(const struct hca_qp *qp,
+                                             const struct hca_wqe *wqe,
+                                             const struct hca_wqe_seg *seg,
+                                             struct hca_sgl *sgl)
+{
+    return seg->is_inline ? hca_wqe_mem_add_inline(wqe, seg, sgl) :
+                            hca_wqe_mem_add_key(qp, wqe, seg, sgl);
+}
+
+static __attribute__((noinline)) enum hca_check
+hca_wqe_mem_map_list(const struct hca_qp *qp, const struct hca_wqe *wqe,
+                     struct hca_sgl *sgl)
+{
     for (unsigned i = 0; i < wqe->num_segs; i++) {
-        enum hca_check check = hca_wqe_mem_add(wqe, &wqe->segs[i], &use, sgl);
+        enum hca_check check = hca_wqe_mem_add(qp, wqe, &wqe->segs[i], sgl);
 
         if (check != HCA_OK) {
             return check;
         }
     }
     return HCA_OK;
+}
+
+enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
+                               const struct hca_wqe *wqe, struct hca_sgl *sgl)
+{
+    return (wqe->num_segs == 1) ? hca_wqe_mem_add(qp, wqe, &wqe->segs[0], sgl) :
+                                  hca_wqe_mem_map_list(qp, wqe, sgl);
 }
 
 enum hca_check hca_wqe_mem_put(const struct hca_wqe *wqe,
