@@ -28,8 +28,7 @@ static void uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
 }
 
 
-/* Returns an opaque handle other than UCT_MEM_HANDLE_NULL; registers nothing.
- * */
+/* Returns a handle other than UCT_MEM_HANDLE_NULL; registers nothing. */
 static ucs_status_t uct_dcx_view_md_mem_reg(uct_md_h md, void *address,
                                             size_t length, uint64_t flags,
                                             uct_mem_h *memh_p)

@@ -28,7 +28,8 @@ typedef struct hook_message {
     shape_data_t data;
 } hook_message_t;
 
-/* Counts the reason why a message has no view. */
+/* Counts the reason why a message has no view. Returns NULL: UCP gets the call
+ * unchanged. */
 static hook_op_t *hook_message_as_it_came(hook_kind_t why, size_t bytes)
 {
     hook_report_add(why, bytes);
@@ -75,8 +76,9 @@ static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
                HOOK_SENT;
 }
 
-/* Does the same for a generic type, which it walks only if the message is long
- * enough. Stores the bytes of the message in @length_p, or 0. */
+/* Checks a message of a generic type, which it walks only if the message is
+ * long enough. Returns as hook_message_check_blocks(). Stores the bytes of the
+ * message in @length_p; 0 if they are unknown. */
 static hook_kind_t hook_message_check_type(hook_message_t *message,
                                            size_t *length_p)
 {
@@ -135,8 +137,7 @@ static size_t hook_message_few(const hook_message_t *message, hook_kind_t why)
                min;
 }
 
-/* Keeps that number with the type, so that later calls need not find it
- * again. */
+/* Stores the result of hook_message_few() in the type, for later calls. */
 static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
 {
     size_t few;

@@ -32,7 +32,7 @@ static unsigned ucp_inside_ep_config(ucp_ep_h ep)
 }
 
 
-/* Returns the bytes of the longest short message that a line tells, or 0. */
+/* Returns the bytes of the longest short message that a line names, or 0. */
 static size_t ucp_inside_read_short(const char *line)
 {
     static const char before[] = "short>..";

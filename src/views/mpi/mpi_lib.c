@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Finds the MPI of this process. Supports only the libraries and versions in
- * the tables; with any other, there is none. An MPI tells its version even
+ * the tables; any other counts as no MPI. An MPI returns its version even
  * before MPI_Init(). A process has one MPI: once found, it stays.
  */
 #define _GNU_SOURCE

@@ -14,9 +14,8 @@
 #include <stdatomic.h>
 
 typedef struct hook_pause {
-    atomic_uint
-        length;       /* receives without a view after the last short message */
-    atomic_uint left; /* of these, still to come */
+    atomic_uint length; /* receives without a view after a short message */
+    atomic_uint left;   /* of these, still to come */
 } hook_pause_t;
 
 

@@ -60,7 +60,7 @@ static int hook_type_is_read_back(ucp_datatype_t datatype, hook_type_t *type)
         return 1;
     }
 
-    hook_report_off("UCP's generic data types are not those of UCX 1.13");
+    hook_report_off("UCP's generic data types are not as dcx expects them");
     return 0;
 }
 

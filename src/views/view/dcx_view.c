@@ -203,7 +203,7 @@ static void uct_dcx_view_change(uct_dcx_view_place_t *place,
 }
 
 
-/* Returns 1 if no free place is without data that may come again. */
+/* Returns 1 if all free places have data that may come again. */
 static int uct_dcx_view_is_new_needed(void)
 {
     return ucs_list_is_empty(&uct_dcx_views.free) ||
@@ -407,8 +407,9 @@ uct_dcx_view_take_idle(const uct_dcx_view_place_t *tried, void *const *mds,
 }
 
 
-/* Frees the layouts that are missing for 'tried', which has some itself: those
- * of one place, whose data are forgotten. Returns 0 if there is none. */
+/* Frees keys for @tried: those of the least recently used other place that has
+ * layouts in these domains. Forgets the data of that place. Returns 0 if there
+ * is none. */
 static int uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried,
                                      void *const *mds, unsigned num_mds)
 {
@@ -567,8 +568,8 @@ int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p)
 
 /* --- the end of a domain -------------------------------------------------- */
 
-/* No other thread uses keys of this domain: it needs no lock to destroy their
- * layouts. */
+/* No other thread uses keys of this domain, so their layouts are destroyed
+ * without the lock. */
 static void uct_dcx_view_leave_md(uct_md_h md)
 {
     uct_dcx_view_key_t *keys;

@@ -150,7 +150,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"FC_WINDOW", "auto",
      "Maximum number of credits of an endpoint: active messages that it may\n"
-     "send before it hears from this process. \"auto\" is FC_INITIAL plus a\n"
+     "send before this process grants more. \"auto\" is FC_INITIAL plus a\n"
      "fifth of RX_QUEUE_LEN if one endpoint sends. If several send, each gets\n"
      "up to a sixteenth of RX_QUEUE_LEN, or seven times FC_INITIAL if that is\n"
      "more.",
