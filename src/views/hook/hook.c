@@ -9,7 +9,7 @@
  *   hook_message.c   chooses the messages that use a view
  *   hook_op.c        their operations, from the call to completion
  *   hook_type.c      data types as shapes: mpi_type.h, or lists of pieces
- *   hook_commit.c    types of an MPI that returns layouts only between its calls
+ *   hook_commit.c    types of an MPI that has layouts only between its calls
  *   hook_pause.c     types into which short messages are received
  *   hook_context.c   contexts and workers that have views; hook_config.c reads
  *                    options of UCP, hook_tls.c UCX_TLS

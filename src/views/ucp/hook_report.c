@@ -19,8 +19,9 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         "self",
     [HOOK_PAUSE]     = "packed: short messages came to this type",
     [HOOK_IMMEDIATE] = "packed: an operation that has to complete at once",
-    [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: UCX_DCX_TYPES_MAX "
-                                            "messages were in flight",
+    [HOOK_STATUS + UCT_DCX_VIEW_BUSY] =
+        "packed: all views (UCX_DCX_TYPES_MAX) or keys (UCX_DCX_UMR_LAYOUTS) "
+        "were in use",
     [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than 64 GiB",
     [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] = "packed: too many blocks for an "
                                             "mkey",
