@@ -194,16 +194,20 @@ class verbs_bad_piece : public verbs_pieces {
 protected:
     static constexpr unsigned count = 4078;
 
+    verbs_bad_piece()
+    {
+        flat.reset(new pieces_mem(dev.pd, FLAT, 1));
+        wide.reset(new pieces_mem(dev.pd, WIDE, 2));
+        was_flat = flat->bytes;
+        was_wide = wide->bytes;
+    }
+
     /* Expects that a write of all of it is refused, and that no byte
      * arrives. */
     void expect_refused(unsigned index, devx_klm bad)
     {
         std::vector<devx_klm> klms;
 
-        flat.reset(new pieces_mem(dev.pd, FLAT, 1));
-        wide.reset(new pieces_mem(dev.pd, WIDE, 2));
-        was_flat = flat->bytes;
-        was_wide = wide->bytes;
         for (unsigned i = 0; i < count; i++) {
             klms.push_back({wide->addr(i * 2), 1, wide->mr->lkey});
         }
@@ -256,6 +260,16 @@ TEST_P(verbs_bad_piece, key_without_the_right)
 
     expect_refused(3000, {(uintptr_t)mem.addr, 1, mem.mr->lkey});
     EXPECT_EQ(0x33, mem.addr[0]);
+}
+
+/* The range of all entries would be allowed by the other entries' key. */
+TEST_P(verbs_bad_piece, key_without_the_right_to_the_same_memory)
+{
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, wide->bytes.data(), WIDE, 0);
+
+    ASSERT_NE(nullptr, mr);
+    expect_refused(2000, {wide->addr(4000), 1, mr->lkey});
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
 TEST_P(verbs_bad_piece, key_of_another_domain)

@@ -83,7 +83,7 @@ static void hca_layout_settle(struct hca_layout *layout)
 }
 
 bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
-                          struct hca_layout_part *part)
+                          struct hca_key_range *part)
 {
     const struct hca_klm *klm;
     uint64_t left;
@@ -108,4 +108,44 @@ bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
         hca_layout_advance(layout);
     }
     return true;
+}
+
+/* Extends the hull by an entry, in all rows.
+ * @return false if it has none then. */
+static bool hca_layout_extend(struct hca_key_range *hull,
+                              const struct hca_layout *layout,
+                              const struct hca_klm *klm)
+{
+    uint64_t size = hca_layout_size(layout, klm), end, hull_end;
+
+    if (size == 0) {
+        return true;
+    }
+    if (layout->repeat != 0) {
+        size += (uint64_t)(layout->repeat - 1) * klm->stride;
+    }
+    if (hull->length == 0) {
+        *hull = (struct hca_key_range){klm->key, klm->addr, size};
+    }
+    end          = klm->addr + size;
+    hull_end     = hull->addr + hull->length;
+    hull_end     = (end > hull_end) ? end : hull_end;
+    hull->addr   = (klm->addr < hull->addr) ? klm->addr : hull->addr;
+    hull->length = hull_end - hull->addr;
+    return (klm->key == hull->key) && (end >= klm->addr);
+}
+
+void hca_layout_measure(struct hca_mkey *mkey)
+{
+    struct hca_key_range hull = {0, 0, 0};
+    struct hca_layout layout;
+
+    hca_layout_seek(&layout, mkey, 0);
+    for (uint32_t i = 0; i < layout.num; i++) {
+        if (!hca_layout_extend(&hull, &layout, &layout.klms[i])) {
+            hull.length = 0;
+            break;
+        }
+    }
+    mkey->hull = hull;
 }

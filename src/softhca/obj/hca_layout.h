@@ -24,11 +24,8 @@ struct hca_layout {
     uint64_t skip; /* bytes of the entry already passed */
 };
 
-struct hca_layout_part {
-    uint32_t key;
-    uint64_t addr;
-    uint64_t length;
-};
+/* Finds the hull of an mkey's entries, which were changed. */
+void hca_layout_measure(struct hca_mkey *mkey);
 
 /* Begins a walk @offset bytes into the mkey. */
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
@@ -37,7 +34,7 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
 /* Does as hca_layout_next() where the next run is a part of an entry, or entries
  * are empty. */
 bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
-                          struct hca_layout_part *part);
+                          struct hca_key_range *part);
 
 static inline uint64_t hca_layout_size(const struct hca_layout *layout,
                                        const struct hca_klm *klm)
@@ -46,6 +43,20 @@ static inline uint64_t hca_layout_size(const struct hca_layout *layout,
         return klm->bytes;
     }
     return (layout->shift != 0) ? 1ull << layout->shift : klm->length;
+}
+
+/* Returns the bytes of all rows, or of the list. */
+static inline uint64_t hca_layout_total(const struct hca_layout *layout)
+{
+    const struct hca_klm *last = layout->klms + layout->num;
+
+    if (layout->repeat != 0) {
+        return (uint64_t)layout->repeat * layout->row_bytes;
+    }
+    if ((layout->num == 0) || (layout->shift != 0)) {
+        return (uint64_t)layout->num << layout->shift;
+    }
+    return last[-1].start + last[-1].length;
 }
 
 static inline bool hca_layout_is_over(const struct hca_layout *layout)
@@ -68,7 +79,7 @@ static inline void hca_layout_advance(struct hca_layout *layout)
 /* Stores the next run, of @max bytes (not 0) or less, in @part; it is never
  * empty. @return false at the end of the layout, or if a UMR changed it. */
 static inline bool hca_layout_next(struct hca_layout *layout, uint64_t max,
-                                   struct hca_layout_part *part)
+                                   struct hca_key_range *part)
 {
     const struct hca_klm *klm = &layout->klms[layout->entry];
 

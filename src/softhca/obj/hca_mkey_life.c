@@ -4,6 +4,7 @@
  * waits for accesses (hca_mkey.h).
  */
 #define _GNU_SOURCE
+#include "hca_layout.h"
 #include "hca_mkey.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
@@ -89,6 +90,7 @@ static void hca_mkey_set_klms(struct hca_mkey *mkey,
         klm[i].addr   = be64toh(spec->klms[i].address);
         start += klm[i].length;
     }
+    hca_layout_measure(mkey);
 }
 
 int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)

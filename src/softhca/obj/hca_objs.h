@@ -102,6 +102,13 @@ struct hca_klm {
     uint32_t key;
 };
 
+/* A part of an mkey's address space. */
+struct hca_key_range {
+    uint32_t key;
+    uint64_t addr;
+    uint64_t length;
+};
+
 #define HCA_MKEY_FEW 2 /* entries that need no memory of their own */
 
 struct hca_mkey {
@@ -121,16 +128,18 @@ struct hca_mkey {
     uint64_t iova; /* its first address in WQEs */
     uint64_t va;   /* address of iova in the owner's memory */
     uint64_t length;
-    uint32_t base_key;        /* MW: key of the region it is bound to */
-    uint64_t base_addr;       /* MW: its start in that region */
-    uint32_t num_klms;        /* INDIRECT: entries */
-    uint8_t klm_shift;        /* INDIRECT: log2 of the bytes of an entry; 0:
+    uint32_t base_key;         /* MW: key of the region it is bound to */
+    uint64_t base_addr;        /* MW: its start in that region */
+    uint32_t num_klms;         /* INDIRECT: entries */
+    uint8_t klm_shift;         /* INDIRECT: log2 of the bytes of an entry; 0:
                                * entries have lengths */
-    uint32_t max_klms;        /* room; of a strided layout one for its head */
-    uint32_t repeat;          /* rows of a strided layout, 0: it is a list */
-    uint32_t row_bytes;       /* of all its entries together */
-    _Atomic(uint32_t) change; /* counts UMRs, twice each; odd: in one */
-    hca_off_t klms;           /* struct hca_klm: in `few`, or the arena */
+    uint32_t max_klms;         /* room; of a strided layout one for its head */
+    uint32_t repeat;           /* rows of a strided layout, 0: it is a list */
+    uint32_t row_bytes;        /* of all its entries together */
+    struct hca_key_range hull; /* of all entries and rows; length 0: none, as
+                               * they are of several mkeys */
+    _Atomic(uint32_t) change;  /* counts UMRs, twice each; odd: in one */
+    hca_off_t klms;            /* struct hca_klm: in `few`, or the arena */
     struct hca_klm few[HCA_MKEY_FEW];
 };
 

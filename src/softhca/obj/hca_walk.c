@@ -34,7 +34,7 @@ static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
 /* Returns true if the range is in the region that was seen last: neighbours
  * mostly name one mkey. */
 static inline bool hca_walk_is_seen(const struct hca_walk_seen *seen,
-                                    const struct hca_layout_part *part)
+                                    const struct hca_key_range *part)
 {
     return seen->is_region && (seen->key == part->key) &&
            hca_mkey_spans(seen->mkey, part->addr, part->length);
@@ -48,7 +48,7 @@ static bool hca_walk_seen_is_valid(const struct hca_walk_seen *seen)
 /* Checks an entry's range. */
 static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
                                         struct hca_key_use *use, unsigned proc,
-                                        const struct hca_layout_part *part)
+                                        const struct hca_key_range *part)
 {
     const struct hca_mkey *mkey;
     enum hca_key_fault fault;
@@ -83,10 +83,11 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                unsigned depth);
 
 /* @param use  of the mkeys that entries name; the range is stored in it */
-static enum hca_key_fault
-hca_walk_check_part(struct hca_walk_seen *seen, unsigned proc,
-                    struct hca_key_use *use, const struct hca_layout_part *part,
-                    unsigned depth)
+static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
+                                              unsigned proc,
+                                              struct hca_key_use *use,
+                                              const struct hca_key_range *part,
+                                              unsigned depth)
 {
     enum hca_key_fault fault;
 
@@ -102,20 +103,37 @@ hca_walk_check_part(struct hca_walk_seen *seen, unsigned proc,
                HCA_KEY_PIECES;
 }
 
+/* Checks the range of all entries, more than is used. */
+static bool hca_walk_check_hull(const struct hca_mkey *mkey,
+                                const struct hca_key_use *use, unsigned depth)
+{
+    const struct hca_key_range hull = mkey->hull;
+    struct hca_key_use below        = hca_walk_below(use);
+    struct hca_walk_seen seen       = {.mkey = NULL};
+
+    return (hull.length != 0) &&
+           (hca_walk_check_part(&seen, mkey->obj.proc, &below, &hull, depth) ==
+            HCA_KEY_OK);
+}
+
 /* Checks the range from the first byte of an entry's block in one row to the
  * last one in another: more than the blocks are. */
 static bool hca_walk_check_rows(const struct hca_mkey *mkey,
                                 const struct hca_layout *first,
                                 const struct hca_key_use *use, unsigned depth)
 {
-    uint64_t start           = (use->addr - mkey->iova) % first->row_bytes;
-    uint64_t rows            = (start + use->length - 1) / first->row_bytes + 1;
-    struct hca_key_use below = hca_walk_below(use);
+    struct hca_key_use below  = hca_walk_below(use);
     struct hca_walk_seen seen = {.mkey = NULL};
+    uint64_t start, rows;
 
+    if ((first->repeat == 0) || (first->row_bytes == 0)) {
+        return false;
+    }
+    start = (use->addr - mkey->iova) % first->row_bytes;
+    rows  = (start + use->length - 1) / first->row_bytes + 1;
     for (uint32_t i = 0; i < first->num; i++) {
         const struct hca_klm *klm = &first->klms[i];
-        struct hca_layout_part part;
+        struct hca_key_range part;
 
         if (klm->bytes == 0) {
             continue;
@@ -140,7 +158,7 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
     struct hca_walk_seen seen = {.mkey = NULL};
     enum hca_key_fault fault  = HCA_KEY_OK;
     uint64_t left             = use->length;
-    struct hca_layout_part part;
+    struct hca_key_range part;
 
     while ((left > 0) && (fault == HCA_KEY_OK)) {
         if (!hca_layout_next(layout, left, &part)) {
@@ -158,7 +176,7 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth)
 {
-    uint64_t offset = use->addr - mkey->iova;
+    uint64_t offset = use->addr - mkey->iova, total;
     struct hca_layout layout;
 
     hca_layout_seek(&layout, mkey, offset);
@@ -168,17 +186,14 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
         }
         depth |= HCA_WALK_IN_ROWS;
     }
-    if ((layout.repeat != 0) && (layout.row_bytes != 0)) {
-        uint64_t size = (uint64_t)layout.repeat * layout.row_bytes;
-
-        if ((offset > size) || (use->length > size - offset)) {
-            return HCA_KEY_BOUNDS;
-        }
-        if (hca_walk_check_rows(mkey, &layout, use, depth + 1)) {
-            return HCA_KEY_OK;
-        }
+    total = hca_layout_total(&layout);
+    if ((offset > total) || (use->length > total - offset)) {
+        return HCA_KEY_BOUNDS;
     }
-    return hca_walk_check_runs(mkey, &layout, use, depth + 1);
+    return (hca_walk_check_hull(mkey, use, depth + 1) ||
+            hca_walk_check_rows(mkey, &layout, use, depth + 1)) ?
+               HCA_KEY_OK :
+               hca_walk_check_runs(mkey, &layout, use, depth + 1);
 }
 
 enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
@@ -189,6 +204,18 @@ enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
 
 /* --- piece by piece ------------------------------------------------------- */
 
+/* Returns true if all entries are of one region, and may be used. */
+static bool hca_walk_look_at_hull(struct hca_walk *walk,
+                                  const struct hca_mkey *mkey)
+{
+    const struct hca_key_range hull = mkey->hull;
+
+    return (hull.length != 0) &&
+           (hca_walk_look(&walk->seen, &walk->use, walk->proc, &hull) ==
+            HCA_KEY_OK) &&
+           walk->seen.is_region;
+}
+
 /* @param change  of the mkey, before it was checked for this */
 static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
                           uint32_t change)
@@ -196,9 +223,10 @@ static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
     struct hca_walk_level *level = &walk->levels[walk->depth++];
 
     hca_layout_seek(&level->layout, mkey, walk->part.addr - mkey->iova);
-    level->mkey   = mkey;
-    level->change = change;
-    level->left   = walk->part.length;
+    level->mkey      = mkey;
+    level->change    = change;
+    level->left      = walk->part.length;
+    level->is_region = hca_walk_look_at_hull(walk, mkey);
 }
 
 enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
@@ -208,7 +236,7 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
     uint32_t change = hca_walk_change(mkey);
 
     walk->use   = hca_walk_below(use);
-    walk->part  = (struct hca_layout_part){use->key, use->addr, use->length};
+    walk->part  = (struct hca_key_range){use->key, use->addr, use->length};
     walk->proc  = mkey->obj.proc;
     walk->depth = 0;
     walk->seen  = (struct hca_walk_seen){.mkey = NULL};
@@ -267,7 +295,7 @@ static enum hca_key_fault hca_walk_part(struct hca_walk *walk)
         return HCA_KEY_BOUNDS;
     }
     level->left -= walk->part.length;
-    return __builtin_expect(hca_walk_is_seen(&walk->seen, &walk->part), 1) ?
+    return (level->is_region || hca_walk_is_seen(&walk->seen, &walk->part)) ?
                HCA_KEY_OK :
                hca_walk_look(&walk->seen, &walk->use, walk->proc, &walk->part);
 }

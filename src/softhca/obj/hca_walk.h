@@ -26,12 +26,14 @@ struct hca_walk {
     unsigned proc;          /* owner of the mkeys */
     unsigned depth;         /* levels in use, 0: at the end */
     struct hca_walk_seen seen;
-    struct hca_layout_part part; /* the last one, of that mkey */
+    struct hca_key_range part; /* the last one, of that mkey */
     struct hca_walk_level {
         const struct hca_mkey *mkey;
         uint32_t change; /* of it, before it was checked */
         struct hca_layout layout;
         uint64_t left;
+        bool is_region; /* all entries are of one region, the one seen last,
+                         * and may be used */
     } levels[HCA_MKEY_DEPTH];
 };
 

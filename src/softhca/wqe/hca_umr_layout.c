@@ -12,6 +12,7 @@
  */
 #include "hca_umr_layout.h"
 #include "softhca/fabric/hca_caps.h"
+#include "softhca/obj/hca_layout.h"
 #include "softhca/obj/hca_sgl.h"
 
 #include <endian.h>
@@ -363,6 +364,7 @@ static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
     atomic_thread_fence(memory_order_seq_cst);
     if (umr->klms != 0) {
         check = hca_umr_put(umr, form, key);
+        hca_layout_measure(key);
     }
     if (check == HCA_OK) {
         hca_umr_put_context(umr, key);
