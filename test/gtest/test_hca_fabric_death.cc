@@ -187,7 +187,7 @@ TEST_F(hca_fabric_test, stranger_with_the_pid_is_not_the_process)
 
         hca_fabric->procs[peer.slot].start_time++;
         EXPECT_FALSE(hca_proc_alive(peer.slot));
-        EXPECT_EQ(-ESRCH, hca_proc_open_fd(peer.slot, 0));
+        EXPECT_EQ(-ESRCH, hca_proc_open_fd(peer.slot, 0, O_RDWR));
         peer.die();
         hca_fabric_detach();
     });
@@ -206,7 +206,8 @@ TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
             no_descriptors fill(left);
             EXPECT_TRUE(hca_proc_alive(peer.slot)) << left << " are left";
             EXPECT_TRUE(hca_proc_alive(peer.slot));
-            EXPECT_NE(-ESRCH, hca_proc_open_fd(peer.slot, STDIN_FILENO));
+            EXPECT_NE(-ESRCH,
+                      hca_proc_open_fd(peer.slot, STDIN_FILENO, O_RDWR));
         }
         log = testing::internal::GetCapturedStderr();
         EXPECT_NE(nullptr, peer.cq());

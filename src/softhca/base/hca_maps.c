@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static uint64_t hca_maps_hex(const char **str)
@@ -29,8 +30,21 @@ static uint64_t hca_maps_hex(const char **str)
     }
 }
 
-static void hca_maps_parse(const char *line, struct hca_vma *vma)
+static uint64_t hca_maps_decimal(const char **str)
 {
+    uint64_t value = 0;
+
+    for (; (**str >= '0') && (**str <= '9'); (*str)++) {
+        value = value * 10 + (**str - '0');
+    }
+    return value;
+}
+
+/* @return rest of the line, from the spaces before the name on. */
+static const char *hca_maps_parse(const char *line, struct hca_vma *vma)
+{
+    unsigned major;
+
     vma->line  = line;
     vma->start = hca_maps_hex(&line);
     line++; /* - */
@@ -41,17 +55,23 @@ static void hca_maps_parse(const char *line, struct hca_vma *vma)
     vma->is_shared = line[4] == 's';
     line += sizeof(" rw-p ") - 1;
     vma->offset = hca_maps_hex(&line);
+    line++;
+    major = hca_maps_hex(&line);
+    line++;
+    vma->dev = makedev(major, hca_maps_hex(&line));
+    line++;
+    vma->inode = hca_maps_decimal(&line);
+    return line;
 }
 
-static int hca_maps_open(void)
+static int hca_maps_open(const char *path)
 {
-    return syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
-                   O_RDONLY | O_CLOEXEC);
+    return syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
-static void hca_maps_read(int fd,
-                          void (*fn)(const struct hca_vma *vma, void *arg),
-                          void *arg)
+/* Calls @fn for each line, until it returns false. */
+static void hca_maps_lines(int fd, bool (*fn)(const char *line, void *arg),
+                           void *arg)
 {
     char buf[4096 + 512];
     size_t fill = 0;
@@ -60,13 +80,13 @@ static void hca_maps_read(int fd,
     while ((got = syscall(SYS_read, fd, buf + fill, sizeof(buf) - 1 - fill)) >
            0) {
         char *line = buf, *end;
-        struct hca_vma vma;
 
         buf[fill + got] = '\0';
         for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
             *end = '\0';
-            hca_maps_parse(line, &vma);
-            fn(&vma, arg);
+            if (!fn(line, arg)) {
+                return;
+            }
         }
         fill = strlen(line);
         if (fill == sizeof(buf) - 1) {
@@ -76,9 +96,31 @@ static void hca_maps_read(int fd,
     }
 }
 
+struct hca_maps_walk {
+    void (*fn)(const struct hca_vma *vma, void *arg);
+    void *arg;
+};
+
+static bool hca_maps_walk_line(const char *line, void *arg)
+{
+    const struct hca_maps_walk *walk = arg;
+    struct hca_vma vma;
+
+    hca_maps_parse(line, &vma);
+    walk->fn(&vma, walk->arg);
+    return true;
+}
+
+static void hca_maps_read(int fd,
+                          void (*fn)(const struct hca_vma *vma, void *arg),
+                          void *arg)
+{
+    hca_maps_lines(fd, hca_maps_walk_line, &(struct hca_maps_walk){fn, arg});
+}
+
 void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
 {
-    int fd = hca_maps_open();
+    int fd = hca_maps_open("/proc/self/maps");
 
     if (fd >= 0) {
         hca_maps_read(fd, fn, arg);
@@ -153,7 +195,7 @@ static void hca_maps_look_up(int fd, struct hca_range *range)
 
 int hca_maps_query(struct hca_range *range)
 {
-    int fd = hca_maps_open();
+    int fd = hca_maps_open("/proc/self/maps");
 
     if (fd < 0) {
         return -errno;
@@ -166,4 +208,108 @@ int hca_maps_query(struct hca_range *range)
     }
     syscall(SYS_close, fd);
     return 0;
+}
+
+/* --- one mapping ---------------------------------------------------------- */
+
+struct hca_maps_find {
+    uintptr_t addr;
+    struct hca_vma *vma;
+    bool is_found;
+};
+
+static bool hca_maps_find_line(const char *line, void *arg)
+{
+    struct hca_maps_find *find = arg;
+
+    hca_maps_parse(line, find->vma);
+    find->is_found = (find->addr >= find->vma->start) &&
+                     (find->addr < find->vma->end);
+    return !find->is_found;
+}
+
+bool hca_maps_find(uintptr_t addr, struct hca_vma *vma)
+{
+    struct hca_procmap map    = {.size = sizeof(map), .query_addr = addr};
+    struct hca_maps_find find = {addr, vma, false};
+    int fd                    = hca_maps_open("/proc/self/maps");
+
+    if (fd < 0) {
+        return false;
+    }
+    if (syscall(SYS_ioctl, fd, HCA_PROCMAP_QUERY, &map) == 0) {
+        find.is_found = true;
+        *vma          = (struct hca_vma){
+                     .start     = map.vma_start,
+                     .end       = map.vma_end,
+                     .prot      = map.vma_flags & (PROT_READ | PROT_WRITE | PROT_EXEC),
+                     .is_shared = (map.vma_flags & HCA_PROCMAP_VMA_SHARED) != 0,
+                     .offset    = map.vma_offset,
+                     .dev       = makedev(map.dev_major, map.dev_minor),
+                     .inode     = map.inode,
+        };
+    } else if (errno != ENOENT) {
+        hca_maps_lines(fd, hca_maps_find_line, &find);
+    }
+    syscall(SYS_close, fd);
+    return find.is_found;
+}
+
+/* A search of /proc/self/smaps (proc(5)), where the lines of a mapping's
+ * properties follow its line of /proc/self/maps: VmFlags is one of them. */
+struct hca_maps_plain {
+    uintptr_t start, end;
+    bool is_here; /* the lines are of the mapping that has the range */
+    bool is_plain;
+};
+
+/* Flags that say no more than the protection and what is the kernel's own. */
+static bool hca_maps_flags_are_plain(const char *flags)
+{
+    static const char plain[] = "rd wr mr mw me ac nr sd ";
+
+    for (; *flags != '\0'; flags += 3) {
+        char flag[] = {flags[0], flags[1], ' ', '\0'};
+
+        if ((flags[1] == '\0') || (flags[2] != ' ') ||
+            (strstr(plain, flag) == NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool hca_maps_plain_line(const char *line, void *arg)
+{
+    static const char flags[]    = "VmFlags: ";
+    struct hca_maps_plain *plain = arg;
+    struct hca_vma vma;
+    const char *name;
+
+    if ((*line >= 'A') && (*line <= 'Z')) {
+        if (!plain->is_here || strncmp(line, flags, sizeof(flags) - 1)) {
+            return true;
+        }
+        plain->is_plain = hca_maps_flags_are_plain(line + sizeof(flags) - 1);
+        return false;
+    }
+    name           = hca_maps_parse(line, &vma);
+    name           = name + strspn(name, " ");
+    plain->is_here = (vma.start <= plain->start) && (vma.end >= plain->end) &&
+                     !vma.is_shared && (vma.inode == 0) &&
+                     (vma.prot == (PROT_READ | PROT_WRITE)) &&
+                     ((*name == '\0') || !strncmp(name, "[anon:", 6));
+    return vma.start < plain->end;
+}
+
+bool hca_maps_is_plain(uintptr_t start, uintptr_t end)
+{
+    struct hca_maps_plain plain = {.start = start, .end = end};
+    int fd                      = hca_maps_open("/proc/self/smaps");
+
+    if (fd >= 0) {
+        hca_maps_lines(fd, hca_maps_plain_line, &plain);
+        syscall(SYS_close, fd);
+    }
+    return plain.is_plain;
 }

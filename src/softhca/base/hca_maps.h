@@ -16,12 +16,23 @@ struct hca_vma {
     int prot; /* PROT_* */
     bool is_shared;
     uint64_t offset;
-    const char *line; /* whole, without its newline; valid during the call */
+    uint64_t dev, inode; /* of its file, as in struct stat; 0: it has none */
+    const char *line;    /* whole, without its newline; valid during the call */
 };
 
 /* Calls @fn for each mapping, in the order of addresses; for none if the file
  * cannot be opened. */
 void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
+
+/* Finds the mapping of an address, all but its line.
+ * @return false if there is none, or the file cannot be opened. */
+bool hca_maps_find(uintptr_t addr, struct hca_vma *vma);
+
+/* Returns true if one mapping has all of [start, end), it is private, without a
+ * file and without a name as the stack and the heap have, it may be read and
+ * written and not executed, and the program has asked for nothing else there:
+ * no lock in memory, no huge pages, no advice for fork(). */
+bool hca_maps_is_plain(uintptr_t start, uintptr_t end);
 
 /* A range of whole pages. If not all of it is mapped, is_shared and prot may
  * cover only a part of the mappings. */

@@ -212,13 +212,28 @@ static const struct {
      hca_caps_limit},
 };
 
+int hca_caps_bool(const char *name, bool *value)
+{
+    const char *str = getenv(name);
+
+    if (str == NULL) {
+        return 0;
+    }
+    if (strcmp(str, "y") && strcmp(str, "n")) {
+        hca_error("%s=%s: use y or n", name, str);
+        return -EINVAL;
+    }
+    *value = (str[0] == 'y');
+    return 0;
+}
+
 int hca_caps_init(void)
 {
-    const char *memlock  = getenv("SOFTHCA_MEMLOCK");
     struct hca_caps caps = {
         .lacks       = HCA_MODEL_DEFAULT,
         .log_streams = HCA_MAX_LOG_STREAMS,
         .log_errored = HCA_MAX_LOG_ERRORED,
+        .share       = true,
     };
     int ret = 0;
 
@@ -228,12 +243,11 @@ int hca_caps_init(void)
         ret = hca_caps_list(hca_caps_vars[i].name, hca_caps_vars[i].usage,
                             hca_caps_vars[i].take, &caps);
     }
-    if ((ret == 0) && (memlock != NULL)) {
-        caps.memlock = !strcmp(memlock, "y");
-        if (!caps.memlock && strcmp(memlock, "n")) {
-            hca_error("SOFTHCA_MEMLOCK=%s: use y or n", memlock);
-            ret = -EINVAL;
-        }
+    if (ret == 0) {
+        ret = hca_caps_bool("SOFTHCA_MEMLOCK", &caps.memlock);
+    }
+    if (ret == 0) {
+        ret = hca_caps_bool("SOFTHCA_SHARE", &caps.share);
     }
     if (ret == 0) {
         hca_caps = caps;

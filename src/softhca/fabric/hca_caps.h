@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Features that the devices of this process lack, and their limits:
- * SOFTHCA_MODEL, SOFTHCA_LACKS, SOFTHCA_HAS, SOFTHCA_LIMITS, SOFTHCA_MEMLOCK.
- * Read while attaching (hca_dev.c). A missing feature is neither reported as a
- * capability nor executed.
+ * SOFTHCA_MODEL, SOFTHCA_LACKS, SOFTHCA_HAS, SOFTHCA_LIMITS, SOFTHCA_MEMLOCK,
+ * SOFTHCA_SHARE. Read while attaching (hca_dev.c). A missing feature is neither
+ * reported as a capability nor executed.
  */
 #ifndef HCA_CAPS_H
 #define HCA_CAPS_H
@@ -58,6 +58,7 @@ struct hca_caps {
     uint8_t log_errored;             /* of these in error at once, log2 */
     bool is_roce;                    /* the model has Ethernet ports */
     bool memlock;                    /* regions count against RLIMIT_MEMLOCK */
+    bool share;                      /* peers map registered memory */
 };
 
 extern struct hca_caps hca_caps;
@@ -65,6 +66,10 @@ extern struct hca_caps hca_caps;
 /* Reads the variables. @return 0, or -EINVAL after logging a line that names
  * the variable, its value and the allowed values. */
 int hca_caps_init(void);
+
+/* Sets @value by a variable that is y or n, if it is set. @return 0, or -EINVAL
+ * after logging a line. */
+int hca_caps_bool(const char *name, bool *value);
 
 /* Removes features that devices of this link layer do not have. */
 void hca_caps_set_link(bool is_roce);

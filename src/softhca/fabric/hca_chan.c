@@ -99,7 +99,7 @@ static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
     if (peer->num == num) {
         return peer->fd;
     }
-    fd = hca_proc_open_fd(chan->obj.proc, chan->write_fd);
+    fd = hca_proc_open_fd(chan->obj.proc, chan->write_fd, O_RDWR);
     if (fd < 0) {
         return fd;
     }

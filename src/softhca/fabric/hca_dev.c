@@ -84,21 +84,6 @@ static int hca_config_link(const char *name, enum hca_link *link)
     return -EINVAL;
 }
 
-static int hca_config_bool(const char *name, bool *value)
-{
-    const char *str = getenv(name);
-
-    if (str == NULL) {
-        return 0;
-    }
-    if (strcmp(str, "y") && strcmp(str, "n")) {
-        hca_error("%s=%s: use y or n", name, str);
-        return -EINVAL;
-    }
-    *value = (str[0] == 'y');
-    return 0;
-}
-
 /* Sets the first entries of the table; the others name no partition. */
 static int hca_config_pkeys(const char *name, uint16_t *pkeys)
 {
@@ -231,7 +216,7 @@ int hca_config_init(void)
         ret = hca_config_link("SOFTHCA_LINK", &config.link);
     }
     if (ret == 0) {
-        ret = hca_config_bool("SOFTHCA_LAG", &config.lag);
+        ret = hca_caps_bool("SOFTHCA_LAG", &config.lag);
     }
     if (ret == 0) {
         ret = hca_config_pkeys("SOFTHCA_PKEYS", config.pkeys);

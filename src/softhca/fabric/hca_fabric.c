@@ -19,6 +19,8 @@
 #include "hca_port.h"
 #include "hca_proc.h"
 #include "hca_rundir.h"
+#include "hca_share.h"
+#include "hca_share_map.h"
 #include "hca_umem.h"
 
 #include <errno.h>
@@ -77,6 +79,7 @@ static int hca_fabric_enter(void)
             if (i >= atomic_load(&hca_fabric->procs_end)) {
                 atomic_store(&hca_fabric->procs_end, i + 1);
             }
+            hca_share_map_open(i);
             atomic_store(&proc->state, HCA_PROC_ALIVE);
             hca_self = i;
             hca_mutex_unlock(&hca_fabric->lock);
@@ -255,10 +258,24 @@ void hca_fabric_hide(void)
     }
 }
 
+static void hca_fabric_fork_begin(void)
+{
+    hca_helper_fork_begin();
+    hca_share_fork_begin();
+}
+
+static void hca_fabric_fork_end(void)
+{
+    hca_share_fork_end();
+    hca_helper_fork_end();
+}
+
 /* A child has its parent's memory, but neither its threads nor its place on
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
+    hca_share_forked(); /* first, as the parent waits for it */
+    hca_share_map_forked();
     hca_helper_forked();
     hca_fabric_hide();
     hca_self         = 0; /* the slot of no process */
@@ -280,8 +297,8 @@ int hca_fabric_attach(const struct hca_kind_ops *kinds, hca_fabric_fill_t fill)
     pthread_mutex_lock(&hca_attach_mutex);
     if (hca_attached_pid == 0) {
         if (!has_handler) {
-            has_handler = pthread_atfork(hca_helper_fork_begin,
-                                         hca_helper_fork_end,
+            has_handler = pthread_atfork(hca_fabric_fork_begin,
+                                         hca_fabric_fork_end,
                                          hca_fabric_forked) == 0;
         }
         hca_obj_kinds     = kinds;

@@ -7,6 +7,7 @@
 #include "hca_arena.h"
 #include "hca_obj.h"
 #include "hca_port.h"
+#include "hca_share_map.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -32,6 +33,7 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
     if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
         hca_info("fabric: process %d has ended", proc->pid);
         atomic_store(&proc->state, HCA_PROC_DEAD);
+        hca_share_map_close(slot);
         hca_port_reap(slot);
         if (!hca_obj_reap(slot)) {
             hca_warn("fabric: process %d: some of its objects stay: a stopped "

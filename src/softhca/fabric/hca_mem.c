@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The one file that touches an application's memory: this process' own with a
- * guarded copy (the program may have unmapped what it registered), another's
- * with process_vm_readv/writev, which copy straight between the two.
+ * The one file that touches an application's memory: this process' own, and
+ * what it has mapped of another's (hca_share_map.h), with a guarded copy, as the
+ * program may have unmapped what it registered; the rest of another's with
+ * process_vm_readv/writev, which copy straight between the two.
  */
 #define _GNU_SOURCE
 #include "hca_mem.h"
@@ -182,18 +183,199 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
     }
 }
 
+/* --- memory that is mapped here ------------------------------------------- */
+
+/* Least part of a piece that is copied by itself, while other parts need a
+ * system call. */
+#define HCA_MEM_NEAR 16384u
+
+/* Pieces of one system call, if some others are near. */
+#define HCA_MEM_FAR 64u
+
+static bool hca_mem_writes(const struct hca_mem_move *move)
+{
+    return move->fn == process_vm_writev;
+}
+
+/* Copies to or from @near, which hca_mem_near() has returned for @far. A fault,
+ * or pages that were replaced meanwhile, are errors here only: the kernel finds
+ * the right ones. @return 0, or -EFAULT: not copied */
+static inline __attribute__((always_inline)) int
+hca_mem_copy_near(const struct hca_mem_move *move, void *near, void *far,
+                  void *own, size_t length)
+{
+    bool writes = hca_mem_writes(move);
+    int ret     = writes ? hca_trap_guard_memcpy(near, own, length) :
+                           hca_trap_guard_memcpy(own, near, length);
+
+    return __builtin_expect(
+               (ret == 0) &&
+                   (hca_mem_near(move->owner, far, length, writes) == near),
+               1) ?
+               0 :
+               -EFAULT;
+}
+
+/* Pieces to be moved by the kernel. */
+struct hca_mem_far {
+    struct hca_mem_move move;
+    struct iovec local[HCA_MEM_FAR], remote[HCA_MEM_FAR];
+    size_t total;
+};
+
+static int hca_mem_far_flush(struct hca_mem_far *far)
+{
+    int ret = (far->total > 0) ? hca_mem_move(&far->move, far->total) : 0;
+
+    far->move.nlocal  = 0;
+    far->move.nremote = 0;
+    far->total        = 0;
+    return ret;
+}
+
+static int hca_mem_far_add(struct hca_mem_far *far, void *own, void *peers,
+                           size_t length)
+{
+    int ret = (far->move.nlocal == HCA_MEM_FAR) ? hca_mem_far_flush(far) : 0;
+
+    far->local[far->move.nlocal++]   = (struct iovec){own, length};
+    far->remote[far->move.nremote++] = (struct iovec){peers, length};
+    far->total += length;
+    return ret;
+}
+
+/* Returns the address here of the beginning of a peer's piece, and in @length
+ * how much of it is mapped here, or is not: then NULL. */
+static void *hca_mem_near_part(const struct hca_mem_move *move, void *peers,
+                               size_t least, size_t *length)
+{
+    uintptr_t addr                  = (uintptr_t)peers;
+    const struct hca_share_hit *hit = hca_share_map_hit(move->owner.proc,
+                                                        move->owner.pid, addr);
+    size_t most                     = hit->end - addr;
+
+    *length = (*length < most) ? *length : most;
+    return ((hit->base != NULL) && (*length >= least) &&
+            (hit->is_writable || !hca_mem_writes(move))) ?
+               hit->base + (addr - hit->start) :
+               NULL;
+}
+
+/* Copies a stretch that is one piece on both sides, in the order of addresses,
+ * as a program may wait for the last byte. */
+static int hca_mem_mixed_piece(struct hca_mem_far *far, char *own, char *peers,
+                               size_t length, size_t least)
+{
+    int ret = 0;
+
+    while ((length > 0) && (ret == 0)) {
+        size_t n   = length;
+        void *near = hca_mem_near_part(&far->move, peers, least, &n);
+
+        if (near != NULL) {
+            ret = hca_mem_far_flush(far);
+        }
+        if ((near == NULL) ||
+            ((ret == 0) &&
+             (hca_mem_copy_near(&far->move, near, peers, own, n) != 0))) {
+            ret = hca_mem_far_add(far, own, peers, n);
+        }
+        own += n;
+        peers += n;
+        length -= n;
+    }
+    return ret;
+}
+
+/* Returns true if all remote pieces are mapped here. */
+static bool hca_mem_is_near(const struct hca_mem_move *move)
+{
+    for (unsigned i = 0; i < move->nremote; i++) {
+        if (hca_mem_near(move->owner, move->remote[i].iov_base,
+                         move->remote[i].iov_len,
+                         hca_mem_writes(move)) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns true if a part of the pieces is mapped here that is worth it. */
+static bool hca_mem_is_mixed(const struct hca_mem_move *move)
+{
+    for (unsigned i = 0; i < move->nremote; i++) {
+        char *peers = move->remote[i].iov_base;
+        size_t left = move->remote[i].iov_len, n;
+
+        for (; left >= HCA_MEM_NEAR; peers += n, left -= n) {
+            n = left;
+            if (hca_mem_near_part(move, peers, HCA_MEM_NEAR, &n) != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static __attribute__((noinline)) int
+hca_mem_mixed(const struct hca_mem_move *move, size_t total)
+{
+    struct hca_mem_cursor own = {move->local, 0}, peers = {move->remote, 0};
+    struct hca_mem_far far;
+    size_t least = hca_mem_is_near(move) ? 0 : HCA_MEM_NEAR;
+    int ret      = 0;
+
+    if ((least > 0) && !hca_mem_is_mixed(move)) {
+        return hca_mem_move(move, total);
+    }
+    far.move        = *move;
+    far.move.local  = far.local;
+    far.move.remote = far.remote;
+    far.move.nlocal = far.move.nremote = 0;
+    far.total                          = 0;
+    while ((total > 0) && (ret == 0)) {
+        size_t n = hca_mem_left(&own);
+
+        n   = (n < hca_mem_left(&peers)) ? n : hca_mem_left(&peers);
+        ret = hca_mem_mixed_piece(&far, (char *)own.iov->iov_base + own.offset,
+                                  (char *)peers.iov->iov_base + peers.offset, n,
+                                  least);
+        total -= n;
+        hca_mem_advance(&own, n);
+        hca_mem_advance(&peers, n);
+    }
+    return (ret == 0) ? hca_mem_far_flush(&far) : ret;
+}
+
+/* Copies one piece that is mapped here as a whole: the most usual case. */
+static inline __attribute__((always_inline)) int
+hca_mem_other(const struct hca_mem_move *move, size_t total)
+{
+    void *far = move->remote[0].iov_base, *near;
+
+    if (__builtin_expect((move->nlocal == 1) && (move->nremote == 1), 1)) {
+        near = hca_mem_near(move->owner, far, total, hca_mem_writes(move));
+        if ((near != NULL) &&
+            (hca_mem_copy_near(move, near, far, move->local[0].iov_base,
+                               total) == 0)) {
+            return 0;
+        }
+    }
+    return hca_mem_mixed(move, total);
+}
+
 /* Inline, as most messages take this path. */
 static inline __attribute__((always_inline)) int
 hca_mem_run(const struct hca_mem_move *move)
 {
-    bool writes  = (move->fn == process_vm_writev);
+    bool writes  = hca_mem_writes(move);
     size_t total = hca_mem_total(move->local, move->nlocal);
 
     if (total == 0) {
         return 0;
     }
     if (move->owner.proc != hca_self) {
-        return hca_mem_move(move, total);
+        return hca_mem_other(move, total);
     }
     return writes ? hca_mem_copy(move->remote, move->local, total) :
                     hca_mem_copy(move->local, move->remote, total);

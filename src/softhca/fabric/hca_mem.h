@@ -6,7 +6,7 @@
 #ifndef HCA_MEM_H
 #define HCA_MEM_H
 
-#include "hca_segment.h"
+#include "hca_share_map.h"
 
 #include <sys/uio.h>
 
@@ -43,15 +43,25 @@ int hca_mem_read(struct hca_owner owner, const struct iovec *local,
                  unsigned nlocal, const struct iovec *remote, unsigned nremote);
 
 /* Returns the address at which this process reaches memory of the owner by
- * loads and stores, guarded ones (hca_trap_guard.h), as long as the caller
- * holds an mkey that allows this; @base itself for its own memory.
+ * loads and stores, guarded ones (hca_trap_guard.h), within an access to the
+ * owner's mkeys (obj/hca_mkey.h); @base itself for its own memory. Ask again
+ * after the copy: if the answer is another, the owner has replaced its pages
+ * meanwhile, and the copy has to be made again.
  * @return NULL if only hca_mem_read() and hca_mem_write() reach all of it. */
 static inline void *hca_mem_near(struct hca_owner owner, void *base,
                                  size_t length, bool writes)
 {
-    (void)length;
-    (void)writes;
-    return (owner.proc == hca_self) ? base : NULL;
+    const struct hca_share_hit *hit;
+    uintptr_t addr = (uintptr_t)base;
+
+    if (owner.proc == hca_self) {
+        return base;
+    }
+    hit = hca_share_map_hit(owner.proc, owner.pid, addr);
+    return ((hit->base != NULL) && (length <= hit->end - addr) &&
+            (hit->is_writable || !writes)) ?
+               hit->base + (addr - hit->start) :
+               NULL;
 }
 
 #endif

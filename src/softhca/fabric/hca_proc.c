@@ -69,14 +69,14 @@ bool hca_proc_lives(unsigned slot)
            (hca_proc_check(&hca_fabric->procs[slot]) != -ESRCH);
 }
 
-int hca_proc_open_fd(unsigned slot, int fd)
+int hca_proc_open_fd(unsigned slot, int fd, int access)
 {
     const struct hca_proc *proc = &hca_fabric->procs[slot];
     char path[48];
     int own, ret;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, fd);
-    own = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    own = syscall(SYS_openat, AT_FDCWD, path, access | O_NONBLOCK | O_CLOEXEC);
     if (own < 0) {
         return -errno;
     }

@@ -39,9 +39,10 @@ bool hca_proc_lives(unsigned proc);
  * once in the lives of both, and only if @proc has a helper. */
 void hca_proc_have_watched(unsigned proc);
 
-/* Opens descriptor @fd of another process here, for reading and writing without
- * blocking. @return descriptor (the caller's) or -errno. */
-int hca_proc_open_fd(unsigned proc, int fd);
+/* Opens descriptor @fd of another process here, without blocking.
+ * @param access  O_RDWR or O_RDONLY
+ * @return descriptor (the caller's) or -errno. */
+int hca_proc_open_fd(unsigned proc, int fd, int access);
 
 /* --- for the helper (hca_helper.c) ---------------------------------------- */
 

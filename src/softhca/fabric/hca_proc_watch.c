@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "hca_proc.h"
 #include "hca_fabric.h"
+#include "hca_share_map.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_valgrind.h"
@@ -69,6 +70,7 @@ void hca_proc_watch_died(unsigned slot, uint32_t gen)
     pthread_mutex_unlock(&hca_peers_mutex);
 
     hca_fabric_reap(slot, gen);
+    hca_share_map_collect();
 }
 
 void hca_proc_watch_asked(void)
@@ -200,8 +202,8 @@ bool hca_proc_alive(unsigned slot)
 static int hca_proc_write_ask(unsigned slot)
 {
     uint32_t self = hca_self;
-    int fd        = hca_proc_open_fd(slot, hca_fabric->procs[slot].asks_fd);
-    int ret       = (fd < 0) ? fd : 0;
+    int fd  = hca_proc_open_fd(slot, hca_fabric->procs[slot].asks_fd, O_RDWR);
+    int ret = (fd < 0) ? fd : 0;
 
     if (fd >= 0) {
         ret = (syscall(SYS_write, fd, &self, sizeof(self)) < 0) ? -errno : 0;

@@ -120,11 +120,11 @@ void hca_segment_unmap(void)
 
 void hca_segment_hide(void)
 {
-    char *tables   = hca_ptr(hca_fabric->tables);
+    char *shares   = (char *)hca_fabric->shares;
     char *arena    = hca_ptr(hca_fabric->arena);
     unsigned first = 0;
 
-    mprotect(tables, arena - tables, PROT_NONE);
+    mprotect(shares, arena - shares, PROT_NONE);
     for (unsigned i = 0; i <= HCA_MAX_CHUNKS; i++) {
         if ((i < HCA_MAX_CHUNKS) &&
             (hca_fabric->chunk_owner[i] != hca_self + 1)) {

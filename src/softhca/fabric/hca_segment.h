@@ -31,6 +31,7 @@ typedef uint64_t hca_off_t;
 #define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
 #define HCA_MAX_CHUNKS    4096u       /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u
+#define HCA_SHARE_RUNS    1024u /* hca_share.h */
 
 enum hca_proc_state {
     HCA_PROC_FREE,
@@ -57,6 +58,24 @@ struct hca_accesses {
     _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
 };
 
+/* Memory of a process that peers may map: a part of a file. */
+struct hca_share_run {
+    uint64_t start, end; /* addresses in the process */
+    uint64_t id;         /* unique on the fabric, for all time */
+    uint64_t offset;     /* of start in the file */
+    int32_t file;        /* descriptor of the process, or a shmid (is_sysv) */
+    bool is_sysv;        /* shmat() maps it */
+    bool is_writable;
+};
+
+/* The runs of one process, in the order of addresses, none over another. The
+ * process writes them; peers read them without a lock (hca_share_map.c). */
+struct hca_share {
+    _Atomic(uint32_t) seq; /* odd: being written, or the process has ended */
+    uint32_t count;
+    struct hca_share_run runs[HCA_SHARE_RUNS];
+} __attribute__((aligned(64)));
+
 /* Head of the segment. lock guards procs, chunks and slots of objects. With
  * reap_lock, taken before it, one process at a time frees what another left. */
 struct hca_fabric {
@@ -74,11 +93,14 @@ struct hca_fabric {
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     /* of destroyed QPs */
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC];
-    uint64_t id; /* unique on this machine */
+    uint64_t id;                /* unique on this machine */
+    _Atomic(uint64_t) num_runs; /* of hca_share_run.id, ever used */
     hca_off_t tables;
     hca_off_t arena;
     pthread_mutex_t atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
     struct hca_accesses accesses[HCA_MAX_PROCS];    /* sparse: by process */
+    /* sparse, too; hca_segment_hide() hides them */
+    struct hca_share shares[HCA_MAX_PROCS] __attribute__((aligned(4096)));
 };
 
 extern struct hca_fabric *hca_fabric; /* NULL until mapped */

@@ -6,9 +6,11 @@
 #define _GNU_SOURCE
 #include "hca_umem.h"
 #include "hca_arena.h"
+#include "hca_freeze.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_maps.h"
 #include "hca_segment.h"
+#include "hca_share.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
@@ -75,24 +77,6 @@ static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
     return (frame >= start) && (frame - UMEM_STACK < start + umem->size);
 }
 
-/* Keeps this process and peers (hca_mem.c) from writing there. */
-static int hca_umem_freeze(void *pages, size_t size)
-{
-    int ret = hca_trap_install();
-
-    if (ret == 0) {
-        hca_trap_freeze(pages, size);
-        atomic_fetch_add(&hca_fabric->procs[hca_self].freezes, 1);
-    }
-    return ret;
-}
-
-static void hca_umem_thaw(void)
-{
-    atomic_fetch_add(&hca_fabric->procs[hca_self].freezes, 1);
-    hca_trap_thaw();
-}
-
 /* No thread or peer writes to the pages between their copy and their exchange.
  * A first copy shows if they are readable, before the protection changes. */
 static int hca_umem_exchange(char *pages, size_t size, char *base)
@@ -100,7 +84,7 @@ static int hca_umem_exchange(char *pages, size_t size, char *base)
     int ret = hca_umem_copy(base, pages, size);
 
     if (ret == 0) {
-        ret = hca_umem_freeze(pages, size);
+        ret = hca_freeze_begin(pages, size);
     }
     if (ret != 0) {
         return ret;
@@ -117,7 +101,7 @@ static int hca_umem_exchange(char *pages, size_t size, char *base)
         syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);
     }
 out:
-    hca_umem_thaw();
+    hca_freeze_end();
     return ret;
 }
 
@@ -137,7 +121,10 @@ static int hca_umem_check(char *pages, size_t size, bool writes)
         (writes && !(range.prot & PROT_WRITE))) {
         return -EFAULT;
     }
-    return (range.is_shared || !(range.prot & PROT_WRITE)) ? -EOPNOTSUPP : 0;
+    return ((range.is_shared && !hca_share_has(range.start, range.end)) ||
+            !(range.prot & PROT_WRITE)) ?
+               -EOPNOTSUPP :
+               0;
 }
 
 /* Puts a private copy in place of a run of shared pages. */
@@ -150,7 +137,7 @@ static int hca_umem_make_private(char *pages, size_t size)
     if (copy == MAP_FAILED) {
         return -errno;
     }
-    ret = hca_umem_freeze(pages, size);
+    ret = hca_freeze_begin(pages, size);
     if (ret == 0) {
         syscall(SYS_mprotect, pages, size, PROT_READ);
         ret = hca_umem_copy(copy, pages, size);
@@ -160,7 +147,7 @@ static int hca_umem_make_private(char *pages, size_t size)
         if (ret != 0) {
             syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);
         }
-        hca_umem_thaw();
+        hca_freeze_end();
     }
     if (ret != 0) {
         syscall(SYS_munmap, copy, size);
@@ -359,6 +346,7 @@ static int hca_umem_take_run(struct hca_span *span, uintptr_t start,
     int ret;
 
     if (*hca_span_users(span, start) == 0) {
+        hca_share_evict(start, end);
         ret = hca_umem_check((char *)start, end - start, writes);
         if (ret == 0) {
             ret = hca_umem_exchange((char *)start, end - start,

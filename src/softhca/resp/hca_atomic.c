@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Atomics. All on one address take one lock of the fabric, chosen by the
- * address; then another process' operand is read and written back, and this
- * process' is exchanged with the CPU's own instruction.
+ * address; then an operand of this process, or one that it has mapped of
+ * another's, is exchanged with the CPU's own instruction, and other ones are
+ * read and written back.
  */
 #include "hca_atomic.h"
 #include "softhca/base/hca_mutex.h"
@@ -72,21 +73,34 @@ static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
 }
 
 /* The value read first is a guess. */
-static int hca_atomic_local(struct hca_owner owner, uint64_t addr,
-                            const struct hca_wqe_atomic *op, uint64_t *before)
+static int hca_atomic_near(void *operand, const struct hca_wqe_atomic *op,
+                           uint64_t *before)
 {
-    struct iovec local  = {before, op->size};
-    struct iovec remote = {(void *)addr, op->size};
     int ret;
 
     *before = 0;
-    ret     = hca_mem_read(owner, &local, 1, &remote, 1);
+    ret     = hca_trap_guard_memcpy(before, operand, op->size);
     if (ret != 0) {
         return ret;
     }
-    return (op->size == 4) ?
-               hca_atomic_exchange4((uint32_t *)addr, op, before) :
-               hca_atomic_exchange8((uint64_t *)addr, op, before);
+    return (op->size == 4) ? hca_atomic_exchange4(operand, op, before) :
+                             hca_atomic_exchange8(operand, op, before);
+}
+
+/* An operand that faults here may be another process' memory, which only its
+ * kernel reaches. */
+static int hca_atomic_any(struct hca_owner owner, uint64_t addr,
+                          const struct hca_wqe_atomic *op, uint64_t *before)
+{
+    void *operand = hca_mem_near(owner, (void *)addr, op->size, true);
+    int ret       = -EFAULT;
+
+    if (operand != NULL) {
+        ret = hca_atomic_near(operand, op, before);
+    }
+    return ((ret == 0) || (owner.proc == hca_self)) ?
+               ret :
+               hca_atomic_remote(owner, addr, op, before);
 }
 
 int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
@@ -98,8 +112,7 @@ int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
     int ret;
 
     hca_mutex_lock(lock);
-    ret = (owner.proc == hca_self) ? hca_atomic_local(owner, addr, op, before) :
-                                     hca_atomic_remote(owner, addr, op, before);
+    ret = hca_atomic_any(owner, addr, op, before);
     hca_mutex_unlock(lock);
     return ret;
 }

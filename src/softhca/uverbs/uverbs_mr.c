@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_mr.h"
 #include "softhca/base/hca_maps.h"
+#include "softhca/fabric/hca_share.h"
 #include "softhca/obj/hca_domain.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
@@ -104,12 +105,19 @@ int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
                ret;
 }
 
-static int uverbs_check_pages(const struct uverbs_region *region)
+/* Lets peers map the pages, before any of them is faulted in. */
+static int uverbs_check_pages(struct uverbs_region *region)
 {
     bool writes = (region->access &
                    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != 0;
+    int ret;
 
-    return uverbs_check_mapped(region->start, region->length, writes);
+    region->share = hca_share_begin(region->start, region->length, writes);
+    ret           = uverbs_check_mapped(region->start, region->length, writes);
+    if (ret != 0) {
+        hca_share_end(region->share);
+    }
+    return ret;
 }
 
 static bool uverbs_is_implicit(const struct uverbs_region *region)
@@ -118,7 +126,8 @@ static bool uverbs_is_implicit(const struct uverbs_region *region)
            (region->length == UINT64_MAX);
 }
 
-static int uverbs_check_region(const struct uverbs_region *region)
+/* After success the caller owns region->share. */
+static int uverbs_check_region(struct uverbs_region *region)
 {
     int ret = uverbs_check_access(region->access);
 
@@ -187,6 +196,7 @@ static int uverbs_mr_release(struct uverbs_obj *obj,
 
     (void)events;
     hca_mkey_destroy(mr->mkey);
+    hca_share_end(mr->share);
     uverbs_unpin(mr->pinned);
     if (mr->map.size > 0) {
         munmap(mr->map.addr, mr->map.size);
@@ -227,10 +237,10 @@ static int uverbs_reg_mr(struct uverbs_req *req)
         return ret;
     }
     region = (struct uverbs_region){
-        cmd.start,
-        cmd.length,
-        cmd.hca_va,
-        cmd.access_flags,
+        .start  = cmd.start,
+        .length = cmd.length,
+        .iova   = cmd.hca_va,
+        .access = cmd.access_flags,
     };
     ret = uverbs_check_region(&region);
     if (ret != 0) {
@@ -238,19 +248,20 @@ static int uverbs_reg_mr(struct uverbs_req *req)
     }
     pd = uverbs_obj_find(req->ctx, UVERBS_OBJECT_PD, cmd.pd_handle, &ret);
     if (pd == NULL) {
-        return -EINVAL;
+        ret = -EINVAL;
+        goto err_end_share;
     }
 
     ret = uverbs_region_pin(&region, &pinned);
     if (ret != 0) {
-        return ret;
+        goto err_end_share;
     }
     ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
     if (ret != 0) {
-        uverbs_unpin(pinned);
-        return ret;
+        goto err_unpin;
     }
     mr->pinned     = pinned;
+    mr->share      = region.share;
     resp.mr_handle = mr->obj.handle;
     resp.lkey      = hca_key(mr->mkey);
     resp.rkey      = resp.lkey;
@@ -258,6 +269,12 @@ static int uverbs_reg_mr(struct uverbs_req *req)
     if (ret != 0) {
         uverbs_obj_destroy(&mr->obj, NULL);
     }
+    return ret;
+
+err_unpin:
+    uverbs_unpin(pinned);
+err_end_share:
+    hca_share_end(region.share);
     return ret;
 }
 
@@ -276,6 +293,8 @@ static void uverbs_mr_change(struct uverbs_mr *mr,
     }
     spec = uverbs_mr_spec(mr, region);
     hca_mkey_modify(mr->mkey, &spec);
+    hca_share_end(mr->share);
+    mr->share = region->share;
 }
 
 /* Fills in the region after the change, checked. */
@@ -284,10 +303,10 @@ static int uverbs_rereg_region(const struct uverbs_mr *mr,
                                struct uverbs_region *region)
 {
     *region = (struct uverbs_region){
-        mr->mkey->va,
-        mr->mkey->length,
-        mr->mkey->iova,
-        mr->mkey->access,
+        .start  = mr->mkey->va,
+        .length = mr->mkey->length,
+        .iova   = mr->mkey->iova,
+        .access = mr->mkey->access,
     };
     if (cmd->flags & IBV_REREG_MR_CHANGE_ACCESS) {
         region->access = cmd->access_flags;
@@ -342,6 +361,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
         ret = uverbs_region_pin(&region, &pinned);
         if (ret != 0) {
+            hca_share_end(region.share);
             return ret;
         }
         uverbs_unpin(mr->pinned);

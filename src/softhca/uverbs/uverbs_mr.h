@@ -20,6 +20,7 @@ struct uverbs_mr {
     struct uverbs_pd *pd;
     struct uverbs_dm *dm;     /* NULL: other memory */
     uint64_t pinned;          /* pages that uverbs_pin() counted */
+    uint64_t share;           /* hca_share_begin(); 0: none */
     struct uverbs_mr_map map; /* of a dma-buf */
 };
 
@@ -27,6 +28,7 @@ struct uverbs_mr {
 struct uverbs_region {
     uint64_t start, length, iova;
     uint32_t access;
+    uint64_t share; /* hca_share_begin(), by uverbs_check_region(); 0: none */
 };
 
 /* Checks the access flags of a region. @return 0, -EINVAL. */
@@ -38,7 +40,7 @@ int uverbs_check_access(uint32_t access);
 int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes);
 
 /* Makes a region with a new key; the caller has checked @region. Members dm,
- * pinned and map are left to the caller. @return 0, -ENOMEM. */
+ * pinned, share and map are left to the caller. @return 0, -ENOMEM. */
 int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
                   const struct uverbs_region *region, struct uverbs_mr **mrp);
 
