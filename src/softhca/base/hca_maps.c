@@ -260,23 +260,48 @@ bool hca_maps_find(uintptr_t addr, struct hca_vma *vma)
 struct hca_maps_plain {
     uintptr_t start, end;
     bool is_here; /* the lines are of the mapping that has the range */
-    bool is_plain;
+    int advice;
 };
 
-/* Flags that say no more than the protection and what is the kernel's own. */
-static bool hca_maps_flags_are_plain(const char *flags)
+/* Flags for the protection and for the kernel itself, which say nothing (0),
+ * and those of an advice. */
+static const struct {
+    char name[4];
+    int advice;
+} hca_maps_flags[] = {
+    {"rd ", 0},
+    {"wr ", 0},
+    {"mr ", 0},
+    {"mw ", 0},
+    {"me ", 0},
+    {"ac ", 0},
+    {"nr ", 0},
+    {"sd ", 0},
+    {"dc ", MADV_DONTFORK},
+    {"hg ", MADV_HUGEPAGE},
+    {"dd ", MADV_DONTDUMP},
+};
+
+#define HCA_MAPS_FLAGS (sizeof(hca_maps_flags) / sizeof(hca_maps_flags[0]))
+
+/* @return as hca_maps_plain() */
+static int hca_maps_advice(const char *flags)
 {
-    static const char plain[] = "rd wr mr mw me ac nr sd ";
+    int advice = 0;
 
     for (; *flags != '\0'; flags += 3) {
-        char flag[] = {flags[0], flags[1], ' ', '\0'};
+        unsigned i = 0;
 
-        if ((flags[1] == '\0') || (flags[2] != ' ') ||
-            (strstr(plain, flag) == NULL)) {
-            return false;
+        while ((i < HCA_MAPS_FLAGS) &&
+               strncmp(flags, hca_maps_flags[i].name, 3)) {
+            i++;
         }
+        if (i == HCA_MAPS_FLAGS) {
+            return -EBUSY;
+        }
+        advice |= 1 << hca_maps_flags[i].advice;
     }
-    return true;
+    return advice & ~1;
 }
 
 static bool hca_maps_plain_line(const char *line, void *arg)
@@ -290,7 +315,7 @@ static bool hca_maps_plain_line(const char *line, void *arg)
         if (!plain->is_here || strncmp(line, flags, sizeof(flags) - 1)) {
             return true;
         }
-        plain->is_plain = hca_maps_flags_are_plain(line + sizeof(flags) - 1);
+        plain->advice = hca_maps_advice(line + sizeof(flags) - 1);
         return false;
     }
     name           = hca_maps_parse(line, &vma);
@@ -302,14 +327,14 @@ static bool hca_maps_plain_line(const char *line, void *arg)
     return vma.start < plain->end;
 }
 
-bool hca_maps_is_plain(uintptr_t start, uintptr_t end)
+int hca_maps_plain(uintptr_t start, uintptr_t end)
 {
-    struct hca_maps_plain plain = {.start = start, .end = end};
+    struct hca_maps_plain plain = {start, end, false, -EBUSY};
     int fd                      = hca_maps_open("/proc/self/smaps");
 
     if (fd >= 0) {
         hca_maps_lines(fd, hca_maps_plain_line, &plain);
         syscall(SYS_close, fd);
     }
-    return plain.is_plain;
+    return plain.advice;
 }

@@ -28,11 +28,12 @@ void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
  * @return false if there is none, or the file cannot be opened. */
 bool hca_maps_find(uintptr_t addr, struct hca_vma *vma);
 
-/* Returns true if one mapping has all of [start, end), it is private, without a
- * file and without a name as the stack and the heap have, it may be read and
- * written and not executed, and the program has asked for nothing else there:
- * no lock in memory, no huge pages, no advice for fork(). */
-bool hca_maps_is_plain(uintptr_t start, uintptr_t end);
+/* Asks about private memory of the program that has no file, may be read and
+ * written and not executed, is no stack and no heap, and of which the program
+ * has asked for nothing but some kinds of madvise().
+ * @return these kinds, bits 1 << MADV_*; -EBUSY if [start, end) is not of one
+ *         such mapping. */
+int hca_maps_plain(uintptr_t start, uintptr_t end);
 
 /* A range of whole pages. If not all of it is mapped, is_shared and prot may
  * cover only a part of the mappings. */

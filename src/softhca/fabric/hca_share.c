@@ -374,6 +374,8 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
     if (area != NULL) {
         id = share_use(area, writes);
     }
+    hca_debug("share: %lu bytes at 0x%lx: peers %s", length, addr,
+              (id != 0) ? "map them" : "do not map them");
     pthread_mutex_unlock(&share_mutex);
     return id;
 }

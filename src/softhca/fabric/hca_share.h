@@ -6,7 +6,7 @@
  * process_vm_writev(), which work for all of it.
  *
  * The file is one that the program has mapped shared, or the memfd of this
- * process, which takes the place of private memory that nobody touched before
+ * process, which takes the place of private memory that was untouched when
  * it was registered (hca_share_pages.h). Pages stay in the memfd for as long as
  * the program keeps them mapped: nothing is ever copied back, except in a
  * forked child.

@@ -167,13 +167,26 @@ static int share_replace(uintptr_t start, uintptr_t end)
     return ret;
 }
 
+/* Gives the new mapping the advice that the old one had. */
+static void share_advise(uintptr_t start, uintptr_t end, int advice)
+{
+    for (int i = 0; advice >> i != 0; i++) {
+        if ((advice >> i) & 1) {
+            syscall(SYS_madvise, start, end - start, i);
+        }
+    }
+}
+
 int hca_share_pages_convert(uintptr_t start, uintptr_t end, uint64_t *offset)
 {
-    int ret;
+    int advice, ret;
 
-    if ((end - start > HCA_SHARE_WINDOW) || !share_is_fresh(start, end) ||
-        !hca_maps_is_plain(start, end)) {
+    if ((end - start > HCA_SHARE_WINDOW) || !share_is_fresh(start, end)) {
         return -EBUSY;
+    }
+    advice = hca_maps_plain(start, end);
+    if (advice < 0) {
+        return advice;
     }
     ret = (share_fd < 0) ? share_create() : 0;
     if (ret != 0) {
@@ -184,7 +197,10 @@ int hca_share_pages_convert(uintptr_t start, uintptr_t end, uint64_t *offset)
     }
     *offset = share_next;
     ret     = share_replace(start, end);
-    share_next += (ret == 0) ? HCA_SHARE_WINDOW : 0;
+    if (ret == 0) {
+        share_next += HCA_SHARE_WINDOW;
+        share_advise(start, end, advice);
+    }
     return ret;
 }
 
@@ -266,7 +282,8 @@ static int share_make_private(const struct hca_vma *vma)
     return ret;
 }
 
-/* What cannot be copied is at least not written by both. */
+/* Makes the mapping private at least, if it cannot be copied: a store of one
+ * process is then not seen by the other. */
 static void share_forked_vma(const struct hca_vma *vma, void *arg)
 {
     int ret;

@@ -26,7 +26,7 @@ bool hca_share_pages_are_private(uintptr_t addr);
  * ever touched. A store of another thread waits meanwhile; a system call of
  * another thread that writes to them fails with EFAULT.
  * @return 0 with the place in the file in @offset; -EBUSY: they were touched,
- *         or are not plain memory (hca_maps_is_plain()); or another -errno. */
+ *         or are not plain memory (hca_maps_plain()); or another -errno. */
 int hca_share_pages_convert(uintptr_t start, uintptr_t end, uint64_t *offset);
 
 /* Returns the descriptor of the memfd, of this process; -1: there is none. */
