@@ -1,43 +1,140 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * Mutexes in the segment: process-shared, and robust, as a process that holds
- * one may be killed.
- */
+/* Waiting for a mutex: see hca_mutex.h. */
 #define _GNU_SOURCE
 #include "hca_mutex.h"
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-void hca_mutex_init(pthread_mutex_t *mutex)
+/* A death is noticed, and a lost wake-up made good, after this time. */
+#define HCA_MUTEX_TICK_NS 10000000l
+
+/* Most locks are held for less than the kernel takes to put a thread to sleep
+ * and to wake it. */
+#define HCA_MUTEX_SPINS 100u
+
+/* The lower half, which has the owner's number and HCA_MUTEX_WAITED. */
+static void *hca_mutex_futex(struct hca_mutex *mutex)
 {
-    pthread_mutexattr_t attr;
-
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(mutex, &attr);
-    pthread_mutexattr_destroy(&attr);
+    return &mutex->word; /* little-endian */
 }
 
-bool hca_mutex_lock(pthread_mutex_t *mutex)
+void hca_mutex_wake(struct hca_mutex *mutex)
 {
-    if (__builtin_expect(pthread_mutex_lock(mutex) != EOWNERDEAD, 1)) {
+    int err = errno;
+
+    syscall(SYS_futex, hca_mutex_futex(mutex), FUTEX_WAKE, 1, NULL, NULL, 0);
+    errno = err;
+}
+
+/* On one CPU its owner cannot unlock it meanwhile. */
+static bool hca_mutex_may_spin(void)
+{
+    static _Atomic int num_cpus;
+    int num = atomic_load_explicit(&num_cpus, memory_order_relaxed);
+    cpu_set_t cpus;
+
+    if (num == 0) {
+        num = (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) ?
+                  CPU_COUNT(&cpus) :
+                  1;
+        atomic_store_explicit(&num_cpus, num, memory_order_relaxed);
+    }
+    return num > 1;
+}
+
+static bool hca_mutex_spin(struct hca_mutex *mutex)
+{
+    for (unsigned i = 0; i < HCA_MUTEX_SPINS; i++) {
+        if ((atomic_load_explicit(&mutex->word, memory_order_relaxed) == 0) &&
+            hca_mutex_take(mutex)) {
+            return true;
+        }
+        __builtin_ia32_pause();
+    }
+    return false;
+}
+
+/* Changes @word to one that this thread holds, and others may wait for. */
+static bool hca_mutex_replace(struct hca_mutex *mutex, uint64_t word)
+{
+    return atomic_compare_exchange_strong_explicit(
+        &mutex->word, &word, hca_task_self() | HCA_MUTEX_WAITED,
+        memory_order_acquire, memory_order_relaxed);
+}
+
+/* Sleeps while @word has not changed.
+ * @return true if it has not changed for HCA_MUTEX_TICK_NS. */
+static bool hca_mutex_sleep(struct hca_mutex *mutex, uint64_t word)
+{
+    const struct timespec tick = {.tv_nsec = HCA_MUTEX_TICK_NS};
+
+    if (!(word & HCA_MUTEX_WAITED) &&
+        !atomic_compare_exchange_strong_explicit(
+            &mutex->word, &word, word | HCA_MUTEX_WAITED, memory_order_relaxed,
+            memory_order_relaxed)) {
         return false;
     }
-    pthread_mutex_consistent(mutex);
-    return true;
+    return (syscall(SYS_futex, hca_mutex_futex(mutex), FUTEX_WAIT,
+                    (uint32_t)(word | HCA_MUTEX_WAITED), &tick, NULL,
+                    0) != 0) &&
+           (errno == ETIMEDOUT);
 }
 
-bool hca_mutex_lock_until(pthread_mutex_t *mutex,
+static bool hca_mutex_is_over(const struct timespec *deadline)
+{
+    struct timespec now;
+
+    if (deadline == NULL) {
+        return false;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec > deadline->tv_sec) ||
+           ((now.tv_sec == deadline->tv_sec) &&
+            (now.tv_nsec >= deadline->tv_nsec));
+}
+
+static bool hca_mutex_wait_long(struct hca_mutex *mutex,
+                                const struct timespec *deadline,
+                                bool *is_broken)
+{
+    uint64_t word;
+
+    do {
+        word = atomic_load_explicit(&mutex->word, memory_order_relaxed);
+        if (word == 0) {
+            if (hca_mutex_replace(mutex, 0)) {
+                return true;
+            }
+        } else if (hca_mutex_sleep(mutex, word) && hca_task_is_dead(word) &&
+                   hca_mutex_replace(mutex, word | HCA_MUTEX_WAITED)) {
+            *is_broken = true;
+            return true;
+        }
+    } while (!hca_mutex_is_over(deadline));
+    return false;
+}
+
+bool hca_mutex_wait(struct hca_mutex *mutex, const struct timespec *deadline,
+                    bool *is_broken)
+{
+    int err = errno;
+    bool ret;
+
+    ret = (hca_mutex_may_spin() && hca_mutex_spin(mutex)) ||
+          hca_mutex_wait_long(mutex, deadline, is_broken);
+    errno = err;
+    return ret;
+}
+
+bool hca_mutex_lock_until(struct hca_mutex *mutex,
                           const struct timespec *deadline, bool *is_broken)
 {
-    int ret = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline);
-
-    *is_broken = (ret == EOWNERDEAD);
-    if (*is_broken) {
-        pthread_mutex_consistent(mutex);
-    }
-    return ret != ETIMEDOUT;
+    *is_broken = false;
+    return hca_mutex_take(mutex) || hca_mutex_wait(mutex, deadline, is_broken);
 }
 
 struct timespec hca_mutex_deadline(void)
@@ -49,17 +146,14 @@ struct timespec hca_mutex_deadline(void)
     return deadline;
 }
 
-bool hca_mutex_try(pthread_mutex_t *mutex)
+bool hca_mutex_try(struct hca_mutex *mutex)
 {
-    int ret = pthread_mutex_trylock(mutex);
+    uint64_t word;
 
-    if (ret == EOWNERDEAD) {
-        pthread_mutex_consistent(mutex);
+    if (hca_mutex_take(mutex)) {
+        return true;
     }
-    return (ret == 0) || (ret == EOWNERDEAD);
-}
-
-void hca_mutex_unlock(pthread_mutex_t *mutex)
-{
-    pthread_mutex_unlock(mutex);
+    word = atomic_load_explicit(&mutex->word, memory_order_relaxed);
+    return (word != 0) && hca_task_is_dead(word) &&
+           hca_mutex_replace(mutex, word);
 }

@@ -1,25 +1,84 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Robust mutexes in shared memory: a process may be killed while it holds one.
+ * Mutexes in shared memory that survive the death of their owner: a process may
+ * be killed while it holds one, or a thread end. Without a rival a lock is one
+ * compare-and-swap, an unlock one exchange. The word of a mutex is
+ *
+ *   0            free:    a lock makes it the id of its thread (hca_task.h)
+ *   id           held:    a thread that has to wait adds HCA_MUTEX_WAITED, and
+ *                         sleeps as long as the lower half does not change
+ *   id | WAITED  held:    the unlock wakes one thread, which locks with WAITED,
+ *                         as others may sleep
+ *   of a dead id broken:  a thread that has slept for HCA_MUTEX_TICK_NS asks if
+ *                         the owner lives; if not, one takes its place
+ *
+ * No sleep is longer than that: a thread that is killed after an unlock has
+ * woken it, or before it wakes another, delays the others by one such time.
  */
 #ifndef HCA_MUTEX_H
 #define HCA_MUTEX_H
 
-#include <pthread.h>
-#include <stdbool.h>
+#include "hca_task.h"
+
+#include <stdatomic.h>
 #include <time.h>
 
-/* Initializes a robust, process-shared mutex. */
-void hca_mutex_init(pthread_mutex_t *mutex);
+#define HCA_MUTEX_WAITED (1ull << 31)
+
+struct hca_mutex {
+    _Atomic(uint64_t) word;
+};
+
+/* Waits for a mutex that another thread holds. @deadline as for
+ * hca_mutex_lock_until(), or NULL.
+ * @return false if the time is over. */
+bool hca_mutex_wait(struct hca_mutex *mutex, const struct timespec *deadline,
+                    bool *is_broken);
+
+/* Wakes a thread that waits for the mutex, which is free. */
+void hca_mutex_wake(struct hca_mutex *mutex);
+
+static inline void hca_mutex_init(struct hca_mutex *mutex)
+{
+    atomic_init(&mutex->word, 0);
+}
+
+static inline bool hca_mutex_take(struct hca_mutex *mutex)
+{
+    uint64_t none = 0;
+
+    return __builtin_expect(atomic_compare_exchange_strong_explicit(
+                                &mutex->word, &none, hca_task_self(),
+                                memory_order_acquire, memory_order_relaxed),
+                            1);
+}
 
 /* Waits for the mutex. @return true if the last owner died with it: the caller
- * then repairs the guarded data. (The mutex itself is consistent again.) */
-bool hca_mutex_lock(pthread_mutex_t *mutex);
+ * then repairs the guarded data. */
+static inline bool hca_mutex_lock(struct hca_mutex *mutex)
+{
+    bool is_broken = false;
+
+    if (!hca_mutex_take(mutex)) {
+        hca_mutex_wait(mutex, NULL, &is_broken);
+    }
+    return is_broken;
+}
+
+static inline void hca_mutex_unlock(struct hca_mutex *mutex)
+{
+    uint64_t word = atomic_exchange_explicit(&mutex->word, 0,
+                                             memory_order_release);
+
+    if (__builtin_expect((word & HCA_MUTEX_WAITED) != 0, 0)) {
+        hca_mutex_wake(mutex);
+    }
+}
 
 /* hca_mutex_lock() that waits until @deadline (hca_mutex_deadline()) at most.
  * @param is_broken  set if the last owner died with it
  * @return false if the time is over. */
-bool hca_mutex_lock_until(pthread_mutex_t *mutex,
+bool hca_mutex_lock_until(struct hca_mutex *mutex,
                           const struct timespec *deadline, bool *is_broken);
 
 /* Returns the end of the time for which the end of an object or a process waits
@@ -29,8 +88,6 @@ struct timespec hca_mutex_deadline(void);
 
 /* Locks the mutex if it is free, or if its last owner died with it, which the
  * caller does not learn. @return true if the caller holds the mutex now. */
-bool hca_mutex_try(pthread_mutex_t *mutex);
-
-void hca_mutex_unlock(pthread_mutex_t *mutex);
+bool hca_mutex_try(struct hca_mutex *mutex);
 
 #endif

@@ -57,7 +57,8 @@ static void hca_fabric_sweep(void)
 static int hca_fabric_enter(void)
 {
     uint64_t start_time;
-    int ret = hca_proc_start_time(getpid(), &start_time);
+    char state;
+    int ret = hca_task_stat(getpid(), &state, &start_time);
 
     if (ret != 0) {
         hca_error("fabric: failed to read /proc/%d/stat: %s", getpid(),
@@ -274,7 +275,8 @@ static void hca_fabric_fork_end(void)
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
-    hca_share_forked(); /* first, as the parent waits for it */
+    hca_task_forked();
+    hca_share_forked(); /* early, as the parent waits for it */
     hca_share_map_forked();
     hca_helper_forked();
     hca_fabric_hide();

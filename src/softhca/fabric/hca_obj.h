@@ -39,7 +39,7 @@ struct hca_subscription {
 };
 
 struct hca_obj {
-    pthread_mutex_t lock;
+    struct hca_mutex lock;
     _Atomic(uint32_t) num; /* 0: free */
     uint16_t gen;
     uint16_t proc;        /* slot of the owner */
@@ -94,7 +94,11 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num);
  * last owner died, the object is repaired first.
  * @return NULL if no live object has that number. */
 void *hca_obj_lock(enum hca_kind kind, uint32_t num);
-void hca_obj_unlock(void *obj);
+
+static inline void hca_obj_unlock(void *obj)
+{
+    hca_mutex_unlock(&((struct hca_obj *)obj)->lock);
+}
 
 /* Locks the object in a slot, which may not be live any more. */
 void hca_obj_hold(enum hca_kind kind, void *obj);
@@ -109,7 +113,7 @@ bool hca_obj_hold_until(enum hca_kind kind, void *obj,
  * @param first  another of its locks, which is taken before; or NULL
  * @return false, logged, with no lock held, if the time is over: the object
  *         stays as it is. */
-bool hca_obj_hold_last(enum hca_kind kind, void *obj, pthread_mutex_t *first);
+bool hca_obj_hold_last(enum hca_kind kind, void *obj, struct hca_mutex *first);
 
 #define HCA_ANY_PROC 0u
 

@@ -21,13 +21,16 @@ static __attribute__((noinline)) void hca_obj_repair(enum hca_kind kind,
     }
 }
 
-void hca_obj_hold(enum hca_kind kind, void *ptr)
+static inline void hca_obj_take(enum hca_kind kind, struct hca_obj *obj)
 {
-    struct hca_obj *obj = ptr;
-
     if (__builtin_expect(hca_mutex_lock(&obj->lock), 0)) {
         hca_obj_repair(kind, obj);
     }
+}
+
+void hca_obj_hold(enum hca_kind kind, void *obj)
+{
+    hca_obj_take(kind, obj);
 }
 
 bool hca_obj_hold_until(enum hca_kind kind, void *ptr,
@@ -52,7 +55,7 @@ void *hca_obj_lock(enum hca_kind kind, uint32_t num)
     if (obj == NULL) {
         return NULL;
     }
-    hca_obj_hold(kind, obj);
+    hca_obj_take(kind, obj);
     if (atomic_load_explicit(&obj->num, memory_order_relaxed) != num) {
         hca_mutex_unlock(&obj->lock);
         return NULL;
@@ -60,14 +63,9 @@ void *hca_obj_lock(enum hca_kind kind, uint32_t num)
     return obj;
 }
 
-void hca_obj_unlock(void *obj)
-{
-    hca_mutex_unlock(&((struct hca_obj *)obj)->lock);
-}
-
 /* --- the end of an object ------------------------------------------------- */
 
-bool hca_obj_hold_last(enum hca_kind kind, void *ptr, pthread_mutex_t *first)
+bool hca_obj_hold_last(enum hca_kind kind, void *ptr, struct hca_mutex *first)
 {
     struct timespec deadline = hca_mutex_deadline();
     struct hca_obj *obj      = ptr;

@@ -13,52 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Reads without stdio, which allocates, past hooks; no cancellation point. */
-static int hca_proc_read_stat(pid_t pid, char *text, size_t size)
-{
-    char path[32];
-    ssize_t got;
-    int fd, ret;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return (errno == ENOENT) ? -ESRCH : -errno;
-    }
-    got = syscall(SYS_read, fd, text, size - 1);
-    ret = (got < 0) ? -errno : 0;
-    syscall(SYS_close, fd);
-    text[(got < 0) ? 0 : got] = '\0';
-    return ret;
-}
-
-int hca_proc_start_time(pid_t pid, uint64_t *start)
-{
-    unsigned long long ticks;
-    char stat[512];
-    const char *p;
-    int ret = hca_proc_read_stat(pid, stat, sizeof(stat));
-
-    if (ret != 0) {
-        return ret;
-    }
-    /* the name, in parentheses, may hold anything: fields count from ')' */
-    p = strrchr(stat, ')');
-    if ((p == NULL) ||
-        (sscanf(p,
-                ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
-                "%*d %*d %*d %*d %*d %llu",
-                &ticks) != 1)) {
-        return -EPROTO;
-    }
-    *start = ticks;
-    return 0;
-}
-
 int hca_proc_check(const struct hca_proc *proc)
 {
     uint64_t start;
-    int ret = hca_proc_start_time(proc->pid, &start);
+    char state;
+    int ret = hca_task_stat(proc->pid, &state, &start);
 
     return (ret != 0) ? ret : (start == proc->start_time) ? 0 : -ESRCH;
 }

@@ -8,11 +8,6 @@
 
 #include "hca_segment.h"
 
-/* Reads the start of a process, in clock ticks after boot, which distinguishes
- * it from a later one with its pid. @return 0, -ESRCH (there is none), or
- * -errno: unknown, for want of a descriptor for example. */
-int hca_proc_start_time(pid_t pid, uint64_t *start);
-
 /* Returns true if a process has the slot and was not found dead. */
 static inline bool hca_proc_is_attached(unsigned proc)
 {

@@ -14,6 +14,8 @@
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
 
+#include "softhca/base/hca_mutex.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -81,8 +83,8 @@ struct hca_share {
 struct hca_fabric {
     uint64_t magic;  /* written last: the segment is ready */
     uint32_t source; /* checksum of the source of the creator's library */
-    pthread_mutex_t lock;
-    pthread_mutex_t reap_lock;
+    struct hca_mutex lock;
+    struct hca_mutex reap_lock;
     struct hca_proc procs[HCA_MAX_PROCS];
     _Atomic(uint32_t) procs_end; /* no slot from here on was ever used */
     uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* slot + 1, 0 free */
@@ -97,8 +99,8 @@ struct hca_fabric {
     _Atomic(uint64_t) num_runs; /* of hca_share_run.id, ever used */
     hca_off_t tables;
     hca_off_t arena;
-    pthread_mutex_t atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
-    struct hca_accesses accesses[HCA_MAX_PROCS];    /* sparse: by process */
+    struct hca_mutex atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
+    struct hca_accesses accesses[HCA_MAX_PROCS];     /* sparse: by process */
     /* sparse, too; hca_segment_hide() hides them */
     struct hca_share shares[HCA_MAX_PROCS] __attribute__((aligned(4096)));
 };

@@ -300,7 +300,7 @@ struct hca_traffic {
 
 struct hca_qp {
     struct hca_obj obj;
-    pthread_mutex_t sq_lock;
+    struct hca_mutex sq_lock;
     uint8_t type;           /* enum hca_qp_type */
     _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks;
                              * to ERR under obj.lock */

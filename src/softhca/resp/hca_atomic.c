@@ -108,7 +108,7 @@ int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
 {
     unsigned hash = ((addr >> 3) ^ (addr >> 12) ^ owner.proc) %
                     HCA_ATOMIC_LOCKS;
-    pthread_mutex_t *lock = &hca_fabric->atomic_locks[hash];
+    struct hca_mutex *lock = &hca_fabric->atomic_locks[hash];
     int ret;
 
     hca_mutex_lock(lock);

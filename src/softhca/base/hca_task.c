@@ -1,0 +1,91 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/* Threads by their number, as /proc has them: see hca_task.h. No lock. */
+#define _GNU_SOURCE
+#include "hca_task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HCA_TASK_TID_MASK 0x3fffffffu
+
+__thread uint64_t hca_task_id;
+
+/* Reads without stdio, which allocates, past hooks; no cancellation point. */
+static int hca_task_read_stat(pid_t tid, char *text, size_t size)
+{
+    char path[32];
+    ssize_t got;
+    int fd, ret;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return (errno == ENOENT) ? -ESRCH : -errno;
+    }
+    got = syscall(SYS_read, fd, text, size - 1);
+    ret = (got < 0) ? -errno : 0;
+    syscall(SYS_close, fd);
+    text[(got < 0) ? 0 : got] = '\0';
+    return ret;
+}
+
+int hca_task_stat(pid_t tid, char *state, uint64_t *start)
+{
+    unsigned long long ticks;
+    char stat[512];
+    const char *p;
+    int ret = hca_task_read_stat(tid, stat, sizeof(stat));
+
+    if (ret != 0) {
+        return ret;
+    }
+    /* the name, in parentheses, may hold anything: fields count from ')' */
+    p = strrchr(stat, ')');
+    if ((p == NULL) ||
+        (sscanf(p,
+                ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                "%*d %*d %*d %*d %*d %llu",
+                state, &ticks) != 2)) {
+        return -EPROTO;
+    }
+    *start = ticks;
+    return 0;
+}
+
+uint64_t hca_task_identify(void)
+{
+    pid_t tid      = syscall(SYS_gettid);
+    int err        = errno;
+    uint64_t start = 0;
+    char state;
+
+    (void)hca_task_stat(tid, &state, &start); /* else the number must do */
+    hca_task_id = (start << 32) | (uint32_t)tid;
+    errno       = err;
+    return hca_task_id;
+}
+
+bool hca_task_is_dead(uint64_t id)
+{
+    uint32_t begun = id >> 32;
+    int err        = errno, ret;
+    uint64_t start;
+    char state;
+
+    ret   = hca_task_stat(id & HCA_TASK_TID_MASK, &state, &start);
+    errno = err;
+    if (ret != 0) {
+        return ret == -ESRCH;
+    }
+    return (state == 'Z') || (state == 'X') ||
+           ((begun != 0) && (begun != (uint32_t)start));
+}
+
+void hca_task_forked(void)
+{
+    hca_task_id = 0;
+}
