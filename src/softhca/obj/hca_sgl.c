@@ -84,9 +84,7 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                              HCA_SGL_FEW;
     enum hca_key_fault fault;
     struct hca_key_use null = *use;
-    const struct hca_mkey *key;
     struct hca_walk walk;
-    struct iovec piece;
 
     fault = hca_walk_begin(&walk, mkey, use);
     if (!(use->access & IBV_ACCESS_REMOTE_ATOMIC) &&
@@ -95,9 +93,9 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
     }
     for (;;) {
         if (fault == HCA_KEY_OK) {
-            fault = hca_walk_next(&walk, &piece, &key);
+            fault = hca_walk_next(&walk);
         }
-        if ((fault != HCA_KEY_OK) || (piece.iov_len == 0)) {
+        if ((fault != HCA_KEY_OK) || (walk.part.length == 0)) {
             return fault;
         }
         if ((use->access & IBV_ACCESS_REMOTE_ATOMIC) &&
@@ -107,11 +105,11 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
         if (sgl->count >= few) {
             return HCA_KEY_PIECES;
         }
-        null.length = piece.iov_len;
-        if (key->type == HCA_MKEY_NULL) {
-            hca_sgl_add_via(sgl, &null, key);
+        null.length = walk.part.length;
+        if (walk.seen.mkey->type == HCA_MKEY_NULL) {
+            hca_sgl_add_via(sgl, &null, walk.seen.mkey);
         } else {
-            hca_sgl_add(sgl, piece.iov_base, piece.iov_len);
+            hca_sgl_add(sgl, hca_walk_base(&walk), walk.part.length);
         }
     }
 }

@@ -286,7 +286,7 @@ static enum hca_key_fault hca_walk_descend(struct hca_walk *walk)
     return HCA_KEY_OK;
 }
 
-/* Gets the next range of another mkey, and that mkey. */
+/* Gets the next range, and the mkey that it is of. */
 static enum hca_key_fault hca_walk_part(struct hca_walk *walk)
 {
     struct hca_walk_level *level = &walk->levels[walk->depth - 1];
@@ -295,19 +295,17 @@ static enum hca_key_fault hca_walk_part(struct hca_walk *walk)
         return HCA_KEY_BOUNDS;
     }
     level->left -= walk->part.length;
-    return (level->is_region || hca_walk_is_seen(&walk->seen, &walk->part)) ?
+    return hca_walk_is_seen(&walk->seen, &walk->part) ?
                HCA_KEY_OK :
                hca_walk_look(&walk->seen, &walk->use, walk->proc, &walk->part);
 }
 
-enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
-                                 const struct hca_mkey **key)
+enum hca_key_fault hca_walk_next_key(struct hca_walk *walk)
 {
-    enum hca_key_fault fault = HCA_KEY_OK;
-    const struct hca_mkey *mkey;
+    enum hca_key_fault fault;
 
-    piece->iov_len = 0;
     do {
+        walk->part.length = 0;
         if (!hca_walk_ascend(walk)) {
             return HCA_KEY_FREE;
         }
@@ -315,12 +313,8 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
             return HCA_KEY_OK;
         }
         fault = hca_walk_part(walk);
-        mkey  = walk->seen.mkey;
-        if ((fault == HCA_KEY_OK) && (mkey->type != HCA_MKEY_INDIRECT)) {
-            piece->iov_base =
-                (void *)(mkey->va + (walk->part.addr - mkey->iova));
-            piece->iov_len = walk->part.length;
-            *key           = mkey;
+        if ((fault == HCA_KEY_OK) &&
+            (walk->seen.mkey->type != HCA_MKEY_INDIRECT)) {
             return HCA_KEY_OK;
         }
         fault = (fault == HCA_KEY_OK) ? hca_walk_descend(walk) : fault;

@@ -10,8 +10,6 @@
 #include "hca_layout.h"
 #include "hca_mkey.h"
 
-#include <sys/uio.h>
-
 /* The mkey that the last entry named, and that allowed the use, or NULL. */
 struct hca_walk_seen {
     uint32_t key;
@@ -26,7 +24,7 @@ struct hca_walk {
     unsigned proc;          /* owner of the mkeys */
     unsigned depth;         /* levels in use, 0: at the end */
     struct hca_walk_seen seen;
-    struct hca_key_range part; /* the last one, of that mkey */
+    struct hca_key_range part; /* the last piece, of that mkey */
     struct hca_walk_level {
         const struct hca_mkey *mkey;
         uint32_t change; /* of it, before it was checked */
@@ -49,14 +47,34 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
                                   const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Stores the next piece, of length 0 at the end, and in @key the mkey that it
- * belongs to: if that is the null mkey, iov_base has no meaning. Each piece is
- * checked, as a UMR may have changed the layout since hca_walk_check(). An mkey
- * that was changed, invalidated or destroyed since the walk reached it gives
- * HCA_KEY_FREE at its end at the latest, so that all pieces are of one layout:
- * before that, ask hca_walk_is_valid() and then use pieces. */
-enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
-                                 const struct hca_mkey **key);
+/* Does as hca_walk_next() where the next piece needs a look at its mkey. */
+enum hca_key_fault hca_walk_next_key(struct hca_walk *walk);
+
+/* Gets the next piece, walk->part, of length 0 at the end, and its mkey,
+ * walk->seen.mkey: a region or the null mkey. Each piece is checked, as a UMR
+ * may have changed the layout since hca_walk_check(). An mkey that was changed,
+ * invalidated or destroyed since the walk reached it gives HCA_KEY_FREE at its
+ * end at the latest, so that all pieces are of one layout: before that, ask
+ * hca_walk_is_valid() and then use pieces. */
+static inline enum hca_key_fault hca_walk_next(struct hca_walk *walk)
+{
+    struct hca_walk_level *level = &walk->levels[walk->depth - 1];
+
+    if ((walk->depth > 0) && level->is_region && (level->left > 0) &&
+        hca_layout_next(&level->layout, level->left, &walk->part)) {
+        level->left -= walk->part.length;
+        return HCA_KEY_OK;
+    }
+    return hca_walk_next_key(walk);
+}
+
+/* Returns the address of the last piece, unless it is of the null mkey. */
+static inline char *hca_walk_base(const struct hca_walk *walk)
+{
+    const struct hca_mkey *mkey = walk->seen.mkey;
+
+    return (char *)(mkey->va + (walk->part.addr - mkey->iova));
+}
 
 /* Returns true if hca_walk_rows() may find pieces behind the last one. */
 static inline bool hca_walk_is_row(const struct hca_walk *walk)
