@@ -19,26 +19,76 @@
 #define HCA_BATCH_ROWS  64u
 #define HCA_BATCH_BYTES 65536u
 
+/* Rows to be copied by loads and stores. */
+struct hca_batch_rows {
+    struct hca_trap_rows rows; /* with the peer's side as it is reached here */
+    char *remote;              /* that side, in its owner's memory */
+};
+
 /* Pieces that were found and are not copied yet: rows or far ones. Lies on the
  * stack of the thread that rang a doorbell. */
 struct hca_batch {
     struct hca_cursor dst, src;
     unsigned num_rows;
     size_t bytes;
-    struct hca_trap_rows rows[HCA_BATCH_ROWS];
-    struct hca_far far;
+    struct hca_batch_rows rows[HCA_BATCH_ROWS];
+    struct hca_far far; /* its owner: of the list that is not this process' */
 };
 
 static const char hca_batch_zeros[4096];
 
-static int hca_batch_copy_rows(const struct hca_batch *batch)
-{
-    int ret = 0;
+/* --- near pieces ---------------------------------------------------------- */
 
-    for (unsigned i = 0; (i < batch->num_rows) && (ret == 0); i++) {
-        ret = hca_trap_guard_rows(&batch->rows[i]);
+/* Returns the address of the remote side of rows as it is reached here, or
+ * NULL. */
+static char *hca_batch_near(const struct hca_batch *batch, char *remote,
+                            const struct hca_trap_rows *rows)
+{
+    size_t stride = batch->far.writes ? rows->to_stride : rows->from_stride;
+
+    return hca_mem_near(batch->far.owner, remote,
+                        (rows->count - 1) * stride + rows->length,
+                        batch->far.writes);
+}
+
+/* Copies rows one by one: those in memory that is not reached as before. */
+static int hca_batch_copy_again(const struct hca_batch *batch,
+                                const struct hca_batch_rows *near)
+{
+    const struct hca_trap_rows *rows = &near->rows;
+    struct iovec local = {batch->far.writes ? (char *)rows->from : rows->to,
+                          rows->length};
+    struct iovec remote = {near->remote, rows->length};
+    int ret             = 0;
+
+    for (size_t i = 0; (i < rows->count) && (ret == 0); i++) {
+        if (batch->far.writes) {
+            ret = hca_mem_write(batch->far.owner, &local, 1, &remote, 1);
+            local.iov_base  = (char *)local.iov_base + rows->from_stride;
+            remote.iov_base = (char *)remote.iov_base + rows->to_stride;
+        } else {
+            ret = hca_mem_read(batch->far.owner, &local, 1, &remote, 1);
+            local.iov_base  = (char *)local.iov_base + rows->to_stride;
+            remote.iov_base = (char *)remote.iov_base + rows->from_stride;
+        }
     }
     return ret;
+}
+
+/* The owner may have replaced its pages meanwhile. */
+static int hca_batch_copy_rows(const struct hca_batch *batch,
+                               const struct hca_batch_rows *near)
+{
+    const struct hca_trap_rows *rows = &near->rows;
+    const char *used = batch->far.writes ? rows->to : rows->from;
+    int ret          = hca_trap_guard_rows(rows);
+
+    if ((ret == 0) && (hca_batch_near(batch, near->remote, rows) == used)) {
+        return 0;
+    }
+    return (batch->far.owner.proc == hca_self) ?
+               ret :
+               hca_batch_copy_again(batch, near);
 }
 
 /* Copies what was found. Layouts that were changed since then have other pieces
@@ -51,50 +101,54 @@ static int hca_batch_flush(struct hca_batch *batch)
         !hca_walk_is_valid(&batch->src.walk)) {
         return -EFAULT;
     }
-    if (batch->num_rows > 0) {
-        ret = hca_batch_copy_rows(batch);
-    } else if (batch->far.nlocal > 0) {
-        ret = hca_far_move(&batch->far);
+    if (batch->far.nlocal > 0) {
+        return hca_far_move(&batch->far);
+    }
+    for (unsigned i = 0; (i < batch->num_rows) && (ret == 0); i++) {
+        ret = hca_batch_copy_rows(batch, &batch->rows[i]);
     }
     batch->num_rows = 0;
     batch->bytes    = 0;
     return ret;
 }
 
-/* --- near pieces ---------------------------------------------------------- */
-
-/* Finds how loads and stores reach the rows. @return false if they do not. */
-static bool hca_batch_is_near(const struct hca_batch *batch,
-                              struct hca_trap_rows *rows)
+/* Writes zeros to memory of this process. */
+static int hca_batch_clear(struct hca_batch *batch,
+                           const struct hca_trap_rows *rows)
 {
-    const size_t more = rows->count - 1;
-    void *to, *from = (char *)rows->from;
+    int ret = hca_batch_flush(batch);
 
-    to = hca_mem_near(batch->dst.sgl->owner, rows->to,
-                      more * rows->to_stride + rows->length, true);
-    if (!batch->src.is_null) {
-        from = hca_mem_near(batch->src.sgl->owner, from,
-                            more * rows->from_stride + rows->length, false);
-    }
-    if ((to == NULL) || (from == NULL)) {
-        return false;
-    }
-    rows->to   = to;
-    rows->from = from;
-    return true;
+    return (ret == 0) ? hca_trap_guard_rows(rows) : ret;
 }
 
+/* @return 0, an error, or -EAGAIN if loads and stores do not reach the rows */
 static int hca_batch_add(struct hca_batch *batch,
                          const struct hca_trap_rows *rows)
 {
+    char *remote = batch->far.writes ? rows->to : (char *)rows->from;
+    char *near   = hca_batch_near(batch, remote, rows);
+    struct hca_batch_rows *added;
     int ret = 0;
 
+    if (batch->src.is_null && !batch->far.writes) {
+        return hca_batch_clear(batch, rows);
+    }
+    if (near == NULL) {
+        return -EAGAIN;
+    }
     if ((batch->num_rows == HCA_BATCH_ROWS) ||
         (batch->bytes >= HCA_BATCH_BYTES) || (batch->far.nlocal > 0)) {
         ret = hca_batch_flush(batch);
     }
     if (ret == 0) {
-        batch->rows[batch->num_rows++] = *rows;
+        added         = &batch->rows[batch->num_rows++];
+        added->rows   = *rows;
+        added->remote = remote;
+        if (batch->far.writes) {
+            added->rows.to = near;
+        } else {
+            added->rows.from = near;
+        }
         batch->bytes += rows->count * rows->length;
     }
     return ret;
@@ -181,8 +235,8 @@ static int hca_batch_step(struct hca_batch *batch)
 
     hca_batch_find(&batch->dst, &batch->src, &rows);
     if (!batch->dst.is_null) {
-        ret = hca_batch_is_near(batch, &rows) ? hca_batch_add(batch, &rows) :
-                                                hca_batch_add_far(batch, &rows);
+        ret = hca_batch_add(batch, &rows);
+        ret = (ret == -EAGAIN) ? hca_batch_add_far(batch, &rows) : ret;
     }
     if (rows.count == 1) {
         hca_cursor_pass(&batch->dst, rows.length);
