@@ -16,6 +16,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <set>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -355,6 +356,50 @@ void replace_a_descriptor(int socket)
 TEST_P(verbs_process, descriptor_of_the_device_can_be_replaced)
 {
     EXPECT_EQ(0, peer_process(replace_a_descriptor).wait());
+}
+
+std::set<int> open_descriptors()
+{
+    std::set<int> fds;
+
+    for (int fd = 0; fd < 256; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) {
+            fds.insert(fd);
+        }
+    }
+    return fds;
+}
+
+/* It stays open when the device gives up its own, at the latest for the next
+ * channel. */
+void keep_a_replacement(int socket)
+{
+    hca_device *dev              = new hca_device; /* never freed */
+    const std::set<int> before   = open_descriptors();
+    struct ibv_comp_channel *one = ibv_create_comp_channel(dev->ctx);
+    std::set<int> of_channel     = open_descriptors();
+    struct stat is, at;
+
+    for (int fd : before) {
+        of_channel.erase(fd);
+    }
+    of_channel.erase(one->fd);
+    for (int fd : of_channel) {
+        ASSERT_EQ(fd, dup2(socket, fd));
+    }
+    EXPECT_FALSE(of_channel.empty());
+    EXPECT_EQ(0, ibv_destroy_comp_channel(one));
+    ASSERT_NE(nullptr, ibv_create_comp_channel(dev->ctx));
+    ASSERT_EQ(0, fstat(socket, &is));
+    for (int fd : of_channel) {
+        ASSERT_EQ(0, fstat(fd, &at)) << fd;
+        EXPECT_EQ(is.st_ino, at.st_ino) << fd;
+    }
+}
+
+TEST_P(verbs_process, replaced_descriptor_stays_open)
+{
+    EXPECT_EQ(0, peer_process(keep_a_replacement).wait());
 }
 
 /* The program closes the device by a system call, and a file gets its

@@ -45,8 +45,12 @@ void hca_fd_unmark(int fd)
  * is made here, as preload_fd.c interposes close(). */
 void hca_fd_close(int fd)
 {
-    hca_fd_unmark(fd);
-    syscall(SYS_close, fd);
+    _Atomic uint64_t *word = hca_fd_word(fd);
+    const uint64_t bit     = 1ull << ((unsigned)fd % 64);
+
+    if ((word == NULL) || (atomic_fetch_and(word, ~bit) & bit)) {
+        syscall(SYS_close, fd);
+    }
 }
 
 bool hca_fd_is_own(int fd)

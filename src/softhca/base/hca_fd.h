@@ -14,7 +14,8 @@
  * dup2() onto it, the device loses it without notice. @return @fd. */
 int hca_fd_mark(int fd);
 
-/* Unmarks and closes a descriptor of the device. */
+/* Unmarks and closes a descriptor of the device. Does nothing if the program
+ * has replaced it. */
 void hca_fd_close(int fd);
 
 /* Unmarks @fd, which the program has replaced by a file of its own. */

@@ -53,13 +53,14 @@ int64_t hca_chan_create(unsigned dev, bool is_async, int *fd)
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
         return -errno;
     }
+    hca_fd_mark(pipe_fds[1]);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", pipe_fds[0]);
     ret = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (ret < 0) {
         ret = -errno;
         goto err_close;
     }
-    syscall(SYS_close, pipe_fds[1]);
+    hca_fd_close(pipe_fds[1]);
     pipe_fds[1] = hca_fd_mark(ret);
 
     chan = hca_obj_alloc(HCA_KIND_CHAN, dev);

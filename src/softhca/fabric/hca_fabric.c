@@ -183,7 +183,7 @@ static int hca_fabric_open(const char *name)
         return fd;
     }
 
-    ret = hca_segment_map(fd);
+    ret = hca_segment_map(hca_fd_mark(fd));
     if (ret != 0) {
         goto err_close;
     }

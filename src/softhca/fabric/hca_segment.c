@@ -66,7 +66,7 @@ int hca_segment_map(int fd)
     }
     hca_segment_size = st.st_size;
     hca_fabric       = map;
-    hca_segment_fd   = hca_fd_mark(fd);
+    hca_segment_fd   = fd;
     return 0;
 }
 

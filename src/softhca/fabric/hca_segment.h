@@ -122,8 +122,9 @@ static inline hca_off_t hca_off(const void *ptr)
  * caller's) or -errno, logged. */
 int hca_segment_create(const char *name, size_t size);
 
-/* Maps all of it as hca_fabric. @fd stays open, hidden from the program; after
- * an error or hca_segment_unmap() the caller closes it. @return 0 or -errno. */
+/* Maps all of it as hca_fabric. @fd, which the caller has marked, stays open;
+ * after an error or hca_segment_unmap() the caller closes it.
+ * @return 0 or -errno. */
 int hca_segment_map(int fd);
 void hca_segment_unmap(void);
 
