@@ -3,7 +3,7 @@
  * Completion queues: resized, with events, moderated, extended. Part of the
  * program of test_verbs_objects.cc.
  */
-#include "verbs_bench.h"
+#include "verbs_peer.h"
 
 #include <algorithm>
 
@@ -101,22 +101,28 @@ TEST_P(verbs_cqs, event_request_that_names_no_queue_of_its_page_is_void)
 class verbs_moderation : public verbs_cqs {
 protected:
     static constexpr uint16_t count = 4, period_us = 4000;
+    static constexpr uint16_t max_period_us = 4095; /* of the PRM's field */
 
     verbs_moderation()
     {
-        struct ibv_modify_cq_attr attr = {IBV_CQ_ATTR_MODERATE,
-                                          {count, period_us}};
         verbs_options options;
 
         options.channel = channel;
         pair            = std::make_unique<verbs_pair>(dev, options);
-        EXPECT_EQ(0, ibv_modify_cq(pair->b.recv_cq, &attr));
+        moderate(count, period_us);
     }
 
     ~verbs_moderation()
     {
         pair.reset();
         EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+    }
+
+    void moderate(uint16_t after, uint16_t us)
+    {
+        struct ibv_modify_cq_attr attr = {IBV_CQ_ATTR_MODERATE, {after, us}};
+
+        EXPECT_EQ(0, ibv_modify_cq(pair->b.recv_cq, &attr));
     }
 
     /* Returns the time at which the first of them was posted. */
@@ -164,6 +170,46 @@ TEST_P(verbs_moderation, event_comes_after_the_period)
 
     take_event();
     EXPECT_LE(period_us, time_now_us() - start);
+}
+
+/* A bench of a forked child */
+class moderation_in_child : public verbs_moderation {
+public:
+    void TestBody() override
+    {
+        moderate(2, max_period_us);
+        EXPECT_TRUE(hca_until([&] {
+            messages(1);
+            bool came = verbs_readable(channel->fd, 0);
+
+            take_event();
+            return !came || HasFailure();
+        }));
+    }
+};
+
+void moderate_in_child(int)
+{
+    moderation_in_child().TestBody();
+}
+
+/* Each event that comes before its period leaves a timer behind for that long.
+ * The parent uses as many as the device of a process has. */
+TEST_P(verbs_moderation, timers_of_the_parent_are_not_the_childs)
+{
+    moderate(2, max_period_us);
+    for (int round = 0; round < 100; round++) {
+        uint64_t start = time_now_us();
+
+        for (int i = 0; i < 64; i++) {
+            messages(2);
+            take_event();
+        }
+        if (time_now_us() - start < max_period_us / 2) {
+            break;
+        }
+    }
+    EXPECT_EQ(0, peer_process(moderate_in_child).wait());
 }
 
 /* An extended CQ with length and time, and a pair that uses it */

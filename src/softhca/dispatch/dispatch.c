@@ -8,6 +8,7 @@
 #include "dispatch.h"
 #include "dispatch_method.h"
 #include "softhca/devx/devx.h"
+#include "softhca/obj/hca_cq_event.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_dev.h"
@@ -96,6 +97,7 @@ static void dispatch_forked(void)
     uverbs_pin_forked();
     hca_mkey_forked();
     hca_uar_forked();
+    hca_cq_event_forked();
 }
 
 static void dispatch_init(void)

@@ -81,6 +81,13 @@ static bool hca_cq_hold_back(struct hca_cq *cq)
     return false;
 }
 
+void hca_cq_event_forked(void)
+{
+    for (unsigned i = 0; i < HCA_CQ_TIMERS; i++) {
+        atomic_store(&hca_cq_timers[i].cqn, 0);
+    }
+}
+
 /* Moderation as ibv_modify_cq() has it: an event after `count` completions or
  * `period` after the first, whichever comes first. */
 static void hca_cq_moderate(struct hca_cq *cq)

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Completion events: requests by the arm doorbell, events, their moderation.
- * hca_cq_arm() and hca_cq_arm_moved() take the CQ's lock; callers of the others
- * hold it.
+ * hca_cq_arm() and hca_cq_arm_moved() take the CQ's lock; callers of
+ * hca_cq_notify() and hca_cq_notify_late() hold it.
  */
 #ifndef HCA_CQ_EVENT_H
 #define HCA_CQ_EVENT_H
@@ -27,5 +27,8 @@ void hca_cq_notify(struct hca_cq *cq, bool solicited);
 /* hca_cq_notify() for completions whose writer died before it called that. Does
  * nothing unless the CQ is armed. */
 void hca_cq_notify_late(struct hca_cq *cq);
+
+/* Forgets events that wait, in a forked child: they are the parent's. */
+void hca_cq_event_forked(void);
 
 #endif
