@@ -9,6 +9,7 @@
 #include "verbs_peer.h"
 
 #include <algorithm>
+#include <malloc.h>
 
 namespace {
 
@@ -114,6 +115,21 @@ TEST_P(verbs_posted, write_comes_after_its_answer)
             return is_there(m_mem.addr + i * 64, 1 + i % 100);
         })) << i;
     }
+}
+
+/* A doorbell may ring in a signal handler that interrupts malloc(). */
+TEST_P(verbs_posted, data_is_kept_without_the_heap)
+{
+    unsigned late = 0;
+    size_t heap;
+
+    push();
+    heap = mallinfo2().uordblks;
+    for (unsigned i = 0; i < 28; i++) {
+        late += put(m_mem, i * 64, 1);
+    }
+    EXPECT_EQ(heap, mallinfo2().uordblks);
+    EXPECT_LT(7u, late) << "more than free() keeps of one size";
 }
 
 TEST_P(verbs_posted, strict_region_has_it_at_once)

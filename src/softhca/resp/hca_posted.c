@@ -7,11 +7,15 @@
 #include "softhca/base/hca_mutex.h"
 
 #include <infiniband/mlx5dv.h>
-#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define HCA_POSTED_ANY 0u /* no queue pair has this number */
 
-/* A kept WRITE. Its mkey is not kept, and may be destroyed meanwhile. */
+/* A kept WRITE, in pages of its own: a doorbell may be rung in a handler that
+ * has interrupted malloc(). Its mkey is not kept, and may be destroyed
+ * meanwhile. */
 struct hca_posted_write {
     struct hca_posted_write *next;
     struct hca_key_use use; /* qpn: of the target */
@@ -19,6 +23,20 @@ struct hca_posted_write {
     void *base;             /* its address there */
     uint8_t data[];
 };
+
+static struct hca_posted_write *hca_posted_alloc(size_t length)
+{
+    void *write = (void *)syscall(
+        SYS_mmap, NULL, sizeof(struct hca_posted_write) + length,
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return (write == MAP_FAILED) ? NULL : write;
+}
+
+static void hca_posted_free(struct hca_posted_write *write, size_t length)
+{
+    syscall(SYS_munmap, write, sizeof(*write) + length);
+}
 
 static void hca_posted_place(struct hca_posted_write *write)
 {
@@ -50,7 +68,7 @@ static void hca_posted_push(struct hca_posted *posted, uint32_t qpn)
         *link = write->next;
         posted->count--;
         hca_posted_place(write);
-        free(write);
+        hca_posted_free(write, write->use.length);
     }
 }
 
@@ -77,7 +95,7 @@ static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
     struct hca_posted_write *write;
     struct hca_sgl copy;
 
-    write = malloc(sizeof(*write) + memory->length);
+    write = hca_posted_alloc(memory->length);
     if (write == NULL) {
         return NULL;
     }
@@ -95,7 +113,7 @@ static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
     hca_sgl_init(&copy, hca_owner(hca_self));
     hca_sgl_add(&copy, write->data, memory->length);
     if (hca_sgl_copy(&copy, msg->data) != 0) {
-        free(write);
+        hca_posted_free(write, memory->length);
         return NULL;
     }
     return write;
