@@ -311,8 +311,10 @@ int hca_uar_add(uint32_t id, void *page)
     pthread_mutex_lock(&hca_uar_mutex);
     uar = hca_uar_get(id);
     if (uar != NULL) {
-        uar->page = page;
-        ret       = hca_trap_add_push(page, hca_uar_store, uar, &uar->push);
+        ret = hca_trap_add_push(page, hca_uar_store, uar, &uar->push);
+        if (ret == 0) {
+            uar->page = page;
+        }
     }
     pthread_mutex_unlock(&hca_uar_mutex);
     return ret;
