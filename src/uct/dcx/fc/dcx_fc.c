@@ -169,16 +169,6 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
 }
 
 
-static UCS_F_NOINLINE void
-uct_dcx_fc_receive_unknown(const uct_dcx_port_t *port, unsigned id,
-                           size_t length)
-{
-    ucs_error("%s: dropped a message of %zu bytes with unknown id %u: the "
-              "sender runs another version of dcx",
-              port->name, length, id);
-}
-
-
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length)
 {
@@ -199,7 +189,10 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                (size == sizeof(uct_dcx_fc_grant_t))) {
         uct_dcx_fc_receive_lost(fc, ((const uct_dcx_fc_grant_t *)msg)->rndv);
     } else {
-        uct_dcx_fc_receive_unknown(&fc->queues->port, id, length);
+        uct_dcx_queues_dropped(fc->queues,
+                               "%zu bytes with unknown id %u: the sender runs "
+                               "another version of dcx",
+                               length, id);
     }
 }
 

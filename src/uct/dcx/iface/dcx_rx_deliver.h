@@ -74,17 +74,27 @@ static UCS_F_NOINLINE void uct_dcx_rx_keep(uct_dcx_rx_t *rx,
 }
 
 
-/* Logs a failed receive. Returns 1 if the completion took an entry of the
- * queue. */
+/* Handles a failed receive, or a message with an opcode that no process of dcx
+ * sends. Returns 1 if the completion took an entry of the queue. */
 static UCS_F_NOINLINE int uct_dcx_rx_failed(uct_dcx_queues_t *queues,
                                             const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe *)cqe;
+    unsigned opcode = mlx5dv_get_cqe_opcode((struct mlx5_cqe64 *)cqe);
 
-    ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
-              queues->port.name, queues->rx.dctn,
-              uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
-              err->vendor_err_synd);
+    if (opcode == MLX5_CQE_RESP_ERR) {
+        uct_dcx_queues_dropped(queues,
+                               "receive failed on DCT 0x%x: %s (syndrome 0x%x, "
+                               "vendor 0x%x)",
+                               queues->rx.dctn,
+                               uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
+                               err->vendor_err_synd);
+    } else {
+        uct_dcx_queues_dropped(queues,
+                               "%u bytes with unexpected opcode %u: the sender "
+                               "does not use dcx",
+                               be32toh(cqe->byte_cnt), opcode);
+    }
     return be16toh(cqe->wqe_counter) < queues->rx.length;
 }
 

@@ -73,10 +73,12 @@ static void uct_dcx_rx_tm_no_tag(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 /* Returns 1 if an entry of the queue is free. */
 static int uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
-    uint8_t opcode = mlx5dv_get_cqe_opcode(cqe);
+    const uint8_t first = MLX5_CQE_RESP_SEND << 4;
+    const uint8_t last  = (MLX5_CQE_NO_PACKET << 4) | 0xf;
 
-    if (ucs_unlikely(opcode >= MLX5_CQE_REQ_ERR)) {
-        if (opcode == MLX5_CQE_REQ_ERR) {
+    /* A write with an immediate, too, takes a receive buffer. */
+    if (ucs_unlikely((uint8_t)(cqe->op_own - first) > last - first)) {
+        if (mlx5dv_get_cqe_opcode(cqe) == MLX5_CQE_REQ_ERR) {
             uct_dcx_tm_failed(&iface->tm, cqe);
             return 0;
         }

@@ -6,6 +6,10 @@
 #include "uct/dcx/mem/dcx_md.h"
 #include "uct/dcx/net/dcx_port_addr.h"
 
+#include <stdarg.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
 
 static uct_dcx_keys_t *uct_dcx_queues_md_keys(const uct_dcx_queues_t *queues)
 {
@@ -48,4 +52,22 @@ uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues)
 
     queues->limits.strided.max_klm = 0;
     return NULL;
+}
+
+
+void uct_dcx_queues_dropped(uct_dcx_queues_t *queues, const char *reason, ...)
+{
+    unsigned count = ++queues->rx.dropped;
+    char text[128];
+    va_list args;
+
+    if (!ucs_is_pow2(count)) {
+        return;
+    }
+
+    va_start(args, reason);
+    vsnprintf(text, sizeof(text), reason, args);
+    va_end(args);
+    ucs_error("%s: dropped a message: %s (%u dropped so far)",
+              queues->port.name, text, count);
 }

@@ -90,6 +90,12 @@ ucs_status_t uct_dcx_queues_open_keys(uct_dcx_queues_t *queues);
 uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues);
 
 
+/* Counts a message that is dropped, and logs the first one, and each one that
+ * doubles the count: a peer cannot fill the log. @reason is a format. */
+void uct_dcx_queues_dropped(uct_dcx_queues_t *queues, const char *reason, ...)
+    __attribute__((cold)) UCS_F_PRINTF(2, 3);
+
+
 /* Posts receive buffers into the free entries. Sets UCT_DCX_TODO_REFILL if a
  * batch of entries or more stays free, else clears it. */
 static inline void uct_dcx_queues_refill(uct_dcx_queues_t *queues)

@@ -53,6 +53,7 @@ typedef struct uct_dcx_rx {
     int excess;        /* free entries, from @head to before @tail,
                         * minus @batch */
     unsigned missing;  /* entries without a buffer */
+    unsigned dropped;  /* messages that no process may send */
     int batch;         /* post if this number of entries are free */
     unsigned max_poll; /* messages of one call of progress */
     unsigned length;   /* entries in the ring */

@@ -6,8 +6,6 @@
 #include "dcx_tm.h"
 #include "uct/dcx/mem/dcx_mem.h"
 
-#include <ucs/debug/log.h>
-
 
 /* Returns the user's header, moved into one piece. The device limits the length
  * of a request, so the first bytes are sent in reserved bytes of @tmh, and the
@@ -34,8 +32,8 @@ ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
     uint8_t rkey[UCT_DCX_RKEY_PACKED_SIZE];
 
     if (ucs_unlikely(hdr == NULL)) {
-        ucs_error("%s: dropped a malformed rendezvous request of %zu bytes",
-                  tm->queues->port.name, length);
+        uct_dcx_queues_dropped(
+            tm->queues, "a malformed rendezvous request of %zu bytes", length);
         return UCS_OK;
     }
 
@@ -54,8 +52,8 @@ uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
     size_t payload;
 
     if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*tmh), &payload))) {
-        ucs_error("%s: dropped a malformed tagged message of %zu bytes",
-                  tm->queues->port.name, length);
+        uct_dcx_queues_dropped(
+            tm->queues, "a malformed tagged message of %zu bytes", length);
         return UCS_OK;
     }
 
