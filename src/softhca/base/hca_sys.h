@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -38,7 +39,7 @@
     _X(closefrom) _X(dup) _X(dup2) _X(dup3) _X(fcntl) _X(recvmsg) \
     _X(recvmmsg) _X(sendmsg) _X(sigaction) _X(signal) _X(pthread_sigmask) \
     _X(sigsuspend) _X(ppoll) _X(pselect) _X(epoll_pwait) \
-    HCA_SYS_2_35(_X) _X(_exit)
+    HCA_SYS_2_35(_X) _X(_exit) _X(madvise)
 /* clang-format on */
 
 #define HCA_SYS_MEMBER(_name) __typeof__(_name) *_name;

@@ -7,12 +7,17 @@
 #include "hca_share.h"
 #include "hca_caps.h"
 #include "hca_segment.h"
+#include "hca_share_file.h"
 #include "hca_share_pages.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Debian 12's kernel headers lack its name */
+#define HCA_MADV_DONTNEED_LOCKED 24
 
 /* Shorter memory is not worth a mapping in each process. */
 #define SHARE_LEAST (4 * HCA_SHARE_PAGE)
@@ -30,6 +35,7 @@ struct share_area {
     uint64_t handle; /* of hca_share_begin(), as long as it has users */
     unsigned users;
     bool is_window;
+    bool is_foreign; /* of a file of the program */
 };
 
 static pthread_mutex_t share_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -63,6 +69,9 @@ static void share_remove(struct share_area *area)
 {
     unsigned next = area + 1 - share_areas;
 
+    if (area->is_foreign) {
+        hca_share_file_close(&area->run);
+    }
     memmove(area, area + 1, (share_num_areas - next) * sizeof(*area));
     share_num_areas--;
 }
@@ -143,7 +152,8 @@ static void share_collect(void)
         if (is_mapped[i]) {
             share_looked += share_size(area);
         } else {
-            hca_share_pages_punch(share_window(area->run.offset));
+            hca_share_pages_punch(share_window(area->run.offset),
+                                  HCA_SHARE_WINDOW);
             share_remove(area);
         }
     }
@@ -325,11 +335,15 @@ static struct share_area *share_adopt(const struct hca_vma *vma,
         }
     }
     area.run.offset = vma->offset + (area.run.start - vma->start);
-    if (!hca_share_pages_have(vma)) {
+    if (hca_share_pages_have(vma)) {
+        area.run.file  = hca_share_pages_fd();
+        area.is_window = share_take_window(vma);
+    } else if ((share_num_areas == HCA_SHARE_RUNS) ||
+               !hca_share_file_open(vma, &area.run)) {
         return NULL;
+    } else {
+        area.is_foreign = true;
     }
-    area.run.file  = hca_share_pages_fd();
-    area.is_window = share_take_window(vma);
     return share_insert(&area);
 }
 
@@ -423,6 +437,47 @@ bool hca_share_has(uintptr_t start, uintptr_t end)
     return has;
 }
 
+static bool share_is_discard(int advice)
+{
+    return (advice == MADV_DONTNEED) || (advice == MADV_FREE) ||
+           (advice == HCA_MADV_DONTNEED_LOCKED);
+}
+
+/* Looks for mappings of the memfd, and frees their pages if @discards. Takes no
+ * lock, as an allocator may call this anywhere.
+ * @return true if there is one. */
+static bool share_walk(void *addr, size_t length, bool discards)
+{
+    uintptr_t start = (uintptr_t)addr, end = start + length;
+    struct hca_vma vma;
+    bool has = false;
+
+    while ((start < end) && hca_maps_find(start, &vma)) {
+        if (hca_share_pages_have(&vma)) {
+            uintptr_t last = (vma.end < end) ? vma.end : end;
+
+            has = true;
+            if (discards) {
+                hca_share_pages_punch(vma.offset + (start - vma.start),
+                                      last - start);
+            }
+        }
+        start = vma.end;
+    }
+    return has;
+}
+
+bool hca_share_discards(void *addr, size_t length, int advice)
+{
+    return share_is_discard(advice) && (hca_share_pages_fd() >= 0) &&
+           share_walk(addr, length, false);
+}
+
+void hca_share_discard(void *addr, size_t length)
+{
+    share_walk(addr, length, true);
+}
+
 void hca_share_fork_begin(void)
 {
     pthread_mutex_lock(&share_mutex);
@@ -438,7 +493,9 @@ void hca_share_fork_end(void)
 void hca_share_forked(void)
 {
     hca_share_pages_forked();
-    share_num_areas = 0;
-    share_looked    = 0;
+    while (share_num_areas > 0) {
+        share_remove(&share_areas[share_num_areas - 1]);
+    }
+    share_looked = 0;
     pthread_mutex_init(&share_mutex, NULL);
 }

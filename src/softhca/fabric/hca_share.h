@@ -37,6 +37,14 @@ void hca_share_evict(uintptr_t start, uintptr_t end);
  * they were private once. */
 bool hca_share_has(uintptr_t start, uintptr_t end);
 
+/* Returns true if madvise() of this kind discards pages that were private once:
+ * the caller discards them by MADV_DONTNEED and then hca_share_discard(). Any
+ * thread; without such pages it costs a comparison. */
+bool hca_share_discards(void *addr, size_t length, int advice);
+
+/* Makes these pages read as zeros. */
+void hca_share_discard(void *addr, size_t length);
+
 /* fork(): see hca_share_pages.h. The child has no runs. */
 void hca_share_fork_begin(void);
 void hca_share_fork_end(void);

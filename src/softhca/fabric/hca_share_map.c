@@ -24,6 +24,7 @@ struct share_map {
     uint64_t id; /* 0: free */
     char *base;  /* of run.start; NULL: it cannot be mapped */
     size_t size;
+    size_t offset; /* of base in the segment (is_sysv) */
     unsigned proc;
     bool is_sysv;
 };
@@ -135,7 +136,9 @@ static char *map_file(unsigned proc, const struct hca_share_run *run)
 
 static void map_unmap(struct share_map *map)
 {
-    if (map->base != NULL) {
+    if ((map->base != NULL) && map->is_sysv) {
+        syscall(SYS_shmdt, map->base - map->offset);
+    } else if (map->base != NULL) {
         syscall(SYS_munmap, map->base, map->size);
     }
     map->id = 0;
@@ -163,6 +166,7 @@ static void map_create(struct share_map *map, unsigned proc,
     *map = (struct share_map){
         .id      = run->id,
         .size    = run->end - run->start,
+        .offset  = run->offset,
         .proc    = proc,
         .is_sysv = run->is_sysv,
         .base    = run->is_sysv ? map_sysv(run) : map_file(proc, run),

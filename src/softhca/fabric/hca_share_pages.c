@@ -27,8 +27,8 @@
 
 #define SHARE_FILE_SIZE (1ull << 62)
 
-static int share_pagemap = -1;
-static int share_fd      = -1;
+static int share_pagemap    = -1;
+static _Atomic int share_fd = -1;       /* read without a lock, too */
 static uint64_t share_dev, share_inode; /* of the memfd */
 static uint64_t share_next;             /* offset of the next window */
 
@@ -121,10 +121,10 @@ bool hca_share_pages_have(const struct hca_vma *vma)
            (vma->inode == share_inode);
 }
 
-void hca_share_pages_punch(uint64_t window)
+void hca_share_pages_punch(uint64_t offset, uint64_t size)
 {
     syscall(SYS_fallocate, share_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            window, HCA_SHARE_WINDOW);
+            offset, size);
 }
 
 /* Maps the window over the pages, in one step. Older kernels may leave nothing

@@ -6,7 +6,8 @@
  * program extends by mremap() finds zeros there, and a copy of a peer that
  * comes too late finds nothing of another's.
  *
- * hca_share.c calls all of it, one thread at a time.
+ * hca_share.c calls all of it, one thread at a time, except
+ * hca_share_pages_fd(), _have() and _punch().
  */
 #ifndef HCA_SHARE_PAGES_H
 #define HCA_SHARE_PAGES_H
@@ -35,8 +36,8 @@ int hca_share_pages_fd(void);
 /* Returns true if the mapping is of the memfd. */
 bool hca_share_pages_have(const struct hca_vma *vma);
 
-/* Frees the pages of a window, which read as zeros afterwards. */
-void hca_share_pages_punch(uint64_t window);
+/* Frees pages of the memfd, which read as zeros afterwards. */
+void hca_share_pages_punch(uint64_t offset, uint64_t size);
 
 /* fork(): the child copies all mappings of the memfd, and the parent waits for
  * that, so that no store of the parent or a peer from then on is seen in the

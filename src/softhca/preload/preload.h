@@ -5,8 +5,8 @@
  * devices pays a few comparisons for each call; the first look attaches it.
  *
  * preload.c has the shared functions, and the library's start and end;
- * preload_path.c, preload_fd.c, preload_netlink.c, preload_signal.c,
- * preload_end.c and preload_verbs.c the rest.
+ * preload_path.c, preload_fd.c, preload_memory.c, preload_netlink.c,
+ * preload_signal.c, preload_end.c and preload_verbs.c the rest.
  *
  * preload/ is called by the program, as if it were libc. It knows which path or
  * descriptor is a device's and passes that on to dispatch/; it does not know

@@ -1,0 +1,957 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Registered memory that peers map (hca_share.h), by an owner and a peer. What
+ * may go wrong with it, and the test for each:
+ *
+ * 1. bytes of memory that was touched before are lost: touched_memory_stays
+ * 2. system calls fail on memory beside a region: read_beside_a_region
+ * 3. a forked child sees later stores: forked_child_has_a_copy
+ * 4. discarded memory keeps its bytes: discarded_memory_is_zero
+ * 5. memory that is extended grows over other regions: extended_memory_is_new
+ * 6. advice about memory is lost: advice_stays
+ * 7. a process runs out of mappings: many_regions_take_few_mappings
+ * 8. pages that a queue has taken are written elsewhere: queue_in_a_region
+ * 9. a late copy reaches memory that is another's by now: late_copy
+ */
+#include "test_hca_fabric.h"
+
+extern "C" {
+#include "softhca/base/hca_maps.h"
+#include "softhca/doorbell/hca_trap.h"
+#include "softhca/fabric/hca_share.h"
+#include "softhca/fabric/hca_share_map.h"
+#include "softhca/fabric/hca_umem.h"
+}
+
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <thread>
+
+namespace {
+
+constexpr size_t PAGE = 4096;
+
+/* The end of a socket, for numbers between owner and peer. */
+class wire {
+public:
+    explicit wire(int fd) : m_fd(fd) {}
+
+    void say(uint64_t value = 0) const
+    {
+        EXPECT_EQ((ssize_t)sizeof(value), write(m_fd, &value, sizeof(value)));
+    }
+
+    uint64_t hear() const
+    {
+        uint64_t value = 0;
+
+        EXPECT_EQ((ssize_t)sizeof(value), read(m_fd, &value, sizeof(value)));
+        return value;
+    }
+
+    void meet() const
+    {
+        say();
+        hear();
+    }
+
+private:
+    int m_fd;
+};
+
+char *map_pages(size_t pages)
+{
+    void *mem = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    EXPECT_NE(MAP_FAILED, mem);
+    return (char *)mem;
+}
+
+uint64_t share(const void *mem, size_t length, bool writes = true)
+{
+    return hca_share_begin((uintptr_t)mem, length, writes);
+}
+
+/* Pages that were never touched, and are lent. */
+char *map_shared(size_t pages, uint64_t *id = nullptr)
+{
+    char *mem       = map_pages(pages);
+    uint64_t handle = share(mem, pages * PAGE);
+
+    EXPECT_NE(0u, handle);
+    if (id != nullptr) {
+        *id = handle;
+    }
+    return mem;
+}
+
+bool is_zero(const char *mem, size_t length)
+{
+    return std::string(mem, length) == std::string(length, '\0');
+}
+
+/* Memory of the owner as the peer sees it. */
+class far_memory {
+public:
+    explicit far_memory(const wire &w) :
+        m_owner{(unsigned)w.hear(), (pid_t)w.hear()}, addr(w.hear())
+    {
+    }
+
+    char *near(size_t offset, size_t length, bool writes = true) const
+    {
+        return (char *)hca_mem_near(m_owner, (void *)(addr + offset), length,
+                                    writes);
+    }
+
+    int put(size_t offset, const std::string &data) const
+    {
+        struct iovec local  = {(void *)data.data(), data.size()};
+        struct iovec remote = {(void *)(addr + offset), data.size()};
+
+        return hca_mem_write(m_owner, &local, 1, &remote, 1);
+    }
+
+    std::string get(size_t offset, size_t length) const
+    {
+        std::string data(length, '?');
+        struct iovec local  = {&data[0], length};
+        struct iovec remote = {(void *)(addr + offset), length};
+
+        EXPECT_EQ(0, hca_mem_read(m_owner, &local, 1, &remote, 1));
+        return data;
+    }
+
+    struct hca_owner m_owner;
+    uintptr_t addr;
+};
+
+void tell(const wire &w, const void *mem)
+{
+    w.say(hca_self);
+    w.say(getpid());
+    w.say((uintptr_t)mem);
+}
+
+class hca_share_test : public hca_fabric_test {
+protected:
+    using body = std::function<void(const wire &)>;
+
+    /* Runs an owner and a peer, both attached, in processes of their own. */
+    static void with_peer(const body &owner, const body &peer)
+    {
+        run([&] {
+            int fds[2];
+
+            ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+            pid_t pid = spawn([&] {
+                close(fds[1]);
+                attach();
+                owner(wire(fds[0]));
+                hca_fabric_detach();
+            });
+            close(fds[0]);
+            attach();
+            ASSERT_EQ(0, hca_trap_install());
+            peer(wire(fds[1]));
+            close(fds[1]);
+            expect_end(pid);
+            hca_fabric_detach();
+        });
+    }
+
+    /* For tests that need no peer. */
+    static void alone(const std::function<void()> &owner)
+    {
+        run([&] {
+            attach();
+            owner();
+            hca_fabric_detach();
+        });
+    }
+
+    static void expect_end(pid_t pid, int expected = 0)
+    {
+        int status = -1;
+
+        ASSERT_EQ(pid, waitpid(pid, &status, 0));
+        EXPECT_EQ(expected, status);
+    }
+};
+
+/* --- access --------------------------------------------------------------- */
+
+TEST_F(hca_share_test, peer_maps_memory_that_was_untouched)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+
+            strcpy(mem + 100, "owner");
+            tell(w, mem);
+            w.hear();
+            EXPECT_STREQ("peer", mem + 5000);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+            char *near = far.near(0, 8 * PAGE);
+
+            ASSERT_NE(nullptr, near);
+            EXPECT_STREQ("owner", near + 100);
+            EXPECT_EQ("owner", far.get(100, 5));
+            EXPECT_EQ(0, far.put(5000, std::string("peer", 5)));
+            EXPECT_STREQ("peer", near + 5000);
+            EXPECT_EQ(nullptr, far.near(0, 8 * PAGE + 1));
+            w.say();
+            w.meet();
+        });
+}
+
+/* The first and the last page are only in part of the region. */
+TEST_F(hca_share_test, piece_is_near_only_in_part)
+{
+    constexpr size_t SIZE = 40 * PAGE, FROM = 100, TO = SIZE - 200;
+
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_pages(40);
+
+            ASSERT_NE(0u, share(mem + FROM, TO - FROM));
+            memset(mem, 'o', SIZE);
+            tell(w, mem);
+            w.hear();
+            EXPECT_EQ(std::string(FROM, 'o') + std::string(TO - FROM, 'p') +
+                          std::string(SIZE - TO, 'o'),
+                      std::string(mem, SIZE));
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_EQ(nullptr, far.near(FROM, TO - FROM));
+            EXPECT_NE(nullptr, far.near(PAGE, SIZE - 2 * PAGE));
+            EXPECT_EQ(std::string(TO - FROM, 'o'), far.get(FROM, TO - FROM));
+            EXPECT_EQ(0, far.put(FROM, std::string(TO - FROM, 'p')));
+            w.say();
+            w.meet();
+        });
+}
+
+TEST_F(hca_share_test, many_pieces_near_and_far)
+{
+    constexpr size_t SIZE = 64 * PAGE;
+
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_pages(64);
+
+            memset(mem, 'a', PAGE);
+            memset(mem + SIZE / 2, 'a', PAGE);
+            ASSERT_NE(0u, share(mem + PAGE, SIZE / 2 - PAGE));
+            memset(mem, 'a', SIZE);
+            tell(w, mem);
+            w.hear();
+            for (size_t i = 0; i < SIZE; i++) {
+                ASSERT_EQ((i % 1000 < 300) ? 'b' : 'a', mem[i]) << i;
+            }
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+            std::vector<struct iovec> remote;
+            std::string data;
+
+            for (size_t i = 0; i < SIZE; i += 1000) {
+                size_t n = std::min((size_t)300, SIZE - i);
+
+                remote.push_back({(void *)(far.addr + i), n});
+                data.append(n, 'b');
+            }
+            struct iovec local = {&data[0], data.size()};
+            EXPECT_EQ(0, hca_mem_write(far.m_owner, &local, 1, remote.data(),
+                                       remote.size()));
+            w.say();
+            w.meet();
+        });
+}
+
+TEST_F(hca_share_test, is_read_only_where_the_region_is)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_pages(4);
+            uint64_t id;
+
+            ASSERT_NE(0u, share(mem, 4 * PAGE, false));
+            tell(w, mem);
+            w.hear();
+            id = share(mem, 4 * PAGE, true);
+            EXPECT_NE(0u, id);
+            w.say();
+            w.hear();
+            EXPECT_STREQ("w", mem);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+            char *near = far.near(0, 64, false);
+
+            ASSERT_NE(nullptr, near);
+            EXPECT_EQ(nullptr, far.near(0, 64, true));
+            EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(near, "x", 1));
+            w.say();
+            w.hear();
+            EXPECT_NE(nullptr, far.near(0, 64, true));
+            EXPECT_EQ(0, far.put(0, std::string("w", 2)));
+            w.say();
+            w.meet();
+        });
+}
+
+TEST_F(hca_share_test, is_not_published_without_a_region)
+{
+    with_peer(
+        [](const wire &w) {
+            uint64_t id, again;
+            char *mem = map_shared(8, &id);
+
+            again = share(mem + PAGE, 4 * PAGE);
+            EXPECT_EQ(id, again) << "the same run";
+            tell(w, mem);
+            w.hear();
+            hca_share_end(id);
+            w.say();
+            w.hear();
+            hca_share_end(again);
+            w.say();
+            w.hear();
+            EXPECT_STREQ("far", mem);
+            EXPECT_NE(0u, share(mem, 8 * PAGE)) << "touched, but shared before";
+            w.say();
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_NE(nullptr, far.near(0, 8 * PAGE));
+            w.say();
+            w.hear();
+            EXPECT_NE(nullptr, far.near(0, 8 * PAGE)) << "one region is left";
+            w.say();
+            w.hear();
+            EXPECT_EQ(nullptr, far.near(0, 1));
+            EXPECT_EQ(0, far.put(0, std::string("far", 4)));
+            w.say();
+            w.hear();
+            EXPECT_NE(nullptr, far.near(0, 8 * PAGE));
+            EXPECT_EQ("far", far.get(0, 3));
+            w.meet();
+        });
+}
+
+TEST_F(hca_share_test, variable_switches_it_off)
+{
+    setenv("SOFTHCA_SHARE", "n", 1);
+    alone([] { EXPECT_EQ(0u, share(map_pages(8), 8 * PAGE)); });
+    unsetenv("SOFTHCA_SHARE");
+}
+
+/* --- the traps ------------------------------------------------------------ */
+
+/* 1 */
+TEST_F(hca_share_test, touched_memory_stays)
+{
+    alone([] {
+        for (size_t page = 0; page < 8; page++) {
+            char *mem = map_pages(8);
+
+            mem[page * PAGE + 7] = 'x';
+            EXPECT_EQ(0u, share(mem, 8 * PAGE));
+            EXPECT_EQ('x', mem[page * PAGE + 7]);
+        }
+        EXPECT_EQ(0u, share(map_pages(3), 3 * PAGE)) << "too short";
+    });
+}
+
+/* Another thread stores while the pages are replaced. */
+TEST_F(hca_share_test, store_meanwhile_is_kept)
+{
+    alone([] {
+        for (unsigned i = 0; i < 300; i++) {
+            char *mem = map_pages(512);
+            std::atomic<bool> goes{false};
+            std::thread thread([&] {
+                goes = true;
+                for (size_t page = 0; page < 512; page++) {
+                    mem[page * PAGE] = 1;
+                }
+            });
+
+            while (!goes) {
+            }
+            hca_share_end(share(mem, 512 * PAGE));
+            thread.join();
+            for (size_t page = 0; page < 512; page++) {
+                ASSERT_EQ(1, mem[page * PAGE]) << page;
+            }
+            munmap(mem, 512 * PAGE);
+        }
+    });
+}
+
+/* 2 */
+TEST_F(hca_share_test, read_beside_a_region)
+{
+    alone([] {
+        std::atomic<char *> current{map_pages(8)};
+        std::atomic<bool> ends{false};
+        int zero = open("/dev/zero", O_RDONLY);
+        std::thread thread([&] {
+            while (!ends) {
+                char *mem = current;
+
+                ASSERT_EQ(100, read(zero, mem, 100));
+                ASSERT_EQ(100, read(zero, mem + 8 * PAGE - 100, 100));
+            }
+        });
+
+        for (unsigned i = 0; (i < 2000) && !HasFailure(); i++) {
+            char *mem = map_pages(8);
+
+            current = mem;
+            sched_yield();
+            EXPECT_NE(0u,
+                      share(mem + 100, 8 * PAGE - 200) + (i >= HCA_SHARE_RUNS));
+        }
+        ends = true;
+        thread.join();
+        close(zero);
+    });
+}
+
+/* 3 */
+TEST_F(hca_share_test, forked_child_has_a_copy)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(64), *moved = map_shared(4);
+            uint64_t retired;
+            char *old = map_shared(4, &retired);
+            int go[2];
+            pid_t pid;
+
+            hca_share_end(retired);
+            strcpy(moved, "before");
+            moved = (char *)mremap(moved, 4 * PAGE, 4 * PAGE,
+                                   MREMAP_MAYMOVE | MREMAP_FIXED, map_pages(4));
+            strcpy(mem + 9 * PAGE, "before");
+            strcpy(old, "before");
+            tell(w, mem);
+            ASSERT_EQ(0, pipe(go));
+            pid = fork();
+            if (pid == 0) {
+                char byte;
+
+                EXPECT_EQ(1, read(go[0], &byte, 1));
+                EXPECT_STREQ("before", mem + 9 * PAGE);
+                EXPECT_STREQ("before", old);
+                EXPECT_STREQ("before", moved);
+                EXPECT_TRUE(is_zero(mem, PAGE));
+                strcpy(mem + PAGE, "child");
+                strcpy(mem + 9 * PAGE, "child");
+                _exit(HasFailure());
+            }
+            strcpy(mem + 9 * PAGE, "after");
+            strcpy(old, "after");
+            strcpy(moved, "after");
+            w.say();
+            w.hear();
+            EXPECT_EQ(1, write(go[1], "", 1));
+            expect_end(pid);
+            EXPECT_STREQ("after", mem + 9 * PAGE);
+            EXPECT_STREQ("peer", mem);
+            EXPECT_TRUE(is_zero(mem + PAGE, PAGE));
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            w.hear();
+            ASSERT_NE(nullptr, far.near(0, 64 * PAGE));
+            EXPECT_EQ(0, far.put(0, std::string("peer", 5)));
+            w.say();
+            w.meet();
+        });
+}
+
+/* 4 */
+TEST_F(hca_share_test, discarded_memory_is_zero)
+{
+    alone([] {
+        char *mem = map_shared(16);
+
+        memset(mem, 'x', 16 * PAGE);
+        EXPECT_FALSE(hca_share_discards(mem, PAGE, MADV_NORMAL));
+        EXPECT_FALSE(hca_share_discards(map_pages(1), PAGE, MADV_DONTNEED));
+        ASSERT_TRUE(hca_share_discards(mem + PAGE, 4 * PAGE, MADV_FREE));
+        ASSERT_TRUE(hca_share_discards(mem + PAGE, 4 * PAGE, MADV_DONTNEED));
+        EXPECT_EQ(0, madvise(mem + PAGE, 4 * PAGE, MADV_DONTNEED));
+        hca_share_discard(mem + PAGE, 4 * PAGE);
+        EXPECT_EQ('x', mem[PAGE - 1]);
+        EXPECT_TRUE(is_zero(mem + PAGE, 4 * PAGE));
+        EXPECT_EQ('x', mem[5 * PAGE]);
+    });
+}
+
+/* 5 */
+TEST_F(hca_share_test, extended_memory_is_new)
+{
+    alone([] {
+        char *a = map_shared(4), *b = map_shared(4), *c = map_shared(4);
+
+        memset(a, 'a', 4 * PAGE);
+        memset(b, 'b', 4 * PAGE);
+        memset(c, 'c', 4 * PAGE);
+        a = (char *)mremap(a, 4 * PAGE, 64 * PAGE, MREMAP_MAYMOVE);
+        ASSERT_NE(MAP_FAILED, (void *)a);
+        EXPECT_EQ(std::string(4 * PAGE, 'a'), std::string(a, 4 * PAGE));
+        EXPECT_TRUE(is_zero(a + 4 * PAGE, 60 * PAGE));
+        memset(a, 'A', 64 * PAGE);
+        EXPECT_EQ(std::string(4 * PAGE, 'b'), std::string(b, 4 * PAGE));
+        EXPECT_EQ(std::string(4 * PAGE, 'c'), std::string(c, 4 * PAGE));
+    });
+}
+
+/* 6 */
+TEST_F(hca_share_test, advice_stays)
+{
+    alone([] {
+        char *mem = map_pages(8), *locked = map_pages(8);
+        pid_t pid;
+
+        ASSERT_EQ(0, madvise(mem, 8 * PAGE, MADV_DONTFORK));
+        ASSERT_NE(0u, share(mem, 8 * PAGE));
+        pid = fork();
+        if (pid == 0) {
+            unsigned char pages[8];
+
+            EXPECT_EQ(-1, mincore(mem, 8 * PAGE, pages)) << "it has the pages";
+            _exit(HasFailure());
+        }
+        expect_end(pid);
+        if (mlock2(locked, 8 * PAGE, MLOCK_ONFAULT) == 0) {
+            EXPECT_EQ(0u, share(locked, 8 * PAGE));
+        }
+    });
+}
+
+static unsigned num_mappings(const char *name)
+{
+    struct count {
+        const char *name;
+        unsigned count;
+    } count = {name, 0};
+
+    hca_maps_walk(
+        [](const struct hca_vma *vma, void *arg) {
+            struct count *c = (struct count *)arg;
+
+            c->count += strstr(vma->line, c->name) != NULL;
+        },
+        &count);
+    return count.count;
+}
+
+/* 7 */
+TEST_F(hca_share_test, many_regions_take_few_mappings)
+{
+    alone([] {
+        const unsigned regions = 20000;
+        char *mem              = map_pages(regions * 6);
+        unsigned num           = 0;
+
+        for (unsigned i = 0; i < regions; i++) {
+            num += share(mem + i * 6 * PAGE, 5 * PAGE) != 0;
+        }
+        EXPECT_EQ(HCA_SHARE_RUNS, num);
+        EXPECT_EQ(HCA_SHARE_RUNS, num_mappings("softhca-share"));
+    });
+}
+
+/* Retired windows that are unmapped make room for others, and their memory is
+ * free again. */
+TEST_F(hca_share_test, unmapped_windows_are_forgotten)
+{
+    alone([] {
+        for (unsigned i = 0; i < 5000; i++) {
+            uint64_t id;
+            char *mem = map_shared(5, &id);
+
+            ASSERT_NE(0u, id) << i;
+            mem[0] = 1;
+            hca_share_end(id);
+            munmap(mem, 5 * PAGE);
+        }
+        for (unsigned i = 0; i < 64; i++) {
+            uint64_t id;
+            char *mem = map_shared(2048, &id);
+            struct stat st;
+
+            memset(mem, 1, 2048 * PAGE);
+            hca_share_end(id);
+            munmap(mem, 2048 * PAGE);
+            for (int fd = 3; fd < 64; fd++) {
+                char path[64], name[64] = "";
+
+                snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+                if ((readlink(path, name, sizeof(name) - 1) > 0) &&
+                    (strstr(name, "softhca-share") != NULL) &&
+                    (fstat(fd, &st) == 0)) {
+                    ASSERT_LT(st.st_blocks * 512, 100ll << 20);
+                }
+            }
+        }
+    });
+}
+
+/* 8 */
+TEST_F(hca_share_test, queue_in_a_region)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+            struct hca_umem umem;
+
+            strcpy(mem, "owner");
+            tell(w, mem);
+            w.hear();
+            ASSERT_EQ(0, hca_umem_share(&umem, (uintptr_t)mem + 100, 64, true));
+            EXPECT_STREQ("owner", mem);
+            w.say();
+            w.hear();
+            EXPECT_STREQ("peer", mem);
+            EXPECT_EQ(0, hca_share_begin((uintptr_t)mem, 8 * PAGE, true));
+            hca_umem_unshare(&umem);
+            EXPECT_STREQ("peer", mem);
+            w.say();
+            w.hear();
+            EXPECT_STREQ("again", mem);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_NE(nullptr, far.near(0, 64));
+            w.say();
+            w.hear();
+            EXPECT_EQ(0, far.put(0, std::string("peer", 5)));
+            w.say();
+            w.hear();
+            EXPECT_EQ(0, far.put(0, std::string("again", 6)));
+            w.say();
+            w.meet();
+        });
+}
+
+/* 9 */
+TEST_F(hca_share_test, late_copy)
+{
+    with_peer(
+        [](const wire &w) {
+            std::vector<char *> others;
+            uint64_t id;
+            char *mem = map_shared(4, &id);
+
+            tell(w, mem);
+            w.hear();
+            hca_share_end(id);
+            munmap(mem, 4 * PAGE);
+            for (unsigned i = 0; i < HCA_SHARE_RUNS; i++) {
+                others.push_back(map_shared(4));
+            }
+            w.say();
+            w.hear();
+            for (char *other : others) {
+                ASSERT_EQ(0, other[0]);
+            }
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+            char *near = far.near(0, 4 * PAGE);
+
+            ASSERT_NE(nullptr, near);
+            w.say();
+            w.hear();
+            memset(near, 'x', 4 * PAGE);
+            w.say();
+            w.meet();
+        });
+}
+
+/* --- changes of mappings -------------------------------------------------- */
+
+/* The program maps other memory at the address, while a region is left. */
+TEST_F(hca_share_test, other_memory_at_the_address)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+
+            tell(w, mem);
+            w.hear();
+            ASSERT_EQ((void *)mem,
+                      mmap(mem, 8 * PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+            strcpy(mem + PAGE, "other");
+            share(mem + PAGE, 64);
+            w.say();
+            w.hear();
+            EXPECT_STREQ("peer", mem + PAGE);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_NE(nullptr, far.near(PAGE, 64));
+            w.say();
+            w.hear();
+            EXPECT_EQ("other", far.get(PAGE, 5));
+            EXPECT_EQ(0, far.put(PAGE, std::string("peer", 5)));
+            w.say();
+            w.meet();
+        });
+}
+
+/* A window is registered again in part, after the rest was unmapped. */
+TEST_F(hca_share_test, rest_of_a_window)
+{
+    with_peer(
+        [](const wire &w) {
+            uint64_t id;
+            char *mem = map_shared(16, &id);
+
+            memset(mem, 'w', 16 * PAGE);
+            hca_share_end(id);
+            ASSERT_EQ((void *)mem,
+                      mmap(mem, 8 * PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+            memset(mem, 'p', 8 * PAGE);
+            EXPECT_NE(0u, share(mem + 8 * PAGE, 8 * PAGE));
+            tell(w, mem);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_EQ(nullptr, far.near(0, 64));
+            EXPECT_NE(nullptr, far.near(8 * PAGE, 8 * PAGE));
+            EXPECT_EQ(std::string(8 * PAGE, 'p') + std::string(8 * PAGE, 'w'),
+                      far.get(0, 16 * PAGE));
+            w.meet();
+        });
+}
+
+/* --- files of the program ------------------------------------------------- */
+
+/* Maps 16 pages of a new file, at its fourth page. */
+static char *map_file(int fd)
+{
+    void *mem;
+
+    EXPECT_EQ(0, ftruncate(fd, 20 * PAGE));
+    mem = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+               4 * PAGE);
+    EXPECT_NE(MAP_FAILED, mem);
+    return (char *)mem;
+}
+
+static void use_near(const wire &w)
+{
+    far_memory far(w);
+
+    EXPECT_NE(nullptr, far.near(0, 16 * PAGE));
+    EXPECT_EQ("owner", far.get(10 * PAGE, 5));
+    EXPECT_EQ(0, far.put(11 * PAGE, std::string("peer", 5)));
+    w.say();
+    w.meet();
+}
+
+static void lend(const wire &w, char *mem)
+{
+    strcpy(mem + 10 * PAGE, "owner");
+    EXPECT_NE(0u, share(mem + 4 * PAGE, 8 * PAGE));
+    tell(w, mem);
+    w.hear();
+    EXPECT_STREQ("peer", mem + 11 * PAGE);
+    w.meet();
+}
+
+TEST_F(hca_share_test, file_of_a_descriptor)
+{
+    with_peer(
+        [](const wire &w) {
+            int fd = memfd_create("test", 0);
+
+            lend(w, map_file(fd));
+            close(fd);
+        },
+        use_near);
+}
+
+TEST_F(hca_share_test, file_of_a_path)
+{
+    with_peer(
+        [](const wire &w) {
+            char path[] = "/dev/shm/dcx-test-XXXXXX";
+            int fd      = mkstemp(path);
+            char *mem   = map_file(fd);
+
+            close(fd);
+            lend(w, mem);
+            unlink(path);
+        },
+        use_near);
+}
+
+TEST_F(hca_share_test, segment_of_system_v)
+{
+    with_peer(
+        [](const wire &w) {
+            int id    = shmget(IPC_PRIVATE, 16 * PAGE, 0600);
+            char *mem = (char *)shmat(id, NULL, 0);
+
+            shmctl(id, IPC_RMID, NULL);
+            lend(w, mem);
+        },
+        use_near);
+}
+
+/* Its file was deleted, and nobody has a descriptor. */
+TEST_F(hca_share_test, anonymous_shared_memory)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = (char *)mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
+                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+            strcpy(mem + 10 * PAGE, "owner");
+            share(mem, 16 * PAGE);
+            tell(w, mem);
+            w.hear();
+            EXPECT_STREQ("peer", mem + 11 * PAGE);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_EQ("owner", far.get(10 * PAGE, 5));
+            EXPECT_EQ(0, far.put(11 * PAGE, std::string("peer", 5)));
+            w.say();
+            w.meet();
+        });
+}
+
+TEST_F(hca_share_test, truncated_file)
+{
+    with_peer(
+        [](const wire &w) {
+            int fd    = memfd_create("test", 0);
+            char *mem = map_file(fd);
+
+            EXPECT_NE(0u, share(mem, 16 * PAGE));
+            tell(w, mem);
+            w.hear();
+            EXPECT_EQ(0, ftruncate(fd, 5 * PAGE));
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_NE(nullptr, far.near(0, 16 * PAGE));
+            w.meet();
+            EXPECT_EQ(0, far.put(0, std::string(PAGE, 'x')));
+            EXPECT_EQ(-EFAULT, far.put(PAGE, std::string(PAGE, 'x')));
+            w.say();
+        });
+}
+
+/* --- the end of a process ------------------------------------------------- */
+
+TEST_F(hca_share_test, killed_owner)
+{
+    run([] {
+        int fds[2];
+
+        ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+        pid_t pid = spawn([&] {
+            attach();
+            tell(wire(fds[0]), map_shared(8));
+            pause();
+        });
+        attach();
+        ASSERT_EQ(0, hca_trap_install());
+        far_memory far{wire(fds[1])};
+        char *near = far.near(0, 8 * PAGE);
+
+        ASSERT_NE(nullptr, near);
+        EXPECT_TRUE(hca_proc_alive(far.m_owner.proc));
+        kill(pid, SIGKILL);
+        expect_end(pid, SIGKILL);
+        ASSERT_TRUE(
+            hca_eventually([&] { return num_mappings("softhca-share") == 0; }));
+        EXPECT_EQ(nullptr, far.near(0, 8));
+        EXPECT_EQ(-ESRCH, far.put(0, "x"));
+        hca_fabric_detach();
+    });
+}
+
+/* Owners end and come, without a death that is noticed. */
+TEST_F(hca_share_test, next_process_of_the_slot)
+{
+    run([] {
+        attach();
+        ASSERT_EQ(0, hca_trap_install());
+        for (unsigned i = 0; i < 20; i++) {
+            int fds[2];
+
+            ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+            pid_t pid = spawn([&] {
+                char *mem = (char *)0x600000000000;
+
+                attach();
+                ASSERT_EQ(
+                    (void *)mem,
+                    mmap(mem, 8 * PAGE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+                         0));
+                EXPECT_NE(0u, share(mem, 8 * PAGE));
+                mem[0] = i;
+                tell(wire(fds[0]), mem);
+                wire(fds[0]).hear();
+                hca_fabric_detach();
+            });
+            far_memory far{wire(fds[1])};
+
+            ASSERT_NE(nullptr, far.near(0, 8));
+            EXPECT_EQ((char)i, *far.near(0, 8));
+            wire(fds[1]).say();
+            expect_end(pid);
+            EXPECT_EQ(nullptr, far.near(0, 8));
+            hca_share_map_collect();
+            EXPECT_EQ(0u, num_mappings("softhca-share"));
+            close(fds[0]);
+            close(fds[1]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+} // namespace
