@@ -78,7 +78,7 @@ uint64_t share(const void *mem, size_t length, bool writes = true)
     return hca_share_begin((uintptr_t)mem, length, writes);
 }
 
-/* Pages that were never touched, and are lent. */
+/* Maps pages and shares them untouched. */
 char *map_shared(size_t pages, uint64_t *id = nullptr)
 {
     char *mem       = map_pages(pages);
@@ -784,7 +784,7 @@ static void use_near(const wire &w)
     w.meet();
 }
 
-static void lend(const wire &w, char *mem)
+static void offer(const wire &w, char *mem)
 {
     strcpy(mem + 10 * PAGE, "owner");
     EXPECT_NE(0u, share(mem + 4 * PAGE, 8 * PAGE));
@@ -800,7 +800,7 @@ TEST_F(hca_share_test, file_of_a_descriptor)
         [](const wire &w) {
             int fd = memfd_create("test", 0);
 
-            lend(w, map_file(fd));
+            offer(w, map_file(fd));
             close(fd);
         },
         use_near);
@@ -815,7 +815,7 @@ TEST_F(hca_share_test, file_of_a_path)
             char *mem   = map_file(fd);
 
             close(fd);
-            lend(w, mem);
+            offer(w, mem);
             unlink(path);
         },
         use_near);
@@ -829,12 +829,12 @@ TEST_F(hca_share_test, segment_of_system_v)
             char *mem = (char *)shmat(id, NULL, 0);
 
             shmctl(id, IPC_RMID, NULL);
-            lend(w, mem);
+            offer(w, mem);
         },
         use_near);
 }
 
-/* Its file was deleted, and nobody has a descriptor. */
+/* Has a deleted file, of which there is no descriptor. */
 TEST_F(hca_share_test, anonymous_shared_memory)
 {
     with_peer(

@@ -9,6 +9,7 @@
 #include "hca_arena.h"
 #include "hca_fabric.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/base/hca_mutex.h"
 
 #include <errno.h>
@@ -68,10 +69,10 @@ static void hca_chunks_give(unsigned first, unsigned n)
 {
     /* a hole in the memfd: frees the memory, reads as zeros */
     for (unsigned i = first; i < first + n; i++) {
-        madvise((hca_aliases[i] != NULL) ?
-                    hca_aliases[i] :
-                    hca_arena_base() + i * HCA_CHUNK_SIZE,
-                HCA_CHUNK_SIZE, MADV_REMOVE);
+        hca_sys()->madvise((hca_aliases[i] != NULL) ?
+                               hca_aliases[i] :
+                               hca_arena_base() + i * HCA_CHUNK_SIZE,
+                           HCA_CHUNK_SIZE, MADV_REMOVE);
     }
     hca_mutex_lock(&hca_fabric->lock);
     memset(&hca_fabric->chunk_owner[first], 0,
@@ -213,7 +214,8 @@ void *hca_arena_alloc(size_t size)
     pthread_mutex_lock(&hca_arena_mutex);
     run = hca_run_get(size);
     if ((run != NULL) &&
-        (madvise(run->addr, run->pages * HCA_PAGE, MADV_POPULATE_WRITE) < 0) &&
+        (hca_sys()->madvise(run->addr, run->pages * HCA_PAGE,
+                            MADV_POPULATE_WRITE) < 0) &&
         (errno != EINVAL)) {
         hca_error("arena: no memory for %zu bytes of queues", size);
         errno = ENOMEM;
@@ -229,7 +231,7 @@ void *hca_arena_alloc(size_t size)
 static void hca_run_free(struct hca_run *run)
 {
     run->is_free = true;
-    madvise(run->addr, run->pages * HCA_PAGE, MADV_REMOVE);
+    hca_sys()->madvise(run->addr, run->pages * HCA_PAGE, MADV_REMOVE);
     hca_run_join(run);
     if (run->prev != NULL) {
         run = run->prev;

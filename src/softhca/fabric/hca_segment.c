@@ -60,7 +60,7 @@ int hca_segment_map(int fd)
                   (size_t)st.st_size >> 30, strerror(-ret));
         return ret;
     }
-    madvise(map, st.st_size, MADV_DONTDUMP);
+    hca_sys()->madvise(map, st.st_size, MADV_DONTDUMP);
     if (again) {
         hca_fd_close(hca_segment_fd);
     }

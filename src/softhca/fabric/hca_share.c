@@ -43,6 +43,10 @@ static struct share_area share_areas[HCA_SHARE_RUNS]; /* by run.start */
 static unsigned share_num_areas;
 static uint64_t share_looked; /* retired bytes that were found mapped */
 
+/* After a search that found none unmapped the table stays full for a number of
+ * further regions, which doubles with each such search. */
+static unsigned share_pause, share_waits;
+
 /* --- the published table -------------------------------------------------- */
 
 /* Pairs with the loads of hca_share_map.c. Does nothing once the process has
@@ -159,7 +163,21 @@ static void share_collect(void)
     }
 }
 
-/* Frees memory, and makes room for another window. */
+/* Makes room in a full table. */
+static void share_collect_full(void)
+{
+    if (share_waits > 0) {
+        share_waits--;
+        return;
+    }
+    share_collect();
+    share_pause = (share_num_areas < HCA_SHARE_RUNS) ? 0 :
+                  (share_pause < HCA_SHARE_RUNS)     ? 2 * share_pause + 1 :
+                                                       share_pause;
+    share_waits = share_pause;
+}
+
+/* Frees memory of windows that the program has unmapped. */
 static void share_collect_some(void)
 {
     uint64_t retired = 0, all = 0;
@@ -170,9 +188,8 @@ static void share_collect_some(void)
         all += area->is_window ? share_size(area) : 0;
         retired += (area->users == 0) ? share_size(area) : 0;
     }
-    if ((share_num_areas == HCA_SHARE_RUNS) ||
-        ((retired > share_looked + SHARE_RETIRED) &&
-         (retired > share_looked + all / 4))) {
+    if ((retired > share_looked + SHARE_RETIRED) &&
+        (retired > share_looked + all / 4)) {
         share_collect();
     }
 }
@@ -274,6 +291,9 @@ static struct share_area *share_convert(uintptr_t start, uintptr_t end)
     int ret;
 
     share_collect_some();
+    if (share_num_areas == HCA_SHARE_RUNS) {
+        share_collect_full();
+    }
     if (share_num_areas == HCA_SHARE_RUNS) {
         return NULL;
     }

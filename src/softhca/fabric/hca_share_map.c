@@ -7,6 +7,7 @@
 #include "hca_share_map.h"
 #include "hca_proc.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -181,8 +182,8 @@ static void map_create(struct share_map *map, unsigned proc,
                  hca_fabric->procs[proc].pid);
         return;
     }
-    madvise(map->base, map->size, MADV_DONTFORK);
-    madvise(map->base, map->size, MADV_DONTDUMP);
+    hca_sys()->madvise(map->base, map->size, MADV_DONTFORK);
+    hca_sys()->madvise(map->base, map->size, MADV_DONTDUMP);
 }
 
 /* Returns where the run is in this process, NULL: nowhere. */

@@ -9,6 +9,7 @@
 #include "hca_freeze.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_maps.h"
+#include "softhca/base/hca_sys.h"
 #include "hca_segment.h"
 #include "hca_share.h"
 #include "softhca/doorbell/hca_trap.h"
@@ -332,7 +333,7 @@ static void hca_umem_drop(struct hca_span *span, uintptr_t start, uintptr_t end)
         }
         hca_maps_walk(hca_umem_unshare_vma,
                       &(struct hca_umem_part){span, page, next, 0});
-        madvise(hca_span_mem(span, page), next - page, MADV_REMOVE);
+        hca_sys()->madvise(hca_span_mem(span, page), next - page, MADV_REMOVE);
         span->num_shared -= (next - page) / UMEM_PAGE;
     }
     if (span->num_shared == 0) {

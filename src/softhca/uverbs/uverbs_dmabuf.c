@@ -9,6 +9,7 @@
 #include "uverbs.h"
 #include "softhca/obj/hca_mkey.h"
 #include "uverbs_mr.h"
+#include "softhca/base/hca_sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,8 +86,9 @@ static int uverbs_dmabuf_map(const struct uverbs_dmabuf *buf,
     if (map->addr == MAP_FAILED) {
         return -EOPNOTSUPP;
     }
-    if (madvise(map->addr, map->size,
-                writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
+    if (hca_sys()->madvise(map->addr, map->size,
+                           writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) !=
+        0) {
         munmap(map->addr, map->size);
         return -EOPNOTSUPP;
     }

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_mr.h"
 #include "softhca/base/hca_maps.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/fabric/hca_share.h"
 #include "softhca/obj/hca_domain.h"
 #include "softhca/obj/hca_mkey.h"
@@ -41,7 +42,8 @@ static bool uverbs_can_populate(void)
     static uint8_t probe[8192] __attribute__((aligned(4096)));
 
     if (known == 0) {
-        known = madvise(probe, 4096, MADV_POPULATE_WRITE) == 0 ? 1 : -1;
+        known = hca_sys()->madvise(probe, 4096, MADV_POPULATE_WRITE) == 0 ? 1 :
+                                                                            -1;
     }
     return known > 0;
 }
@@ -52,7 +54,7 @@ static int uverbs_populate(uintptr_t start, uintptr_t end, bool writes)
 {
     int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-    return ((madvise((void *)start, end - start, advice) == 0) ||
+    return ((hca_sys()->madvise((void *)start, end - start, advice) == 0) ||
             (errno == EAGAIN)) ?
                0 :
                -EFAULT;
