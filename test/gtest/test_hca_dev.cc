@@ -157,8 +157,10 @@ TEST_F(hca_dev, port_down)
             hca_dev_mac(dev, path.dmac);
             hca_dev_gid(dev, 0, path.dgid);
             for (unsigned from = 0; from < 3; from++) {
+                struct hca_way way = {};
+
                 EXPECT_EQ((dev != 1) && (from != 1),
-                          hca_path_leads(&path, from, dev))
+                          hca_path_leads(&path, from, dev, &way))
                     << link << " " << from << " to " << dev;
             }
         }

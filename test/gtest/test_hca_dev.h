@@ -21,7 +21,7 @@
 #define _Atomic(_type) _type
 extern "C" {
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_path.h"
 #include "softhca/preload/hca_sysfs.h"
 }
 

@@ -23,7 +23,7 @@ enum hca_log_level {
     HCA_LOG_TRACE  /* data path: every message */
 };
 
-extern enum hca_log_level hca_log_level;
+extern enum hca_log_level hca_log_level __attribute__((visibility("hidden")));
 
 /* Reads SOFTHCA_LOG and SOFTHCA_LOG_FILE. A wrong value logs an error, and the
  * default stays. Called once, at load. */

@@ -24,7 +24,7 @@
 
 /* False without rules: hca_fault_request() and hca_fault_response() are not
  * called then. */
-extern bool hca_fault_active;
+extern bool hca_fault_active __attribute__((visibility("hidden")));
 
 /* Reads SOFTHCA_FAULT; a wrong value logs an error and sets no faults. */
 void hca_fault_init(void);

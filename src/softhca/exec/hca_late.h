@@ -20,7 +20,7 @@
 #include "softhca/wqe/hca_wqe.h"
 
 /* The delay in ns; 0: off, and hca_late_finish() completes nothing. */
-extern uint64_t hca_late_ns;
+extern uint64_t hca_late_ns __attribute__((visibility("hidden")));
 
 /* Reads SOFTHCA_DELAY; a wrong value logs an error and sets no delay. */
 void hca_late_init(void);

@@ -31,7 +31,7 @@
 enum hca_order { HCA_ORDER_IBTA, HCA_ORDER_OOO, HCA_ORDER_RELAXED };
 
 /* With HCA_ORDER_IBTA, the default, only hca_order_init() is called. */
-extern enum hca_order hca_order;
+extern enum hca_order hca_order __attribute__((visibility("hidden")));
 
 /* The order that a queue pair gives up: none; that of reads, writes and
  * atomics; or that of messages, too. These are dp_ordering_1 and dp_ordering_0

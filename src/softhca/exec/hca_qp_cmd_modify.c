@@ -55,9 +55,8 @@ static void hca_qp_to_reset(struct hca_qp *qp)
 static void hca_qp_to_rtr(struct hca_qp *qp)
 {
     if (hca_qp_state(qp) == IBV_QPS_INIT) {
-        qp->resp.psn     = qp->attr.rq_psn;
-        qp->resp.msn     = 0;
-        qp->resp.path_ok = false;
+        qp->resp.psn = qp->attr.rq_psn;
+        qp->resp.msn = 0;
     }
 }
 
@@ -68,8 +67,6 @@ static void hca_qp_to_rts(struct hca_qp *qp)
     if (hca_qp_state(qp) == IBV_QPS_RTR) {
         qp->req.psn = qp->attr.sq_psn;
     }
-    qp->req.path_ok  = false;
-    qp->resp.path_ok = false;
 }
 
 static void hca_qp_to_err(struct hca_qp *qp)

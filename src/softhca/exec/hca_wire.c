@@ -7,8 +7,8 @@
 #include "hca_wire.h"
 #include "hca_fault.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_proc.h"
+#include "softhca/obj/hca_path.h"
 #include "softhca/obj/hca_traffic.h"
 #include "softhca/resp/hca_responder.h"
 
@@ -75,24 +75,6 @@ static bool hca_wire_pkey_fits(const struct hca_qp *qp,
     hca_info("qp 0x%x: p_key of qp 0x%x is 0x%x, expected 0x%x",
              target->obj.num, qp->obj.num, pkey, other);
     return false;
-}
-
-/* A connected QP's path does not change while it is in RTS: checked once. The
- * state of the ports is checked each time. */
-static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
-                             const struct hca_qp *target)
-{
-    if (msg->path != &qp->attr.path) {
-        return hca_path_leads(msg->path, msg->src_dev, target->obj.dev) &&
-               hca_wire_pkey_fits(qp, target);
-    }
-    if (!qp->req.path_ok) {
-        qp->req.path_ok = hca_path_leads(msg->path, msg->src_dev,
-                                         target->obj.dev) &&
-                          hca_wire_pkey_fits(qp, target);
-    }
-    return qp->req.path_ok && !hca_dev_is_down(msg->src_dev) &&
-           !hca_dev_is_down(target->obj.dev);
 }
 
 /* Returns the target, locked; NULL if none could answer. Checks before taking
@@ -168,7 +150,9 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
         return;
     }
     if ((target->type != hca_services[qp->type].peer) ||
-        !hca_wire_reaches(qp, msg, target)) {
+        !hca_path_leads(msg->path, msg->src_dev, target->obj.dev,
+                        &qp->req.way) ||
+        !hca_wire_pkey_fits(qp, target)) {
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);
     } else {

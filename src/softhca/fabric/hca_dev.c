@@ -17,11 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LIDs of a port with an LMC begin at a multiple of the most that a port can
- * have; they lie above those of ports without one. */
-#define HCA_LID_SPAN  128u
-#define HCA_LID_FIRST (3 * HCA_LID_SPAN)
-
 /* Locally administered identifiers: no vendor's device has them. */
 #define HCA_DEV_GUID 0x0264637800000000ull /* 02 "dcx", then the number */
 
@@ -267,16 +262,6 @@ int hca_dev_register(void)
         }
     }
     return 0;
-}
-
-/* LID 0 is reserved: device 0 has 1. */
-uint16_t hca_dev_lid(unsigned dev)
-{
-    if (hca_dev_is_roce(dev)) {
-        return 0;
-    }
-    return (hca_dev_lmc(dev) == 0) ? dev + 1 :
-                                     HCA_LID_FIRST + dev * HCA_LID_SPAN;
 }
 
 uint64_t hca_dev_guid(unsigned dev)

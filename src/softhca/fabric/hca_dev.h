@@ -25,6 +25,11 @@
 
 #define HCA_DEV_NAME_LEN 32u /* with the final NUL */
 
+/* LIDs of a port with an LMC begin at a multiple of the most that a port can
+ * have; they lie above those of ports without one. */
+#define HCA_LID_SPAN  128u
+#define HCA_LID_FIRST (3 * HCA_LID_SPAN)
+
 #define HCA_GID_NETDEV "lo" /* of RoCE GIDs: it has to exist */
 
 /* CapabilityMask of PortInfo (IBTA 14.2.5.6); an Ethernet port reports only a
@@ -126,8 +131,22 @@ static inline uint16_t hca_dev_path_mask(unsigned dev)
     return (1u << hca_dev_lmc(dev)) - 1;
 }
 
+/* Returns the LID of a path to an InfiniBand port, host order; as many of
+ * @bits count as its LMC. LID 0 is reserved: device 0 has 1. */
+static inline uint16_t hca_dev_path_lid(unsigned dev, unsigned bits)
+{
+    unsigned lmc = hca_dev_lmc(dev);
+
+    return (lmc == 0) ?
+               dev + 1 :
+               HCA_LID_FIRST + dev * HCA_LID_SPAN + (bits & ((1u << lmc) - 1));
+}
+
 /* Returns the first LID of the device's port, host order; 0 on RoCE. */
-uint16_t hca_dev_lid(unsigned dev);
+static inline uint16_t hca_dev_lid(unsigned dev)
+{
+    return hca_dev_is_roce(dev) ? 0 : hca_dev_path_lid(dev, 0);
+}
 
 /* Returns the GUID of the node and the port (big endian, as in verbs). */
 uint64_t hca_dev_guid(unsigned dev);

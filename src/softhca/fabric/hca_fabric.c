@@ -125,7 +125,6 @@ static void hca_fabric_format(void)
     hca_fabric->source = hca_source_sum;
     hca_fabric->tables = hca_page_up(sizeof(struct hca_fabric));
     hca_fabric->arena = hca_fabric->tables + hca_page_up(hca_obj_tables_size());
-    hca_obj_tables_init();
     hca_fabric->magic = HCA_FABRIC_MAGIC;
 }
 
@@ -158,6 +157,7 @@ static int hca_fabric_join(void)
     int ret = hca_fabric_check();
 
     if (ret == 0) {
+        hca_obj_tables_find();
         hca_fabric_sweep();
         ret = hca_fabric_enter();
     }

@@ -10,15 +10,13 @@
 #include <string.h>
 
 const struct hca_kind_ops *hca_obj_kinds;
+struct hca_slots hca_obj_slots[HCA_NUM_KINDS];
 
 /* Largest table, in 64-bit words of its bitmap. */
 #define HCA_MAP_WORDS ((1u << 20) / 64)
 
 struct hca_table {
-    hca_off_t slots;
-    uint32_t slot_size; /* each starts on a cache line of its own */
-    uint32_t mask;      /* bits of a number that are its slot */
-    uint32_t next;      /* next slot to search */
+    uint32_t next; /* next slot to search */
     _Atomic uint64_t used[HCA_MAP_WORDS];
 };
 
@@ -27,16 +25,15 @@ static struct hca_table *hca_table(enum hca_kind kind)
     return (struct hca_table *)hca_ptr(hca_fabric->tables) + kind;
 }
 
-static inline void *hca_slot(const struct hca_table *table, uint32_t index)
+static void *hca_slot(enum hca_kind kind, uint32_t index)
 {
-    return (char *)hca_fabric + table->slots + (size_t)index * table->slot_size;
+    return hca_obj_slots[kind].first + (size_t)index * hca_obj_slots[kind].size;
 }
 
 uint32_t hca_obj_index(enum hca_kind kind, const void *obj)
 {
-    const struct hca_table *table = hca_table(kind);
-
-    return ((const char *)obj - (char *)hca_slot(table, 0)) / table->slot_size;
+    return ((const char *)obj - hca_obj_slots[kind].first) /
+           hca_obj_slots[kind].size;
 }
 
 static uint32_t hca_num_slots(enum hca_kind kind)
@@ -59,18 +56,18 @@ size_t hca_obj_tables_size(void)
     return size;
 }
 
-void hca_obj_tables_init(void)
+void hca_obj_tables_find(void)
 {
     hca_off_t off = hca_fabric->tables +
                     sizeof(struct hca_table) * HCA_NUM_KINDS;
 
     for (unsigned kind = 0; kind < HCA_NUM_KINDS; kind++) {
-        struct hca_table *table = hca_table(kind);
-
-        off              = (off + 4095) & ~4095ul;
-        table->slots     = off;
-        table->slot_size = hca_slot_size(kind);
-        table->mask      = hca_num_slots(kind) - 1;
+        off                 = (off + 4095) & ~4095ul;
+        hca_obj_slots[kind] = (struct hca_slots){
+            .first = hca_ptr(off),
+            .size  = hca_slot_size(kind),
+            .mask  = hca_num_slots(kind) - 1,
+        };
         off += hca_slot_size(kind) * hca_num_slots(kind);
     }
 }
@@ -93,7 +90,7 @@ static uint32_t hca_slot_take(enum hca_kind kind)
         if (taken != ~0ull) {
             index = word * 64 + __builtin_ctzll(~taken);
             /* before the slot counts as used, for hca_obj_foreach() */
-            ((struct hca_obj *)hca_slot(table, index))->proc = hca_self;
+            ((struct hca_obj *)hca_slot(kind, index))->proc = hca_self;
             atomic_fetch_or(&table->used[word], 1ull << (index % 64));
             table->next = (index + 1) % hca_num_slots(kind);
             break;
@@ -107,7 +104,7 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
 {
     const struct hca_kind_ops *ops = &hca_obj_kinds[kind];
     uint32_t index                 = hca_slot_take(kind);
-    struct hca_obj *obj            = hca_slot(hca_table(kind), index);
+    struct hca_obj *obj            = hca_slot(kind, index);
 
     if (index == hca_num_slots(kind)) {
         hca_error("%s: all %u are in use", ops->name, index);
@@ -164,18 +161,6 @@ void hca_obj_retire(enum hca_kind kind, void *ptr)
                      ~(1ull << (index % 64)));
 }
 
-void *hca_obj_peek(enum hca_kind kind, uint32_t num)
-{
-    const struct hca_table *table = hca_table(kind);
-    struct hca_obj *obj           = hca_slot(table, num & table->mask);
-
-    /* pairs with the store in hca_obj_publish() */
-    return ((num != 0) &&
-            (atomic_load_explicit(&obj->num, memory_order_acquire) == num)) ?
-               obj :
-               NULL;
-}
-
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,
                      void (*fn)(void *obj, void *arg), void *arg)
 {
@@ -185,7 +170,7 @@ void hca_obj_foreach(enum hca_kind kind, unsigned proc,
         uint64_t used = atomic_load(&table->used[word]);
 
         for (; used != 0; used &= used - 1) {
-            struct hca_obj *obj = hca_slot(table,
+            struct hca_obj *obj = hca_slot(kind,
                                            word * 64 + __builtin_ctzll(used));
 
             if ((obj->proc == proc) || (proc == HCA_ANY_PROC)) {

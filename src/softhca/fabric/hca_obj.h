@@ -85,10 +85,32 @@ void hca_obj_free(enum hca_kind kind, void *obj);
 /* Frees the slot of an object whose lock is held, and unlocks it. */
 void hca_obj_retire(enum hca_kind kind, void *obj);
 
+/* Slots of a kind, where this process has them mapped. */
+struct hca_slots {
+    char *first;
+    uint32_t size; /* each starts on a cache line of its own */
+    uint32_t mask; /* bits of a number that are its slot */
+};
+
+extern struct hca_slots hca_obj_slots[HCA_NUM_KINDS]
+    __attribute__((visibility("hidden")));
+
 /* Returns the live object of a number without locking it: it may be freed at
  * any moment. For fields that do not change in its life.
  * @return NULL if no live object has that number. */
-void *hca_obj_peek(enum hca_kind kind, uint32_t num);
+static inline void *hca_obj_peek(enum hca_kind kind, uint32_t num)
+{
+    const struct hca_slots *slots = &hca_obj_slots[kind];
+    struct hca_obj *obj =
+        (struct hca_obj *)(slots->first +
+                           (size_t)(num & slots->mask) * slots->size);
+
+    /* pairs with the store in hca_obj_publish() */
+    return ((num != 0) &&
+            (atomic_load_explicit(&obj->num, memory_order_acquire) == num)) ?
+               obj :
+               NULL;
+}
 
 /* Locks the live object of a number. Pairs with hca_obj_unlock(). If the lock's
  * last owner died, the object is repaired first.
@@ -129,10 +151,10 @@ uint32_t hca_obj_index(enum hca_kind kind, const void *obj);
 /* Returns the number that hca_obj_publish() gives the object. */
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
 
-/* Return the size of all tables in bytes, and initialize them in a new
- * segment. */
+/* Return the size of all tables in bytes, and find them in a segment that this
+ * process has mapped. A new segment, all zero, has empty ones. */
 size_t hca_obj_tables_size(void);
-void hca_obj_tables_init(void);
+void hca_obj_tables_find(void);
 
 /* Frees all objects of a dead process, or of this one at exit. Waits for their
  * locks until hca_mutex_deadline().

@@ -105,8 +105,10 @@ struct hca_fabric {
     struct hca_share shares[HCA_MAX_PROCS] __attribute__((aligned(4096)));
 };
 
-extern struct hca_fabric *hca_fabric; /* NULL until mapped */
-extern unsigned hca_self;             /* this process' slot; 0: it has none */
+/* NULL until mapped */
+extern struct hca_fabric *hca_fabric __attribute__((visibility("hidden")));
+/* this process' slot; 0: it has none */
+extern unsigned hca_self __attribute__((visibility("hidden")));
 
 static inline void *hca_ptr(hca_off_t off)
 {

@@ -188,7 +188,7 @@ enum hca_check hca_check_recv(enum hca_check check, uint32_t qpn, uint64_t got);
 
 /* SOFTHCA_STRICT=1: fields that hardware ignores must be zero, too. Off by
  * default: UCX's own mlx5 transports leave old contents of the ring there. */
-extern bool hca_strict;
+extern bool hca_strict __attribute__((visibility("hidden")));
 
 /* Reads SOFTHCA_STRICT; called once, by hca_nic_init(). */
 void hca_strict_init(void);

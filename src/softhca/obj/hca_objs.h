@@ -226,6 +226,14 @@ struct hca_path {
     uint32_t flow_label;
 };
 
+/* The last path that led to a device: hca_path.h. */
+struct hca_way {
+    struct hca_path path;
+    uint16_t to;
+    bool is_set;
+    bool has_gid; /* its addresses are GIDs */
+};
+
 /* Attributes that a change of state gives a QP. In RESET it has none. */
 struct hca_qp_attr {
     struct hca_path path;
@@ -265,7 +273,6 @@ struct hca_req {
     bool attached;     /* between hca_sq_add() and hca_sq_del() */
     bool waiting;      /* for a timer; nothing is executed until then */
     uint8_t err_looks; /* looks at the RQ since the QP is in error */
-    bool path_ok;      /* path leads to dest_qpn: checked since RTS */
     bool ticking;      /* the timer will run the queue (hca_late.h) */
     bool due;          /* the timer runs it now */
     bool behind_umr;   /* the next WQE was rung before the UMR in front of it
@@ -274,15 +281,16 @@ struct hca_req {
     uint16_t fetched;  /* basic blocks from ci on that are fetched and have
                         * not completed (hca_stream.h) */
     uint32_t psn;
+    struct hca_way way; /* to the last target */
 };
 
 /* Responder half, under obj.lock. */
 struct hca_resp {
     uint16_t ci;          /* next RQ WQE */
-    bool path_ok;         /* path leads back to dest_qpn: checked since RTR */
     uint32_t psn;         /* expected next */
     uint32_t msn;         /* messages executed since RTR */
     uint64_t last_atomic; /* result of the last one, for its repetition */
+    struct hca_way way;   /* back to dest_qpn */
 };
 
 /* Counts of a port: hca_traffic.h. */
@@ -333,8 +341,5 @@ uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 /* Returns the slot of @dm in the fabric's table of device memories. */
 uint32_t hca_dm_index(const struct hca_dm *dm);
 
-/* @return true if a path that starts at device @from ends at device @to, and
- * the ports of both are up. */
-bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to);
 
 #endif

@@ -18,7 +18,7 @@
 
 /* Set by hca_pcie_init() if anything is counted. If not, hca_pcie_exit() and
  * hca_pcie_retire_*() do nothing, and the counting functions are not called. */
-extern bool hca_pcie_on;
+extern bool hca_pcie_on __attribute__((visibility("hidden")));
 
 static inline bool hca_pcie_is_on(void)
 {

@@ -209,8 +209,8 @@ HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
     return HCA_OK;
 }
 
-enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
-                                   struct hca_recv *recv)
+HCA_SRQ_F enum hca_check
+hca_srq_take_next(struct hca_qp *qp, struct hca_srq *srq, struct hca_recv *recv)
 {
     enum hca_check check  = hca_srq_prepare(qp, srq, recv);
     struct hca_srq_wqe at = {};
@@ -222,6 +222,12 @@ enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
         hca_srq_pop(srq, &at);
     }
     return check;
+}
+
+enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
+                                   struct hca_recv *recv)
+{
+    return hca_srq_take_next(qp, srq, recv);
 }
 
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
@@ -236,7 +242,7 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                                   HCA_CHECK_SRQ,
                               qp->obj.num, srqn);
     }
-    check = hca_srq_take_locked(qp, srq, recv);
+    check = hca_srq_take_next(qp, srq, recv);
     hca_obj_unlock(srq);
     return check;
 }

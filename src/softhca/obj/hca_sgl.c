@@ -153,6 +153,7 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
     if (!sgl->is_access) {
         sgl->turn      = hca_mkeys_enter(sgl->owner.proc);
         sgl->is_access = true;
+        sgl->is_outer  = true;
     }
     mkey = hca_mkey_find(use->key, sgl->owner.proc);
     if (__builtin_expect(mkey == NULL, 0)) {
@@ -208,6 +209,7 @@ static void hca_sgl_append_entry(struct hca_sgl *dst, const struct hca_sgl *src,
 void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
                     size_t offset, size_t length)
 {
+    dst->is_outer |= src->is_outer;
     if (src->has_via) {
         hca_sgl_set_via(dst, &src->use);
     }

@@ -31,6 +31,7 @@ struct hca_sgl {
     bool is_access;         /* to the owner's mkeys, until hca_sgl_put() */
     uint8_t turn;           /* of hca_mkeys_enter() */
     bool has_via;           /* of some entry; `via` is valid */
+    bool is_outer;          /* some entry is of a program's memory */
     uint64_t length;
     struct hca_key_use use; /* with has_via: the user of mkeys */
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
@@ -43,6 +44,7 @@ static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
     sgl->owner     = owner;
     sgl->is_access = false;
     sgl->has_via   = false;
+    sgl->is_outer  = false;
     sgl->length    = 0;
 }
 
@@ -58,6 +60,13 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
     sgl->iov[sgl->count++].iov_len = length;
     sgl->length += length;
     return true;
+}
+
+/* Returns the bytes of a list of one piece that the device itself has, such as
+ * inline data; NULL for another list. */
+static inline const void *hca_sgl_inner(const struct hca_sgl *sgl)
+{
+    return (!sgl->is_outer && (sgl->count == 1)) ? sgl->iov[0].iov_base : NULL;
 }
 
 /* Checks all of the use and appends the range. The mkey, and those that an

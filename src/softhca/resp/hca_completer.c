@@ -109,9 +109,8 @@ static void hca_completer_add_path(struct hca_cqe *cqe,
         cqe->sl = hca_grh_packet_type(path, msg->src_dev);
         return;
     }
-    cqe->sl   = path->sl;
-    cqe->slid = hca_dev_lid(msg->src_dev) |
-                (path->src_path_bits & hca_dev_path_mask(msg->src_dev));
+    cqe->sl        = path->sl;
+    cqe->slid      = hca_dev_path_lid(msg->src_dev, path->src_path_bits);
     cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
 }
 

@@ -123,23 +123,33 @@ enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data)
     return hca_completer_recv(resp->qp, &resp->recv, resp->msg, data);
 }
 
-static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
+/* Completes with a copy of the message, of up to 64 bytes. */
+static enum hca_check hca_resp_put_copy(struct hca_responder *resp)
 {
     uint8_t data[64];
     struct hca_sgl local;
     enum hca_check check;
 
-    if (hca_strict) {
-        check = hca_recv_check_cqe(resp->qp, &resp->recv);
-        if (check != HCA_OK) {
-            return check;
-        }
-    }
     hca_sgl_init(&local, hca_owner(hca_self));
     hca_sgl_add(&local, data, resp->msg->data->length);
     check = hca_resp_copy(resp, &local, resp->msg->data,
                           HCA_CHECK_RECV_LKEY_FAULT);
     return (check == HCA_OK) ? hca_resp_complete(resp, data) : check;
+}
+
+static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
+{
+    const void *inner    = hca_sgl_inner(resp->msg->data);
+    enum hca_check check = HCA_OK;
+
+    if (hca_strict) {
+        check = hca_recv_check_cqe(resp->qp, &resp->recv);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    return (inner != NULL) ? hca_resp_complete(resp, inner) :
+                             hca_resp_put_copy(resp);
 }
 
 /* UD: the first 40 bytes of the buffer are for the header, present or not. */

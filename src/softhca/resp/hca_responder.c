@@ -13,6 +13,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/obj/hca_async.h"
+#include "softhca/obj/hca_path.h"
 
 /* --- is it for this QP? ------------------------------------------------- */
 
@@ -25,11 +26,8 @@ static bool hca_responder_is_peer(struct hca_qp *qp, const struct hca_msg *msg)
                   msg->src_qpn, qp->attr.dest_qpn);
         return false;
     }
-    if (!qp->resp.path_ok) {
-        qp->resp.path_ok = hca_path_leads(&qp->attr.path, qp->obj.dev,
-                                          msg->src_dev);
-    }
-    return qp->resp.path_ok;
+    return hca_path_leads(&qp->attr.path, qp->obj.dev, msg->src_dev,
+                          &qp->resp.way);
 }
 
 static void hca_responder_established(struct hca_qp *qp)
