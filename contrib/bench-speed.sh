@@ -64,6 +64,31 @@ pairs()
     done | median
 }
 
+# crowd NP: runs dcx and posix in turn, and prints a line with both medians: one-way
+# us of 64-byte ping-pongs, NP/2 pairs at once on two cores. The kernel places the
+# ranks.
+crowd()
+{
+    local i tls
+    : > "$work/dcx"
+    : > "$work/posix"
+    for ((i = 0; i < rounds; i++)); do
+        for tls in dcx posix; do
+            UCX_TLS=$tls,self taskset -c 0,1 "$run" "${device[@]}" \
+                mpirun --oversubscribe --bind-to none \
+                --mca mpi_yield_when_idle 1 -np "$1" \
+                "$build/test/bench/mpi_pairs" 3000 64 \
+                >> "$work/$tls" 2> "$work/mpi.log" ||
+                { cat "$work/mpi.log" >&2; return 1; }
+        done
+    done
+    awk -v n="$1" -v d="$(median < "$work/dcx")" \
+        -v o="$(median < "$work/posix")" 'BEGIN {
+            printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n",
+                   n " ranks on 2 cores, 64 B (us)", d, o, "posix", d / o,
+                   "<= 2.50" }'
+}
+
 section_speed()
 {
     local tls one two before with cpu
@@ -90,6 +115,9 @@ section_speed()
             printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n", "2 pairs, " t " (us)",
                    b, a, "1pair", b / a, (t == "dcx") ? "<= 4.00" : "" }'
     done
+
+    crowd 4
+    crowd 8
 
     read -r before with cpu < <("$run" "${device[@]}" "$build/test/bench/idle" 3)
     printf '%-30s %12d %12s %-5s %6s   %s\n' 'one context, more PSS (KiB)' \
