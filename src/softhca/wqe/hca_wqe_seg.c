@@ -167,7 +167,7 @@ static void hca_wqe_plain(struct hca_wqe_atomic *atomic, const void *ptr,
     atomic->compare_mask = ~0ull;
 }
 
-static enum hca_check hca_wqe_parse_atomic(struct hca_wqe_cursor *cursor)
+enum hca_check hca_wqe_parse_atomic(struct hca_wqe_cursor *cursor)
 {
     struct hca_wqe *wqe = cursor->wqe;
     bool is_ext         = (wqe->op->flags & HCA_OP_EXT) != 0;

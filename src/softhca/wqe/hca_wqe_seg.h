@@ -42,6 +42,10 @@ static inline const void *hca_wqe_take(struct hca_wqe_cursor *cursor,
  * @return HCA_OK or the check that failed, logged. */
 enum hca_check hca_wqe_parse_transport(struct hca_wqe_cursor *cursor);
 
+/* Parses the operands of an atomic, whose size is known.
+ * @return HCA_OK or the check that failed, logged. */
+enum hca_check hca_wqe_parse_atomic(struct hca_wqe_cursor *cursor);
+
 /* Parses the operands of the opcode: remote address, atomic operands, data. Of
  * UMR and TM, only finds body_at.
  * @return HCA_OK or the check that failed, logged. */

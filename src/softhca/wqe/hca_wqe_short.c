@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Decoder of WQEs of common shapes, in half the instructions: ctrl, on a DCI an
- * AV without a GRH, the remote address of a WRITE or READ, data. It refuses
- * nothing. A WQE of another shape, or one that it cannot accept, goes to
+ * AV without a GRH, the remote address of a WRITE, READ or atomic, operands
+ * without masks, data. It refuses nothing. A WQE of another shape, or one that it cannot accept, goes to
  * hca_wqe_read_long(), which logs why it is wrong. So it only has to accept no
  * more than that does, with the same result (test_hca_wqe.cc).
  */
@@ -12,6 +12,9 @@
 #include <common/prm.h>
 #include <endian.h>
 #include <string.h>
+
+#define HCA_WQE_SHORT_FLAGS \
+    (HCA_OP_RADDR | HCA_OP_ATOMIC | HCA_OP_DATA_OUT | HCA_OP_DATA_IN)
 
 static void hca_wqe_copy_block(struct hca_wqe *wqe, const struct hca_qp *qp,
                                uint16_t block)
@@ -45,7 +48,8 @@ static bool hca_wqe_short_ctrl(struct hca_wqe *wqe, const struct hca_qp *qp)
     wqe->imm      = ctrl->imm;
     wqe->fm_ce_se = fm_ce_se;
     return (opword >> 8 == wqe->idx) && /* opmod is 0 */
-           (op->services & (1 << qp->type)) && !qp->wq_sig &&
+           (op->services & (1 << qp->type)) &&
+           !(op->flags & ~HCA_WQE_SHORT_FLAGS) && !qp->wq_sig &&
            !(fm_ce_se & ~(PRM_CTRL_FM | PRM_CTRL_CE | PRM_CTRL_SE)) &&
            (hca_wqe_fm(wqe) <= HCA_FM_LAST);
 }
@@ -107,6 +111,18 @@ hca_wqe_short_list(struct hca_wqe *wqe, unsigned at, unsigned flags)
            (!(flags & HCA_OP_DATA_IN) || (at <= HCA_READ_DS_MAX));
 }
 
+/* Operands have one octoword, and more must follow: no check can fail. */
+static __attribute__((noinline)) bool hca_wqe_short_atomic(struct hca_wqe *wqe,
+                                                           unsigned at)
+{
+    struct hca_wqe_cursor cursor = {wqe, NULL, at};
+
+    wqe->atomic.size = 8;
+    return (at < wqe->ds) && (hca_wqe_parse_atomic(&cursor) == HCA_OK) &&
+           hca_wqe_short_list(wqe, at + 1, wqe->op->flags) &&
+           (wqe->length == wqe->atomic.size);
+}
+
 static bool hca_wqe_short_data(struct hca_wqe *wqe, unsigned at, unsigned flags)
 {
     if (hca_wqe_short_seg(wqe, at, flags, &wqe->segs[0]) != wqe->ds) {
@@ -121,9 +137,6 @@ static bool hca_wqe_short_body(struct hca_wqe *wqe, const struct hca_qp *qp)
 {
     unsigned flags = wqe->op->flags, at = 1;
 
-    if (flags & ~(HCA_OP_RADDR | HCA_OP_DATA_OUT | HCA_OP_DATA_IN)) {
-        return false;
-    }
     if (qp->type == HCA_QP_DCI) {
         if (!hca_wqe_short_av(wqe, qp)) {
             return false;
@@ -140,7 +153,8 @@ static bool hca_wqe_short_body(struct hca_wqe *wqe, const struct hca_qp *qp)
         wqe->rkey  = be32toh(raddr->rkey);
         at++;
     }
-    return hca_wqe_short_data(wqe, at, flags);
+    return (flags & HCA_OP_ATOMIC) ? hca_wqe_short_atomic(wqe, at) :
+                                     hca_wqe_short_data(wqe, at, flags);
 }
 
 /* Copies the WQE out of the ring, as far as its ctrl is as it must be. */
