@@ -87,6 +87,7 @@ TEST_F(hca_dev, config_refused)
     }
     for (const char *value : {"", "Y", "1"}) {
         expect_refused("SOFTHCA_MEMLOCK", value);
+        expect_refused("SOFTHCA_SHARE", value);
     }
     setenv("SOFTHCA_LINK", "roce", 1);
     expect_refused("SOFTHCA_LMC", "1");

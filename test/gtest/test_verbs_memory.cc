@@ -316,6 +316,28 @@ TEST_P(verbs_memory, fork_copies_registered_memory)
     close(go[1]);
 }
 
+/* Allocators take memory to be zero that they have discarded. */
+TEST_P(verbs_memory, discarded_memory_is_zero)
+{
+    const size_t size = 16 * 4096;
+    char *mem         = (char *)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr;
+
+    ASSERT_NE(MAP_FAILED, (void *)mem);
+    mr = ibv_reg_mr(dev.pd, mem, size, ACCESS_ALL);
+    ASSERT_NE(nullptr, mr);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)mem + 8192, mr->rkey));
+    EXPECT_EQ(0x11, mem[8192]);
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(0x11, mem[8192]);
+    EXPECT_EQ(0, madvise(mem, size, MADV_FREE));
+    mem[4096] = 1;
+    EXPECT_EQ(0, madvise(mem, size, MADV_DONTNEED));
+    EXPECT_EQ(std::string(size, '\0'), std::string(mem, size));
+    munmap(mem, size);
+}
+
 /* libmlx5 reads these variables for each queue (mlx5_get_alloc_type()). */
 TEST_P(verbs_memory, rings_in_huge_pages_need_some)
 {

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "hca_share_map.h"
 #include "hca_proc.h"
+#include "hca_timer.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_sys.h"
 
@@ -34,8 +35,21 @@ __thread struct hca_share_hit hca_share_hits[HCA_SHARE_HITS]
     __attribute__((tls_model("initial-exec")));
 
 static struct share_map map_table[MAP_SETS][MAP_WAYS];
-static unsigned map_count;
+static unsigned map_count, map_kept; /* now, and after the last collection */
 static pthread_mutex_t map_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* More new mappings than these, and than there were, start a collection. */
+#define MAP_NEW 64u
+
+#define MAP_COLLECT_NS 1000000ull
+
+static void map_expire(struct hca_timer *timer)
+{
+    (void)timer;
+    hca_share_map_collect();
+}
+
+static struct hca_timer map_timer = {.fn = map_expire};
 
 /* --- the peer's table ----------------------------------------------------- */
 
@@ -191,6 +205,7 @@ static char *map_run(unsigned proc, const struct hca_share_run *run)
 {
     struct share_map *map;
     char *base = NULL;
+    bool is_many;
 
     pthread_mutex_lock(&map_mutex);
     map = map_lookup(run->id);
@@ -200,7 +215,11 @@ static char *map_run(unsigned proc, const struct hca_share_run *run)
     if ((map != NULL) && (map->id == run->id)) {
         base = map->base;
     }
+    is_many = map_count > 2 * map_kept + MAP_NEW;
     pthread_mutex_unlock(&map_mutex);
+    if (is_many) { /* not here, as this thread holds an mkey */
+        hca_timer_arm(&map_timer, hca_time_ns() + MAP_COLLECT_NS);
+    }
     return base;
 }
 
@@ -230,16 +249,27 @@ const struct hca_share_hit *hca_share_map_find(unsigned proc, pid_t pid,
     return hit;
 }
 
+/* Waits for a moment without such an access, for a while. */
+static bool map_is_idle(_Atomic(uint32_t) *count)
+{
+    for (unsigned tries = 0; tries < 1000; tries++) {
+        if (atomic_load(count) == 0) {
+            return true;
+        }
+        syscall(SYS_sched_yield);
+    }
+    return false;
+}
+
 /* An access raises a count and then reads the peer's `seq`. Here `seq` is read
  * first: what is not published any more is not accessed by any thread that comes
  * later. */
 static bool map_is_unused(const struct share_map *map)
 {
-    const struct hca_accesses *own = &hca_fabric->accesses[hca_self];
+    struct hca_accesses *own = &hca_fabric->accesses[hca_self];
 
-    return !map_is_published(map) &&
-           (atomic_load(&own->of[map->proc][0]) == 0) &&
-           (atomic_load(&own->of[map->proc][1]) == 0);
+    return !map_is_published(map) && map_is_idle(&own->of[map->proc][0]) &&
+           map_is_idle(&own->of[map->proc][1]);
 }
 
 void hca_share_map_collect(void)
@@ -252,6 +282,7 @@ void hca_share_map_collect(void)
             map_unmap(map);
         }
     }
+    map_kept = map_count;
     pthread_mutex_unlock(&map_mutex);
 }
 
@@ -276,6 +307,8 @@ void hca_share_map_forked(void)
 {
     memset(map_table, 0, sizeof(map_table));
     memset(hca_share_hits, 0, sizeof(hca_share_hits));
-    map_count = 0;
+    map_count     = 0;
+    map_kept      = 0;
+    map_timer.due = 0;
     pthread_mutex_init(&map_mutex, NULL);
 }
