@@ -9,18 +9,40 @@
 
 #include "devx_bench.h"
 
+#include <malloc.h>
 #include <random>
+#include <sys/mman.h>
+
+/* Memory in a mapping of its own, of which no whole page was touched: peers may
+ * reach it by loads and stores once it is registered. */
+inline std::vector<uint8_t> pieces_untouched(size_t size)
+{
+    constexpr uintptr_t page = 4096;
+
+    mallopt(M_MMAP_THRESHOLD, 65536);
+    std::vector<uint8_t> bytes(size);
+    uintptr_t start = ((uintptr_t)bytes.data() + page - 1) & -page;
+    uintptr_t end   = ((uintptr_t)bytes.data() + size) & -page;
+    HCA_CHECK_CALL(madvise((void *)start, end - start, MADV_DONTNEED) == 0);
+    return bytes;
+}
 
 /* Registered memory; its bytes depend on their position */
 class pieces_mem {
 public:
-    pieces_mem(struct ibv_pd *pd, size_t size, uint8_t fill) : bytes(size)
+    pieces_mem(struct ibv_pd *pd, size_t size, uint8_t fill) :
+        pieces_mem(pd, std::vector<uint8_t>(size), fill)
     {
-        for (size_t i = 0; i < size; i++) {
+    }
+
+    pieces_mem(struct ibv_pd *pd, std::vector<uint8_t> memory, uint8_t fill) :
+        bytes(std::move(memory))
+    {
+        mr = ibv_reg_mr(pd, bytes.data(), bytes.size(), ACCESS_ALL);
+        HCA_CHECK_CALL(mr != NULL);
+        for (size_t i = 0; i < bytes.size(); i++) {
             bytes[i] = i * 7 + (i >> 8) + fill;
         }
-        mr = ibv_reg_mr(pd, bytes.data(), size, ACCESS_ALL);
-        HCA_CHECK_CALL(mr != NULL);
     }
 
     ~pieces_mem() { EXPECT_EQ(0, ibv_dereg_mr(mr)); }

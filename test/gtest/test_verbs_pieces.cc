@@ -479,7 +479,10 @@ pieces_blocks far_blocks()
 void far_main(int fd)
 {
     hca_device dev;
-    pieces_mem mem(dev.pd, WIDE, 5);
+    bool is_untouched = testing::TestWithParam<int>::GetParam();
+    pieces_mem mem(
+        dev.pd,
+        is_untouched ? pieces_untouched(WIDE) : std::vector<uint8_t>(WIDE), 5);
     pieces_blocks list = far_blocks();
     pieces_key key(dev, mem, list);
     verbs_ep ep(dev);
@@ -567,8 +570,8 @@ TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
 INSTANTIATE_TEST_SUITE_P(ib, verbs_pieces, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_tagged_pieces, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_bad_piece, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(ib, verbs_far_pieces, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(roce, verbs_far_pieces, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_far_pieces, testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_far_pieces, testing::Values(0, 1));
 
 } /* namespace */
 

@@ -173,10 +173,17 @@ struct rows_card {
     uint64_t addr;
 };
 
+/* Returns a peer's memory: touched before it is registered, or not. */
+std::vector<uint8_t> far_bytes(size_t size)
+{
+    return verbs_test::GetParam() ? pieces_untouched(size) :
+                                    std::vector<uint8_t>(size);
+}
+
 void far_rows(int fd)
 {
     hca_device dev;
-    pieces_mem mem(dev.pd, SIZE, 5);
+    pieces_mem mem(dev.pd, far_bytes(SIZE), 5);
     umr_key key(dev.pd, 4);
     umr_pair pair(dev);
     verbs_ep ep(dev);
@@ -265,7 +272,7 @@ struct shapes_card {
 void far_shapes(int fd)
 {
     hca_device dev;
-    pieces_mem mem(dev.pd, rows_shape::SPAN, 5);
+    pieces_mem mem(dev.pd, far_bytes(rows_shape::SPAN), 5);
     std::unique_ptr<umr_key> keys[NUM_SHAPES];
     umr_pair pair(dev);
     verbs_ep ep(dev);
@@ -385,7 +392,7 @@ TEST_P(verbs_far_shapes, parts_of_rows_are_written)
 void far_inval(int fd)
 {
     hca_device dev;
-    pieces_mem mem(dev.pd, SIZE, 0);
+    pieces_mem mem(dev.pd, far_bytes(SIZE), 0);
     strict_mem last(dev.pd, ACCESS_ALL, 0x22);
     umr_key rows(dev.pd, 4), key(dev.pd, 4);
     umr_pair pair(dev);
@@ -760,10 +767,10 @@ TEST_P(verbs_stopped, writer_keeps_the_queue_pair)
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_stopped, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(ib, verbs_far_inval, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_far_inval, testing::Values(0, 1));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_rows, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(ib, verbs_far_rows, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(ib, verbs_far_shapes, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_far_rows, testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_far_shapes, testing::Values(0, 1));
 
 } /* namespace */
 

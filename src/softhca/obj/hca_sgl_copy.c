@@ -22,7 +22,7 @@
 /* Rows to be copied by loads and stores. */
 struct hca_batch_rows {
     struct hca_trap_rows rows; /* with the peer's side as it is reached here */
-    char *remote;              /* that side, in its owner's memory */
+    char *remote;              /* the address of that side at its owner */
 };
 
 /* Pieces that were found and are not copied yet: rows or far ones. Lies on the
