@@ -174,6 +174,66 @@ TEST_F(hca_dev, port_down)
     }
 }
 
+/* Asked with a way that has led to device 2, any other path or device is looked
+ * up anew. */
+TEST_F(hca_dev, way_is_of_one_path)
+{
+    for (const char *link : {"ib", "roce"}) {
+        struct hca_path right = {}, wrong;
+        struct hca_way way    = {};
+
+        set_links(HCA_LINK_NONE);
+        setenv("SOFTHCA_DEVICES", "3", 1);
+        setenv("SOFTHCA_LINK", link, 1);
+        EXPECT_EQ(0, hca_config_init());
+        EXPECT_EQ(0, hca_dev_register());
+        right.grh  = true;
+        right.dlid = hca_dev_lid(2);
+        hca_dev_mac(2, right.dmac);
+        hca_dev_gid(2, 0, right.dgid);
+
+        auto leads = [&](const struct hca_path &path, unsigned to) {
+            bool does = hca_path_leads(&path, 0, to, &way);
+
+            EXPECT_TRUE(hca_path_leads(&right, 0, 2, &way)) << link;
+            return does;
+        };
+        EXPECT_TRUE(leads(right, 2));
+        EXPECT_FALSE(leads(right, 1)) << link;
+        if (hca_dev_is_roce(2)) {
+            wrong = right;
+            wrong.dmac[5] ^= 1;
+            EXPECT_FALSE(leads(wrong, 2));
+        } else {
+            wrong      = right;
+            wrong.dlid = hca_dev_lid(1);
+            EXPECT_FALSE(leads(wrong, 2));
+        }
+        wrong = right;
+        hca_dev_gid(1, 0, wrong.dgid);
+        EXPECT_FALSE(leads(wrong, 2)) << link;
+        wrong            = right;
+        wrong.sgid_index = HCA_GID_TABLE_LEN;
+        EXPECT_FALSE(leads(wrong, 2)) << link;
+        wrong     = right;
+        wrong.grh = false;
+        wrong.dgid[0] ^= 1;
+        EXPECT_EQ(!hca_dev_is_roce(2), leads(wrong, 2));
+
+        wrong     = right;
+        wrong.grh = hca_dev_is_roce(2);
+        EXPECT_TRUE(hca_path_leads(&wrong, 0, 2, &way)) << link;
+        wrong.grh = true;
+        hca_dev_gid(1, 0, wrong.dgid);
+        EXPECT_FALSE(leads(wrong, 2)) << link;
+
+        hca_fabric->port_down[2] = 1;
+        EXPECT_FALSE(hca_path_leads(&right, 0, 2, &way)) << link;
+        hca_fabric->port_down[2] = 0;
+        EXPECT_TRUE(leads(right, 2)) << link;
+    }
+}
+
 TEST_F(hca_dev, register_link)
 {
     hca_config.num_devs = 2;

@@ -210,6 +210,25 @@ TEST_P(verbs_memory, on_demand_region_finds_memory_that_came_later)
     munmap(addr, size);
 }
 
+/* Data that goes into a completion is copied as carefully as any other. */
+TEST_P(verbs_memory, unmapped_data_for_a_completion_is_an_error)
+{
+    void *addr        = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, addr, 4096, 0);
+
+    ASSERT_NE(nullptr, mr);
+    setenv("MLX5_SCATTER_TO_CQE", "1", 1);
+    verbs_pair pair(dev);
+    setenv("MLX5_SCATTER_TO_CQE", "0", 1);
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+    munmap(addr, 4096);
+    EXPECT_EQ(
+        IBV_WC_REM_OP_ERR,
+        run(pair.a, verbs_op(IBV_WR_SEND).local((uintptr_t)addr, 8, mr->lkey)));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 TEST_P(verbs_memory, implicit_region_is_all_memory)
 {
     struct ibv_mr *all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
