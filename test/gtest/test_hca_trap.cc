@@ -7,7 +7,6 @@
 #include "test_hca_trap.h"
 
 #include <atomic>
-#include <thread>
 #include <vector>
 
 #include <ucontext.h>
@@ -229,7 +228,7 @@ TEST_F(hca_trap, last_bytes_of_a_page)
     munmap(text, PAGE);
 }
 
-std::atomic<unsigned> many_count, many_there;
+std::atomic<unsigned> many_count;
 
 void on_many(void *, uintptr_t, const void *, unsigned)
 {
@@ -243,8 +242,7 @@ TEST_F(hca_trap, threads_while_rewriting)
     const unsigned rounds = 10000;
     char *pages           = (char *)mmap(nullptr, PAGE, PROT_READ,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::vector<std::thread> threads;
-    unsigned rewritten = 0;
+    unsigned rewritten    = 0;
 
     if (hca_valgrind_active()) {
         GTEST_SKIP() << "valgrind: nothing is rewritten";
@@ -253,23 +251,9 @@ TEST_F(hca_trap, threads_while_rewriting)
     hca_trap_init(true);
     ASSERT_EQ(0, hca_trap_add(pages, PAGE, on_many, nullptr));
     many_count = 0;
-    many_there = 0;
-    for (int t = 0; t < 4; ++t) {
-        threads.emplace_back([&] {
-            for (unsigned n = 0; n < MANY; ++n) {
-                ++many_there;
-                while (many_there < 4 * (n + 1)) {
-                    std::this_thread::yield();
-                }
-                for (unsigned round = 0; round < rounds; ++round) {
-                    ((site_fn)(site_many + 16 * n))(pages, round);
-                }
-            }
-        });
-    }
-    for (auto &thread : threads) {
-        thread.join();
-    }
+    in_four_threads(MANY, rounds, [&](unsigned n) {
+        ((site_fn)(site_many + 16 * n))(pages, 1);
+    });
     for (unsigned n = 0; n < MANY; ++n) {
         rewritten += patched(site_many + 16 * n);
     }

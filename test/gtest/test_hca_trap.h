@@ -10,7 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -50,6 +53,31 @@ template <typename T> bool patched(T *site)
 inline bool jumps_within(site_fn site, const char *end)
 {
     return memchr((void *)site, 0xe9, end - (const char *)site) != nullptr;
+}
+
+/* Executes @run(n) @rounds times for each n below @num, in four threads. All
+ * start with the same n. */
+template <typename F> void in_four_threads(unsigned num, unsigned rounds, F run)
+{
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> there{0};
+
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+            for (unsigned n = 0; n < num; ++n) {
+                ++there;
+                while (there < 4 * (n + 1)) {
+                    std::this_thread::yield();
+                }
+                for (unsigned round = 0; round < rounds; ++round) {
+                    run(n);
+                }
+            }
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
 }
 
 struct call {

@@ -7,8 +7,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <thread>
-#include <vector>
 
 extern "C" {
 #include "softhca/doorbell/hca_patch.h"
@@ -183,7 +181,7 @@ TEST_F(hca_trap_copy, faulted_call)
     EXPECT_EQ(128u, last.offset);
 }
 
-std::atomic<unsigned> calls_bytes, calls_there;
+std::atomic<unsigned> calls_bytes;
 
 void on_call(void *, uintptr_t, const void *, unsigned size)
 {
@@ -197,27 +195,12 @@ TEST_F(hca_trap_copy, threads_while_rewriting)
     const unsigned rounds = 2000;
     char *pages           = (char *)mmap(nullptr, PAGE, PROT_READ,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::vector<std::thread> threads;
 
     ASSERT_EQ(0, hca_trap_add(pages, PAGE, on_call, nullptr));
     calls_bytes = 0;
-    calls_there = 0;
-    for (int t = 0; t < 4; ++t) {
-        threads.emplace_back([&] {
-            for (unsigned n = 0; n < MANY_CALLS; ++n) {
-                ++calls_there;
-                while (calls_there < 4 * (n + 1)) {
-                    std::this_thread::yield();
-                }
-                for (unsigned round = 0; round < rounds; ++round) {
-                    ((copy_fn)(site_calls + 16 * n))(pages, from, 64);
-                }
-            }
-        });
-    }
-    for (auto &thread : threads) {
-        thread.join();
-    }
+    in_four_threads(MANY_CALLS, rounds, [&](unsigned n) {
+        ((copy_fn)(site_calls + 16 * n))(pages, from, 64);
+    });
     EXPECT_LE(4u * rounds * MANY_CALLS * 64, calls_bytes.load());
     for (unsigned n = 0; n < MANY_CALLS; ++n) {
         EXPECT_TRUE(is_rewritten(site_calls + 16 * n)) << n;
