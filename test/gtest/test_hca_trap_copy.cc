@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include <dlfcn.h>
+
 extern "C" {
 #include "softhca/doorbell/hca_patch.h"
 }
@@ -63,6 +65,9 @@ protected:
         hca_trap::SetUp();
         if (hca_valgrind_active()) {
             GTEST_SKIP() << "valgrind: nothing is rewritten";
+        }
+        if (dlsym(RTLD_DEFAULT, "__asan_init") != nullptr) {
+            GTEST_SKIP() << "AddressSanitizer copies by functions of its own";
         }
         hca_trap_init(true);
         for (size_t i = 0; i < sizeof(from); ++i) {
