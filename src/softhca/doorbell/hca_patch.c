@@ -262,6 +262,7 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
                        const uint8_t *code)
 {
     struct site draft = {.addr = rip}, *site;
+    const char *what  = (insn->src.kind == HCA_INSN_CALL) ? "call" : "store";
     int ret;
 
     if ((site_find(rip) != NULL) ||
@@ -278,8 +279,8 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
     ret  = site_prepare(&draft, insn, code);
     site = site_publish(&draft);
     if (ret < 0) {
-        hca_debug("patch: store at %p is not patched and traps each time: %s",
-                  (void *)rip, strerror(-ret));
+        hca_debug("patch: %s at %p is not patched and traps each time: %s",
+                  what, (void *)rip, strerror(-ret));
         return;
     }
 
@@ -292,7 +293,7 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
     }
 
     atomic_store(&site->done, true);
-    hca_debug("patch: store at %p jumps to %p", (void *)rip,
+    hca_debug("patch: %s at %p goes to %p", what, (void *)rip,
               (void *)site->code.entry);
 }
 
