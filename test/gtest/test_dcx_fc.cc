@@ -688,6 +688,79 @@ TEST_P(dcx_fc_fifty, receiver_stands_still)
 
 INSTANTIATE_TEST_SUITE_P(fifty, dcx_fc_fifty, testing::Values(0));
 
+/* --- answers that do not arrive ------------------------------------------- */
+
+class dcx_fc_dead : public dcx_fc, public testing::WithParamInterface<int> {
+protected:
+    /* Has interfaces send a request each, and closes them. */
+    void ask_and_die(unsigned count)
+    {
+        for (unsigned i = 0; i < count; i++) {
+            dcx_loop dead;
+            dcx_sender sender(dead, *m_b, m_num_senders++);
+
+            sender.send_all();
+            dead.flush();
+        }
+    }
+
+    /* Returns the seconds until the sender has sent `count` messages. */
+    double time_of(dcx_sender &sender, unsigned count)
+    {
+        uint64_t begin = time_now_us();
+
+        sender.send_in_line(count);
+        progress_until([&] { return sender.sent == count; });
+        return (time_now_us() - begin) * 1e-6;
+    }
+};
+
+/* Requests of interfaces that are gone: their grants are retried for seconds
+ * each, but do not take all initiators, and are canceled. */
+TEST_P(dcx_fc_dead, leave_the_others_alone)
+{
+    const double retries = 8; /* seconds, of each dead peer */
+
+    ask_and_die(16);
+    EXPECT_LT(time_of(add(*m_b, *m_a), 1000), retries / 8);
+    EXPECT_LT(time_of(add(*m_a, *m_b), 1000), retries);
+    EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
+}
+
+/* Many requests of one origin end together. */
+TEST_P(dcx_fc_dead, end_together)
+{
+    {
+        dcx_loop dead;
+        std::list<dcx_sender> senders;
+
+        for (unsigned i = 0; i < 30; i++) {
+            senders.emplace_back(dead, *m_b, m_num_senders++);
+            senders.back().send_all();
+            dead.flush();
+        }
+    }
+    EXPECT_LT(time_of(add(*m_a, *m_b), 1000), 1.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(dead, dcx_fc_dead, testing::Values(0));
+
+/* The peer's device refuses a grant, which is sent again: no timer helps in
+ * this mode. */
+class dcx_fc_refused : public dcx_fc,
+                       public testing::WithParamInterface<int> {};
+
+TEST_P(dcx_fc_refused, is_sent_again)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+
+    sender.send_in_line(100);
+    progress_until([&] { return sender.sent == 100; });
+    drain();
+}
+
+INSTANTIATE_TEST_SUITE_P(refused, dcx_fc_refused, testing::Values(0));
+
 /* --- two initiators ------------------------------------------------------- */
 
 class dcx_fc_two : public dcx_fc, public testing::WithParamInterface<int> {
@@ -879,6 +952,16 @@ int main(int argc, char **argv)
         {"UCX_LOG_LEVEL", "fatal"},
     };
 
+    auto refused                                            = env;
+    std::vector<std::pair<const char *, const char *>> dead = {
+        {"UCX_DCX_FC_INITIAL", "2"},
+        {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_LOG_LEVEL", "fatal"},
+    };
+
+    refused.push_back({"UCX_DCX_FC_RESEND_TIMEOUT", "3600s"});
+    refused.push_back({"SOFTHCA_FAULT", "nak_op:op=send:nth=4"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
     two_dcis.insert(two_dcis.end(), {{"UCX_DCX_NUM_DCI", "2"},
@@ -891,5 +974,7 @@ int main(int argc, char **argv)
                           {"one_dci", one_dci},
                           {"two_dcis", two_dcis},
                           {"fifty", fifty},
+                          {"dead", dead},
+                          {"refused", refused},
                           {"off", off}});
 }

@@ -255,19 +255,18 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
 }
 
 
+static int uct_dcx_fc_has_ticks(const uct_dcx_fc_t *fc)
+{
+    return (fc->table.num_blocked > 0) || uct_dcx_fc_rndv_is_open(fc);
+}
+
+
 /* Reminds all blocked endpoints at each tick, and asks for rendezvous. If
  * initiators run out, the next call continues with the endpoints. */
-void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
+static void uct_dcx_fc_tick(uct_dcx_fc_t *fc, ucs_time_t now)
 {
-    ucs_time_t left;
-
-    if (!uct_dcx_fc_time_left(fc, &left)) {
-        fc->queues->dci.todo &= ~(UCT_DCX_TODO_FC | UCT_DCX_TODO_RNDV);
-        return;
-    }
-
-    if (left == 0) {
-        fc->next_tick = ucs_get_time() + fc->interval;
+    if (now >= fc->next_tick) {
+        fc->next_tick = now + fc->interval;
         fc->num_due   = fc->table.num;
         uct_dcx_fc_rndv_tick(fc);
     }
@@ -280,18 +279,34 @@ void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
 }
 
 
+void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
+{
+    ucs_time_t now = ucs_get_time();
+    ucs_time_t left;
+
+    uct_dcx_fc_grant_progress(fc, now);
+    if (uct_dcx_fc_has_ticks(fc)) {
+        uct_dcx_fc_tick(fc, now);
+    } else if (!uct_dcx_fc_grant_time_left(fc, &left)) {
+        fc->queues->dci.todo &= ~(UCT_DCX_TODO_FC | UCT_DCX_TODO_RNDV);
+    }
+}
+
+
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
 {
-    ucs_time_t now;
+    int has_answers = uct_dcx_fc_grant_time_left(fc, left);
+    ucs_time_t now, tick;
 
-    *left = 0;
-    if ((fc->table.num_blocked == 0) && !uct_dcx_fc_rndv_is_open(fc)) {
-        return 0;
+    if (uct_dcx_fc_has_ticks(fc)) {
+        now   = ucs_get_time();
+        tick  = (now < fc->next_tick) ? fc->next_tick - now : 0;
+        *left = has_answers ? ucs_min(*left, tick) : tick;
+        return 1;
     }
 
-    now   = ucs_get_time();
-    *left = (now < fc->next_tick) ? fc->next_tick - now : 0;
-    return 1;
+    *left = has_answers ? *left : 0;
+    return has_answers;
 }
 
 

@@ -99,8 +99,12 @@ struct uct_dcx_fc {
     uct_dcx_credit_bank_t bank;
     const uct_dcx_fc_ep_ops_t *ep_ops;
     ucs_mpool_t answers;     /* uct_dcx_fc_answer_t */
-    ucs_list_link_t waiting; /* answers that wait for an
+    ucs_list_link_t waiting; /* answers that wait for their turn */
+    ucs_list_link_t sending; /* answers that are posted, or wait for an
                               * initiator */
+    unsigned num_sending;    /* length of @sending */
+    unsigned max_sending;
+    ucs_time_t patience; /* until an answer is canceled */
 };
 
 
@@ -109,7 +113,7 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
                              const uct_dcx_fc_ep_ops_t *ep_ops,
                              const uct_dcx_iface_config_t *config);
 
-/* Stops posting, and drops grants that wait for an initiator. Called before the
+/* Stops posting, and drops answers that are not posted. Called before the
  * initiators are destroyed. */
 void uct_dcx_fc_stop(uct_dcx_fc_t *fc);
 
@@ -120,8 +124,9 @@ void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc);
  * endpoints, and asks those of rendezvous, when it is time. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc);
 
-/* Returns 1 if any endpoint is blocked, or a rendezvous waits for a FIN. Stores
- * the time until the next tick in @left; 0: it is due, or nothing waits. */
+/* Returns 1 if any endpoint is blocked, a rendezvous waits for a FIN, or an
+ * answer is under way. Stores the time until progress is needed in @left; 0: it
+ * is due, or nothing waits. */
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
 /* Returns non-zero if a blocked endpoint has pending requests. */

@@ -3,19 +3,36 @@
  * Flow control, the receiver's side: a request is answered with a grant at
  * once; see dcx_fc.h. It is handled where messages are delivered, after all
  * earlier messages of its sender. A grant is sent on an endpoint of its own: it
- * waits for an initiator as others do, and needs no credits. If the peer has
- * died meanwhile, no other endpoint is held up.
+ * waits for an initiator as others do, and needs no credits.
+ *
+ * The origin of a request may be dead, or forged. So answers use a share of the
+ * exclusive initiators, and others wait for that (fc->waiting). An answer that
+ * is not acknowledged in time is canceled, and all others to its origin are
+ * dropped; a peer that lives sends its request again. A shared initiator cannot
+ * be canceled: there all answers are sent at once.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/time/time.h>
 
 /* Answers allocated at a time, and their maximum. If more endpoints send
  * requests at the same time, some have to repeat them. */
 #define UCT_DCX_FC_CHUNK       16
 #define UCT_DCX_FC_MAX_ANSWERS 65536
+
+/* One in this number of exclusive initiators may send answers. */
+#define UCT_DCX_FC_SHARE 4
+
+/* Seconds after which an answer is canceled: longer than a round trip in any
+ * network that works */
+#define UCT_DCX_FC_PATIENCE 0.2
+
+/* Times that an answer is sent if the peer's device refuses it */
+#define UCT_DCX_FC_TRIES 3
 
 
 /* An answer, and the endpoint to the peer that sent the request. Both are reused
@@ -24,8 +41,10 @@ typedef struct uct_dcx_fc_answer {
     uct_dcx_grh_ep_t ep;
     uint8_t has_ep;
     uint8_t id;            /* UCT_DCX_FC_ID_* */
+    uint8_t tries;         /* times that it was refused */
+    ucs_time_t since;      /* first tick that saw it in fc->sending; 0: none */
     uct_pending_req_t req; /* waits for an initiator */
-    ucs_list_link_t list;  /* entry of fc->waiting */
+    ucs_list_link_t list;  /* entry of fc->waiting or fc->sending */
     uct_dcx_fc_request_t request;
 } uct_dcx_fc_answer_t;
 
@@ -126,19 +145,70 @@ static uct_dcx_fc_grant_t uct_dcx_fc_grant(uct_dcx_fc_t *fc,
 }
 
 
-/* Ends an answer. If it was lost, its endpoint sends the request again. On RoCE
- * the MAC of the peer may have changed: the next answer looks it up. */
+/* Ends an answer that was begun. */
+static void uct_dcx_fc_end_answer(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
+{
+    ucs_list_del(&answer->list);
+    fc->num_sending--;
+    ucs_mpool_put(answer);
+}
+
+
+/* Drops the answers to an origin that does not answer itself. */
+static void uct_dcx_fc_forget_origin(uct_dcx_fc_t *fc,
+                                     const uct_dcx_target_t *origin)
+{
+    uct_dcx_fc_answer_t *answer, *next;
+
+    ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
+        if (memcmp(&answer->request.origin, origin, sizeof(*origin)) == 0) {
+            ucs_list_del(&answer->list);
+            ucs_mpool_put(answer);
+        }
+    }
+}
+
+
+/* Handles a lost answer: if the peer's device has refused it, it is sent again.
+ * On RoCE the MAC of the peer may have changed: the next answer looks it up. */
+static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
+                                   uct_dcx_fc_answer_t *answer,
+                                   ucs_status_t status)
+{
+    if (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH) {
+        uct_dcx_port_forget(&fc->queues->port, &answer->ep.grh);
+    }
+
+    if (status != UCS_ERR_CONNECTION_RESET) {
+        uct_dcx_fc_forget_origin(fc, &answer->request.origin);
+    } else if (++answer->tries < UCT_DCX_FC_TRIES) {
+        ucs_list_del(&answer->list);
+        ucs_list_add_head(&fc->waiting, &answer->list);
+        fc->num_sending--;
+        return;
+    }
+    uct_dcx_fc_end_answer(fc, answer);
+}
+
+
+/* Ends an answer. Progress begins those that wait. */
 static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                    ucs_status_t status)
 {
     uct_dcx_fc_answer_t *answer = slot->buffer;
+    uct_dcx_fc_t *fc            = uct_dcx_ep_queues(&answer->ep.super)->fc;
 
-    if (ucs_unlikely(status != UCS_OK) &&
-        (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH)) {
-        uct_dcx_port_forget(&uct_dcx_ep_queues(&answer->ep.super)->port,
-                            &answer->ep.grh);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_dcx_fc_end_answer(fc, answer);
+    } else {
+        uct_dcx_fc_lost_answer(fc, answer, status);
     }
-    ucs_mpool_put(answer);
+
+    if (!ucs_list_is_empty(&fc->waiting)) {
+        fc->queues->dci.todo |= UCT_DCX_TODO_FC;
+    } else if ((fc->num_sending == 0) && (fc->table.num_blocked == 0)) {
+        fc->queues->dci.todo &= ~UCT_DCX_TODO_FC;
+    }
 }
 
 
@@ -149,6 +219,7 @@ static ucs_status_t uct_dcx_fc_post_answer(uct_dcx_fc_answer_t *answer)
 {
     uct_dcx_ep_t *ep         = &answer->ep.super;
     uct_dcx_dci_set_t *set   = uct_dcx_ep_dci_set(ep);
+    uct_dcx_fc_t *fc         = uct_dcx_ep_queues(ep)->fc;
     uct_dcx_am_hdr_t hdr     = {.am_id = answer->id};
     uct_dcx_fc_grant_t state = answer->request.state;
     uct_dcx_post_t tx        = {
@@ -165,12 +236,12 @@ static ucs_status_t uct_dcx_fc_post_answer(uct_dcx_fc_answer_t *answer)
         if (!uct_dcx_tx_is_lost(set, ep) && (ep->state != UCT_DCX_EP_FAILED)) {
             return UCS_ERR_NO_RESOURCE;
         }
-        ucs_mpool_put(answer);
+        uct_dcx_fc_end_answer(fc, answer);
         return UCS_OK;
     }
 
     if (answer->id == UCT_DCX_FC_ID_GRANT) {
-        state = uct_dcx_fc_grant(uct_dcx_ep_queues(ep)->fc, &state);
+        state = uct_dcx_fc_grant(fc, &state);
     }
 
     uct_dcx_post_begin(&wqe, dci, ep);
@@ -185,31 +256,38 @@ static ucs_status_t uct_dcx_fc_post_answer(uct_dcx_fc_answer_t *answer)
 
 static ucs_status_t uct_dcx_fc_resume_answer(uct_pending_req_t *req)
 {
-    uct_dcx_fc_answer_t *answer = ucs_container_of(req, uct_dcx_fc_answer_t,
-                                                   req);
-    ucs_list_link_t *waiting =
-        &uct_dcx_ep_queues(&answer->ep.super)->fc->waiting;
-    ucs_status_t status;
-
-    ucs_list_del(&answer->list);
-    status = uct_dcx_fc_post_answer(answer);
-    if (status != UCS_OK) {
-        ucs_list_add_tail(waiting, &answer->list);
-    }
-    return status;
+    return uct_dcx_fc_post_answer(
+        ucs_container_of(req, uct_dcx_fc_answer_t, req));
 }
 
 
 /* Queues the answer until there is an initiator, or posts it if there is one by
  * now. */
-static void uct_dcx_fc_wait_answer(uct_dcx_fc_t *fc,
-                                   uct_dcx_fc_answer_t *answer)
+static void uct_dcx_fc_wait_answer(uct_dcx_fc_answer_t *answer)
 {
     answer->req.func = uct_dcx_fc_resume_answer;
-    ucs_list_add_tail(&fc->waiting, &answer->list);
     while ((uct_dcx_ep_pending_add(&answer->ep.super.super.super, &answer->req,
                                    0) != UCS_OK) &&
-           (uct_dcx_fc_resume_answer(&answer->req) != UCS_OK)) {
+           (uct_dcx_fc_post_answer(answer) != UCS_OK)) {
+    }
+}
+
+
+/* Posts an answer that is in no list, or queues it for an initiator. */
+static void uct_dcx_fc_begin_answer(uct_dcx_fc_t *fc,
+                                    uct_dcx_fc_answer_t *answer)
+{
+    if (uct_dcx_fc_set_target(fc, answer) != UCS_OK) {
+        ucs_mpool_put(answer);
+        return;
+    }
+
+    answer->since = 0;
+    fc->num_sending++;
+    fc->queues->dci.todo |= UCT_DCX_TODO_FC;
+    ucs_list_add_tail(&fc->sending, &answer->list);
+    if (ucs_unlikely(uct_dcx_fc_post_answer(answer) != UCS_OK)) {
+        uct_dcx_fc_wait_answer(answer);
     }
 }
 
@@ -225,14 +303,57 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
     }
 
     answer->id      = id;
+    answer->tries   = 0;
     answer->request = *request;
-    if (uct_dcx_fc_set_target(fc, answer) != UCS_OK) {
-        ucs_mpool_put(answer);
-        return;
+    if (ucs_likely(fc->num_sending < fc->max_sending)) {
+        uct_dcx_fc_begin_answer(fc, answer);
+    } else {
+        ucs_list_add_tail(&fc->waiting, &answer->list);
+    }
+}
+
+
+/* Cancels an answer that takes too long. */
+static void uct_dcx_fc_check_answer(uct_dcx_fc_t *fc,
+                                    uct_dcx_fc_answer_t *answer, ucs_time_t now)
+{
+    uct_dcx_ep_t *ep = &answer->ep.super;
+
+    if (answer->since == 0) {
+        answer->since = now;
+    } else if ((now - answer->since >= fc->patience) &&
+               (ep->dci != UCT_DCX_NO_DCI)) {
+        uct_dcx_ep_cancel(ep, &fc->queues->dci.dci[ep->dci]);
+        answer->since = now;
+    }
+}
+
+
+int uct_dcx_fc_grant_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
+{
+    int is_watched = (fc->num_sending > 0) && (fc->max_sending < UINT_MAX);
+    int is_due     = (fc->waiting.next != &fc->waiting) &&
+                 (fc->num_sending < fc->max_sending);
+
+    *left = is_due ? 0 : fc->patience;
+    return is_due || is_watched;
+}
+
+
+void uct_dcx_fc_grant_progress(uct_dcx_fc_t *fc, ucs_time_t now)
+{
+    uct_dcx_fc_answer_t *answer;
+
+    while ((fc->num_sending < fc->max_sending) &&
+           !ucs_list_is_empty(&fc->waiting)) {
+        answer = ucs_list_extract_head(&fc->waiting, uct_dcx_fc_answer_t, list);
+        uct_dcx_fc_begin_answer(fc, answer);
     }
 
-    if (ucs_unlikely(uct_dcx_fc_post_answer(answer) != UCS_OK)) {
-        uct_dcx_fc_wait_answer(fc, answer);
+    if (fc->max_sending < UINT_MAX) {
+        ucs_list_for_each (answer, &fc->sending, list) {
+            uct_dcx_fc_check_answer(fc, answer, now);
+        }
     }
 }
 
@@ -252,7 +373,14 @@ void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
 
 ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc)
 {
+    const uct_dcx_pool_t *pool = &fc->queues->dci.pool;
+
     ucs_list_head_init(&fc->waiting);
+    ucs_list_head_init(&fc->sending);
+    fc->patience    = ucs_time_from_sec(UCT_DCX_FC_PATIENCE);
+    fc->max_sending = pool->policy->is_shared ?
+                          UINT_MAX :
+                          ucs_max(pool->num_dci / UCT_DCX_FC_SHARE, 1);
     return uct_dcx_ucx_mpool_init(&fc->answers, sizeof(uct_dcx_fc_answer_t),
                                   UCT_DCX_FC_CHUNK, UCT_DCX_FC_MAX_ANSWERS,
                                   &uct_dcx_fc_answer_ops, "uct_dcx_fc_answers");
@@ -261,7 +389,7 @@ ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc)
 
 static void uct_dcx_fc_drop(uct_pending_req_t *req, void *arg)
 {
-    ucs_mpool_put(ucs_container_of(req, uct_dcx_fc_answer_t, req));
+    uct_dcx_fc_end_answer(arg, ucs_container_of(req, uct_dcx_fc_answer_t, req));
 }
 
 
@@ -270,7 +398,12 @@ void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
     uct_dcx_fc_answer_t *answer, *next;
 
     ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
+        ucs_list_del(&answer->list);
+        ucs_mpool_put(answer);
+    }
+
+    ucs_list_for_each_safe (answer, next, &fc->sending, list) {
         uct_dcx_ep_pending_purge(&answer->ep.super.super.super, uct_dcx_fc_drop,
-                                 NULL);
+                                 fc);
     }
 }

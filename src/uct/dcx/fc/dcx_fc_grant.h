@@ -9,8 +9,16 @@
 
 ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc);
 
-/* Drops grants that wait for an initiator. */
+/* Drops answers that are not posted. */
 void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc);
+
+/* Begins answers that wait for their turn, and cancels those that are not
+ * acknowledged in time. */
+void uct_dcx_fc_grant_progress(uct_dcx_fc_t *fc, ucs_time_t now);
+
+/* Returns non-zero if progress has to be called for answers, after the time
+ * @left at most. */
+int uct_dcx_fc_grant_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
 /* Sends @state of @request back to its origin, as a message with @id
  * (UCT_DCX_FC_ID_*), or queues it. Drops the request if memory is short, or the
