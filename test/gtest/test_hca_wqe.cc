@@ -319,6 +319,7 @@ TEST_F(hca_wqe_ways, common_shapes_take_the_short_one)
         for (uint8_t opcode :
              {MLX5_OPCODE_SEND, MLX5_OPCODE_SEND_IMM, MLX5_OPCODE_RDMA_WRITE,
               MLX5_OPCODE_RDMA_WRITE_IMM}) {
+            expect_short(common(opcode));
             expect_short(common(opcode).inl(8));
             expect_short(common(opcode).inl(200));
             expect_short(common(opcode).inl(20).data(nullptr, 100, 1));

@@ -94,7 +94,7 @@ static inline unsigned hca_wqe_short_seg(struct hca_wqe *wqe, unsigned at,
     return ((byte_count == 0) || (byte_count > HCA_MSG_MAX)) ? 0 : at + 1;
 }
 
-/* Parses data from octoword @at on, in any number of segments but none. */
+/* Parses data from octoword @at on, which is of the WQE. */
 static __attribute__((noinline)) bool
 hca_wqe_short_list(struct hca_wqe *wqe, unsigned at, unsigned flags)
 {
@@ -118,13 +118,18 @@ static __attribute__((noinline)) bool hca_wqe_short_atomic(struct hca_wqe *wqe,
     struct hca_wqe_cursor cursor = {wqe, NULL, at};
 
     wqe->atomic.size = 8;
-    return (at < wqe->ds) && (hca_wqe_parse_atomic(&cursor) == HCA_OK) &&
+    return (at + 1u < wqe->ds) && (hca_wqe_parse_atomic(&cursor) == HCA_OK) &&
            hca_wqe_short_list(wqe, at + 1, wqe->op->flags) &&
            (wqe->length == wqe->atomic.size);
 }
 
 static bool hca_wqe_short_data(struct hca_wqe *wqe, unsigned at, unsigned flags)
 {
+    if (__builtin_expect(at >= wqe->ds, 0)) {
+        wqe->num_segs = 0;
+        wqe->length   = 0;
+        return at == wqe->ds;
+    }
     if (hca_wqe_short_seg(wqe, at, flags, &wqe->segs[0]) != wqe->ds) {
         return hca_wqe_short_list(wqe, at, flags);
     }
@@ -168,7 +173,7 @@ static bool hca_wqe_short(struct hca_wqe *wqe, const struct hca_qp *qp,
     ds          = be32toh(ctrl->qpn_ds) - (wqe->qpn << 8);
     wqe->ds     = ds;
     wqe->blocks = (ds + 3) / 4;
-    if ((ds - 1 >= PRM_CTRL_DS) || ((ds + 3) / 4 > posted) ||
+    if ((ds > PRM_CTRL_DS) || ((ds + 3) / 4 > posted) ||
         !hca_wqe_short_ctrl(wqe, qp)) {
         return false;
     }
