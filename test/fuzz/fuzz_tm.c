@@ -91,9 +91,12 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
 
 static void fuzz_tm_destroy(struct fuzz_tm *tm)
 {
+    struct hca_cq_events events;
+    uint32_t num_events;
+
     hca_obj_free(HCA_KIND_QP, tm->qp);
-    hca_srq_destroy(tm->srq);
-    hca_cq_destroy(tm->cq, NULL);
+    hca_srq_destroy(tm->srq, &num_events);
+    hca_cq_destroy(tm->cq, &events);
     hca_obj_free(HCA_KIND_MKEY, tm->mkey);
 }
 

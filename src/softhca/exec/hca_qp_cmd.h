@@ -116,8 +116,8 @@ bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
                          const struct hca_qp_attr *attr);
 
-/* Take and release sq_lock and obj.lock of a QP. With @runs, posted WQEs are executed, or flushed if the
- * QP is in error, before sq_lock is released. */
+/* Take and release sq_lock and obj.lock of a QP. With @runs, posted WQEs are
+ * executed, or flushed if the QP is in error, before sq_lock is released. */
 void hca_qp_lock_both(struct hca_qp *qp);
 void hca_qp_unlock_both(struct hca_qp *qp, bool runs);
 

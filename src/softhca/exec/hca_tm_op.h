@@ -10,8 +10,8 @@
 #include "softhca/wqe/hca_wqe.h"
 
 /* Executes such a WQE.
- * @return HCA_OK; HCA_CHECK_CQ if the list was changed, but the CQ takes no completion;
- *         another error, logged, with the list unchanged. */
+ * @return HCA_OK; HCA_CHECK_CQ if the list was changed, but the CQ takes no
+ *         completion; another error, logged, with the list unchanged. */
 enum hca_check hca_tm_op_execute(const struct hca_qp *qp,
                                  const struct hca_wqe *wqe);
 

@@ -111,8 +111,8 @@ void uverbs_obj_delete(struct uverbs_obj *obj);
 
 #define UVERBS_ANY_TYPE UINT16_MAX
 
-/* @return the object; NULL with *err = -ENOENT or -EINVAL (a negative handle, or
- * another type than @type). */
+/* @return the object; NULL with *err = -ENOENT or -EINVAL (a negative handle,
+ * or another type than @type). */
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err);
 
