@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Rewrites storing instructions into jumps to trampolines, and calls of copies
- * into calls of trampolines. Called from the
- * handler of hca_trap in the thread that stored; one thread at a time rewrites
- * (an atomic flag that no thread waits for), all others read the site array,
- * which only grows. A rewritten site is never touched again: its module may
- * have been unloaded, and its trampoline works for any address.
+ * into calls of trampolines. Called from the handler of hca_trap in the thread
+ * that stored; one thread at a time rewrites (an atomic flag that no thread
+ * waits for), all others read the site array, which only grows. A rewritten
+ * site is never touched again: its module may have been unloaded, and its
+ * trampoline works for any address.
  *
  * Other threads may be about to execute the bytes. First the first byte
  * becomes hlt, a change that is never seen half; a thread that executes it
