@@ -6,9 +6,10 @@
  *     mpirun ... mpi_footprint         after messages to and from every rank
  *     mpi_footprint device             no message; only the device is open
  *
- * Each rank prints its memory in KiB: private pages (memory shared with other
- * processes, such as text of libraries, does not count), and its part of the
- * software device's segment, which holds the rings that libmlx5 allocates. The
+ * Each rank prints its memory in KiB: private pages, and its part of registered
+ * ones that peers have mapped, too (other memory shared with processes, such as
+ * text of libraries, does not count); and its part of the software device's
+ * segment, which holds the rings that libmlx5 allocates. The
  * second form shows the memory without a transport; it runs with UCX_TLS=self.
  */
 #include <infiniband/verbs.h>
@@ -24,20 +25,31 @@ struct memory {
     long device_kib;
 };
 
+enum mapping {
+    MAPPING_PRIVATE,
+    MAPPING_SHARE,  /* registered memory of this process or a peer */
+    MAPPING_SEGMENT /* of the device */
+};
+
 /* Adds a line of smaps; a mapping starts with a line that ends with its
  * name. */
-static void memory_add(struct memory *memory, const char *line, int *is_device)
+static void memory_add(struct memory *memory, const char *line,
+                       enum mapping *mapping)
 {
     unsigned long start, end;
     char field[32];
     long kib;
 
     if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-        *is_device = strstr(line, "memfd:softhca") != NULL;
+        *mapping = strstr(line, "memfd:softhca-share") ? MAPPING_SHARE :
+                   strstr(line, "memfd:softhca")       ? MAPPING_SEGMENT :
+                                                         MAPPING_PRIVATE;
     } else if (sscanf(line, "%31s %ld kB", field, &kib) != 2) {
         return;
-    } else if (*is_device) {
+    } else if (*mapping == MAPPING_SEGMENT) {
         memory->device_kib += !strcmp(field, "Pss:") ? kib : 0;
+    } else if (*mapping == MAPPING_SHARE) {
+        memory->private_kib += !strcmp(field, "Pss:") ? kib : 0;
     } else if (!strncmp(field, "Private_", 8)) {
         memory->private_kib += kib;
     }
@@ -48,10 +60,10 @@ static struct memory memory_now(void)
     struct memory memory = {0, 0};
     FILE *file           = fopen("/proc/self/smaps", "r");
     char line[512];
-    int is_device = 0;
+    enum mapping mapping = MAPPING_PRIVATE;
 
     while ((file != NULL) && fgets(line, sizeof(line), file)) {
-        memory_add(&memory, line, &is_device);
+        memory_add(&memory, line, &mapping);
     }
     if (file != NULL) {
         fclose(file);
