@@ -119,6 +119,16 @@ unsigned dcx_peek_reminders(uct_ep_h tl_ep)
 }
 
 
+void dcx_peek_set_request(uct_ep_h tl_ep, uint16_t number)
+{
+    const uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    const uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface,
+                                                  uct_dcx_iface_t);
+
+    iface->fc.table.entries[ep->fc_entry].seq = number;
+}
+
+
 unsigned dcx_peek_num_blocked(uct_iface_h iface)
 {
     return ucs_derived_of(iface, uct_dcx_iface_t)->fc.table.num_blocked;

@@ -64,6 +64,9 @@ void dcx_peek_set_max_answers(uct_iface_h iface, unsigned max);
 /* Returns the number of repeated requests for credits of an endpoint. */
 unsigned dcx_peek_reminders(uct_ep_h ep);
 
+/* Sets the number of an endpoint's last request for credits. */
+void dcx_peek_set_request(uct_ep_h ep, uint16_t number);
+
 /* Returns the number of endpoints that wait for credits. */
 unsigned dcx_peek_num_blocked(uct_iface_h iface);
 

@@ -629,6 +629,20 @@ TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
     }
 }
 
+/* The same after 65,536 requests of one of them */
+TEST_P(dcx_fc_fifty, numbers_of_requests_run_over)
+{
+    fill(add(*m_a, *m_b));
+    dcx_peek_set_request(m_senders.back().ep(), UINT16_MAX);
+    fill(m_senders.back());
+    drain();
+    m_a->flush();
+    m_senders.clear();
+    fill(add(*m_a, *m_a)); /* takes another entry */
+    fill(add(*m_a, *m_b));
+    EXPECT_EQ(214u, dcx_peek_credits(m_senders.back().ep()));
+}
+
 /* Extra credits of idle endpoints are written off: all others get their
  * quota. */
 TEST_P(dcx_fc_fifty, idle_do_not_hog)

@@ -85,7 +85,7 @@ static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
     ep->credits = entry->reserve;
     uct_dcx_tx_set_ep(ep, UCT_DCX_EP_REQUESTED);
     entry->ticks = 0;
-    entry->seq++;
+    entry->seq += (entry->seq == UINT16_MAX) ? 2 : 1; /* 0: none */
     uct_dcx_fc_post_request(fc, dci, entry);
 }
 
