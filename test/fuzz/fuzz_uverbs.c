@@ -54,8 +54,8 @@ static int fuzz_live[HCA_NUM_KINDS];
 
 void *__real_hca_obj_alloc(enum hca_kind kind, unsigned dev);
 void *__wrap_hca_obj_alloc(enum hca_kind kind, unsigned dev);
-void __real_hca_obj_free(enum hca_kind kind, void *obj);
-void __wrap_hca_obj_free(enum hca_kind kind, void *obj);
+void __real_hca_obj_retire(enum hca_kind kind, void *obj);
+void __wrap_hca_obj_retire(enum hca_kind kind, void *obj);
 int64_t __real_hca_chan_create(unsigned dev, bool is_async, int *fd);
 int64_t __wrap_hca_chan_create(unsigned dev, bool is_async, int *fd);
 
@@ -67,10 +67,10 @@ void *__wrap_hca_obj_alloc(enum hca_kind kind, unsigned dev)
     return obj;
 }
 
-void __wrap_hca_obj_free(enum hca_kind kind, void *obj)
+void __wrap_hca_obj_retire(enum hca_kind kind, void *obj)
 {
     fuzz_live[kind]--;
-    __real_hca_obj_free(kind, obj);
+    __real_hca_obj_retire(kind, obj);
 }
 
 /* Records the descriptors, which the program would close itself. */
