@@ -747,20 +747,14 @@ TEST_P(verbs_stopped, writer_keeps_the_queue_pair)
 {
     hca_log_reader log;
     stopped_write far(this);
-    std::atomic<bool> is_going{false}, is_done{false};
 
     EXPECT_EQ(ETIMEDOUT, ibv_destroy_qp(far.ep->qp));
     EXPECT_NE(std::string::npos, log.take().find("a stopped process has it"));
-    std::thread thread([&] {
-        is_going = true;
-        EXPECT_EQ(IBV_QPS_RTS, far.ep->state());
-        is_done = true;
-    });
-    EXPECT_TRUE(hca_until([&] { return is_going.load(); }));
-    time_quiet(QUIET_LOCK);
-    EXPECT_FALSE(is_done);
-    go_on();
-    thread.join();
+    {
+        peer_waiting_call query(
+            [&] { EXPECT_EQ(IBV_QPS_RTS, far.ep->state()); });
+        go_on();
+    }
     far.ep.reset();
     end_peer();
     EXPECT_EQ(0, ibv_dereg_mr(far.mr));

@@ -6,10 +6,8 @@
 #include "tm_bench.h"
 #include "verbs_peer.h"
 
-#include <atomic>
 #include <signal.h>
 #include <sys/time.h>
-#include <thread>
 
 namespace {
 
@@ -1354,29 +1352,21 @@ TEST_P(verbs_tm_stopped, keeps_others)
     struct ibv_srq_attr attr = {};
     verbs_pair other(dev, {}, tm_ep(*tm));
     tm_msg msg(IBV_TMH_EAGER, 5, 64);
-    std::atomic<unsigned> num_going{0}, num_done{0};
 
     ASSERT_NO_FATAL_FAILURE(stop_sender());
     memcpy(tm->at(0), msg.bytes.data(), msg.bytes.size());
     tm->recv(1);
-    std::thread sender([&] {
-        num_going++;
-        EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
-                         .local(tm->mem, msg.bytes.size())
-                         .post(other.a.qp));
-        num_done++;
-    });
-    std::thread owner([&] {
-        num_going++;
-        EXPECT_EQ(0, ibv_modify_srq(tm->srq, &attr, IBV_SRQ_LIMIT));
-        num_done++;
-    });
-    EXPECT_TRUE(hca_until([&] { return num_going == 2; }));
-    time_quiet(QUIET_LOCK);
-    EXPECT_EQ(0u, num_done);
-    go_on();
-    sender.join();
-    owner.join();
+    {
+        peer_waiting_call sender([&] {
+            EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
+                             .local(tm->mem, msg.bytes.size())
+                             .post(other.a.qp));
+        });
+        peer_waiting_call owner([&] {
+            EXPECT_EQ(0, ibv_modify_srq(tm->srq, &attr, IBV_SRQ_LIMIT));
+        });
+        go_on();
+    }
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.send_cq).status);
     EXPECT_EQ(IBV_WC_TM_RECV, tm->wait().opcode);
     EXPECT_EQ(IBV_WC_TM_RECV, tm->wait().opcode);
@@ -1412,19 +1402,12 @@ TEST_P(verbs_tm_stopped, is_killed)
 /* It also holds the queue pair that it reads for. */
 TEST_P(verbs_tm_stopped, keeps_a_queue_pair_that_awaits_a_rendezvous)
 {
-    std::atomic<bool> is_going{false}, is_done{false};
-
     ASSERT_NO_FATAL_FAILURE(stop_rndv_sender());
-    std::thread thread([&] {
-        is_going = true;
-        ep->state(); /* in error if it had no receive for the FIN */
-        is_done = true;
-    });
-    EXPECT_TRUE(hca_until([&] { return is_going.load(); }));
-    time_quiet(QUIET_LOCK);
-    EXPECT_FALSE(is_done);
-    go_on();
-    thread.join();
+    {
+        /* in error at its end, if it had no receive for the FIN */
+        peer_waiting_call query([&] { ep->state(); });
+        go_on();
+    }
     EXPECT_EQ(LONG, tm->wait().byte_len);
     ep.reset();
 }

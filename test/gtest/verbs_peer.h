@@ -8,9 +8,12 @@
 
 #include "verbs_bench.h"
 
+#include <atomic>
 #include <csignal>
+#include <functional>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <thread>
 
 /* Data that two processes exchange */
 struct peer_card {
@@ -45,6 +48,29 @@ inline void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
     ep.connect(ep.attr(card.qpn));
     peer_meet(fd);
 }
+
+/* A call in a thread of its own, which waits for a lock */
+class peer_waiting_call {
+public:
+    explicit peer_waiting_call(const std::function<void()> &call) :
+        m_thread([this, call] {
+            m_is_going = true;
+            call();
+            m_is_done = true;
+        })
+    {
+        EXPECT_TRUE(hca_until([this] { return m_is_going.load(); }));
+        time_quiet(QUIET_LOCK);
+        EXPECT_FALSE(m_is_done);
+    }
+
+    /* Returns when the call does. */
+    ~peer_waiting_call() { m_thread.join(); }
+
+private:
+    std::atomic<bool> m_is_going{false}, m_is_done{false};
+    std::thread m_thread;
+};
 
 /* Waits for the end of the parent, or its signal, and exits. */
 [[noreturn]] inline void peer_wait_for_the_end(int fd)
