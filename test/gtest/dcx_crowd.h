@@ -38,9 +38,9 @@ public:
 
     ~dcx_crowd()
     {
-        for (auto &member : m_members) {
-            uct_ep_pending_purge(member.ep, NULL, NULL);
-            uct_ep_destroy(member.ep);
+        for (auto &each : m_members) {
+            uct_ep_pending_purge(each.ep, NULL, NULL);
+            uct_ep_destroy(each.ep);
         }
     }
 
@@ -70,8 +70,8 @@ public:
 
         for (unsigned i = 0; m_total < m_goal; i++) {
             ASSERT_FALSE(deadline.is_over()) << m_total << " posted";
-            for (auto &member : m_members) {
-                member.send_all();
+            for (auto &each : m_members) {
+                each.send_all();
             }
             uct_worker_progress(m_from.worker);
             if (i % receive_every == 0) {
@@ -96,8 +96,8 @@ public:
     {
         unsigned sum = 0;
 
-        for (const auto &member : m_members) {
-            sum += member.sent;
+        for (const auto &each : m_members) {
+            sum += each.sent;
         }
         return sum;
     }
@@ -124,9 +124,9 @@ public:
     {
         std::list<member> waiting;
 
-        for (const auto &member : m_members) {
-            if (dcx_peek_place(member.ep) == UINT16_MAX) {
-                waiting.push_back(member);
+        for (const auto &each : m_members) {
+            if (dcx_peek_place(each.ep) == UINT16_MAX) {
+                waiting.push_back(each);
             }
         }
         ASSERT_FALSE(waiting.empty());
@@ -141,10 +141,9 @@ public:
         for (uint64_t header : m_to.headers) {
             got.at(header)++;
         }
-        for (const auto &member : m_members) {
-            EXPECT_EQ((member.op == DCX_CROWD_AM) ? member.sent : 0u,
-                      got[member.id]);
-            EXPECT_EQ(UCS_OK, member.comp.status);
+        for (const auto &each : m_members) {
+            EXPECT_EQ((each.op == DCX_CROWD_AM) ? each.sent : 0u, got[each.id]);
+            EXPECT_EQ(UCS_OK, each.comp.status);
         }
     }
 
@@ -157,8 +156,8 @@ private:
     {
         std::map<unsigned, std::list<member>> groups;
 
-        for (const auto &member : m_members) {
-            groups[group_of(member)].push_back(member);
+        for (const auto &each : m_members) {
+            groups[group_of(each)].push_back(each);
         }
         for (const auto &group : groups) {
             SCOPED_TRACE(group.first);
@@ -170,8 +169,8 @@ private:
     {
         double sum = 0;
 
-        for (const auto &member : members) {
-            sum += member.sent;
+        for (const auto &each : members) {
+            sum += each.sent;
         }
         return sum / members.size();
     }
@@ -180,22 +179,22 @@ private:
     {
         unsigned min = UINT32_MAX, max = 0;
 
-        for (const auto &member : members) {
-            min = std::min(min, member.sent);
-            max = std::max(max, member.sent);
+        for (const auto &each : members) {
+            min = std::min(min, each.sent);
+            max = std::max(max, each.sent);
         }
         EXPECT_GE(2.0 * min, mean) << "min " << min << " max " << max;
     }
 
     struct member {
-        void init(dcx_crowd *crowd, uct_ep_h ep, enum dcx_crowd_op op,
-                  unsigned id)
+        void init(dcx_crowd *owner, uct_ep_h to, enum dcx_crowd_op kind,
+                  unsigned number)
         {
-            this->crowd = crowd;
-            this->ep    = ep;
-            this->op    = op;
-            this->id    = id;
-            req.func    = resume;
+            crowd    = owner;
+            ep       = to;
+            op       = kind;
+            id       = number;
+            req.func = resume;
         }
 
         ucs_status_t post()
@@ -283,11 +282,11 @@ private:
     {
         unsigned messages = 0;
 
-        for (const auto &member : m_members) {
-            if (member.in_line || (member.comp.count != 1)) {
+        for (const auto &each : m_members) {
+            if (each.in_line || (each.comp.count != 1)) {
                 return false;
             }
-            messages += (member.op == DCX_CROWD_AM) ? member.sent : 0;
+            messages += (each.op == DCX_CROWD_AM) ? each.sent : 0;
         }
         return m_to.headers.size() >= messages;
     }

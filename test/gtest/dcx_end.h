@@ -7,7 +7,7 @@
 #include <uct/api/uct.h>
 
 struct dcx_end {
-    explicit dcx_end(const std::function<void()> &then = nullptr) : then(then)
+    explicit dcx_end(const std::function<void()> &call = nullptr) : then(call)
     {
         comp.func  = called;
         comp.count = 1;

@@ -11,9 +11,6 @@
 #include "dcx_loop.h"
 #include "ucx_log.h"
 
-extern "C" {
-}
-
 /* Parameter: true if the initiator is shared */
 class dcx_ep_bench : public testing::TestWithParam<bool> {
 protected:

@@ -225,11 +225,11 @@ private:
         HCA_CHECK_CALL(dlopen(module(), RTLD_NOW) != NULL);
         UCT_CALL(uct_query_components(&list, &count));
         for (unsigned i = 0; i < count; i++) {
-            uct_component_attr_t attr = {};
+            uct_component_attr_t found = {};
 
-            attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
-            UCT_CALL(uct_component_query(list[i], &attr));
-            if (!strcmp(attr.name, "dcx")) {
+            found.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
+            UCT_CALL(uct_component_query(list[i], &found));
+            if (!strcmp(found.name, "dcx")) {
                 m_component = list[i];
                 open_md(list[i]);
             }

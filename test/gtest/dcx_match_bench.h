@@ -57,19 +57,19 @@ private:
 
 /* A posted receive: its context and results */
 struct dcx_tag_recv {
-    explicit dcx_tag_recv(dcx_loop &loop, size_t length) :
-        mem(loop, length, 99), m_iface(loop.iface)
+    explicit dcx_tag_recv(dcx_loop &loop, size_t size) :
+        mem(loop, size, 99), m_iface(loop.iface)
     {
         ctx.tag_consumed_cb = on_consumed;
         ctx.completed_cb    = on_completed;
         ctx.rndv_cb         = on_rndv;
     }
 
-    ucs_status_t post(uct_tag_t tag, uct_tag_t mask = ~0ull)
+    ucs_status_t post(uct_tag_t value, uct_tag_t mask = ~0ull)
     {
         const iovs to = iov.empty() ? iovs{mem.iov} : iov;
 
-        return uct_iface_tag_recv_zcopy(m_iface, tag, mask, to.data(),
+        return uct_iface_tag_recv_zcopy(m_iface, value, mask, to.data(),
                                         to.size(), &ctx);
     }
 
@@ -124,12 +124,12 @@ private:
         }
     }
 
-    void unpack(const uint8_t *data, size_t length)
+    void unpack(const uint8_t *data, size_t size)
     {
         auto to = where.empty() ? places_of(iov.empty() ? iovs{mem.iov} : iov) :
                                   where;
 
-        for (size_t i = 0; i < length; i++) {
+        for (size_t i = 0; i < size; i++) {
             *to[i] = data[i];
         }
     }

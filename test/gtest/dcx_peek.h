@@ -109,10 +109,7 @@ struct dcx_devx_objects {
 };
 void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
 
-/* Returns 1 if the device knows all posted receives and the number of
- * unexpected messages that the user has. A message and an operation on the list
- * are unordered: a late device may treat a message as unexpected though its
- * receive was posted before. */
+/* Returns the number of receives that the device has and that have not ended. */
 unsigned dcx_peek_num_posted(uct_iface_h iface);
 
 /* Returns 1 if the device has all posted receives, and the number of unexpected

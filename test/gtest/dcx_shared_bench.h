@@ -210,7 +210,7 @@ struct dcx_request {
 
 /* A pending request that calls a function of the test */
 struct dcx_pending_call {
-    dcx_pending_call(const std::function<ucs_status_t()> &call) : call(call)
+    dcx_pending_call(const std::function<ucs_status_t()> &what) : call(what)
     {
         req.func = run;
     }

@@ -17,7 +17,7 @@
 
 /* Mapped pages, which a test may unmap */
 struct view_pages {
-    explicit view_pages(size_t length, unsigned seed = 1) : length(length)
+    explicit view_pages(size_t size, unsigned seed = 1) : length(size)
     {
         map(0, length);
 

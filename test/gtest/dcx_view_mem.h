@@ -107,9 +107,9 @@ private:
 
 /* Types for all tests */
 struct named_type {
-    named_type(const char *name, const std::vector<shape_nest_t> &nests,
+    named_type(const char *label, const std::vector<shape_nest_t> &nests,
                ptrdiff_t extent) :
-        name(name),
+        name(label),
         type(std::make_shared<view_type>(nests, extent))
     {
     }

@@ -10,15 +10,19 @@
 
 #include <algorithm>
 
+/* C headers: a function may have the name of a structure */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "views/shape/shape_build.h"
 #include "views/view/dcx_view_ops.h"
 }
+#pragma GCC diagnostic pop
 
 /* A type, by its nests, and the place of each of its bytes */
 struct view_type {
-    view_type(const std::vector<shape_nest_t> &nests, ptrdiff_t extent) :
-        nests(nests), extent(extent)
+    view_type(const std::vector<shape_nest_t> &list, ptrdiff_t distance) :
+        nests(list), extent(distance)
     {
         shape_builder_t *builder = shape_build_begin(1 << 16);
 

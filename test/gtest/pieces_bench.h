@@ -89,21 +89,21 @@ struct pieces_blocks {
     {
         std::vector<uint8_t> to;
 
-        for (const auto &block : list) {
-            to.insert(to.end(), from.begin() + block.offset,
-                      from.begin() + block.offset + block.length);
+        for (const auto &each : list) {
+            to.insert(to.end(), from.begin() + each.offset,
+                      from.begin() + each.offset + each.length);
         }
         return to;
     }
 
     void scatter(std::vector<uint8_t> &to, const std::vector<uint8_t> &from,
-                 size_t length) const
+                 size_t count) const
     {
         size_t at = 0;
 
-        for (const auto &block : list) {
-            for (uint32_t i = 0; (i < block.length) && (at < length); i++) {
-                to[block.offset + i] = from[at++];
+        for (const auto &each : list) {
+            for (uint32_t i = 0; (i < each.length) && (at < count); i++) {
+                to[each.offset + i] = from[at++];
             }
         }
     }

@@ -78,14 +78,14 @@ public:
         uint8_t max_rd_atomic = 1;
     };
 
-    streams_dci(const hca_device &dev, const options &options) :
-        m_dev(dev), m_max_rd_atomic(options.max_rd_atomic)
+    streams_dci(const hca_device &dev, const options &given) :
+        m_dev(dev), m_max_rd_atomic(given.max_rd_atomic)
     {
         struct ibv_ah_attr ah_attr = dev.ah_attr(true);
 
         HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
         HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 511, NULL, NULL, 0)));
-        HCA_CHECK_CALL((qp = create(dev, cq, options)));
+        HCA_CHECK_CALL((qp = create(dev, cq, given)));
         connect();
     }
 
@@ -97,7 +97,7 @@ public:
     }
 
     static struct ibv_qp *create(const hca_device &dev, struct ibv_cq *cq,
-                                 const options &options)
+                                 const options &given)
     {
         struct ibv_qp_init_attr_ex attr    = {};
         struct mlx5dv_qp_init_attr dv_attr = {};
@@ -111,17 +111,17 @@ public:
         attr.pd                      = dev.pd;
         attr.send_cq                 = cq;
         attr.recv_cq                 = cq;
-        attr.cap                     = {.max_send_wr     = options.send_wr,
+        attr.cap                     = {.max_send_wr     = given.send_wr,
                                         .max_recv_wr     = 0,
                                         .max_send_sge    = 1,
                                         .max_recv_sge    = 0,
                                         .max_inline_data = 0};
         dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
         dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
-        if (options.has_streams) {
+        if (given.has_streams) {
             dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
-            dv_attr.dc_init_attr.dci_streams = {options.log_streams,
-                                                options.log_errored};
+            dv_attr.dc_init_attr.dci_streams = {given.log_streams,
+                                                given.log_errored};
         }
         return mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
     }

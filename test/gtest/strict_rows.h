@@ -9,9 +9,13 @@
 
 #include "strict_bench.h"
 
+/* C headers: a function may have the name of a structure */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "softhca/obj/hca_check.h"
 }
+#pragma GCC diagnostic pop
 
 /* Effects besides a completion in error */
 enum strict_outcome {

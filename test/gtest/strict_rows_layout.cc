@@ -150,8 +150,8 @@ std::vector<strict_row> ctrl_rows()
         row("layout_invalidated_by_another_qp", HCA_CHECK_UMR_QPN,
             "umr mkey qpn", good_unbind,
             [](strict_bench &bench, raw_wqe &wqe) {
-                const uint32_t key = new_key(bench, bench.dev.pd);
-                raw_wqe bound      = umr_wqe(key, 64, list_of(bench));
+                const uint32_t its_key = new_key(bench, bench.dev.pd);
+                raw_wqe bound          = umr_wqe(its_key, 64, list_of(bench));
 
                 bound.flip(bound.at_umr + UMR_MASK + 6,
                            MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN >> 8);
@@ -160,7 +160,7 @@ std::vector<strict_row> ctrl_rows()
                 std::swap(bench.sq, bench.rq);
                 bench.post_good(bound);
                 std::swap(bench.sq, bench.rq);
-                wqe.imm(key);
+                wqe.imm(its_key);
             }),
     };
     /* clang-format on */
@@ -240,8 +240,8 @@ std::vector<strict_row> reserved_rows()
             flip_klm(REPEAT_RESERVED + 1, 1)),
     };
 
-    for (auto &row : rows) {
-        row.mode = "strict";
+    for (auto &each : rows) {
+        each.mode = "strict";
     }
     return rows;
 }
@@ -268,8 +268,8 @@ std::vector<strict_row> least_rows()
                      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC >> 16)),
     };
 
-    for (auto &row : rows) {
-        row.mode = "least";
+    for (auto &each : rows) {
+        each.mode = "least";
     }
     return rows;
 }
@@ -377,8 +377,8 @@ std::vector<strict_row> less_rows()
             set_three_levels()),
     };
 
-    for (auto &row : rows) {
-        row.mode = "less";
+    for (auto &each : rows) {
+        each.mode = "less";
     }
     rows[1].syndrome = rows[2].syndrome = PROT;
     return rows;
@@ -450,8 +450,8 @@ std::vector<strict_row> use_rows()
             })),
     };
 
-    for (auto &row : rows) {
-        row.syndrome = PROT;
+    for (auto &each : rows) {
+        each.syndrome = PROT;
     }
     return rows;
 }

@@ -279,8 +279,8 @@ TEST_P(dcx_option, range)
 
 INSTANTIATE_TEST_SUITE_P(
     each, dcx_option, testing::ValuesIn(options),
-    [](const testing::TestParamInfo<dcx_option::ParamType> &info) {
-        return info.param.first;
+    [](const testing::TestParamInfo<dcx_option::ParamType> &test) {
+        return test.param.first;
     });
 
 /* --- options together ----------------------------------------------------- */

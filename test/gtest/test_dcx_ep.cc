@@ -12,7 +12,7 @@ namespace {
 class dcx_ep : public dcx_ep_bench {
 protected:
     struct request {
-        explicit request(dcx_ep *test) : test(test) { req.func = called; }
+        explicit request(dcx_ep *owner) : test(owner) { req.func = called; }
 
         static ucs_status_t called(uct_pending_req_t *req)
         {

@@ -218,27 +218,27 @@ protected:
 TEST_P(dcx_lost_memory, is_in_use_until_the_end)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
-    dcx_end ends[num_buffers + 1], kept;
+    dcx_end sends[num_buffers + 1], kept;
 
     m_dcx->mem[0] = 'A';
-    for (auto &end : ends) {
+    for (auto &end : sends) {
         send_memory(ep, end);
     }
     send(m_a, 0);
     put(m_b, m_live_b, kept);
-    ends[num_buffers].then = [&] { m_dcx->mem[0] = 'Z'; };
+    sends[num_buffers].then = [&] { m_dcx->mem[0] = 'Z'; };
     destroy_ep(ep);
-    EXPECT_EQ(0u, ends[num_buffers].count);
+    EXPECT_EQ(0u, sends[num_buffers].count);
 
-    while (m_received.size() < std::size(ends)) {
+    while (m_received.size() < std::size(sends)) {
         uct_worker_progress(m_slow->loop.worker);
     }
     flush();
-    for (const auto &end : ends) {
+    for (const auto &end : sends) {
         EXPECT_EQ(1u, end.count);
         EXPECT_EQ(UCS_ERR_CANCELED, end.status);
     }
-    EXPECT_EQ(std::string(std::size(ends), 'A'), m_received);
+    EXPECT_EQ(std::string(std::size(sends), 'A'), m_received);
     EXPECT_EQ(UCS_OK, kept.status);
     EXPECT_EQ(1u, kept.count);
     EXPECT_EQ(numbers(1), m_live_a.headers);
@@ -251,21 +251,21 @@ TEST_P(dcx_lost_memory, is_in_use_until_the_end)
 TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
-    dcx_end ends[num_buffers + 1], kept;
+    dcx_end sends[num_buffers + 1], kept;
 
-    ends[3].then = [&] { destroy_ep(ep); };
-    for (auto &end : ends) {
+    sends[3].then = [&] { destroy_ep(ep); };
+    for (auto &end : sends) {
         send_memory(ep, end);
     }
     put(m_b, m_live_b, kept);
-    while (m_received.size() < std::size(ends)) {
+    while (m_received.size() < std::size(sends)) {
         uct_worker_progress(m_slow->loop.worker);
         uct_worker_progress(m_dcx->worker);
     }
     flush();
-    for (unsigned i = 0; i < std::size(ends); i++) {
-        EXPECT_EQ(1u, ends[i].count);
-        EXPECT_EQ((i <= 3) ? UCS_OK : UCS_ERR_CANCELED, ends[i].status);
+    for (unsigned i = 0; i < std::size(sends); i++) {
+        EXPECT_EQ(1u, sends[i].count);
+        EXPECT_EQ((i <= 3) ? UCS_OK : UCS_ERR_CANCELED, sends[i].status);
     }
     EXPECT_EQ(UCS_OK, kept.status);
     EXPECT_EQ(0u, m_dcx->errors.size());
@@ -280,14 +280,14 @@ class dcx_left_memory : public dcx_lost_memory {};
 TEST_P(dcx_left_memory, is_not_in_use)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
-    dcx_end ends[num_buffers + 1];
+    dcx_end sends[num_buffers + 1];
 
     m_dcx->mem[0] = 'A';
-    for (auto &end : ends) {
+    for (auto &end : sends) {
         send_memory(ep, end);
     }
     destroy_ep(ep);
-    for (const auto &end : ends) {
+    for (const auto &end : sends) {
         EXPECT_EQ(1u, end.count);
         EXPECT_EQ(UCS_ERR_CANCELED, end.status);
     }

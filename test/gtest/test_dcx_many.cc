@@ -57,11 +57,11 @@ protected:
 
     /* A message that becomes a pending request if needed */
     struct request {
-        void init(uct_ep_h ep, uint64_t header)
+        void init(uct_ep_h to, uint64_t number)
         {
-            this->ep     = ep;
-            this->header = header;
-            req.func     = resume;
+            ep       = to;
+            header   = number;
+            req.func = resume;
         }
 
         ucs_status_t post() { return uct_ep_am_short(ep, 6, header, NULL, 0); }

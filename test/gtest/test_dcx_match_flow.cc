@@ -74,8 +74,8 @@ protected:
     /* An endpoint that sends numbered messages, by pending requests if
      * needed */
     struct sender {
-        sender(dcx_loop &from, dcx_loop &to, unsigned id, int kind) :
-            ep(from.make_ep(to)), source(from), id(id), kind(kind)
+        sender(dcx_loop &from, dcx_loop &to, unsigned number, int what) :
+            ep(from.make_ep(to)), source(from), id(number), kind(what)
         {
             end.comp.count = 1 << 30;
             req.self       = this;
@@ -191,20 +191,20 @@ TEST_P(dcx_match_fc, receiver_stands_still)
 {
     for (int kind = 0; kind <= WITH_AM; kind++) {
         m_a.flush(); /* so that the only initiator is available */
-        sender &sender   = add(kind);
-        unsigned credits = dcx_peek_credits(sender.ep), before = m_total;
+        sender &one      = add(kind);
+        unsigned credits = dcx_peek_credits(one.ep), before = m_total;
         dcx_deadline deadline;
 
         SCOPED_TRACE(kind);
         EXPECT_EQ(2u, credits) << "FC_INITIAL";
-        while (sender.send() == UCS_OK) {
+        while (one.send() == UCS_OK) {
         }
-        EXPECT_EQ(credits, sender.sent);
-        sender.send_in_line(500);
+        EXPECT_EQ(credits, one.sent);
+        one.send_in_line(500);
         for (unsigned i = 0; i < 100; i++) {
             uct_worker_progress(m_a.worker);
         }
-        EXPECT_EQ(credits, sender.sent);
+        EXPECT_EQ(credits, one.sent);
         progress_until({&m_a, &m_b}, [&] { return m_total - before == 500; });
     }
 }
@@ -232,7 +232,7 @@ TEST_P(dcx_match_fc, expected)
     constexpr unsigned count = 600;
     unsigned ended = 0, posted = 0;
     std::list<dcx_tag_recv> recvs;
-    sender &sender = add(SHORT);
+    sender &one = add(SHORT);
 
     for (; posted < 100; posted++) {
         recvs.emplace_back(m_b, 200);
@@ -240,12 +240,12 @@ TEST_P(dcx_match_fc, expected)
         EXPECT_EQ(UCS_OK, recvs.back().post(posted));
     }
     for (int kind : {(int)SHORT, (int)BCOPY, (int)ZCOPY, (int)RNDV}) {
-        unsigned begin = sender.sent;
+        unsigned begin = one.sent;
 
-        sender.kind = kind;
-        sender.send_in_line(begin + count / 4);
+        one.kind = kind;
+        one.send_in_line(begin + count / 4);
         progress_until({&m_a, &m_b}, [&] {
-            while ((posted < sender.sent + 50) && (posted < count)) {
+            while ((posted < one.sent + 50) && (posted < count)) {
                 recvs.emplace_back(m_b, 200);
                 recvs.back().then = [&] { ended++; };
                 EXPECT_EQ(UCS_OK, recvs.back().post(posted++));
@@ -255,7 +255,7 @@ TEST_P(dcx_match_fc, expected)
     }
     EXPECT_EQ(0u, m_total) << "all matched";
     progress_until({&m_a, &m_b}, [&] {
-        return sender.end.comp.count == (1 << 30) - (int)count / 2;
+        return one.end.comp.count == (1 << 30) - (int)count / 2;
     });
 }
 

@@ -525,8 +525,8 @@ protected:
         m_length[SHORT] = shortest;
         m_length[LONG]  = m_far.attr.cap.tag.eager.max_bcopy;
         m_length[RNDV]  = 20000;
-        for (unsigned kind = 0; kind < NUM_KINDS; kind++) {
-            m_recvs[kind].reset(new dcx_tag_recv(m_dcx, m_length[kind]));
+        for (unsigned i = 0; i < NUM_KINDS; i++) {
+            m_recvs[i].reset(new dcx_tag_recv(m_dcx, m_length[i]));
         }
         m_sender = std::thread([this, count] { send_all(count); });
     }
@@ -554,7 +554,7 @@ protected:
         return recv;
     }
 
-    void send_one(unsigned kind, uct_tag_t tag, dcx_tag_mem &mem)
+    void send_one(unsigned which, uct_tag_t tag, dcx_tag_mem &mem)
     {
         dcx_deadline deadline;
         dcx_end end;
@@ -564,7 +564,7 @@ protected:
         for (;;) {
             ucs_status_t status = UCS_OK;
 
-            if (kind == RNDV) {
+            if (which == RNDV) {
                 op     = far_rndv(tag, mem, end);
                 status = UCS_PTR_IS_ERR(op) ? UCS_PTR_STATUS(op) : UCS_OK;
             } else {
@@ -577,7 +577,7 @@ protected:
             uct_worker_progress(m_far.worker);
         }
         while ((m_said == UNKNOWN) ||
-               ((end.count == 0) && ((kind != RNDV) || (m_said == MATCHED)))) {
+               ((end.count == 0) && ((which != RNDV) || (m_said == MATCHED)))) {
             if (deadline.is_over()) {
                 m_is_stuck = true;
                 return;
@@ -585,7 +585,7 @@ protected:
             uct_worker_progress(m_far.worker);
             std::this_thread::yield();
         }
-        if ((kind == RNDV) && (m_said == UNEXPECTED)) {
+        if ((which == RNDV) && (m_said == UNEXPECTED)) {
             EXPECT_EQ(0u, end.count);
             EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_far_ep, op));
         } else {
@@ -598,8 +598,8 @@ protected:
     {
         std::vector<std::unique_ptr<dcx_tag_mem>> mems;
 
-        for (unsigned kind = 0; kind < NUM_KINDS; kind++) {
-            mems.emplace_back(new dcx_tag_mem(m_far, m_length[kind], 7));
+        for (unsigned i = 0; i < NUM_KINDS; i++) {
+            mems.emplace_back(new dcx_tag_mem(m_far, m_length[i], 7));
         }
         for (unsigned i = 1; (i <= count) && !m_is_stuck; i++) {
             while ((m_allowed < i) && !m_is_stuck) {

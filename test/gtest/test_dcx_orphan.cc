@@ -137,8 +137,8 @@ TEST_P(dcx_orphan, of_a_dead_peer)
     destroy_quickly([&] { return make_dead_eps(1)[0]; }, m_live_a, all);
     send(m_a, 0);
     flush();
-    for (const auto &ends : all) {
-        expect_all(ends, 1);
+    for (const auto &list : all) {
+        expect_all(list, 1);
     }
     EXPECT_EQ(0u, m_dcx->errors.size());
     EXPECT_EQ(numbers(1), m_live_a.headers);
@@ -177,8 +177,8 @@ TEST_P(dcx_orphan, of_a_peer_that_stands_still)
     for (int i = 0; i < 100; i++) {
         stopped.progress();
     }
-    for (const auto &ends : all) {
-        expect_all(ends, 1);
+    for (const auto &list : all) {
+        expect_all(list, 1);
     }
     EXPECT_EQ(4 + (is_shared() ? 2 * all.size() : 0), stopped.headers.size());
     EXPECT_EQ(0u, m_dcx->errors.size());

@@ -10,9 +10,6 @@
 #include <list>
 #include <memory>
 
-extern "C" {
-}
-
 namespace {
 
 class dcx_peer : public testing::TestWithParam<const char *> {

@@ -53,12 +53,12 @@ protected:
 
     enum victim { ACKNOWLEDGED, WAITING, FAILED };
 
-    void destroy_one(enum victim victim)
+    void destroy_one(enum victim which)
     {
         uint64_t sent = fill(), result = -1;
         uct_ep_h dead  = make_dead_eps(1)[0];
         uct_ep_h eps[] = {make_ep(m_live_a.loop), make_ep(m_live_b.loop), dead};
-        dcx_end failed, got([&] { destroy_ep(eps[victim]); });
+        dcx_end failed, got([&] { destroy_ep(eps[which]); });
 
         put(dead, m_live_a, failed);
         get(eps[ACKNOWLEDGED], m_live_a, &result, got);
@@ -68,10 +68,10 @@ protected:
         EXPECT_EQ(UCS_OK, got.status);
         EXPECT_EQ(0u, result);
         flush();
-        EXPECT_EQ((victim == FAILED) ? UCS_ERR_CANCELED :
-                                       UCS_ERR_ENDPOINT_TIMEOUT,
+        EXPECT_EQ((which == FAILED) ? UCS_ERR_CANCELED :
+                                      UCS_ERR_ENDPOINT_TIMEOUT,
                   failed.status);
-        EXPECT_EQ((victim == FAILED) ? 0u : 1u, m_dcx->errors.size());
+        EXPECT_EQ((which == FAILED) ? 0u : 1u, m_dcx->errors.size());
         EXPECT_EQ(sent, m_live_b.headers.size());
         expect_works(m_a);
     }

@@ -36,8 +36,8 @@ protected:
 
     /* A strided get as a pending request */
     struct request {
-        explicit request(dcx_strided *test) :
-            test(test), iov{test->m_a.at(0, 8, 64, 100)}
+        explicit request(dcx_strided *owner) :
+            test(owner), iov{owner->m_a.at(0, 8, 64, 100)}
         {
             req.func = called;
         }

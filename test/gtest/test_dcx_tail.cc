@@ -280,10 +280,10 @@ TEST_P(dcx_tail, others_wait)
     put(3);
     req.post = [=, this] { return put(ep, rkey()); };
     req.func = [](uct_pending_req_t *self) {
-        request *req        = (request *)self;
-        ucs_status_t status = req->post();
+        request *called     = (request *)self;
+        ucs_status_t status = called->post();
 
-        req->is_sent = (status == UCS_OK);
+        called->is_sent = (status == UCS_OK);
         return status;
     };
     if (is_moderated()) {

@@ -113,7 +113,7 @@ protected:
     /* Writes a WQE at the same place of a ring of the same length, over
      * garbage. */
     template <typename F>
-    std::vector<uint8_t> ours(uint16_t at, uint8_t fm, uint32_t number, F write)
+    std::vector<uint8_t> ours(uint16_t at, uint8_t fm, uint32_t number, F fill)
     {
         unsigned num_bb = m_dv.sq.wqe_cnt;
         std::vector<uint8_t> ring(num_bb * 64 + 64, 0xa5);
@@ -122,7 +122,7 @@ protected:
         uct_dcx_wqe_t wqe;
 
         uct_dcx_wqe_begin(&wqe, start, num_bb - 1, at);
-        write(&wqe);
+        fill(&wqe);
         ctrl.opcode = MLX5_OPCODE_UMR;
         ctrl.imm    = number;
         ctrl.flags  = MLX5_WQE_CTRL_CQ_UPDATE | fm;

@@ -663,13 +663,13 @@ TEST_P(dcx_view_test, hole_that_goes)
 
     auto check_it = [&] {
         auto places          = type.places(1);
-        uct_dcx_view_t *view = open(type, m_pages.bytes, 1, false);
+        uct_dcx_view_t *good = open(type, m_pages.bytes, 1, false);
 
-        ASSERT_TRUE(view != NULL);
+        ASSERT_TRUE(good != NULL);
         expect_gathered(m_pages.bytes, places, [&] {
-            return peer_get(rkey(view), view->address, view->length);
+            return peer_get(rkey(good), good->address, good->length);
         });
-        m_views->close(view, 0);
+        m_views->close(good, 0);
     };
 
     check_it();

@@ -229,9 +229,9 @@ protected:
         }
     }
 
-    void check(way way, message_side &src, message_side &dest)
+    void check(way by, message_side &src, message_side &dest)
     {
-        int peer            = (way != SELF);
+        int peer            = (by != SELF);
         ucp_worker_h worker = m_bench->workers[peer];
         size_t length       = src.host.size();
         auto want           = dest.received(src.content());
@@ -243,10 +243,10 @@ protected:
         };
 
         dest.param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-        recv = (way == UNEXPECTED) ? NULL : post_recv();
+        recv = (by == UNEXPECTED) ? NULL : post_recv();
         send = ucp_tag_send_nbx(m_bench->eps[peer], src.address(), length, TAG,
                                 &src.param);
-        if (way == UNEXPECTED) {
+        if (by == UNEXPECTED) {
             wait_unexpected(worker);
             recv = post_recv();
         }
@@ -263,19 +263,19 @@ protected:
         return strstr(getenv("UCX_TLS"), "self") ? 9000 : 1024;
     }
 
-    void check_lengths(way way)
+    void check_lengths(way by)
     {
         const char *types[] = {"column", "box", "rounds"};
         unsigned turn       = 0;
 
         for (size_t length :
              {1, 300, 1024, 5000, 8257, 9000, 40000, 300000, 1000000}) {
-            check_length(way, find_type(types[turn % 3]), length, turn * 10);
+            check_length(by, find_type(types[turn % 3]), length, turn * 10);
             turn++;
         }
     }
 
-    void check_length(way way, const view_type &type, size_t length,
+    void check_length(way by, const view_type &type, size_t length,
                       unsigned seed)
     {
         for (int kind = 1; kind < 4; kind++) {
@@ -288,7 +288,7 @@ protected:
             message_side src(kind & 1, type, length, *m_bench, false, seed);
             message_side dest(kind & 2, type, length, *m_bench, true, seed + 5);
 
-            check(way, src, dest);
+            check(by, src, dest);
         }
     }
 

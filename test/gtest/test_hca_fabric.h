@@ -11,6 +11,9 @@
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 
+/* C headers: a function may have the name of a structure */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
@@ -25,6 +28,7 @@ extern "C" {
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_nic.h"
 }
+#pragma GCC diagnostic pop
 
 #include <dirent.h>
 #include <functional>

@@ -503,7 +503,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(strides_case{"right", 512, 512, HCA_OK},
                     strides_case{"wqe", 511, 64, HCA_CHECK_STRIDES},
                     strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
-    [](const auto &info) { return info.param.name; });
+    [](const auto &test) { return test.param.name; });
 
 /* A device whose umr_fence is 0: a WQE that is rung together with a UMR before
  * it needs a fence mode, and only one mode is strong enough. */

@@ -15,10 +15,14 @@
 #include <signal.h>
 #include <x86intrin.h>
 
+/* C headers: a function may have the name of a structure */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "softhca/base/hca_valgrind.h"
 #include "softhca/obj/hca_tm.h"
 }
+#pragma GCC diagnostic pop
 
 namespace {
 

@@ -693,11 +693,11 @@ void shape_random::check_copies(shape_data_t data, const offsets &bytes)
     ASSERT_EQ(expected, memory);
 }
 
-void shape_random::check(const model &model, size_t count)
+void shape_random::check(const model &type, size_t count)
 {
     static char base;
-    shape_data_t data = {model.shape.get(), &base, count};
-    offsets bytes     = repeated(model.bytes, {{count, model.shape->extent}});
+    shape_data_t data = {type.shape.get(), &base, count};
+    offsets bytes     = repeated(type.bytes, {{count, type.shape->extent}});
 
     ASSERT_EQ(bytes.size(), shape_length(&data));
     if (!bytes.empty()) {
@@ -710,10 +710,10 @@ void shape_random::check(const model &model, size_t count)
 void shape_random::run(unsigned seed)
 {
     m_random.seed(seed);
-    model model = any();
-    ASSERT_NE(nullptr, model.shape);
-    check(model, 1);
-    check(model, 1 + upto(4));
+    model type = any();
+    ASSERT_NE(nullptr, type.shape);
+    check(type, 1);
+    check(type, 1 + upto(4));
 }
 
 /* More blocks in a row than are loaded at once, in one row and in two */
@@ -722,12 +722,12 @@ void shape_random::run_rows(size_t block, ptrdiff_t stride)
     for (const dims &list :
          {dims{{30, stride}}, dims{{30, stride}, {2, 31 * stride}}}) {
         building building;
-        model model;
+        model type;
 
         building.add(0, block, list);
-        model.bytes = repeated(bytes_of(0, block), list);
-        model.shape = building.end(64 * stride);
-        check(model, 1);
+        type.bytes = repeated(bytes_of(0, block), list);
+        type.shape = building.end(64 * stride);
+        check(type, 1);
     }
 }
 

@@ -553,10 +553,10 @@ protected:
         return run(pair.b, op);
     }
 
-    enum ibv_wc_status access(enum ibv_wr_opcode opcode, uint32_t key)
+    enum ibv_wc_status access(enum ibv_wr_opcode opcode, uint32_t rkey)
     {
         return run(pair.a, verbs_op(opcode).local(src, 64).remote(
-                               (uintptr_t)dst.addr, key));
+                               (uintptr_t)dst.addr, rkey));
     }
 
     struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);

@@ -218,19 +218,18 @@ protected:
             devx_mkey_in(dev.pd, 0, count, klms).set(DEVX_MKC, 14, 14, 0));
         ASSERT_NE(nullptr, list.obj);
         {
-            verbs_pair pair(dev);
-            EXPECT_EQ(
-                IBV_WC_REM_ACCESS_ERR,
-                run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
-                                .local(flat->addr(), count, flat->mr->lkey)
-                                .remote(0, list.key)));
+            verbs_pair two(dev);
+            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+                      run(two.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                     .local(flat->addr(), count, flat->mr->lkey)
+                                     .remote(0, list.key)));
         }
         {
-            verbs_pair pair(dev);
+            verbs_pair two(dev);
             EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
-                      run(pair.a, verbs_op(IBV_WR_RDMA_READ)
-                                      .local(0, count, list.key)
-                                      .remote(flat->addr(), flat->mr->rkey)));
+                      run(two.a, verbs_op(IBV_WR_RDMA_READ)
+                                     .local(0, count, list.key)
+                                     .remote(flat->addr(), flat->mr->rkey)));
         }
         expect_all();
     }
@@ -309,18 +308,18 @@ TEST_P(verbs_pieces, thousands_of_keys_and_the_null_key)
     }
     {
         devx_mkey list(dev.ctx, devx_mkey_in(dev.pd, 0, count * 16, klms));
-        verbs_pair pair(dev);
+        verbs_pair two(dev);
 
         ASSERT_NE(nullptr, list.obj);
         EXPECT_EQ(IBV_WC_SUCCESS,
-                  run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
-                                  .local(from.addr(), count * 16, from.mr->lkey)
-                                  .remote(0, list.key)));
+                  run(two.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                 .local(from.addr(), count * 16, from.mr->lkey)
+                                 .remote(0, list.key)));
         EXPECT_TRUE(to.bytes == was);
         EXPECT_EQ(IBV_WC_SUCCESS,
-                  run(pair.a, verbs_op(IBV_WR_RDMA_READ)
-                                  .local(from.addr(), count * 16, from.mr->lkey)
-                                  .remote(0, list.key)));
+                  run(two.a, verbs_op(IBV_WR_RDMA_READ)
+                                 .local(from.addr(), count * 16, from.mr->lkey)
+                                 .remote(0, list.key)));
     }
     for (unsigned i = 0; i < count * 16; i++) {
         ASSERT_EQ(((i / 16) % 5) ? was[i / 16 * 32 + i % 16] : 0, from.bytes[i])
@@ -433,7 +432,7 @@ TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
 {
     pieces_mem from(dev.pd, FLAT, 1), to(dev.pd, WIDE, 2);
     pieces_blocks list = pieces_blocks::random(10000, 2);
-    std::atomic<uint32_t> key{0};
+    std::atomic<uint32_t> number{0};
     std::atomic<unsigned> num{0};
     std::atomic<bool> stop{false};
     std::thread writer([&] {
@@ -442,14 +441,14 @@ TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
             std::fill(from.bytes.begin(), from.bytes.end(), fill);
             run(two.a, verbs_op(IBV_WR_RDMA_WRITE)
                            .local(from.addr(), list.length, from.mr->lkey)
-                           .remote(0, key));
+                           .remote(0, number));
         }
     });
 
     for (unsigned i = 0; i < 100; i++) {
         pieces_key list_key(dev, to, list);
 
-        key = list_key.key;
+        number = list_key.key;
         usleep(i * STEP_MESSAGE);
         EXPECT_EQ(0, ibv_dereg_mr(to.mr));
         std::vector<uint8_t> was = to.bytes;

@@ -301,15 +301,15 @@ public:
     struct ibv_wc last = {}; /* completion of the last call */
 
 private:
-    struct ibv_qp *create(struct ibv_cq *cq, struct ibv_srq *srq)
+    struct ibv_qp *create(struct ibv_cq *its_cq, struct ibv_srq *srq)
     {
         struct ibv_qp_init_attr_ex attr    = {};
         struct mlx5dv_qp_init_attr dv_attr = {};
-        struct ibv_qp *qp;
+        struct ibv_qp *its_qp;
 
         attr.qp_type   = IBV_QPT_RC;
-        attr.send_cq   = cq;
-        attr.recv_cq   = cq;
+        attr.send_cq   = its_cq;
+        attr.recv_cq   = its_cq;
         attr.srq       = srq;
         attr.pd        = m_dev.pd;
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -324,19 +324,20 @@ private:
                                  MLX5DV_QP_EX_WITH_MR_LIST |
                                  MLX5DV_QP_EX_WITH_MKEY_CONFIGURE |
                                  MLX5DV_QP_EX_WITH_RAW_WQE;
-        HCA_CHECK_CALL((qp = mlx5dv_create_qp(m_dev.ctx, &attr, &dv_attr)));
-        return qp;
+        its_qp = mlx5dv_create_qp(m_dev.ctx, &attr, &dv_attr);
+        HCA_CHECK_CALL(its_qp != NULL);
+        return its_qp;
     }
 
-    void connect(struct ibv_qp *qp, uint32_t dest_qpn)
+    void connect(struct ibv_qp *each, uint32_t dest_qpn)
     {
         struct ibv_qp_attr attr = hca_qp_attr(m_dev, dest_qpn);
 
         attr.rnr_retry = m_rnr_retry;
-        hca_modify(qp, attr, IBV_QPS_INIT,
+        hca_modify(each, attr, IBV_QPS_INIT,
                    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-        hca_modify(qp, attr, IBV_QPS_RTR, verbs_ep::rtr_mask);
-        hca_modify(qp, attr, IBV_QPS_RTS, verbs_ep::rts_mask);
+        hca_modify(each, attr, IBV_QPS_RTR, verbs_ep::rtr_mask);
+        hca_modify(each, attr, IBV_QPS_RTS, verbs_ep::rts_mask);
     }
 
     const hca_device &m_dev;

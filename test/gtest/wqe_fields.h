@@ -66,17 +66,17 @@ private:
         return value;
     }
 
-    uint64_t add(const std::string &prefix, const row &row)
+    uint64_t add(const std::string &prefix, const row &at)
     {
-        unsigned offset = m_at + row.offset;
-        uint64_t mask   = (row.mask != 0) ? row.mask : ~0ull;
+        unsigned offset = m_at + at.offset;
+        uint64_t mask   = (at.mask != 0) ? at.mask : ~0ull;
         uint64_t value;
 
-        if (row.size < 8) {
-            mask &= (1ull << (row.size * 8)) - 1;
+        if (at.size < 8) {
+            mask &= (1ull << (at.size * 8)) - 1;
         }
-        value = (word(offset, row.size) & mask) >> __builtin_ctzll(mask);
-        m_list.push_back({prefix + row.name, offset, row.size, mask, value});
+        value = (word(offset, at.size) & mask) >> __builtin_ctzll(mask);
+        m_list.push_back({prefix + at.name, offset, at.size, mask, value});
         return value;
     }
 
@@ -89,8 +89,8 @@ private:
 
     void add_rows(const std::string &prefix, const std::vector<row> &rows)
     {
-        for (const auto &row : rows) {
-            add(prefix, row);
+        for (const auto &each : rows) {
+            add(prefix, each);
         }
     }
 
