@@ -109,7 +109,8 @@ struct dcx_devx_objects {
 };
 void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
 
-/* Returns the number of receives that the device has and that have not ended. */
+/* Returns the number of receives that the device has and that have not
+ * ended. */
 unsigned dcx_peek_num_posted(uct_iface_h iface);
 
 /* Returns 1 if the device has all posted receives, and the number of unexpected
