@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <endian.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <thread>
 
