@@ -369,7 +369,7 @@ TEST_F(hca_share_test, variable_switches_it_off)
 TEST_F(hca_share_test, touched_memory_stays)
 {
     alone([] {
-        for (size_t page = 0; page < 8; page++) {
+        for (size_t page = 1; page < 7; page++) {
             char *mem = map_pages(8);
 
             mem[page * PAGE + 7] = 'x';
@@ -378,6 +378,45 @@ TEST_F(hca_share_test, touched_memory_stays)
         }
         EXPECT_EQ(0u, share(map_pages(3), 3 * PAGE)) << "too short";
     });
+}
+
+/* A registration cache adds pages in which an allocator, or a neighbour, has
+ * data: they stay private, and the rest is shared, as often as it is
+ * registered. */
+TEST_F(hca_share_test, page_at_either_end_is_touched)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_pages(8);
+            uint64_t first, second;
+
+            mem[7]            = 'f';
+            mem[7 * PAGE + 7] = 'l';
+            first             = share(mem, 8 * PAGE);
+            second            = share(mem, 8 * PAGE);
+            EXPECT_NE(0u, first);
+            EXPECT_EQ(first, second);
+            tell(w, mem);
+            w.meet();
+            EXPECT_EQ('f', mem[7]);
+            EXPECT_EQ('l', mem[7 * PAGE + 7]);
+            hca_share_end(first);
+            w.meet();
+            hca_share_end(second);
+            EXPECT_NE(0u, share(mem, 8 * PAGE));
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            for (unsigned i = 0; i < 3; i++) {
+                EXPECT_NE(nullptr, far.near(PAGE, 6 * PAGE));
+                EXPECT_EQ(nullptr, far.near(0, 1));
+                EXPECT_EQ(nullptr, far.near(7 * PAGE, 1));
+                EXPECT_EQ('f', far.get(0, 8 * PAGE)[7]);
+                w.meet();
+            }
+        });
 }
 
 /* Another thread stores at different times while the pages are checked and

@@ -389,6 +389,23 @@ static bool share_is_on(void)
     return hca_caps.share && !hca_valgrind_active();
 }
 
+/* Finds the run for whole pages, or makes one. The first and the last page may
+ * stay out of it: a registration cache adds them, and they have data of an
+ * allocator or of neighbours. */
+static struct share_area *share_get_inner(uintptr_t start, uintptr_t end)
+{
+    if (end - start < SHARE_LEAST) {
+        return NULL;
+    }
+    start += hca_share_pages_are_private(start) ? HCA_SHARE_PAGE : 0;
+    end -= hca_share_pages_are_private(end - HCA_SHARE_PAGE) ? HCA_SHARE_PAGE :
+                                                               0;
+    return ((end - start >= SHARE_LEAST) &&
+            !hca_share_pages_are_private(start)) ?
+               share_get(start, end) :
+               NULL;
+}
+
 uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
 {
     uintptr_t start = (addr + HCA_SHARE_PAGE - 1) & ~(HCA_SHARE_PAGE - 1);
@@ -401,9 +418,8 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
     }
     pthread_mutex_lock(&share_mutex);
     share_drop_range(addr, addr + length, false);
-    if ((end > start) && (end - start >= SHARE_LEAST) &&
-        !hca_share_pages_are_private(start)) {
-        area = share_get(start, end);
+    if (end > start) {
+        area = share_get_inner(start, end);
     }
     if (area != NULL) {
         id = share_use(area, writes);
