@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void bench_check(ucs_status_t status, const char *what)
 {
@@ -173,7 +174,9 @@ static void bench_register(struct bench_pair *pair)
     void *packed;
 
     BENCH_CHECK(uct_md_query(pair->md, &attr));
-    pair->mem = bench_alloc(BENCH_MEM_SIZE);
+    pair->mem = mmap(NULL, BENCH_MEM_SIZE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bench_check((pair->mem != MAP_FAILED) ? UCS_OK : UCS_ERR_NO_MEMORY, "mmap");
     BENCH_CHECK(uct_md_mem_reg(pair->md, pair->mem, BENCH_MEM_SIZE,
                                UCT_MD_MEM_ACCESS_ALL, &pair->memh));
     packed = bench_alloc(attr.rkey_packed_size);
@@ -246,5 +249,5 @@ void bench_pair_close(struct bench_pair *pair)
     bench_side_close(&pair->a);
     bench_side_close(&pair->b);
     uct_md_close(pair->md);
-    free(pair->mem);
+    munmap(pair->mem, BENCH_MEM_SIZE);
 }

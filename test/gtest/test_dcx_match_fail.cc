@@ -525,7 +525,7 @@ TEST_P(dcx_match_orphan, sender_of_a_canceled_one)
     EXPECT_EQ(UCS_OK, recv->cancel(true));
 }
 
-/* --- rendezvous that the receiver's device cannot fetch -------------------- */
+/* --- rendezvous that the receiver's device cannot fetch ------------------- */
 
 /* Faults of main() hit the reads of some rendezvous. */
 class dcx_match_lost : public dcx_tag_bench {

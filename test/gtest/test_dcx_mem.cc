@@ -673,7 +673,7 @@ TEST_P(dcx_rights, are_those_of_the_registration)
     }
 }
 
-/* Memory that the program may only read is registered for uses that only read. */
+/* Memory that the program may only read is registered for uses that read. */
 TEST_P(dcx_rights, of_memory_to_read)
 {
     void *memory = mmap(NULL, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,

@@ -27,8 +27,8 @@ constexpr unsigned LOG_BLOCKS = 5; /* twice the longest WQE */
 constexpr unsigned QPN        = 0x5a1234;
 constexpr unsigned ROCE_DEV   = 1;
 
-/* The long way sets atomic.size, and the Q_Key of an AV. The short one sets only
- * the size, of atomics. */
+/* The long way sets atomic.size, and the Q_Key of an AV. The short one sets
+ * only the size, of atomics. */
 constexpr uint8_t UNSET = 0xee;
 
 class hca_wqe_ways : public testing::Test {
@@ -37,8 +37,9 @@ protected:
     {
         size_t size = sizeof(struct hca_fabric) + ring_size;
 
-        m_mem         = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        m_mem = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
         hca_log_level = HCA_LOG_ERROR;
 
         hca_fabric                     = (struct hca_fabric *)m_mem;

@@ -680,8 +680,8 @@ TEST_P(verbs_stopped, writer_delays_one_key)
         EXPECT_EQ(0, ibv_dereg_mr(mr));
     }
     EXPECT_FALSE(deadline.is_over());
-    far.ep.reset();
     end_peer();
+    far.ep.reset();
     log.take();
     EXPECT_EQ(0, ibv_dereg_mr(far.mr));
     EXPECT_EQ(std::string::npos, log.take().find("stopped")) << "it goes on";

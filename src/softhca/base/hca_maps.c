@@ -238,16 +238,15 @@ bool hca_maps_find(uintptr_t addr, struct hca_vma *vma)
         return false;
     }
     if (syscall(SYS_ioctl, fd, HCA_PROCMAP_QUERY, &map) == 0) {
-        find.is_found = true;
-        *vma          = (struct hca_vma){
-                     .start     = map.vma_start,
-                     .end       = map.vma_end,
-                     .prot      = map.vma_flags & (PROT_READ | PROT_WRITE | PROT_EXEC),
-                     .is_shared = (map.vma_flags & HCA_PROCMAP_VMA_SHARED) != 0,
-                     .offset    = map.vma_offset,
-                     .dev       = makedev(map.dev_major, map.dev_minor),
-                     .inode     = map.inode,
-        };
+        find.is_found  = true;
+        vma->start     = map.vma_start;
+        vma->end       = map.vma_end;
+        vma->prot      = map.vma_flags & (PROT_READ | PROT_WRITE | PROT_EXEC);
+        vma->is_shared = (map.vma_flags & HCA_PROCMAP_VMA_SHARED) != 0;
+        vma->offset    = map.vma_offset;
+        vma->dev       = makedev(map.dev_major, map.dev_minor);
+        vma->inode     = map.inode;
+        vma->line      = NULL;
     } else if (errno != ENOENT) {
         hca_maps_lines(fd, hca_maps_find_line, &find);
     }

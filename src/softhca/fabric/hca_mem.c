@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The one file that touches an application's memory: this process' own, and
- * what it has mapped of another's (hca_share_map.h), with a guarded copy, as the
- * program may have unmapped what it registered; the rest of another's with
+ * what it has mapped of another's (hca_share_map.h), with a guarded copy, as
+ * the program may have unmapped what it registered; the rest of another's with
  * process_vm_readv/writev, which copy straight between the two.
  */
 #define _GNU_SOURCE

@@ -262,8 +262,8 @@ static bool map_is_idle(_Atomic(uint32_t) *count)
 }
 
 /* An access raises a count and then reads the peer's `seq`. Here `seq` is read
- * first: what is not published any more is not accessed by any thread that comes
- * later. */
+ * first: what is not published any more is not accessed by any thread that
+ * comes later. */
 static bool map_is_unused(const struct share_map *map)
 {
     struct hca_accesses *own = &hca_fabric->accesses[hca_self];

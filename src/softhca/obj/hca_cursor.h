@@ -28,8 +28,8 @@ void hca_cursor_init(struct hca_cursor *cursor, const struct hca_sgl *sgl);
  * @return 0 or -EFAULT if memory that was checked before is gone. */
 int hca_cursor_next(struct hca_cursor *cursor);
 
-/* Counts pieces of @length bytes that come next, also as parts of one piece, and
- * stores the distance between them. */
+/* Counts pieces of @length bytes that come next, also as parts of one piece,
+ * and stores the distance between them. */
 size_t hca_cursor_count(const struct hca_cursor *cursor, size_t length,
                         size_t *stride);
 

@@ -31,8 +31,8 @@ void hca_layout_measure(struct hca_mkey *mkey);
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset);
 
-/* Does as hca_layout_next() where the next run is a part of an entry, or entries
- * are empty. */
+/* Does as hca_layout_next() where the next run is a part of an entry, or
+ * entries are empty. */
 bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
                           struct hca_key_range *part);
 

@@ -158,9 +158,8 @@ void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
  * that had begun before, not for those of dead processes.
- * @return false, logged, if one did not end in time: in 20 s, or in 2 s if its
- * process is stopped. The mkey, and all that belongs to it, must stay as it is
- * then. */
+ * @return false, logged, if one did not end in 5 s, as its process is stopped:
+ * the mkey, and all that belongs to it, must stay as it is then. */
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
 /* Frees an mkey after hca_mkey_disable(); if that fails, the mkey leaks until

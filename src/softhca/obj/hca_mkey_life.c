@@ -23,8 +23,8 @@
 #define HCA_INVALID_KEY 0x100u
 
 
-/* Waits for an access: 2^25 pieces of a peer take less than the first. */
-#define HCA_WAIT_NS      20000000000ull
+/* Waits for an access: 2^23 pieces of a peer take less than the first. */
+#define HCA_WAIT_NS      5000000000ull
 #define HCA_WAIT_SLOW_NS 10000000ull /* of hca_mkey_slow */
 #define HCA_WAIT_YIELDS  64u         /* tries before the first sleep */
 #define HCA_WAIT_LOOK    1024u       /* tries between looks at it */

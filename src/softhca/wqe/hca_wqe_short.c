@@ -2,9 +2,10 @@
 /*
  * Decoder of WQEs of common shapes, in half the instructions: ctrl, on a DCI an
  * AV without a GRH, the remote address of a WRITE, READ or atomic, operands
- * without masks, data. It refuses nothing. A WQE of another shape, or one that it cannot accept, goes to
- * hca_wqe_read_long(), which logs why it is wrong. So it only has to accept no
- * more than that does, with the same result (test_hca_wqe.cc).
+ * without masks, data. It refuses nothing. A WQE of another shape, or one that
+ * it cannot accept, goes to hca_wqe_read_long(), which logs why it is wrong. So
+ * it only has to accept no more than that does, with the same result
+ * (test_hca_wqe.cc).
  */
 #include "hca_wqe_seg.h"
 #include "softhca/fabric/hca_dev.h"

@@ -132,8 +132,8 @@ int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 /* Returns non-zero if a blocked endpoint has pending requests. */
 int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc);
 
-/* Handles a message of the transport of @length bytes. Drops any other message that
- * has no id of UCT, or is shorter than its header, and logs an error. */
+/* Handles a message of the transport of @length bytes. Drops any other message
+ * that has no id of UCT, or is shorter than its header, and logs an error. */
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length);
 

@@ -35,8 +35,8 @@
 #define UCT_DCX_FC_TRIES 3
 
 
-/* An answer, and the endpoint to the peer that sent the request. Both are reused
- * for the next request of any peer. */
+/* An answer, and the endpoint to the peer that sent the request. Both are
+ * reused for the next request of any peer. */
 typedef struct uct_dcx_fc_answer {
     uct_dcx_grh_ep_t ep;
     uint8_t has_ep;

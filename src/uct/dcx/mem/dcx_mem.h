@@ -21,10 +21,10 @@
  * write without the attribute passes no other). A peer that writes sees no such
  * completion, so only a strict key keeps the order that it requests.
  *
- * Peers have the access that a handle was registered with. A region in the cache
- * has all rights, as handles share it: it serves handles for local use, whose
- * keys are not given to peers, and those that peers may read and write. Others
- * have a region each.
+ * Peers have the access that a handle was registered with. A region in the
+ * cache has all rights, as handles share it: it serves handles for local use,
+ * whose keys are not given to peers, and those that peers may read and write.
+ * Others have a region each.
  *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
@@ -145,14 +145,14 @@ void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Register and deregister memory without a handle. The first finds a region in
- * the cache of the domain, or makes one. It has all rights, or none to write. */
+ * the cache of the domain, or makes one, with all rights or none to write. */
 ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                                 uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
 /* Implements uct_md_mem_reg() for memory: uses the cache of the domain if
- * md->has_cached_handles and a cached region fits @flags, otherwise registers on
- * each call. */
+ * md->has_cached_handles and a cached region fits @flags, otherwise registers
+ * on each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 

@@ -5,8 +5,8 @@
  * process that was not sent one cannot guess it, and a late FIN, for a
  * rendezvous that has ended otherwise, finds nothing. Only the id identifies
  * the sender of a FIN: the data of one that is in its completion overwrites the
- * sender's LID. Used by tagged operations (ep/) and by the delivery of messages,
- * in the interface's thread.
+ * sender's LID. Used by tagged operations (ep/) and by the delivery of
+ * messages, in the interface's thread.
  */
 #ifndef UCT_DCX_TM_RNDV_H
 #define UCT_DCX_TM_RNDV_H
