@@ -15,10 +15,15 @@
 #include <sys/mman.h>
 
 extern "C" {
+/* functions with the names of their structures, which C++ takes for
+ * constructors */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_valgrind.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/wqe/hca_wqe.h"
+#pragma GCC diagnostic pop
 }
 
 namespace {
