@@ -129,7 +129,7 @@ TEST_F(hca_trap_guard, repeats_a_row)
 /* The last byte of the last row is accessible, or it is not. */
 TEST_F(hca_trap_guard, rows_survive)
 {
-    constexpr size_t area_size = 8 * PAGE, count = 3, skip = 5;
+    constexpr size_t area_size = 8 * PAGE, num = 3, skip = 5;
     char *area = (char *)mmap(nullptr, area_size + PAGE, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::vector<char> other(area_size);
@@ -142,9 +142,9 @@ TEST_F(hca_trap_guard, rows_survive)
         for (size_t n :
              {1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 65, 200, 4000, 5000}) {
             size_t stride     = n + skip;
-            char *last        = area + area_size - stride * count + skip;
-            hca_trap_rows in  = {&other[0], last, n, stride, n, count};
-            hca_trap_rows out = {last, &other[0], stride, n, n, count};
+            char *tail        = area + area_size - stride * num + skip;
+            hca_trap_rows in  = {&other[0], tail, n, stride, n, num};
+            hca_trap_rows out = {tail, &other[0], stride, n, n, num};
 
             EXPECT_EQ(0, hca_trap_guard_rows(&in)) << n;
             EXPECT_EQ(0, hca_trap_guard_rows(&out)) << n;
