@@ -9,6 +9,8 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <thread>
 
 class hca_mutex_test : public hca_fabric_test {
@@ -138,6 +140,45 @@ TEST_F(hca_mutex_test, killed_owner_of_two_is_replaced)
     EXPECT_EQ(pid, waitpid(pid, NULL, 0));
     EXPECT_TRUE(hca_mutex_lock(&m_shared->second));
     hca_mutex_unlock(&m_shared->second);
+}
+
+/* Signals end each sleep before it is over. */
+TEST_F(hca_mutex_test, killed_owner_is_replaced_under_signals)
+{
+    const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {};
+    struct sigaction action = {}, before;
+    pid_t pid               = spawn_victim();
+    int status;
+
+    kill(pid, SIGKILL);
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+
+    action.sa_handler = [](int) {};
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    EXPECT_TRUE(hca_mutex_lock(&m_shared->first));
+    EXPECT_TRUE(hca_mutex_lock(&m_shared->second));
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+}
+
+/* Neither a file nor a descriptor is needed to see a death. */
+TEST_F(hca_mutex_test, killed_owner_is_replaced_without_descriptors)
+{
+    struct rlimit before, none;
+    pid_t pid = spawn_victim();
+    int status;
+
+    kill(pid, SIGKILL);
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    none          = before;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    EXPECT_TRUE(hca_mutex_lock(&m_shared->first));
+    EXPECT_TRUE(hca_mutex_lock(&m_shared->second));
+    setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(hca_mutex_test, killed_owner_is_replaced_by_one_of_many)

@@ -17,6 +17,7 @@
 
 extern "C" {
 #include "softhca/base/hca_maps.h"
+#include "softhca/base/hca_fd.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_share.h"
 #include "softhca/fabric/hca_share_map.h"
@@ -26,10 +27,13 @@ extern "C" {
 #include <atomic>
 #include <cstring>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 #include <thread>
 
 namespace {
@@ -402,8 +406,10 @@ TEST_F(hca_share_test, page_at_either_end_is_touched)
             EXPECT_EQ('l', mem[7 * PAGE + 7]);
             hca_share_end(first);
             w.meet();
+            w.meet();
             hca_share_end(second);
             EXPECT_NE(0u, share(mem, 8 * PAGE));
+            w.meet();
             w.meet();
         },
         [](const wire &w) {
@@ -415,6 +421,9 @@ TEST_F(hca_share_test, page_at_either_end_is_touched)
                 EXPECT_EQ(nullptr, far.near(7 * PAGE, 1));
                 EXPECT_EQ('f', far.get(0, 8 * PAGE)[7]);
                 w.meet();
+                if (i < 2) {
+                    w.meet(); /* the owner has changed its regions */
+                }
             }
         });
 }
@@ -550,6 +559,11 @@ TEST_F(hca_share_test, discarded_memory_is_zero)
         EXPECT_EQ('x', mem[PAGE - 1]);
         EXPECT_TRUE(is_zero(mem + PAGE, 4 * PAGE));
         EXPECT_EQ('x', mem[5 * PAGE]);
+
+        /* a part of a page is all of it */
+        hca_share_discard(mem + 8 * PAGE, PAGE + 1);
+        EXPECT_TRUE(is_zero(mem + 8 * PAGE, 2 * PAGE));
+        EXPECT_EQ('x', mem[10 * PAGE]);
     });
 }
 
@@ -661,6 +675,58 @@ TEST_F(hca_share_test, unmapped_windows_are_forgotten)
                 }
             }
         }
+    });
+}
+
+/* Not so if the mappings cannot be looked at. */
+TEST_F(hca_share_test, windows_stay_without_descriptors)
+{
+    alone([] {
+        constexpr size_t PAGES = 20480; /* more than is kept unmapped */
+        uint64_t id;
+        char *mem = map_shared(PAGES, &id);
+        struct rlimit before, none;
+
+        mem[0] = 'f';
+        getrlimit(RLIMIT_NOFILE, &before);
+        none          = before;
+        none.rlim_cur = 0;
+        setrlimit(RLIMIT_NOFILE, &none);
+        hca_share_end(id);
+        setrlimit(RLIMIT_NOFILE, &before);
+        EXPECT_EQ('f', mem[0]);
+    });
+}
+
+/* The program's file is neither emptied nor mapped. */
+TEST_F(hca_share_test, descriptor_that_the_program_has_replaced)
+{
+    alone([] {
+        uint64_t id;
+        char *mem = map_shared(8, &id), text[4] = "";
+        int file = memfd_create("own", 0), last;
+
+        mem[0] = 'm';
+        ASSERT_EQ(3, write(file, "own", 3));
+        for (last = 3; last < 64; last++) {
+            char path[64], name[64] = "";
+
+            snprintf(path, sizeof(path), "/proc/self/fd/%d", last);
+            if ((readlink(path, name, sizeof(name) - 1) > 0) &&
+                (strstr(name, "softhca-share") != NULL)) {
+                break;
+            }
+        }
+        ASSERT_LT(last, 64);
+        ASSERT_EQ(last, dup2(file, last));
+        hca_fd_unmark(last); /* as preload_fd.c does */
+
+        hca_share_discard(mem, 8 * PAGE);
+        hca_share_end(id);
+        munmap(mem, 8 * PAGE);
+        EXPECT_EQ(0u, share(map_pages(8), 8 * PAGE));
+        EXPECT_EQ(3, pread(last, text, 3, 0));
+        EXPECT_STREQ("own", text);
     });
 }
 
@@ -862,6 +928,23 @@ TEST_F(hca_share_test, file_of_a_path)
             unlink(path);
         },
         use_near);
+}
+
+/* A peer that closes a file loses its record locks there. */
+TEST_F(hca_share_test, file_of_a_disk)
+{
+    alone([] {
+        char path[] = "dcx-test-XXXXXX";
+        int fd      = mkstemp(path);
+        struct statfs fs;
+
+        unlink(path);
+        ASSERT_EQ(0, fstatfs(fd, &fs));
+        if (fs.f_type != TMPFS_MAGIC) {
+            EXPECT_EQ(0u, share(map_file(fd), 16 * PAGE));
+        }
+        close(fd);
+    });
 }
 
 TEST_F(hca_share_test, segment_of_system_v)

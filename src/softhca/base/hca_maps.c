@@ -118,14 +118,16 @@ static void hca_maps_read(int fd,
     hca_maps_lines(fd, hca_maps_walk_line, &(struct hca_maps_walk){fn, arg});
 }
 
-void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
+bool hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
 {
     int fd = hca_maps_open("/proc/self/maps");
 
-    if (fd >= 0) {
-        hca_maps_read(fd, fn, arg);
-        syscall(SYS_close, fd);
+    if (fd < 0) {
+        return false;
     }
+    hca_maps_read(fd, fn, arg);
+    syscall(SYS_close, fd);
+    return true;
 }
 
 /* PROCMAP_QUERY of Linux 6.11, include/uapi/linux/fs.h: the mapping of an

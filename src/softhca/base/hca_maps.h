@@ -20,9 +20,9 @@ struct hca_vma {
     const char *line;    /* whole, without its newline; valid during the call */
 };
 
-/* Calls @fn for each mapping, in the order of addresses; for none if the file
- * cannot be opened. */
-void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
+/* Calls @fn for each mapping, in the order of addresses.
+ * @return false if the file cannot be opened: then for none. */
+bool hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
 
 /* Finds the mapping of an address, all but its line.
  * @return false if there is none, or the file cannot be opened. */

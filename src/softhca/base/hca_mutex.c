@@ -67,7 +67,8 @@ static bool hca_mutex_replace(struct hca_mutex *mutex, uint64_t word)
 }
 
 /* Sleeps while @word has not changed.
- * @return true if it has not changed for HCA_MUTEX_TICK_NS. */
+ * @return true if it has not changed for HCA_MUTEX_TICK_NS, or until a signal
+ *         came: they may come more often. */
 static bool hca_mutex_sleep(struct hca_mutex *mutex, uint64_t word)
 {
     const struct timespec tick = {.tv_nsec = HCA_MUTEX_TICK_NS};
@@ -81,7 +82,7 @@ static bool hca_mutex_sleep(struct hca_mutex *mutex, uint64_t word)
     return (syscall(SYS_futex, hca_mutex_futex(mutex), FUTEX_WAIT,
                     (uint32_t)(word | HCA_MUTEX_WAITED), &tick, NULL,
                     0) != 0) &&
-           (errno == ETIMEDOUT);
+           ((errno == ETIMEDOUT) || (errno == EINTR));
 }
 
 static bool hca_mutex_is_over(const struct timespec *deadline)

@@ -76,10 +76,17 @@ bool hca_task_is_dead(uint64_t id)
     uint64_t start;
     char state;
 
+    /* kill() takes the number of any thread; without /proc, or a descriptor,
+     * it is all that can be asked */
+    ret = syscall(SYS_kill, (pid_t)(id & HCA_TASK_TID_MASK), 0);
+    if ((ret != 0) && (errno == ESRCH)) {
+        errno = err;
+        return true;
+    }
     ret   = hca_task_stat(id & HCA_TASK_TID_MASK, &state, &start);
     errno = err;
     if (ret != 0) {
-        return ret == -ESRCH;
+        return false;
     }
     return (state == 'Z') || (state == 'X') ||
            ((begun != 0) && (begun != (uint32_t)start));

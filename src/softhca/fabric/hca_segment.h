@@ -65,6 +65,7 @@ struct hca_share_run {
     uint64_t start, end; /* addresses in the process */
     uint64_t id;         /* unique on the fabric, for all time */
     uint64_t offset;     /* of start in the file */
+    uint64_t dev, inode; /* of the file */
     int32_t file;        /* descriptor of the process, or a shmid (is_sysv) */
     bool is_sysv;        /* shmat() maps it */
     bool is_writable;

@@ -31,7 +31,6 @@
  * pages are mapped nowhere. */
 struct share_area {
     struct hca_share_run run;
-    uint64_t dev, inode;
     uint64_t handle; /* of hca_share_begin(), as long as it has users */
     unsigned users;
     bool is_window;
@@ -145,7 +144,12 @@ static void share_collect(void)
 {
     bool is_mapped[HCA_SHARE_RUNS] = {false};
 
-    hca_maps_walk(share_mark_vma, is_mapped);
+    /* twice, as another thread may move a mapping to where the first walk has
+     * been */
+    if (!hca_maps_walk(share_mark_vma, is_mapped) ||
+        !hca_maps_walk(share_mark_vma, is_mapped)) {
+        return;
+    }
     share_looked = 0;
     for (unsigned i = share_num_areas; i-- > 0;) {
         struct share_area *area = &share_areas[i];
@@ -204,7 +208,7 @@ static bool share_is_there(const struct share_area *area, uintptr_t start,
 
     while (start < end) {
         if (!hca_maps_find(start, &vma) || !vma.is_shared ||
-            (vma.dev != area->dev) || (vma.inode != area->inode) ||
+            (vma.dev != area->run.dev) || (vma.inode != area->run.inode) ||
             (vma.offset + (start - vma.start) !=
              area->run.offset + (start - area->run.start))) {
             return false;
@@ -261,7 +265,7 @@ static void share_drop_range(uintptr_t start, uintptr_t end, bool is_certain)
 static bool share_is_of(const struct share_area *area,
                         const struct hca_vma *vma)
 {
-    return (area->dev == vma->dev) && (area->inode == vma->inode) &&
+    return (area->run.dev == vma->dev) && (area->run.inode == vma->inode) &&
            (area->run.start - area->run.offset == vma->start - vma->offset);
 }
 
@@ -305,9 +309,9 @@ static struct share_area *share_convert(uintptr_t start, uintptr_t end)
     if ((ret != 0) || !hca_maps_find(start, &vma)) {
         return NULL;
     }
-    area.run.file = hca_share_pages_fd();
-    area.dev      = vma.dev;
-    area.inode    = vma.inode;
+    area.run.file  = hca_share_pages_fd();
+    area.run.dev   = vma.dev;
+    area.run.inode = vma.inode;
     return share_insert(&area);
 }
 
@@ -333,9 +337,10 @@ static struct share_area *share_adopt(const struct hca_vma *vma,
                                       uintptr_t start, uintptr_t end)
 {
     struct share_area area = {
-        .run   = {.start = vma->start, .end = vma->end},
-        .dev   = vma->dev,
-        .inode = vma->inode,
+        .run = {.start = vma->start,
+                .end   = vma->end,
+                .dev   = vma->dev,
+                .inode = vma->inode},
     };
 
     for (unsigned i = 0; i < share_num_areas; i++) {
@@ -372,11 +377,15 @@ static struct share_area *share_get(uintptr_t start, uintptr_t end)
     struct share_area *area;
     struct hca_vma vma;
 
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
     if (!hca_maps_find(start, &vma) || (vma.end < end)) {
         return NULL;
     }
-    if (!vma.is_shared) {
-        return share_convert(start, end);
+    if (!vma.is_shared) { /* a stack stays: a forked child returns on it */
+        return ((frame >= vma.start) && (frame < vma.end)) ?
+                   NULL :
+                   share_convert(start, end);
     }
     area = share_find(&vma, start, end);
     return (area != NULL) ? area : share_adopt(&vma, start, end);
@@ -484,7 +493,9 @@ static bool share_is_discard(int advice)
  * @return true if there is one. */
 static bool share_walk(void *addr, size_t length, bool discards)
 {
-    uintptr_t start = (uintptr_t)addr, end = start + length;
+    uintptr_t start = (uintptr_t)addr;
+    uintptr_t end   = (start + length + HCA_SHARE_PAGE - 1) &
+                    ~(HCA_SHARE_PAGE - 1);
     struct hca_vma vma;
     bool has = false;
 

@@ -10,11 +10,13 @@
 #include "softhca/base/hca_sys.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -80,6 +82,16 @@ static bool share_is_sysv(const char *name, const struct hca_vma *vma)
             ((ds.shm_segsz + 4095) & ~4095ul));
 }
 
+/* Only a file of memory: a peer that closes a file on a disk would lose its
+ * record locks there (fcntl(2)), and so would this process. */
+static bool share_is_memory(int fd)
+{
+    struct statfs fs;
+
+    return (fstatfs(fd, &fs) == 0) &&
+           ((fs.f_type == TMPFS_MAGIC) || (fs.f_type == HUGETLBFS_MAGIC));
+}
+
 bool hca_share_file_open(const struct hca_vma *vma, struct hca_share_run *run)
 {
     struct share_name name = {.start = vma->start};
@@ -104,6 +116,10 @@ bool hca_share_file_open(const struct hca_vma *vma, struct hca_share_run *run)
         snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", vma->start,
                  vma->end);
         fd = share_open(path, vma);
+    }
+    if ((fd >= 0) && !share_is_memory(fd)) {
+        syscall(SYS_close, fd);
+        return false;
     }
     run->file = hca_fd_mark(fd);
     return fd >= 0;

@@ -36,6 +36,7 @@ __thread struct hca_share_hit hca_share_hits[HCA_SHARE_HITS]
 
 static struct share_map map_table[MAP_SETS][MAP_WAYS];
 static unsigned map_count, map_kept; /* now, and after the last collection */
+static bool map_is_due;              /* map_timer is armed */
 static pthread_mutex_t map_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* More new mappings than these, and than there were, start a collection. */
@@ -137,14 +138,19 @@ static char *map_file(unsigned proc, const struct hca_share_run *run)
 {
     int fd = hca_proc_open_fd(proc, run->file,
                               run->is_writable ? O_RDWR : O_RDONLY);
-    long base;
+    struct stat st;
+    long base = -1;
 
     if (fd < 0) {
         return NULL;
     }
-    base = syscall(SYS_mmap, NULL, run->end - run->start,
-                   PROT_READ | (run->is_writable ? PROT_WRITE : 0),
-                   MAP_SHARED | MAP_NORESERVE, fd, run->offset);
+    /* the process may have replaced its descriptor */
+    if ((hca_sys()->fstat(fd, &st) == 0) && (st.st_dev == run->dev) &&
+        (st.st_ino == run->inode)) {
+        base = syscall(SYS_mmap, NULL, run->end - run->start,
+                       PROT_READ | (run->is_writable ? PROT_WRITE : 0),
+                       MAP_SHARED | MAP_NORESERVE, fd, run->offset);
+    }
     syscall(SYS_close, fd);
     return (base == -1) ? NULL : (char *)base;
 }
@@ -215,7 +221,8 @@ static char *map_run(unsigned proc, const struct hca_share_run *run)
     if ((map != NULL) && (map->id == run->id)) {
         base = map->base;
     }
-    is_many = map_count > 2 * map_kept + MAP_NEW;
+    is_many = !map_is_due && (map_count > 2 * map_kept + MAP_NEW);
+    map_is_due |= is_many;
     pthread_mutex_unlock(&map_mutex);
     if (is_many) { /* not here, as this thread holds an mkey */
         hca_timer_arm(&map_timer, hca_time_ns() + MAP_COLLECT_NS);
@@ -249,41 +256,40 @@ const struct hca_share_hit *hca_share_map_find(unsigned proc, pid_t pid,
     return hit;
 }
 
-/* Waits for a moment without such an access, for a while. */
-static bool map_is_idle(_Atomic(uint32_t) *count)
-{
-    for (unsigned tries = 0; tries < 1000; tries++) {
-        if (atomic_load(count) == 0) {
-            return true;
-        }
-        syscall(SYS_sched_yield);
-    }
-    return false;
-}
-
 /* An access raises a count and then reads the peer's `seq`. Here `seq` is read
  * first: what is not published any more is not accessed by any thread that
  * comes later. */
-static bool map_is_unused(const struct share_map *map)
+static bool map_is_idle(const struct share_map *map)
 {
-    struct hca_accesses *own = &hca_fabric->accesses[hca_self];
+    const struct hca_accesses *own = &hca_fabric->accesses[hca_self];
 
-    return !map_is_published(map) && map_is_idle(&own->of[map->proc][0]) &&
-           map_is_idle(&own->of[map->proc][1]);
+    return (atomic_load(&own->of[map->proc][0]) == 0) &&
+           (atomic_load(&own->of[map->proc][1]) == 0);
 }
 
 void hca_share_map_collect(void)
 {
+    bool is_left = false;
+
     pthread_mutex_lock(&map_mutex);
     for (unsigned i = 0; (i < MAP_SETS * MAP_WAYS) && (map_count > 0); i++) {
         struct share_map *map = &map_table[i / MAP_WAYS][i % MAP_WAYS];
 
-        if ((map->id != 0) && map_is_unused(map)) {
+        if ((map->id == 0) || map_is_published(map)) {
+            continue;
+        }
+        if (map_is_idle(map)) {
             map_unmap(map);
+        } else {
+            is_left = true;
         }
     }
-    map_kept = map_count;
+    map_kept   = map_count;
+    map_is_due = is_left;
     pthread_mutex_unlock(&map_mutex);
+    if (is_left) {
+        hca_timer_arm(&map_timer, hca_time_ns() + MAP_COLLECT_NS);
+    }
 }
 
 /* The process may have been killed while it wrote. No value of `seq` comes
@@ -309,6 +315,7 @@ void hca_share_map_forked(void)
     memset(hca_share_hits, 0, sizeof(hca_share_hits));
     map_count     = 0;
     map_kept      = 0;
+    map_is_due    = false;
     map_timer.due = 0;
     pthread_mutex_init(&map_mutex, NULL);
 }

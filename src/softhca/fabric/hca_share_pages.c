@@ -110,9 +110,15 @@ static int share_create(void)
     return 0;
 }
 
+/* The program may have put a file of its own in the place of the memfd. */
+static bool share_has_fd(void)
+{
+    return (share_fd >= 0) && hca_fd_is_own(share_fd);
+}
+
 int hca_share_pages_fd(void)
 {
-    return share_fd;
+    return share_has_fd() ? share_fd : -1;
 }
 
 bool hca_share_pages_have(const struct hca_vma *vma)
@@ -123,12 +129,14 @@ bool hca_share_pages_have(const struct hca_vma *vma)
 
 void hca_share_pages_punch(uint64_t offset, uint64_t size)
 {
-    syscall(SYS_fallocate, share_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            offset, size);
+    if (share_has_fd()) {
+        syscall(SYS_fallocate, share_fd,
+                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
+    }
 }
 
-/* Maps the window over the pages, in one step. Older kernels may leave nothing
- * there if that fails: then the pages are fresh private ones again. */
+/* Maps the window over the pages, in one step. If that fails, the pages are as
+ * before; older kernels may leave nothing there: then they are fresh ones. */
 static int share_map(void *pages, size_t size)
 {
     long ret = syscall(SYS_mmap, pages, size, PROT_READ | PROT_WRITE,
@@ -140,9 +148,21 @@ static int share_map(void *pages, size_t size)
         return 0;
     }
     error = -errno;
-    syscall(SYS_mmap, pages, size, PROT_READ | PROT_WRITE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0ul);
+    if (syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE) != 0) {
+        syscall(SYS_mmap, pages, size, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0ul);
+    }
     return error;
+}
+
+/* Another thread may have shared these pages as a queue (hca_umem.h), or the
+ * program may have replaced them. */
+static bool share_is_private(uintptr_t start, uintptr_t end)
+{
+    struct hca_vma vma;
+
+    return hca_maps_find(start, &vma) && (vma.end >= end) && !vma.is_shared &&
+           (vma.inode == 0);
 }
 
 /* Looks again while no store can touch the pages. */
@@ -157,7 +177,7 @@ static int share_replace(uintptr_t start, uintptr_t end)
     }
     if (syscall(SYS_mprotect, pages, size, PROT_READ) != 0) {
         ret = -errno;
-    } else if (!share_is_fresh(start, end)) {
+    } else if (!share_is_private(start, end) || !share_is_fresh(start, end)) {
         syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);
         ret = -EBUSY;
     } else {
@@ -188,7 +208,7 @@ int hca_share_pages_convert(uintptr_t start, uintptr_t end, uint64_t *offset)
     if (advice < 0) {
         return advice;
     }
-    ret = (share_fd < 0) ? share_create() : 0;
+    ret = (share_fd < 0) ? share_create() : share_has_fd() ? 0 : -EBADF;
     if (ret != 0) {
         return ret;
     }
@@ -232,10 +252,15 @@ void hca_share_pages_fork_end(void)
 }
 
 /* Copies the parts of the file that have pages. */
-static int share_read(char *to, uint64_t offset, size_t size)
+static int share_read(char *to, const struct hca_vma *vma)
 {
-    uint64_t at = offset, end = offset + size;
+    uint64_t offset = vma->offset, at = offset;
+    uint64_t end = offset + (vma->end - vma->start);
 
+    if (!share_has_fd()) { /* holes are copied, too */
+        memcpy(to, (const void *)vma->start, end - offset);
+        return 0;
+    }
     while (at < end) {
         long data = syscall(SYS_lseek, share_fd, at, SEEK_DATA), got;
 
@@ -266,7 +291,7 @@ static int share_make_private(const struct hca_vma *vma)
     if (copy == MAP_FAILED) {
         return -errno;
     }
-    ret = share_read(copy, vma->offset, size);
+    ret = share_read(copy, vma);
     if ((ret == 0) && (vma->prot != (PROT_READ | PROT_WRITE)) &&
         (syscall(SYS_mprotect, copy, size, vma->prot) != 0)) {
         ret = -errno;
@@ -280,6 +305,14 @@ static int share_make_private(const struct hca_vma *vma)
         syscall(SYS_munmap, copy, size);
     }
     return ret;
+}
+
+/* A child that has memory in common with its parent would spoil it. */
+static void share_end_child(const char *reason)
+{
+    hca_error("fork: registered memory cannot be copied: %s; the child ends",
+              reason);
+    _exit(EXIT_FAILURE);
 }
 
 /* Makes the mapping private at least, if it cannot be copied: a store of one
@@ -296,24 +329,34 @@ static void share_forked_vma(const struct hca_vma *vma, void *arg)
     if (ret != 0) {
         hca_error("fork: no memory for a copy of registered memory at %p: %s",
                   (void *)vma->start, strerror(-ret));
-        syscall(SYS_mmap, vma->start, vma->end - vma->start, vma->prot,
-                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, share_fd, vma->offset);
+        if (!share_has_fd() ||
+            (syscall(SYS_mmap, vma->start, vma->end - vma->start, vma->prot,
+                     MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, share_fd,
+                     vma->offset) == -1)) {
+            share_end_child(strerror(-ret));
+        }
     }
 }
 
 void hca_share_pages_forked(void)
 {
-    if (share_fd >= 0) {
-        hca_maps_walk(share_forked_vma, NULL);
-        hca_fd_close(share_fd);
-        share_fd = -1;
-    }
+    /* first, as the walk needs a descriptor */
     if (share_pagemap >= 0) {
         hca_fd_close(share_pagemap); /* of the parent's memory */
         share_pagemap = -1;
     }
     if (share_fork_pipe[0] >= 0) {
         syscall(SYS_close, share_fork_pipe[0]);
+    }
+    if (share_fd >= 0) {
+        if (!hca_maps_walk(share_forked_vma, NULL)) {
+            share_end_child(
+                "/proc/self/maps cannot be opened: raise ulimit -n");
+        }
+        hca_fd_close(share_fd);
+        share_fd = -1;
+    }
+    if (share_fork_pipe[0] >= 0) {
         syscall(SYS_close, share_fork_pipe[1]); /* lets the parent go on */
         share_fork_pipe[0] = -1;
     }

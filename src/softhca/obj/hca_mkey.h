@@ -158,13 +158,15 @@ void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
  * that had begun before, not for those of dead processes.
- * @return false, logged, if one did not end in 5 s, as its process is stopped:
- * the mkey, and all that belongs to it, must stay as it is then. */
+ * @return false, logged, if one did not end in 5 s, as its process is stopped,
+ * or in a minute: the mkey, and all that belongs to it, must stay as it is
+ * then. */
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
-/* Frees an mkey after hca_mkey_disable(); if that fails, the mkey leaks until
- * the process ends. */
-void hca_mkey_destroy(struct hca_mkey *mkey);
+/* Frees an mkey after hca_mkey_disable().
+ * @return false if that fails: the mkey leaks until the process ends, and so
+ * must all that it leads to. */
+bool hca_mkey_destroy(struct hca_mkey *mkey);
 
 /* Resets the mutex of hca_mkey_disable() in a forked child, where no thread
  * waits. */

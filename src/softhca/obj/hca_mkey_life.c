@@ -25,9 +25,10 @@
 
 /* Waits for an access: 2^23 pieces of a peer take less than the first. */
 #define HCA_WAIT_NS      5000000000ull
-#define HCA_WAIT_SLOW_NS 10000000ull /* of hca_mkey_slow */
-#define HCA_WAIT_YIELDS  64u         /* tries before the first sleep */
-#define HCA_WAIT_LOOK    1024u       /* tries between looks at it */
+#define HCA_WAIT_LIVE_NS 60000000000ull /* of a process that is not stopped */
+#define HCA_WAIT_SLOW_NS 10000000ull    /* of hca_mkey_slow */
+#define HCA_WAIT_YIELDS  64u            /* tries before the first sleep */
+#define HCA_WAIT_LOOK    1024u          /* tries between looks at it */
 
 uint32_t hca_key(const struct hca_mkey *mkey)
 {
@@ -147,6 +148,15 @@ static void hca_mkey_pause(unsigned tries)
     }
 }
 
+static bool hca_mkey_is_stopped(unsigned proc)
+{
+    uint64_t start;
+    char state;
+
+    return (hca_task_stat(hca_fabric->procs[proc].pid, &state, &start) == 0) &&
+           ((state == 'T') || (state == 't'));
+}
+
 /* Waits until the count of accesses of process @proc is 0, or it is dead.
  * @return false if that takes too long. */
 static bool hca_mkey_wait_count(_Atomic(uint32_t) *count, unsigned proc)
@@ -161,8 +171,11 @@ static bool hca_mkey_wait_count(_Atomic(uint32_t) *count, unsigned proc)
             }
         }
         if (hca_time_ns() - start > limit) {
-            hca_mkey_slow = proc;
-            return false;
+            if ((limit == HCA_WAIT_LIVE_NS) || hca_mkey_is_stopped(proc)) {
+                hca_mkey_slow = proc;
+                return false;
+            }
+            limit = HCA_WAIT_LIVE_NS;
         }
         hca_mkey_pause(tries);
     }
@@ -237,13 +250,16 @@ void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec)
     __atomic_store_n(&mkey->is_free, false, __ATOMIC_RELEASE);
 }
 
-void hca_mkey_destroy(struct hca_mkey *mkey)
+bool hca_mkey_destroy(struct hca_mkey *mkey)
 {
     if (!hca_mkey_disable(mkey)) {
-        return;
+        /* no UMR that is under way makes it valid again */
+        atomic_store(&mkey->obj.num, 0);
+        return false;
     }
     if ((mkey->klms != 0) && (mkey->klms != hca_off(mkey->few))) {
         hca_arena_free(hca_ptr(mkey->klms));
     }
     hca_obj_free(HCA_KIND_MKEY, mkey);
+    return true;
 }

@@ -197,13 +197,15 @@ static int uverbs_mr_release(struct uverbs_obj *obj,
     struct uverbs_mr *mr = (struct uverbs_mr *)obj;
 
     (void)events;
-    hca_mkey_destroy(mr->mkey);
-    hca_share_end(mr->share);
     uverbs_unpin(mr->pinned);
+    uverbs_drop(mr->pd);
+    if (!hca_mkey_destroy(mr->mkey)) {
+        return 0; /* its memory stays, too */
+    }
+    hca_share_end(mr->share);
     if (mr->map.size > 0) {
         munmap(mr->map.addr, mr->map.size);
     }
-    uverbs_drop(mr->pd);
     uverbs_drop(mr->dm);
     return 0;
 }

@@ -100,6 +100,7 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
     rx->tail    = rx->length - 1;
     rx->counter = 0;
     rx->missing = rx->length;
+    rx->dropped = 0;
     rx->batch   = ucs_min(16, (rx->length - 1) / 2 + 1);
     rx->excess  = rx->length - 1 - rx->batch;
 }
