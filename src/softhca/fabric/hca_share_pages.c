@@ -312,7 +312,7 @@ static void share_end_child(const char *reason)
 {
     hca_error("fork: registered memory cannot be copied: %s; the child ends",
               reason);
-    _exit(EXIT_FAILURE);
+    syscall(SYS_exit_group, EXIT_FAILURE);
 }
 
 /* Makes the mapping private at least, if it cannot be copied: a store of one

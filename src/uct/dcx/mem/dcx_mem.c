@@ -404,10 +404,15 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = (md->has_cached_handles && uct_dcx_mem_is_shareable(access)) ?
-                 uct_dcx_region_get(md, address, length, flags, &mem->region) :
-                 uct_dcx_region_make(md, address, length, access, flags,
+    if (!uct_dcx_mem_is_shareable(access)) {
+        status = uct_dcx_region_make(md, address, length, access, flags,
                                      &mem->region);
+    } else if (md->has_cached_handles) {
+        status = uct_dcx_region_get(md, address, length, flags, &mem->region);
+    } else {
+        status = uct_dcx_region_make(md, address, length, md->dev.mem_access,
+                                     flags, &mem->region);
+    }
     if (status != UCS_OK) {
         uct_dcx_mem_free(md, mem);
         return status;
@@ -639,7 +644,8 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
     uint32_t rkey;
 
     if (!invalidate || uct_dcx_mem_is_layout(memh) || (mem->remote == 0)) {
-        rkey = uct_dcx_mem_give_rkey(memh);
+        uct_dcx_mem_mark_given(mem);
+        rkey = mem->rkey;
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: cannot invalidate memory: the device has no indirect "
                   "mkeys",

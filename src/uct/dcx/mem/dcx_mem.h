@@ -115,15 +115,23 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 }
 
 
-/* Returns the key of a region or a layout, and marks it as given: a peer that
- * gets it keeps access until the region is deregistered, or the layout is
- * invalidated. */
+/* Marks the key of a region or a layout as given: a peer that gets it keeps
+ * access until the region is deregistered, or the layout is invalidated. */
+static inline void uct_dcx_mem_mark_given(uct_dcx_mem_t *mem)
+{
+    mem->origin->is_bare = 1;
+}
+
+
+/* Returns the key by which the peer of a rendezvous fetches the data, and marks
+ * it as given. The operation gives the access: UCX 1.13 registers such memory
+ * for local use. */
 static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 {
     uct_dcx_mem_t *mem = memh;
 
-    mem->origin->is_bare = 1;
-    return mem->rkey;
+    uct_dcx_mem_mark_given(mem);
+    return uct_dcx_mem_is_layout(mem) ? mem->rkey : mem->region->mr->rkey;
 }
 
 
