@@ -5,8 +5,8 @@
  * earlier messages of its sender. A grant is sent on an endpoint of its own: it
  * waits for an initiator as others do, and needs no credits.
  *
- * The origin of a request may be dead, or forged. So answers use a share of the
- * exclusive initiators, and others wait for that (fc->waiting). An answer that
+ * The origin of a request may be dead, or forged. So answers use all exclusive
+ * initiators but one, and others wait for these (fc->waiting). An answer that
  * is not acknowledged in time is canceled, and all others to its origin are
  * dropped; a peer that lives sends its request again. A shared initiator cannot
  * be canceled: there all answers are sent at once.
@@ -23,9 +23,6 @@
  * requests at the same time, some have to repeat them. */
 #define UCT_DCX_FC_CHUNK       16
 #define UCT_DCX_FC_MAX_ANSWERS 65536
-
-/* One in this number of exclusive initiators may send answers. */
-#define UCT_DCX_FC_SHARE 4
 
 /* Seconds after which an answer is canceled: longer than a round trip in any
  * network that works */
@@ -378,9 +375,9 @@ ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc)
     ucs_list_head_init(&fc->waiting);
     ucs_list_head_init(&fc->sending);
     fc->patience    = ucs_time_from_sec(UCT_DCX_FC_PATIENCE);
-    fc->max_sending = pool->policy->is_shared ?
-                          UINT_MAX :
-                          ucs_max(pool->num_dci / UCT_DCX_FC_SHARE, 1);
+    fc->max_sending = pool->policy->is_shared ? UINT_MAX :
+                      (pool->num_dci > 1)     ? pool->num_dci - 1 :
+                                                1;
     return uct_dcx_ucx_mpool_init(&fc->answers, sizeof(uct_dcx_fc_answer_t),
                                   UCT_DCX_FC_CHUNK, UCT_DCX_FC_MAX_ANSWERS,
                                   &uct_dcx_fc_answer_ops, "uct_dcx_fc_answers");
