@@ -640,51 +640,6 @@ TEST_P(dcx_mem_layout, bad_descriptions)
     EXPECT_EQ(UCS_OK, deep[1].wait());
 }
 
-/* A layout gives peers no more than its memory does, at any depth. */
-TEST_P(dcx_mem_layout, rights_of_the_memory)
-{
-    layout_handle inner(m_dcx, 2), outer(m_dcx, 2);
-    layout_mem mem(m_dcx, 64, 9);
-    uct_mem_h memh, with_all = mem.memh;
-
-    UCT_CALL(uct_md_mem_reg(
-        m_dcx.md(), mem.bytes.data(), mem.bytes.size(),
-        UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_REMOTE_GET, &memh));
-    for (uint64_t access :
-         {UCT_MD_MEM_ACCESS_REMOTE_PUT, UCT_MD_MEM_ACCESS_RMA}) {
-        mem.memh = memh;
-        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-                  inner.try_set(1, {mem.at(0, 8)}, access));
-        EXPECT_NE(std::string::npos,
-                  m_log.take().find("registered without the access"));
-
-        EXPECT_EQ(UCS_OK, inner.try_set(1, {mem.at(0, 8)}, 0));
-        EXPECT_EQ(UCS_OK, inner.wait());
-        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-                  outer.try_set(1, {inner.at(0, 8)}, access));
-        EXPECT_NE(std::string::npos,
-                  m_log.take().find("registered without the access"));
-        EXPECT_EQ(UCS_OK, outer.try_set(1, {inner.at(0, 8)},
-                                        UCT_MD_MEM_ACCESS_REMOTE_GET));
-        EXPECT_EQ(UCS_OK, outer.wait());
-
-        /* named by a layout that gives access */
-        mem.memh = with_all;
-        EXPECT_EQ(UCS_OK, inner.try_set(1, {mem.at(0, 8)}, 0));
-        EXPECT_EQ(UCS_OK, inner.wait());
-        EXPECT_EQ(UCS_OK, outer.try_set(1, {inner.at(0, 8)}, access));
-        EXPECT_EQ(UCS_OK, outer.wait());
-        mem.memh = memh;
-        EXPECT_EQ(UCS_ERR_INVALID_PARAM, inner.try_set(1, {mem.at(0, 8)}, 0));
-        EXPECT_NE(std::string::npos, m_log.take().find("gives peers less"));
-        mem.memh = with_all;
-        EXPECT_EQ(UCS_OK, outer.try_set(1, {mem.at(0, 8)}, 0));
-        EXPECT_EQ(UCS_OK, outer.wait());
-    }
-    mem.memh = with_all;
-    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
-}
-
 TEST_P(dcx_mem_layout, bad_handles)
 {
     uct_dcx_block_t block          = m_a.at(0, 8);

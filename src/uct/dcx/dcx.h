@@ -57,8 +57,7 @@ typedef struct uct_dcx_layout_params {
     uint64_t access; /* UCT_MD_MEM_ACCESS_*, no atomics; 0: only
                       * operations of this process, which may
                       * write. A rendezvous needs REMOTE_GET. The
-                      * memory must have been registered with
-                      * each remote access. */
+                      * access of the memory limits it. */
     size_t repeat;   /* at least 1 */
     size_t num;      /* entries, at least 1 */
     const uct_dcx_block_t *blocks;

@@ -26,10 +26,6 @@
 #define UCT_DCX_RKEY_MAGIC 0xdcd4
 #define UCT_DCX_RKEY_CHECK 0x5aa5
 
-#define UCT_DCX_MEM_REMOTE \
-    (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
-     IBV_ACCESS_REMOTE_ATOMIC)
-
 
 /* A remote key on the wire. @check detects anything else: bytes that were cut
  * off, or of another transport. */
@@ -89,37 +85,21 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 }
 
 
-/* Converts UCT_MD_MEM_ACCESS_* to the IBV_ACCESS_* that they need. */
-static uint32_t uct_dcx_mem_access(const uct_dcx_md_t *md, uint64_t flags)
-{
-    return (((flags & UCT_MD_MEM_ACCESS_REMOTE_GET) ? IBV_ACCESS_REMOTE_READ :
-                                                      0) |
-            ((flags & UCT_MD_MEM_ACCESS_REMOTE_PUT) ? IBV_ACCESS_REMOTE_WRITE :
-                                                      0) |
-            ((flags & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC) ?
-                 IBV_ACCESS_REMOTE_ATOMIC :
-                 0) |
-            ((uct_dcx_mem_prot(flags) & PROT_WRITE) ? IBV_ACCESS_LOCAL_WRITE :
-                                                      0)) &
-           md->dev.mem_access;
-}
-
-
-/* Registers a region with @access; with read access only, if more is neither
- * possible nor requested. Stores the protection in @prot_p. */
+/* Registers a region with all rights, as other users of it may need more; with
+ * read access only, if more is neither possible nor requested. Stores the
+ * protection in @prot_p. */
 static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
                                         uct_dcx_md_t *md, void *address,
-                                        size_t length, uint32_t access,
-                                        uint64_t flags, int *prot_p)
+                                        size_t length, uint64_t flags,
+                                        int *prot_p)
 {
     int silent = flags & UCT_MD_MEM_FLAG_HIDE_ERRORS;
 
     region->idle     = NULL;
     region->num_idle = 0;
     *prot_p          = PROT_READ | PROT_WRITE;
-    uct_dcx_region_reg(region, md, address, length, access);
-    if ((region->mr == NULL) && (access & IBV_ACCESS_LOCAL_WRITE) &&
-        (uct_dcx_mem_prot(flags) == PROT_READ)) {
+    uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
+    if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
         *prot_p = PROT_READ;
         uct_dcx_region_reg(region, md, address, length, IBV_ACCESS_REMOTE_READ);
     }
@@ -261,9 +241,9 @@ uct_dcx_region_find_again(uct_dcx_md_t *md, void *address, size_t length,
 
 
 /* Makes a region without a cache. */
-static UCS_F_NOINLINE ucs_status_t uct_dcx_region_make(
-    uct_dcx_md_t *md, void *address, size_t length, uint32_t access,
-    uint64_t flags, uct_dcx_region_t **region_p)
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_region_make(uct_dcx_md_t *md, void *address, size_t length,
+                    uint64_t flags, uct_dcx_region_t **region_p)
 {
     ucs_status_t status;
     int prot;
@@ -274,8 +254,7 @@ static UCS_F_NOINLINE ucs_status_t uct_dcx_region_make(
     }
 
     (*region_p)->rest = NULL;
-    status = uct_dcx_region_init(*region_p, md, address, length, access, flags,
-                                 &prot);
+    status = uct_dcx_region_init(*region_p, md, address, length, flags, &prot);
     if (status != UCS_OK) {
         ucs_free(*region_p);
     }
@@ -292,8 +271,7 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
     int is_freed;
 
     if (md->rcache == NULL) {
-        return uct_dcx_region_make(md, address, length, md->dev.mem_access,
-                                   flags, region_p);
+        return uct_dcx_region_make(md, address, length, flags, region_p);
     }
 
     status = uct_dcx_region_find(md, address, length,
@@ -381,21 +359,10 @@ void uct_dcx_mem_cleanup(uct_dcx_md_t *md)
 }
 
 
-/* Returns 1 if a region with all rights serves a handle with @access: peers get
- * no key of it, or may read and write. Then they may do atomics, too. */
-static int uct_dcx_mem_is_shareable(uint32_t access)
-{
-    const uint32_t both = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-
-    return !(access & UCT_DCX_MEM_REMOTE) || ((access & both) == both);
-}
-
-
 ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uint32_t access  = uct_dcx_mem_access(md, flags);
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
@@ -404,25 +371,16 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    if (!uct_dcx_mem_is_shareable(access)) {
-        status = uct_dcx_region_make(md, address, length, access, flags,
-                                     &mem->region);
-    } else if (md->has_cached_handles) {
-        status = uct_dcx_region_get(md, address, length, flags, &mem->region);
-    } else {
-        status = uct_dcx_region_make(md, address, length, md->dev.mem_access,
-                                     flags, &mem->region);
-    }
+    status = (md->has_cached_handles ? uct_dcx_region_get :
+                                       uct_dcx_region_make)(
+        md, address, length, flags, &mem->region);
     if (status != UCS_OK) {
         uct_dcx_mem_free(md, mem);
         return status;
     }
 
-    mem->remote = (access & UCT_DCX_MEM_REMOTE) ?
-                      mem->region->access & UCT_DCX_MEM_REMOTE :
-                      0;
-    mem->lkey   = mem->region->relaxed->lkey;
-    mem->rkey = (mem->remote != 0) ? mem->region->mr->rkey : UCT_DCX_RKEY_NONE;
+    mem->lkey = mem->region->relaxed->lkey;
+    mem->rkey = mem->region->mr->rkey;
     *memh_p   = mem;
     return UCS_OK;
 }
@@ -512,7 +470,6 @@ static ucs_status_t uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache,
                                        uint16_t rcache_flags)
 {
     uct_dcx_region_t *region = ucs_derived_of(rregion, uct_dcx_region_t);
-    uct_dcx_md_t *md         = context;
     uint64_t flags           = *(const uint64_t *)arg;
     int prot                 = rregion->prot;
     ucs_status_t status;
@@ -526,9 +483,9 @@ static ucs_status_t uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_region_init(region, md, (void *)rregion->super.start,
+    status = uct_dcx_region_init(region, context, (void *)rregion->super.start,
                                  rregion->super.end - rregion->super.start,
-                                 md->dev.mem_access, flags, &prot);
+                                 flags, &prot);
     rregion->prot = prot;
     if (status != UCS_OK) {
         ucs_free(region->rest);
@@ -643,9 +600,8 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
     ucs_status_t status;
     uint32_t rkey;
 
-    if (!invalidate || uct_dcx_mem_is_layout(memh) || (mem->remote == 0)) {
-        uct_dcx_mem_mark_given(mem);
-        rkey = mem->rkey;
+    if (!invalidate || uct_dcx_mem_is_layout(memh)) {
+        rkey = uct_dcx_mem_give_rkey(memh);
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: cannot invalidate memory: the device has no indirect "
                   "mkeys",

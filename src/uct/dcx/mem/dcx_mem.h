@@ -21,11 +21,6 @@
  * write without the attribute passes no other). A peer that writes sees no such
  * completion, so only a strict key keeps the order that it requests.
  *
- * Peers have the access that a handle was registered with. A region in the
- * cache has all rights, as handles share it: it serves handles for local use,
- * whose keys are not given to peers, and those that peers may read and write.
- * Others have a region each.
- *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
  * A domain reuses handles, and frees their memory when it closes. So the use of
@@ -69,10 +64,8 @@ typedef struct uct_dcx_region {
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t lkey;   /* for local data, may be relaxed */
-    uint32_t rkey;   /* for peers; UCT_DCX_RKEY_NONE: they have no access */
-    uint32_t remote; /* IBV_ACCESS_REMOTE_* of peers; of a layout, those of all
-                      * its memory */
+    uint32_t lkey; /* for local data, may be relaxed */
+    uint32_t rkey; /* for peers */
     uct_dcx_region_t *region;
     uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
@@ -86,10 +79,6 @@ typedef struct uct_dcx_mem {
     };
     uct_dcx_mem_rest_t rest; /* its invalidation */
 } uct_dcx_mem_t;
-
-
-/* A key of no mkey */
-#define UCT_DCX_RKEY_NONE 0xffffffffu
 
 
 enum {
@@ -115,23 +104,15 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 }
 
 
-/* Marks the key of a region or a layout as given: a peer that gets it keeps
- * access until the region is deregistered, or the layout is invalidated. */
-static inline void uct_dcx_mem_mark_given(uct_dcx_mem_t *mem)
-{
-    mem->origin->is_bare = 1;
-}
-
-
-/* Returns the key by which the peer of a rendezvous fetches the data, and marks
- * it as given. The operation gives the access: UCX 1.13 registers such memory
- * for local use. */
+/* Returns the key of a region or a layout, and marks it as given: a peer that
+ * gets it keeps access until the region is deregistered, or the layout is
+ * invalidated. */
 static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 {
     uct_dcx_mem_t *mem = memh;
 
-    uct_dcx_mem_mark_given(mem);
-    return uct_dcx_mem_is_layout(mem) ? mem->rkey : mem->region->mr->rkey;
+    mem->origin->is_bare = 1;
+    return mem->rkey;
 }
 
 
@@ -153,14 +134,13 @@ void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Register and deregister memory without a handle. The first finds a region in
- * the cache of the domain, or makes one, with all rights or none to write. */
+ * the cache of the domain, or makes one. */
 ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                                 uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
 /* Implements uct_md_mem_reg() for memory: uses the cache of the domain if
- * md->has_cached_handles and a cached region fits @flags, otherwise registers
- * on each call. */
+ * md->has_cached_handles, otherwise registers on each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 

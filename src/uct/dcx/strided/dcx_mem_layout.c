@@ -8,8 +8,6 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 
-#define UCT_DCX_LAYOUT_REMOTE (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
-
 
 /* --- creation ------------------------------------------------------------- */
 
@@ -174,7 +172,6 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
     layout->layout->mems = next->mems;
     next->num            = 0;
     next->depth          = 1;
-    next->remote         = UCT_DCX_LAYOUT_REMOTE;
     next->length         = 0;
 }
 
@@ -240,26 +237,6 @@ static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
 }
 
 
-/* Checks that peers get no more access than memory was registered with, by this
- * layout or by those that name it. @remote: that of a block's memory */
-static const char *
-uct_dcx_mem_layout_check_remote(const uct_dcx_mem_layout_t *layout,
-                                uint32_t remote)
-{
-    const uct_dcx_mem_t *mem = layout->mem;
-
-    if (layout->layout->access & UCT_DCX_LAYOUT_REMOTE & ~remote) {
-        return "memh: its memory was registered without the access that the "
-               "layout gives to peers";
-    }
-    return ((mem->remote & ~remote) &&
-            uct_dcx_keys_is_named(mem->md->keys, mem)) ?
-               "memh gives peers less access than the layout had, but other "
-               "layouts refer to it" :
-               NULL;
-}
-
-
 static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
                                             uct_mem_h memh,
                                             const uct_dcx_sgl_run_t *run)
@@ -274,11 +251,6 @@ static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
     fault = uct_dcx_mem_is_layout(memh) ?
                 uct_dcx_mem_layout_check_nested(layout, mem->layout) :
                 NULL;
-    if (fault != NULL) {
-        return fault;
-    }
-
-    fault = uct_dcx_mem_layout_check_remote(layout, mem->remote);
     if (fault != NULL) {
         return fault;
     }
@@ -312,7 +284,6 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
     next->num++;
-    next->remote &= ((const uct_dcx_mem_t *)memh)->remote;
     if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
         made->mems[made->num_mems++] = memh;
     }
@@ -376,12 +347,7 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
     for (i = 0; i < layout->layout->num_mems; ++i) {
         layout->layout->mems[i]->was_named = 1;
     }
-
-    status = uct_dcx_mem_layout_give(layout, layout->next.depth);
-    if (status == UCS_OK) {
-        layout->mem->remote = layout->next.remote;
-    }
-    return status;
+    return uct_dcx_mem_layout_give(layout, layout->next.depth);
 }
 
 

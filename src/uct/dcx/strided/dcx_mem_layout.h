@@ -24,7 +24,6 @@ typedef struct uct_dcx_mem_next {
                            * handle */
     unsigned num;         /* runs */
     unsigned depth;       /* nesting, as below */
-    uint32_t remote;      /* access of peers that all of @mems have */
     uint64_t length;      /* bytes */
 } uct_dcx_mem_next_t;
 
