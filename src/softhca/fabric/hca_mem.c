@@ -255,9 +255,8 @@ static void *hca_mem_near_part(const struct hca_mem_move *move, void *peers,
     size_t most                     = hit->end - addr;
 
     *length = (*length < most) ? *length : most;
-    return ((hit->base != NULL) && (*length >= least) &&
-            (hit->is_writable || !hca_mem_writes(move))) ?
-               hit->base + (addr - hit->start) :
+    return (*length >= least) ?
+               hca_share_hit_at(hit, addr, hca_mem_writes(move)) :
                NULL;
 }
 

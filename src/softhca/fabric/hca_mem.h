@@ -58,10 +58,8 @@ static inline void *hca_mem_near(struct hca_owner owner, void *base,
         return base;
     }
     hit = hca_share_map_hit(owner.proc, owner.pid, addr);
-    return ((hit->base != NULL) && (length <= hit->end - addr) &&
-            (hit->is_writable || !writes)) ?
-               hit->base + (addr - hit->start) :
-               NULL;
+    return (length <= hit->end - addr) ? hca_share_hit_at(hit, addr, writes) :
+                                         NULL;
 }
 
 #endif

@@ -374,10 +374,9 @@ static struct share_area *share_adopt(const struct hca_vma *vma,
 
 static struct share_area *share_get(uintptr_t start, uintptr_t end)
 {
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     struct share_area *area;
     struct hca_vma vma;
-
-    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
     if (!hca_maps_find(start, &vma) || (vma.end < end)) {
         return NULL;
@@ -406,13 +405,16 @@ static struct share_area *share_get_inner(uintptr_t start, uintptr_t end)
     if (end - start < SHARE_LEAST) {
         return NULL;
     }
-    start += hca_share_pages_are_private(start) ? HCA_SHARE_PAGE : 0;
-    end -= hca_share_pages_are_private(end - HCA_SHARE_PAGE) ? HCA_SHARE_PAGE :
-                                                               0;
-    return ((end - start >= SHARE_LEAST) &&
-            !hca_share_pages_are_private(start)) ?
-               share_get(start, end) :
-               NULL;
+    if (hca_share_pages_are_private(start)) {
+        start += HCA_SHARE_PAGE;
+        if (hca_share_pages_are_private(start)) {
+            return NULL; /* as most memory is */
+        }
+    }
+    if (hca_share_pages_are_private(end - HCA_SHARE_PAGE)) {
+        end -= HCA_SHARE_PAGE;
+    }
+    return (end - start >= SHARE_LEAST) ? share_get(start, end) : NULL;
 }
 
 uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)

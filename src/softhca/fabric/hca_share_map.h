@@ -46,6 +46,16 @@ hca_share_map_hit(unsigned proc, pid_t pid, uintptr_t addr)
     return hca_share_map_find(proc, pid, addr);
 }
 
+/* Returns where this process has an address of the answer; NULL: nowhere, or
+ * only to be read. */
+static inline char *hca_share_hit_at(const struct hca_share_hit *hit,
+                                     uintptr_t addr, bool writes)
+{
+    return ((hit->base != NULL) && (hit->is_writable || !writes)) ?
+               hit->base + (addr - hit->start) :
+               NULL;
+}
+
 /* Empties the table of a process that attaches or has ended. */
 void hca_share_map_open(unsigned proc);
 void hca_share_map_close(unsigned proc);

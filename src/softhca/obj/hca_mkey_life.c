@@ -165,10 +165,9 @@ static bool hca_mkey_wait_count(_Atomic(uint32_t) *count, unsigned proc)
     uint64_t limit = (proc == hca_mkey_slow) ? HCA_WAIT_SLOW_NS : HCA_WAIT_NS;
 
     for (unsigned tries = 0; atomic_load(count) != 0; tries++) {
-        if (tries % HCA_WAIT_LOOK == HCA_WAIT_YIELDS) {
-            if (!hca_proc_lives(proc)) {
-                break;
-            }
+        if ((tries % HCA_WAIT_LOOK == HCA_WAIT_YIELDS) &&
+            !hca_proc_lives(proc)) {
+            break;
         }
         if (hca_time_ns() - start > limit) {
             if ((limit == HCA_WAIT_LIVE_NS) || hca_mkey_is_stopped(proc)) {
