@@ -319,6 +319,33 @@ TEST_F(hca_share_test, is_read_only_where_the_region_is)
         });
 }
 
+/* A region that the program has no right to write to is refused. Peers get no
+ * right from the attempt. */
+TEST_F(hca_share_test, is_read_only_where_the_program_is)
+{
+    with_peer(
+        [](const wire &w) {
+            int fd = memfd_create("test", 0);
+            void *mem;
+
+            EXPECT_EQ(0, ftruncate(fd, 8 * PAGE));
+            mem = mmap(NULL, 8 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+            EXPECT_EQ(0u, share(mem, 8 * PAGE, true));
+            EXPECT_NE(0u, share(mem, 8 * PAGE, false));
+            EXPECT_EQ(0u, share(mem, 8 * PAGE, true));
+            tell(w, mem);
+            w.meet();
+            close(fd);
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_NE(nullptr, far.near(0, 64, false));
+            EXPECT_EQ(nullptr, far.near(0, 64, true));
+            w.meet();
+        });
+}
+
 TEST_F(hca_share_test, is_not_published_without_a_region)
 {
     with_peer(

@@ -261,23 +261,14 @@ static void share_drop_range(uintptr_t start, uintptr_t end, bool is_certain)
     }
 }
 
-/* Returns true if the mapping has the area's bytes at these addresses. */
-static bool share_is_of(const struct share_area *area,
-                        const struct hca_vma *vma)
-{
-    return (area->run.dev == vma->dev) && (area->run.inode == vma->inode) &&
-           (area->run.start - area->run.offset == vma->start - vma->offset);
-}
-
 /* Finds the area in use that has all of the range. */
-static struct share_area *share_find(const struct hca_vma *vma, uintptr_t start,
-                                     uintptr_t end)
+static struct share_area *share_find(uintptr_t start, uintptr_t end)
 {
     for (unsigned i = 0; i < share_num_areas; i++) {
         struct share_area *area = &share_areas[i];
 
         if ((area->users > 0) && (area->run.start <= start) &&
-            (area->run.end >= end) && share_is_of(area, vma)) {
+            (area->run.end >= end)) {
             return area;
         }
     }
@@ -372,13 +363,19 @@ static struct share_area *share_adopt(const struct hca_vma *vma,
     return share_insert(&area);
 }
 
-static struct share_area *share_get(uintptr_t start, uintptr_t end)
+/* The program must have the right to write, which peers get from the run.
+ * Areas in use were found mapped as they were. */
+static struct share_area *share_get(uintptr_t start, uintptr_t end, bool writes)
 {
-    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    struct share_area *area;
+    uintptr_t frame         = (uintptr_t)__builtin_frame_address(0);
+    struct share_area *area = share_find(start, end);
     struct hca_vma vma;
 
-    if (!hca_maps_find(start, &vma) || (vma.end < end)) {
+    if ((area != NULL) && (area->run.is_writable || !writes)) {
+        return area;
+    }
+    if (!hca_maps_find(start, &vma) || (vma.end < end) ||
+        (writes && !(vma.prot & PROT_WRITE))) {
         return NULL;
     }
     if (!vma.is_shared) { /* a stack stays: a forked child returns on it */
@@ -386,7 +383,6 @@ static struct share_area *share_get(uintptr_t start, uintptr_t end)
                    NULL :
                    share_convert(start, end);
     }
-    area = share_find(&vma, start, end);
     return (area != NULL) ? area : share_adopt(&vma, start, end);
 }
 
@@ -400,7 +396,8 @@ static bool share_is_on(void)
 /* Finds the run for whole pages, or makes one. The first and the last page may
  * stay out of it: a registration cache adds them, and they have data of an
  * allocator or of neighbours. */
-static struct share_area *share_get_inner(uintptr_t start, uintptr_t end)
+static struct share_area *share_get_inner(uintptr_t start, uintptr_t end,
+                                          bool writes)
 {
     if (end - start < SHARE_LEAST) {
         return NULL;
@@ -414,7 +411,7 @@ static struct share_area *share_get_inner(uintptr_t start, uintptr_t end)
     if (hca_share_pages_are_private(end - HCA_SHARE_PAGE)) {
         end -= HCA_SHARE_PAGE;
     }
-    return (end - start >= SHARE_LEAST) ? share_get(start, end) : NULL;
+    return (end - start >= SHARE_LEAST) ? share_get(start, end, writes) : NULL;
 }
 
 uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
@@ -430,7 +427,7 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
     pthread_mutex_lock(&share_mutex);
     share_drop_range(addr, addr + length, false);
     if (end > start) {
-        area = share_get_inner(start, end);
+        area = share_get_inner(start, end, writes);
     }
     if (area != NULL) {
         id = share_use(area, writes);
