@@ -58,6 +58,14 @@ public:
         return value;
     }
 
+    /* Returns true if there is something to hear within @ms. */
+    bool hears(int ms) const
+    {
+        struct pollfd pollfd = {m_fd, POLLIN, 0};
+
+        return poll(&pollfd, 1, ms) == 1;
+    }
+
     void meet() const
     {
         say();
@@ -791,6 +799,41 @@ TEST_F(hca_share_test, queue_in_a_region)
             w.say();
             w.hear();
             EXPECT_EQ(0, far.put(0, std::string("again", 6)));
+            w.say();
+            w.meet();
+        });
+}
+
+/* A queue takes pages in the middle of an atomic: its result is not lost. */
+TEST_F(hca_share_test, queue_waits_for_an_atomic)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+            struct hca_umem umem;
+
+            tell(w, mem);
+            w.hear();
+            ASSERT_EQ(0, hca_umem_share(&umem, (uintptr_t)mem, 64, true));
+            w.say();
+            w.hear();
+            EXPECT_STREQ("atomic", mem);
+            hca_umem_unshare(&umem);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+            char *near = far.near(0, 64);
+
+            ASSERT_NE(nullptr, near);
+            hca_mutex_lock(&hca_fabric->atomic_locks[7]);
+            w.say();
+            ASSERT_TRUE(
+                hca_eventually([&] { return far.near(0, 64) == nullptr; }));
+            EXPECT_FALSE(w.hears(100)) << "pages were taken";
+            strcpy(near, "atomic");
+            hca_mutex_unlock(&hca_fabric->atomic_locks[7]);
+            w.hear();
             w.say();
             w.meet();
         });

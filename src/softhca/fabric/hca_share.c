@@ -10,6 +10,7 @@
 #include "hca_share_file.h"
 #include "hca_share_pages.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
@@ -235,8 +236,8 @@ static void share_drop(struct share_area *area)
 }
 
 /* Unpublishes areas of these pages, or of them those that the program has
- * replaced. */
-static void share_drop_range(uintptr_t start, uintptr_t end, bool is_certain)
+ * replaced. @return true if there were any */
+static bool share_drop_range(uintptr_t start, uintptr_t end, bool is_certain)
 {
     bool changes = false;
 
@@ -259,6 +260,7 @@ static void share_drop_range(uintptr_t start, uintptr_t end, bool is_certain)
     if (changes) {
         share_publish();
     }
+    return changes;
 }
 
 /* Finds the area in use that has all of the range. */
@@ -459,11 +461,26 @@ void hca_share_end(uint64_t id)
     pthread_mutex_unlock(&share_mutex);
 }
 
+/* Waits for atomics that began before, as they are not repeated like copies
+ * (hca_mem_near()). */
+static void share_wait_atomics(void)
+{
+    for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
+        hca_mutex_lock(&hca_fabric->atomic_locks[i]);
+        hca_mutex_unlock(&hca_fabric->atomic_locks[i]);
+    }
+}
+
 void hca_share_evict(uintptr_t start, uintptr_t end)
 {
+    bool has_evicted;
+
     pthread_mutex_lock(&share_mutex);
-    share_drop_range(start, end, true);
+    has_evicted = share_drop_range(start, end, true);
     pthread_mutex_unlock(&share_mutex);
+    if (has_evicted) {
+        share_wait_atomics();
+    }
 }
 
 bool hca_share_has(uintptr_t start, uintptr_t end)

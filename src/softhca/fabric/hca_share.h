@@ -30,7 +30,7 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes);
 void hca_share_end(uint64_t id);
 
 /* Removes runs that have some of these pages, which are about to be replaced by
- * other ones. */
+ * other ones, and waits for atomics of peers there. */
 void hca_share_evict(uintptr_t start, uintptr_t end);
 
 /* Returns true if these pages are private, or of the memfd of this process:
