@@ -909,6 +909,44 @@ TEST_F(hca_share_test, other_memory_at_the_address)
         });
 }
 
+/* Other memory came to the address, and an on-demand region leads to it while
+ * the region of the first memory is left. */
+TEST_F(hca_share_test, on_demand_region_finds_other_memory)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+            uint64_t first, second;
+
+            tell(w, mem);
+            w.hear();
+            ASSERT_EQ((void *)mem,
+                      mmap(mem, 8 * PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+            first  = hca_share_begin_odp();
+            second = hca_share_begin_odp();
+            hca_share_end(first);
+            w.say();
+            w.hear();
+            EXPECT_STREQ("peer", mem + PAGE);
+            hca_share_end(second);
+            w.meet();
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_NE(nullptr, far.near(PAGE, 64));
+            w.say();
+            w.hear();
+            EXPECT_EQ(0, far.put(PAGE, std::string("peer", 5)));
+            w.say();
+            w.meet();
+            EXPECT_NE(nullptr, far.near(PAGE, 64)) << "of the first region";
+            w.meet();
+        });
+}
+
 /* A window is registered again in part, after the rest was unmapped. */
 TEST_F(hca_share_test, rest_of_a_window)
 {

@@ -3,7 +3,7 @@
  * Attributes that the device reports of itself and of its objects: the actual
  * ones, which may differ from the requested ones
  */
-#include "verbs_bench.h"
+#include "verbs_peer.h"
 
 #include <dirent.h>
 #include <cstdarg>
@@ -48,6 +48,18 @@ extern "C" long syscall(long number, ...) noexcept
         return -1;
     }
     return ret;
+}
+
+/* Place of the next mapping of it, NULL: any. Likewise. */
+static void *attr_place;
+
+extern "C" void *mmap(void *addr, size_t length, int prot, int flags, int fd,
+                      off_t offset) noexcept
+{
+    if ((fd >= 0) && (fd == attr_dmabuf)) {
+        addr = attr_place;
+    }
+    return (void *)syscall(SYS_mmap, addr, length, prot, flags, fd, offset);
 }
 
 namespace {
@@ -327,6 +339,100 @@ TEST_P(verbs_dmabuf, is_mapped_and_used)
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_dmabuf, testing::Values(0));
+
+/* --- other memory at an address ------------------------------------------- */
+
+/* Memory that is unmapped before its region ends, and another region there. A
+ * peer has mapped the first one. */
+constexpr size_t OTHER_SIZE = 65536;
+
+using other_region = std::function<struct ibv_mr *(const hca_device &, void *)>;
+
+/* Registers, and lets the peer write to the first region and to the other. */
+void other_owner(int fd, const other_region &make)
+{
+    hca_device dev;
+    verbs_ep ep(dev);
+    void *mem         = mmap(NULL, OTHER_SIZE, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, mem, OTHER_SIZE, ACCESS_ALL);
+    peer_card card = {ep.qp->qp_num, mr->rkey, (uintptr_t)mem, 0}, peers = {};
+
+    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+    HCA_CHECK_CALL(::read(fd, &peers, sizeof(peers)) == sizeof(peers));
+    peer_connect(fd, ep, peers);
+    peer_meet(fd);
+    EXPECT_EQ('1', *(char *)mem);
+    EXPECT_EQ(0, munmap(mem, OTHER_SIZE));
+    struct ibv_mr *other = make(dev, mem);
+    HCA_CHECK_CALL(other != NULL);
+    card.rkey = other->rkey;
+    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+    peer_meet(fd);
+    EXPECT_EQ('2', *(char *)mem);
+    EXPECT_EQ(0, ibv_dereg_mr(other));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+void on_demand_owner(int fd)
+{
+    other_owner(fd, [](const hca_device &dev, void *mem) {
+        EXPECT_EQ(mem, mmap(mem, OTHER_SIZE, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+        return ibv_reg_mr(dev.pd, mem, OTHER_SIZE,
+                          ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    });
+}
+
+/* The kernel chooses the address of its mapping, and may choose this one. */
+void dmabuf_owner(int fd)
+{
+    other_owner(fd, [](const hca_device &dev, void *mem) {
+        attr_place  = mem;
+        attr_dmabuf = memfd_create("dmabuf", 0);
+        EXPECT_EQ(0, ftruncate(attr_dmabuf, OTHER_SIZE));
+        EXPECT_EQ(1, pwrite(attr_dmabuf, "d", 1, 0));
+        struct ibv_mr *mr = ibv_reg_dmabuf_mr(
+            dev.pd, 0, OTHER_SIZE, (uintptr_t)mem, attr_dmabuf,
+            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        EXPECT_EQ('d', *(char *)mem);
+        return mr;
+    });
+}
+
+class verbs_other : public testing::TestWithParam<void (*)(int fd)> {};
+
+TEST_P(verbs_other, region_is_written)
+{
+    peer_process owner(GetParam());
+    hca_device dev;
+    verbs_ep ep(dev);
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    const peer_card card = peer_exchange(owner.fd, ep, mem);
+
+    peer_connect(owner.fd, ep, card);
+    for (peer_card to = card; mem.addr[0] != '2';) {
+        mem.addr[0]            = (mem.addr[0] == 0) ? '1' : '2';
+        struct ibv_sge sge     = {(uintptr_t)mem.addr, 64, mem.mr->lkey};
+        struct ibv_send_wr wr  = {}, *bad;
+        wr.sg_list             = &sge;
+        wr.num_sge             = 1;
+        wr.opcode              = IBV_WR_RDMA_WRITE;
+        wr.send_flags          = IBV_SEND_SIGNALED;
+        wr.wr.rdma.remote_addr = to.addr;
+        wr.wr.rdma.rkey        = to.rkey;
+        ASSERT_EQ(0, ibv_post_send(ep.qp, &wr, &bad));
+        verbs_expect_wcs(ep.send_cq, IBV_WC_SUCCESS, 0, 0);
+        peer_meet(owner.fd);
+        if (mem.addr[0] == '1') {
+            ASSERT_EQ((ssize_t)sizeof(to), ::read(owner.fd, &to, sizeof(to)));
+        }
+    }
+    EXPECT_EQ(0, owner.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_other,
+                         testing::Values(on_demand_owner, dmabuf_owner));
 
 /* Two datagram queue pairs, and a message between them */
 class verbs_datagrams : public verbs_attr {

@@ -27,6 +27,9 @@
  * and more than a quarter of all. */
 #define SHARE_RETIRED (64ul << 20)
 
+/* Handle of all on-demand regions. */
+#define SHARE_ODP UINT64_MAX
+
 /* A part of a file that is, or was, mapped at run.start. One that took the
  * place of private memory (is_window) stays known without users, until its
  * pages are mapped nowhere. */
@@ -41,7 +44,8 @@ struct share_area {
 static pthread_mutex_t share_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct share_area share_areas[HCA_SHARE_RUNS]; /* by run.start */
 static unsigned share_num_areas;
-static uint64_t share_looked; /* retired bytes that were found mapped */
+static uint64_t share_looked;  /* retired bytes that were found mapped */
+static unsigned share_num_odp; /* uses of SHARE_ODP */
 
 /* After a search that found none unmapped the table stays full for a number of
  * further regions, which doubles with each such search. */
@@ -62,7 +66,7 @@ static void share_publish(void)
     seq++;
     share->count = 0;
     for (unsigned i = 0; i < share_num_areas; i++) {
-        if (share_areas[i].users > 0) {
+        if ((share_areas[i].users > 0) && (share_num_odp == 0)) {
             share->runs[share->count++] = share_areas[i].run;
         }
     }
@@ -440,12 +444,28 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
     return id;
 }
 
+uint64_t hca_share_begin_odp(void)
+{
+    if (!share_is_on()) {
+        return 0;
+    }
+    pthread_mutex_lock(&share_mutex);
+    if (share_num_odp++ == 0) {
+        share_publish();
+    }
+    pthread_mutex_unlock(&share_mutex);
+    return SHARE_ODP;
+}
+
 void hca_share_end(uint64_t id)
 {
     if (id == 0) {
         return;
     }
     pthread_mutex_lock(&share_mutex);
+    if ((id == SHARE_ODP) && (--share_num_odp == 0)) {
+        share_publish();
+    }
     for (unsigned i = 0; i < share_num_areas; i++) {
         struct share_area *area = &share_areas[i];
 
@@ -559,6 +579,7 @@ void hca_share_forked(void)
     while (share_num_areas > 0) {
         share_remove(&share_areas[share_num_areas - 1]);
     }
-    share_looked = 0;
+    share_looked  = 0;
+    share_num_odp = 0;
     pthread_mutex_init(&share_mutex, NULL);
 }

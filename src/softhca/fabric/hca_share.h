@@ -25,6 +25,12 @@
  * @return id for hca_share_end(); 0: peers do not map it. */
 uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes);
 
+/* Publishes nothing until hca_share_end(), for an on-demand region: it leads to
+ * the mappings of each moment, while a run keeps pages that the program may
+ * have replaced meanwhile.
+ * @return id for hca_share_end() */
+uint64_t hca_share_begin_odp(void);
+
 /* Ends the use of a run, or nothing if @id is 0. No peer may access it by the
  * region any more. A run without uses is not published. */
 void hca_share_end(uint64_t id);

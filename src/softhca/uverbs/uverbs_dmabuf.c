@@ -10,6 +10,7 @@
 #include "softhca/obj/hca_mkey.h"
 #include "uverbs_mr.h"
 #include "softhca/base/hca_sys.h"
+#include "softhca/fabric/hca_share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,6 +93,8 @@ static int uverbs_dmabuf_map(const struct uverbs_dmabuf *buf,
         munmap(map->addr, map->size);
         return -EOPNOTSUPP;
     }
+    /* of memory that was unmapped here before its region ended */
+    hca_share_evict((uintptr_t)map->addr, (uintptr_t)map->addr + map->size);
     return 0;
 }
 

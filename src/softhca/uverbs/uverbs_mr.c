@@ -139,17 +139,19 @@ static int uverbs_check_region(struct uverbs_region *region)
     if ((region->start & 4095) != (region->iova & 4095)) {
         return -EINVAL;
     }
-    if (uverbs_is_implicit(region)) {
-        return (region->iova != 0) ? -EINVAL : 0;
-    }
-    if ((region->length == 0) ||
-        (region->start + region->length < region->start) ||
-        (region->start + region->length > UINT64_MAX - 4095) ||
-        (region->iova + region->length < region->iova)) {
+    if (uverbs_is_implicit(region) ?
+            (region->iova != 0) :
+            (region->length == 0) ||
+                (region->start + region->length < region->start) ||
+                (region->start + region->length > UINT64_MAX - 4095) ||
+                (region->iova + region->length < region->iova)) {
         return -EINVAL;
     }
-    return (region->access & IBV_ACCESS_ON_DEMAND) ? 0 :
-                                                     uverbs_check_pages(region);
+    if (region->access & IBV_ACCESS_ON_DEMAND) {
+        region->share = hca_share_begin_odp();
+        return 0;
+    }
+    return uverbs_check_pages(region);
 }
 
 static struct hca_mkey_spec uverbs_mr_spec(const struct uverbs_mr *mr,
