@@ -1068,6 +1068,42 @@ TEST_F(hca_share_test, segment_of_system_v)
         use_near);
 }
 
+/* The peer has another segment of this id. */
+TEST_F(hca_share_test, segment_of_another_namespace)
+{
+    int status = 0;
+    pid_t pid  = fork();
+
+    if (pid == 0) {
+        _exit(unshare(CLONE_NEWIPC) != 0);
+    }
+    waitpid(pid, &status, 0);
+    if (status != 0) {
+        GTEST_SKIP() << "this user may not make a namespace";
+    }
+    with_peer(
+        [](const wire &w) {
+            ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+            int id    = shmget(IPC_PRIVATE, 16 * PAGE, 0600);
+            char *mem = (char *)shmat(id, NULL, 0);
+
+            offer(w, mem);
+            shmctl(id, IPC_RMID, NULL);
+        },
+        [](const wire &w) {
+            ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+            int id = shmget(IPC_PRIVATE, 16 * PAGE, 0600);
+            far_memory far(w);
+
+            EXPECT_EQ(nullptr, far.near(0, 16 * PAGE));
+            EXPECT_EQ("owner", far.get(10 * PAGE, 5));
+            EXPECT_EQ(0, far.put(11 * PAGE, std::string("peer", 5)));
+            w.say();
+            w.meet();
+            shmctl(id, IPC_RMID, NULL);
+        });
+}
+
 /* Has a deleted file, of which there is no descriptor. */
 TEST_F(hca_share_test, anonymous_shared_memory)
 {
@@ -1190,6 +1226,35 @@ TEST_F(hca_share_test, next_process_of_the_slot)
         }
         hca_fabric_detach();
     });
+}
+
+/* A peer that locks all that it maps does not fill the pages of others. */
+TEST_F(hca_share_test, peer_locks_its_memory)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(64);
+            unsigned char pages[64];
+
+            mem[5 * PAGE] = 'x';
+            tell(w, mem);
+            w.hear();
+            EXPECT_EQ(0, mincore(mem, 64 * PAGE, pages));
+            for (unsigned i = 0; i < 64; i++) {
+                ASSERT_EQ(i == 5, pages[i] & 1) << i;
+            }
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            EXPECT_EQ(0, mlockall(MCL_FUTURE));
+            EXPECT_EQ("x", far.get(5 * PAGE, 1));
+            EXPECT_NE(nullptr, far.near(0, 64));
+            munlockall();
+            w.say();
+            w.meet();
+        });
 }
 
 /* The peer unmaps runs that are no longer published, while it accesses others

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -126,12 +127,42 @@ static bool map_is_published(const struct share_map *map)
 
 /* --- mappings ------------------------------------------------------------- */
 
-static char *map_sysv(const struct hca_share_run *run)
+/* Returns true if System V ids are the same in that process. */
+static bool map_has_ids(unsigned proc)
 {
-    long base = syscall(SYS_shmat, run->file, NULL,
-                        run->is_writable ? 0 : SHM_RDONLY);
+    struct stat own, peers;
+    char path[48];
 
+    snprintf(path, sizeof(path), "/proc/%d/ns/ipc",
+             hca_fabric->procs[proc].pid);
+    return (hca_sys()->stat("/proc/self/ns/ipc", &own) == 0) &&
+           (hca_sys()->stat(path, &peers) == 0) && (own.st_ino == peers.st_ino);
+}
+
+static char *map_sysv(unsigned proc, const struct hca_share_run *run)
+{
+    long base = -1;
+
+    if (map_has_ids(proc)) {
+        base = syscall(SYS_shmat, run->file, NULL,
+                       run->is_writable ? 0 : SHM_RDONLY);
+    }
     return (base == -1) ? NULL : (char *)base + run->offset;
+}
+
+/* Maps it unlocked, as mlockall(MCL_FUTURE) would fill all its holes. */
+static long map_unlocked(int fd, const struct hca_share_run *run)
+{
+    size_t size = run->end - run->start;
+    long base   = syscall(SYS_mmap, NULL, size, PROT_NONE,
+                          MAP_SHARED | MAP_NORESERVE, fd, run->offset);
+
+    if (base != -1) {
+        syscall(SYS_munlock, base, size);
+        syscall(SYS_mprotect, base, size,
+                PROT_READ | (run->is_writable ? PROT_WRITE : 0));
+    }
+    return base;
 }
 
 static char *map_file(unsigned proc, const struct hca_share_run *run)
@@ -147,9 +178,7 @@ static char *map_file(unsigned proc, const struct hca_share_run *run)
     /* the process may have replaced its descriptor */
     if ((hca_sys()->fstat(fd, &st) == 0) && (st.st_dev == run->dev) &&
         (st.st_ino == run->inode)) {
-        base = syscall(SYS_mmap, NULL, run->end - run->start,
-                       PROT_READ | (run->is_writable ? PROT_WRITE : 0),
-                       MAP_SHARED | MAP_NORESERVE, fd, run->offset);
+        base = map_unlocked(fd, run);
     }
     syscall(SYS_close, fd);
     return (base == -1) ? NULL : (char *)base;
@@ -190,7 +219,7 @@ static void map_create(struct share_map *map, unsigned proc,
         .offset  = run->offset,
         .proc    = proc,
         .is_sysv = run->is_sysv,
-        .base    = run->is_sysv ? map_sysv(run) : map_file(proc, run),
+        .base    = run->is_sysv ? map_sysv(proc, run) : map_file(proc, run),
     };
     map_count++;
     if (!map_is_published(map)) {
