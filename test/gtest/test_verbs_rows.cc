@@ -659,6 +659,24 @@ TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
     EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
 }
 
+/* A region that is not changed in time stays as it was. */
+TEST_P(verbs_stopped, writer_keeps_the_region_from_a_change)
+{
+    hca_log_reader log;
+    stopped_write far(this);
+
+    EXPECT_EQ(IBV_REREG_MR_ERR_CMD,
+              ibv_rereg_mr(far.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+                           wide.bytes.data(), SIZE, 0));
+    EXPECT_NE(std::string::npos, log.take().find("used by a stopped process"));
+    end_peer();
+    far.ep.reset();
+    EXPECT_EQ(0x11, far.to.back());
+    EXPECT_EQ(0, ibv_rereg_mr(far.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+                              wide.bytes.data(), SIZE, 0));
+    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
+}
+
 /* Only the first key is kept for long while the writer is stopped: all of them
  * together would take longer than the deadline. */
 TEST_P(verbs_stopped, writer_delays_one_key)
@@ -671,16 +689,18 @@ TEST_P(verbs_stopped, writer_delays_one_key)
         mr = ibv_reg_mr(dev.pd, wide.bytes.data(), SIZE, ACCESS_ALL);
         ASSERT_TRUE(mr != NULL);
     }
-    EXPECT_EQ(0, ibv_dereg_mr(mrs.back()));
-    mrs.pop_back();
+    EXPECT_EQ(ETIMEDOUT, ibv_dereg_mr(mrs.back()));
     EXPECT_NE(std::string::npos, log.take().find("used by a stopped process"));
 
     dcx_deadline deadline(TIME_PROMPT);
     for (struct ibv_mr *mr : mrs) {
-        EXPECT_EQ(0, ibv_dereg_mr(mr));
+        EXPECT_EQ(ETIMEDOUT, ibv_dereg_mr(mr));
     }
     EXPECT_FALSE(deadline.is_over());
     end_peer();
+    for (struct ibv_mr *mr : mrs) {
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+    }
     far.ep.reset();
     log.take();
     EXPECT_EQ(0, ibv_dereg_mr(far.mr));

@@ -152,9 +152,9 @@ struct hca_mkey_spec {
 int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p);
 
 /* REREG_MR: changes a region's translation, rights and domain; the key stays.
- * Waits for accesses that had begun before, but no longer than
- * hca_mkey_disable(): then the region changes under them. */
-void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
+ * Waits for accesses that had begun before.
+ * @return false, logged, as hca_mkey_disable(): the region is as it was. */
+bool hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
  * that had begun before, not for those of dead processes.
@@ -164,8 +164,9 @@ void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 bool hca_mkey_disable(struct hca_mkey *mkey);
 
 /* Frees an mkey after hca_mkey_disable().
- * @return false if that fails: the mkey leaks until the process ends, and so
- * must all that it leads to. */
+ * @return false if that fails: the mkey leads nowhere, and all that it led to
+ * must stay until a further call succeeds. Without one the mkey leaks until the
+ * process ends. */
 bool hca_mkey_destroy(struct hca_mkey *mkey);
 
 /* Resets the mutex of hca_mkey_disable() in a forked child, where no thread

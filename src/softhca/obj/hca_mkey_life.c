@@ -236,17 +236,19 @@ bool hca_mkey_disable(struct hca_mkey *mkey)
     if (is_done && hca_mkey_wait(mkey->obj.proc)) {
         return true;
     }
-    hca_warn("mkey 0x%x: still used by a stopped process; leaked until this "
-             "process exits",
-             hca_key(mkey));
+    hca_warn("mkey 0x%x: still used by a stopped process", hca_key(mkey));
     return false;
 }
 
-void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec)
+bool hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec)
 {
-    hca_mkey_disable(mkey);
-    hca_mkey_set_region(mkey, spec);
+    bool is_done = hca_mkey_disable(mkey);
+
+    if (is_done) {
+        hca_mkey_set_region(mkey, spec);
+    }
     __atomic_store_n(&mkey->is_free, false, __ATOMIC_RELEASE);
+    return is_done;
 }
 
 bool hca_mkey_destroy(struct hca_mkey *mkey)

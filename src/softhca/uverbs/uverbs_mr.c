@@ -155,14 +155,15 @@ static int uverbs_check_region(struct uverbs_region *region)
 }
 
 static struct hca_mkey_spec uverbs_mr_spec(const struct uverbs_mr *mr,
-                                           const struct uverbs_region *region)
+                                           const struct uverbs_region *region,
+                                           const struct uverbs_pd *pd)
 {
     return (struct hca_mkey_spec){
         .dev          = mr->obj.ctx->dev,
         .type         = HCA_MKEY_MR,
         .implicit_odp = uverbs_is_implicit(region),
         .access       = region->access,
-        .pdn          = mr->pd->pdn,
+        .pdn          = pd->pdn,
         .qpn          = HCA_ANY_QPN,
         .iova         = region->iova,
         .va           = region->start,
@@ -182,7 +183,7 @@ int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
         return ret;
     }
     mr->pd = pd;
-    spec   = uverbs_mr_spec(mr, region);
+    spec   = uverbs_mr_spec(mr, region, pd);
     ret    = hca_mkey_create(&spec, &mr->mkey);
     if (ret != 0) {
         uverbs_obj_delete(&mr->obj);
@@ -199,11 +200,11 @@ static int uverbs_mr_release(struct uverbs_obj *obj,
     struct uverbs_mr *mr = (struct uverbs_mr *)obj;
 
     (void)events;
+    if (!hca_mkey_destroy(mr->mkey)) {
+        return -ETIMEDOUT;
+    }
     uverbs_unpin(mr->pinned);
     uverbs_drop(mr->pd);
-    if (!hca_mkey_destroy(mr->mkey)) {
-        return 0; /* its memory stays, too */
-    }
     hca_share_end(mr->share);
     if (mr->map.size > 0) {
         munmap(mr->map.addr, mr->map.size);
@@ -284,23 +285,36 @@ err_end_share:
     return ret;
 }
 
-/* Changes a region in place: its key stays.
- * @param pd  another domain, or NULL */
-static void uverbs_mr_change(struct uverbs_mr *mr,
-                             const struct uverbs_region *region,
-                             struct uverbs_pd *pd)
+/* Changes a region in place: its key stays. Pins first, as a failure must leave
+ * the region unchanged. Afterwards region->share is the region's, or has ended.
+ * @param pins  the pages are other ones
+ * @return 0, -ETIMEDOUT (a stopped process uses it), or as uverbs_pin() */
+static int uverbs_mr_change(struct uverbs_mr *mr,
+                            const struct uverbs_region *region,
+                            struct uverbs_pd *pd, bool pins)
 {
-    struct hca_mkey_spec spec;
+    struct hca_mkey_spec spec = uverbs_mr_spec(mr, region, pd);
+    uint64_t pinned           = 0;
+    int ret                   = pins ? uverbs_region_pin(region, &pinned) : 0;
 
-    if (pd != NULL) {
-        uverbs_drop(mr->pd);
-        mr->pd = pd;
-        uverbs_hold(pd);
+    if ((ret == 0) && !hca_mkey_modify(mr->mkey, &spec)) {
+        uverbs_unpin(pinned);
+        ret = -ETIMEDOUT;
     }
-    spec = uverbs_mr_spec(mr, region);
-    hca_mkey_modify(mr->mkey, &spec);
+    if (ret != 0) {
+        hca_share_end(region->share);
+        return ret;
+    }
+    uverbs_hold(pd);
+    uverbs_drop(mr->pd);
+    mr->pd = pd;
+    if (pins) {
+        uverbs_unpin(mr->pinned);
+        mr->pinned = pinned;
+    }
     hca_share_end(mr->share);
     mr->share = region->share;
+    return 0;
 }
 
 /* Fills in the region after the change, checked. */
@@ -330,9 +344,8 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     struct ib_uverbs_rereg_mr_resp resp = {0};
     struct ib_uverbs_rereg_mr cmd;
     struct uverbs_region region;
-    struct uverbs_pd *pd = NULL;
+    struct uverbs_pd *pd;
     struct uverbs_mr *mr;
-    uint64_t pinned;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
@@ -352,6 +365,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if ((mr->dm != NULL) || (mr->map.size > 0)) {
         return -EINVAL;
     }
+    pd = mr->pd;
     if (cmd.flags & IBV_REREG_MR_CHANGE_PD) {
         pd = uverbs_obj_find(req->ctx, UVERBS_OBJECT_PD, cmd.pd_handle, &ret);
         if (pd == NULL) {
@@ -359,22 +373,13 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
         }
     }
     ret = uverbs_rereg_region(mr, &cmd, &region);
+    if (ret == 0) {
+        ret = uverbs_mr_change(mr, &region, pd,
+                               cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION);
+    }
     if (ret != 0) {
         return ret;
     }
-
-    /* pin new pages first, as a failure must leave the region unchanged */
-    if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        ret = uverbs_region_pin(&region, &pinned);
-        if (ret != 0) {
-            hca_share_end(region.share);
-            return ret;
-        }
-        uverbs_unpin(mr->pinned);
-        mr->pinned = pinned;
-    }
-
-    uverbs_mr_change(mr, &region, pd);
     resp.lkey = hca_key(mr->mkey);
     resp.rkey = resp.lkey;
     return uverbs_core_out(req, &resp);
