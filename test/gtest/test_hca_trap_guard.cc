@@ -4,9 +4,13 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <functional>
 #include <vector>
 
+#include <ucontext.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 SITE(site_guard, "mov %rsi, (%rdi)")
 SITE(site_guard_bounce, "mov %rsi, (%rdi)\nnop")
@@ -43,6 +47,59 @@ TEST_F(hca_trap_guard, copies)
         }
     }
     hca_trap_init(false);
+}
+
+/* The last byte of a copy, and the instruction that is about to be executed,
+ * in single steps */
+struct {
+    const uint8_t *last;
+    const uint8_t *rip;
+    bool is_there, is_string;
+} guard_step;
+
+void guard_on_step(int, siginfo_t *, void *context)
+{
+    const mcontext_t &regs = ((ucontext_t *)context)->uc_mcontext;
+
+    if ((*guard_step.last != 0) && !guard_step.is_there) {
+        guard_step.is_there  = true;
+        guard_step.is_string = (guard_step.rip[0] == 0xf3);
+    }
+    guard_step.rip = (const uint8_t *)regs.gregs[REG_RIP];
+}
+
+/* Returns true if rep movsb stores the last byte of `to`. */
+bool guard_is_string(const std::vector<uint8_t> &to,
+                     const std::function<void()> &copy)
+{
+    struct sigaction action = {}, saved;
+
+    guard_step          = {};
+    guard_step.last     = &to.back();
+    action.sa_sigaction = guard_on_step;
+    action.sa_flags     = SA_SIGINFO;
+    sigaction(SIGTRAP, &action, &saved);
+    __writeeflags(__readeflags() | 0x100);
+    copy();
+    __writeeflags(__readeflags() & ~0x100ull);
+    sigaction(SIGTRAP, &saved, nullptr);
+    EXPECT_TRUE(guard_step.is_there);
+    return guard_step.is_string;
+}
+
+/* A processor may store the bytes of rep movsb in any order, and a program may
+ * wait for the last one. */
+TEST_F(hca_trap_guard, stores_the_last_byte_last)
+{
+    std::vector<uint8_t> from(4200, 'x'), to(4200), rows(4200);
+    const hca_trap_rows all = {
+        (char *)rows.data(), (const char *)from.data(), 0, 0, 4200, 1};
+
+    EXPECT_FALSE(guard_is_string(
+        to, [&] { hca_trap_guard_memcpy(to.data(), from.data(), 4200); }));
+    EXPECT_FALSE(guard_is_string(rows, [&] { hca_trap_guard_rows(&all); }));
+    EXPECT_TRUE(from == to);
+    EXPECT_TRUE(from == rows);
 }
 
 TEST_F(hca_trap_guard, survives)

@@ -27,7 +27,10 @@ extern const char hca_trap_guard_again[] __attribute__((visibility("hidden")));
 
 /* Copies up to 64 bytes by two or four moves that may overlap, up to 4 KiB by a
  * loop of 64 bytes and the last 64 again, more by the microcode of rep movsb,
- * which moves whole lines. Bit 2 of hca_cpu_save.mask: AVX. */
+ * which moves whole lines. It may store them in any order, but all before the
+ * stores that follow (Intel SDM, "Fast-String Operation and Out-of-Order
+ * Stores"): so the last 64 bytes come last, as a
+ * program may wait for the last byte. Bit 2 of hca_cpu_save.mask: AVX. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl hca_trap_guard_memcpy\n"
@@ -66,7 +69,7 @@ __asm__(".text\n"
         "    movups %xmm3, -16(%rdi,%rdx)\n"
         "    ret\n"
         "2:  cmpq $4096, %rdx\n"
-        "    ja 6f\n"
+        "    ja 9f\n"
         "    testb $4, hca_cpu_save(%rip)\n"
         "    jz 7f\n"
         "    vmovdqu -64(%rsi,%rdx), %ymm2\n"
@@ -123,6 +126,17 @@ __asm__(".text\n"
         "    ret\n"
         "6:  movq %rdx, %rcx\n"
         "    rep movsb\n"
+        "    ret\n"
+        "9:  leaq -64(%rdx), %rcx\n"
+        "    rep movsb\n"
+        "    movups (%rsi), %xmm0\n"
+        "    movups 16(%rsi), %xmm1\n"
+        "    movups 32(%rsi), %xmm2\n"
+        "    movups 48(%rsi), %xmm3\n"
+        "    movups %xmm0, (%rdi)\n"
+        "    movups %xmm1, 16(%rdi)\n"
+        "    movups %xmm2, 32(%rdi)\n"
+        "    movups %xmm3, 48(%rdi)\n"
         "    ret\n"
         "hca_trap_guard_end:\n"
         "hca_trap_guard_again:\n"

@@ -53,6 +53,17 @@ static_assert(offsetof(struct hca_trap_rows, count) == 40, "for assembly");
     ROWS_BLOCK_MOVE("vmovdqu", "ymm0", "0", _at) \
     ROWS_BLOCK_MOVE("vmovdqu", "ymm1", "32", _at)
 
+/* The last 64 bytes, after rep movsb: see hca_trap_guard.c. */
+#define ROWS_LAST \
+    "    movups (%rsi), %xmm0\n" \
+    "    movups 16(%rsi), %xmm1\n" \
+    "    movups 32(%rsi), %xmm2\n" \
+    "    movups 48(%rsi), %xmm3\n" \
+    "    movups %xmm0, (%rdi)\n" \
+    "    movups %xmm1, 16(%rdi)\n" \
+    "    movups %xmm2, 32(%rdi)\n" \
+    "    movups %xmm3, 48(%rdi)\n"
+
 /* Rows of more than _bytes: blocks of _bytes before the last byte, then the
  * last block, which may overlap. rdx becomes the offset of that. */
 #define ROWS_BLOCKS(_block, _bytes) \
@@ -115,11 +126,11 @@ __asm__(
         "32") "    vzeroupper\n" ROWS_END ".p2align 4\n"
               "65:\n" ROWS_BLOCKS(
                   ROWS_BLOCK_64,
-                  "64") "    vzeroupper\n" ROWS_END
-                        "3:  subq %rdx, %r10\n" /* rep movsb moves on by the length */
+                  "64") "    vzeroupper\n" ROWS_END "3:  subq $64, %rdx\n"
+                        "    subq %rdx, %r10\n" /* moved by rep movsb */
                         "    subq %rdx, %r11\n"
                         "0:  movq %rdx, %rcx\n"
-                        "    rep movsb\n" ROWS_NEXT ROWS_END
+                        "    rep movsb\n" ROWS_LAST ROWS_NEXT ROWS_END
                         "hca_trap_guard_rows_end:\n"
                         ".cfi_endproc\n"
                         ".size hca_trap_guard_rows, .-hca_trap_guard_rows\n");
