@@ -7,6 +7,7 @@
 
 #include "softhca/base/hca_mutex.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -238,6 +239,32 @@ TEST_F(hca_mutex_test, ended_thread_is_replaced)
     std::thread([this] { hca_mutex_lock(&m_shared->first); }).join();
     EXPECT_TRUE(hca_mutex_lock(&m_shared->first));
     hca_mutex_unlock(&m_shared->first);
+}
+
+/* exec() ends all threads of the program, but its first keeps its number and
+ * start. */
+TEST_F(hca_mutex_test, owner_of_another_program_is_replaced)
+{
+    int program[2];
+    char byte;
+
+    ASSERT_EQ(0, pipe2(program, O_CLOEXEC));
+    pid_t pid = spawn([this] {
+        hca_mutex_lock(&m_shared->first);
+        std::thread([this] {
+            hca_mutex_lock(&m_shared->second);
+            execl("/bin/sleep", "sleep", "1000", NULL);
+        }).join();
+    });
+
+    close(program[1]);
+    EXPECT_EQ(0, read(program[0], &byte, 1)) << "closed by exec()";
+    close(program[0]);
+    for (struct hca_mutex *mutex : {&m_shared->first, &m_shared->second}) {
+        EXPECT_TRUE(hca_eventually([=] { return hca_mutex_try(mutex); }));
+    }
+    kill(pid, SIGKILL);
+    EXPECT_EQ(pid, waitpid(pid, NULL, 0));
 }
 
 /* The number of the owner may be another thread's by now; this one's. */

@@ -33,9 +33,9 @@ static int hca_task_read_stat(pid_t tid, char *text, size_t size)
     return ret;
 }
 
-int hca_task_stat(pid_t tid, char *state, uint64_t *start)
+int hca_task_stat(pid_t tid, struct hca_task *task)
 {
-    unsigned long long ticks;
+    unsigned long long start, stack;
     char stat[512];
     const char *p;
     int ret = hca_task_read_stat(tid, stat, sizeof(stat));
@@ -48,33 +48,48 @@ int hca_task_stat(pid_t tid, char *state, uint64_t *start)
     if ((p == NULL) ||
         (sscanf(p,
                 ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
-                "%*d %*d %*d %*d %*d %llu",
-                state, &ticks) != 2)) {
+                "%*d %*d %*d %u %*d %llu %*u %*d %*u %*u %*u %llu",
+                &task->state, &task->threads, &start, &stack) != 4)) {
         return -EPROTO;
     }
-    *start = ticks;
+    task->start = start;
+    task->stack = stack;
     return 0;
+}
+
+/* Returns the upper half of a hca_task_id. */
+static uint32_t hca_task_mark(const struct hca_task *task)
+{
+    uint64_t stack = task->stack >> 4;
+
+    return ((uint32_t)(stack ^ (stack >> 16)) << 16) | (uint16_t)task->start;
+}
+
+/* Returns true if two parts of marks are known, and differ. */
+static bool hca_task_differs(uint16_t a, uint16_t b)
+{
+    return (a != 0) && (b != 0) && (a != b);
 }
 
 uint64_t hca_task_identify(void)
 {
-    pid_t tid      = syscall(SYS_gettid);
-    int err        = errno;
-    uint64_t start = 0;
-    char state;
+    pid_t tid            = syscall(SYS_gettid);
+    int err              = errno;
+    struct hca_task task = {};
 
-    (void)hca_task_stat(tid, &state, &start); /* else the number must do */
-    hca_task_id = (start << 32) | (uint32_t)tid;
+    if (hca_task_stat(tid, &task) != 0) {
+        task = (struct hca_task){}; /* the number must do */
+    }
+    hca_task_id = ((uint64_t)hca_task_mark(&task) << 32) | (uint32_t)tid;
     errno       = err;
     return hca_task_id;
 }
 
 bool hca_task_is_dead(uint64_t id)
 {
-    uint32_t begun = id >> 32;
-    int err        = errno, ret;
-    uint64_t start;
-    char state;
+    uint32_t before = id >> 32, now;
+    int err         = errno, ret;
+    struct hca_task task;
 
     /* kill() takes the number of any thread; without /proc, or a descriptor,
      * it is all that can be asked */
@@ -83,13 +98,15 @@ bool hca_task_is_dead(uint64_t id)
         errno = err;
         return true;
     }
-    ret   = hca_task_stat(id & HCA_TASK_TID_MASK, &state, &start);
+    ret   = hca_task_stat(id & HCA_TASK_TID_MASK, &task);
     errno = err;
     if (ret != 0) {
         return false;
     }
-    return (state == 'Z') || (state == 'X') ||
-           ((begun != 0) && (begun != (uint32_t)start));
+    now = hca_task_mark(&task);
+    return (task.state == 'Z') || (task.state == 'X') ||
+           hca_task_differs(before, now) ||
+           hca_task_differs(before >> 16, now >> 16);
 }
 
 void hca_task_forked(void)

@@ -56,9 +56,8 @@ static void hca_fabric_sweep(void)
 /* Slot 0 stays unused: 0 means "no process". */
 static int hca_fabric_enter(void)
 {
-    uint64_t start_time;
-    char state;
-    int ret = hca_task_stat(getpid(), &state, &start_time);
+    struct hca_task task;
+    int ret = hca_task_stat(getpid(), &task);
 
     if (ret != 0) {
         hca_error("fabric: failed to read /proc/%d/stat: %s", getpid(),
@@ -71,7 +70,8 @@ static int hca_fabric_enter(void)
 
         if (atomic_load(&proc->state) == HCA_PROC_FREE) {
             proc->pid        = getpid();
-            proc->start_time = start_time;
+            proc->start_time = task.start;
+            proc->stack      = task.stack;
             proc->gen++;
             proc->asks_fd = 0;
             atomic_store(&proc->freezes, 0);

@@ -15,17 +15,29 @@
 
 int hca_proc_check(const struct hca_proc *proc)
 {
-    uint64_t start;
-    char state;
-    int ret = hca_task_stat(proc->pid, &state, &start);
+    struct hca_task task;
+    int ret = hca_task_stat(proc->pid, &task);
 
-    return (ret != 0) ? ret : (start == proc->start_time) ? 0 : -ESRCH;
+    if (ret != 0) {
+        return ret;
+    }
+    /* its first thread may end before the others */
+    if (((task.state == 'Z') && (task.threads == 1)) || (task.state == 'X') ||
+        (task.start != proc->start_time)) {
+        return -ESRCH;
+    }
+    return ((task.stack == 0) || (proc->stack == 0) ||
+            (task.stack == proc->stack)) ?
+               0 :
+               -ESRCH;
 }
 
 bool hca_proc_lives(unsigned slot)
 {
-    return hca_proc_is_attached(slot) &&
-           (hca_proc_check(&hca_fabric->procs[slot]) != -ESRCH);
+    const struct hca_proc *proc = &hca_fabric->procs[slot];
+
+    return (atomic_load(&proc->state) != HCA_PROC_FREE) &&
+           (hca_proc_check(proc) != -ESRCH);
 }
 
 int hca_proc_open_fd(unsigned slot, int fd, int access)

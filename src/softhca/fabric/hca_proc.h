@@ -15,7 +15,8 @@ static inline bool hca_proc_is_attached(unsigned proc)
 }
 
 /* Checks if the process that attached as @proc lives. @return 0, -ESRCH (it
- * does not, its pid may be another's), or -errno: unknown. */
+ * does not: its pid may be another's, it runs another program by exec(), or its
+ * parent has not waited for its end), or -errno: unknown. */
 int hca_proc_check(const struct hca_proc *proc);
 
 /* Returns true if the process of a slot lives. The first call for a slot opens
@@ -25,8 +26,8 @@ int hca_proc_check(const struct hca_proc *proc);
  * counts as alive, with a warning. */
 bool hca_proc_alive(unsigned proc);
 
-/* hca_proc_alive() of this moment: the end of a killed process is not always
- * known at once. Reads a file each time, and frees nothing. */
+/* Returns true if the process of a slot lives this moment, even if it has left
+ * the fabric. Reads a file each time, and frees nothing. */
 bool hca_proc_lives(unsigned proc);
 
 /* Makes the helper of process @proc watch this process, which is about to use

@@ -38,7 +38,7 @@ typedef uint64_t hca_off_t;
 enum hca_proc_state {
     HCA_PROC_FREE,
     HCA_PROC_ALIVE,
-    HCA_PROC_DEAD /* found dead or leaving; its objects are being freed */
+    HCA_PROC_DEAD /* found dead, or has left; others free the slot */
 };
 
 /* A slot of an attached process. */
@@ -46,11 +46,11 @@ struct hca_proc {
     _Atomic(uint32_t) state;
     uint32_t gen; /* counts the processes that had this slot */
     pid_t pid;
-    uint64_t start_time;       /* /proc/PID/stat: detects a reused pid */
-    int asks_fd;               /* hca_proc_have_watched(); 0: none yet */
-    _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
-    _Atomic(uint32_t) turn;    /* lowest bit: index in hca_accesses.of */
-    uint32_t node;             /* of its devices */
+    uint64_t start_time, stack; /* hca_task.h: detect a reused pid, exec() */
+    int asks_fd;                /* hca_proc_have_watched(); 0: none yet */
+    _Atomic(uint32_t) freezes;  /* odd: some of its pages are read-only now */
+    _Atomic(uint32_t) turn;     /* lowest bit: index in hca_accesses.of */
+    uint32_t node;              /* of its devices */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* device memory, in bytes */
 } __attribute__((aligned(64)));
 

@@ -150,11 +150,10 @@ static void hca_mkey_pause(unsigned tries)
 
 static bool hca_mkey_is_stopped(unsigned proc)
 {
-    uint64_t start;
-    char state;
+    struct hca_task task;
 
-    return (hca_task_stat(hca_fabric->procs[proc].pid, &state, &start) == 0) &&
-           ((state == 'T') || (state == 't'));
+    return (hca_task_stat(hca_fabric->procs[proc].pid, &task) == 0) &&
+           ((task.state == 'T') || (task.state == 't'));
 }
 
 /* Waits until the count of accesses of process @proc is 0, or it is dead.
@@ -188,7 +187,7 @@ static bool hca_mkey_wait_turn(unsigned owner, unsigned turn)
     atomic_store(&hca_fabric->procs[owner].turn, !turn);
     for (unsigned i = 1; is_done && (i < atomic_load(&hca_fabric->procs_end));
          i++) {
-        if (hca_proc_is_attached(i)) {
+        if (atomic_load(&hca_fabric->procs[i].state) != HCA_PROC_FREE) {
             is_done = hca_mkey_wait_count(
                 &hca_fabric->accesses[i].of[owner][turn], i);
         }
