@@ -24,6 +24,7 @@ extern "C" {
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_srq.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_nic.h"

@@ -194,6 +194,160 @@ TEST_F(hca_fabric_test, stranger_with_the_pid_is_not_the_process)
     });
 }
 
+/* --- accesses to memory -------------------------------------------------- */
+
+/* A process that attaches, begins an access to mkeys of this one, and may leave
+ * the fabric in the middle of it. */
+class accessor {
+public:
+    accessor(bool leaves)
+    {
+        unsigned owner = hca_self, turn;
+
+        EXPECT_EQ(0, pipe(m_to));
+        EXPECT_EQ(0, pipe(m_from));
+        m_pid = fork();
+        if (m_pid == 0) {
+            EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
+            slot = hca_self;
+            turn = hca_mkeys_enter(owner);
+            if (leaves) {
+                hca_fabric_detach();
+            }
+            answer();
+            wait();
+            hca_mkeys_leave(owner, turn);
+            answer();
+            wait();
+            hca_fabric_detach();
+            _exit(testing::Test::HasFailure());
+        }
+        hear();
+    }
+
+    ~accessor()
+    {
+        int status = 0;
+
+        EXPECT_EQ(1, write(m_to[1], "", 1));
+        EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
+        EXPECT_TRUE(m_is_killed || (status == 0));
+        for (int fd : {m_to[0], m_to[1], m_from[0], m_from[1]}) {
+            close(fd);
+        }
+    }
+
+    void end_access()
+    {
+        EXPECT_EQ(1, write(m_to[1], "", 1));
+        hear();
+    }
+
+    /* Kills it; the destructor waits for it. */
+    void die()
+    {
+        m_is_killed = true;
+        kill(m_pid, SIGKILL);
+    }
+
+    unsigned slot = 0;
+
+private:
+    void answer()
+    {
+        EXPECT_EQ((ssize_t)sizeof(slot), write(m_from[1], &slot, sizeof(slot)));
+    }
+
+    void hear()
+    {
+        EXPECT_EQ((ssize_t)sizeof(slot), read(m_from[0], &slot, sizeof(slot)));
+    }
+
+    void wait()
+    {
+        char byte;
+
+        EXPECT_EQ(1, read(m_to[0], &byte, 1));
+    }
+
+    pid_t m_pid;
+    int m_to[2], m_from[2];
+    bool m_is_killed = false;
+};
+
+static struct hca_mkey *make_mkey()
+{
+    struct hca_mkey_spec spec = {};
+    struct hca_mkey *mkey     = nullptr;
+
+    spec.type   = HCA_MKEY_MR;
+    spec.qpn    = HCA_ANY_QPN;
+    spec.length = 4096;
+    EXPECT_EQ(0, hca_mkey_create(&spec, &mkey));
+    return mkey;
+}
+
+/* Other threads of it may copy until it ends. */
+TEST_F(hca_fabric_test, process_that_left_keeps_its_slot_until_its_end)
+{
+    run([] {
+        attach();
+        unsigned slot;
+        {
+            accessor first(true);
+            accessor next(false);
+
+            slot = first.slot;
+            EXPECT_NE(slot, next.slot);
+            first.end_access();
+            next.end_access();
+            EXPECT_EQ(0u, hca_fabric->accesses[slot].of[hca_self][0]);
+            EXPECT_EQ(0u, hca_fabric->accesses[next.slot].of[hca_self][0]);
+        }
+        accessor last(false);
+        EXPECT_EQ(slot, last.slot);
+        last.end_access();
+        hca_fabric_detach();
+    });
+}
+
+TEST_F(hca_fabric_test, deregistration_waits_for_a_process_that_left)
+{
+    run([] {
+        attach();
+        struct hca_mkey *mkey = make_mkey();
+        std::atomic<bool> is_done{false};
+        accessor peer(true);
+
+        std::thread thread([&] {
+            EXPECT_TRUE(hca_mkey_destroy(mkey));
+            is_done = true;
+        });
+        EXPECT_TRUE(hca_eventually([=] { return mkey->is_free; }));
+        time_quiet(QUIET_LOCK);
+        EXPECT_FALSE(is_done);
+        peer.end_access();
+        thread.join();
+        hca_fabric_detach();
+    });
+}
+
+/* Its parent has not waited for it. */
+TEST_F(hca_fabric_test, deregistration_does_not_wait_for_a_killed_process)
+{
+    run([] {
+        attach();
+        struct hca_mkey *mkey = make_mkey();
+        accessor peer(false);
+        uint64_t start = time_now_us();
+
+        peer.die();
+        EXPECT_TRUE(hca_mkey_destroy(mkey));
+        EXPECT_LT(time_now_us() - start, time_slow(TIME_PROMPT) * 1000ull);
+        hca_fabric_detach();
+    });
+}
+
 /* This process cannot ask about a peer; it must not treat the peer as dead. */
 TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
 {

@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Takes back all that a process left: its ports, its objects, its chunks, in
- * this order. hca_fabric.reap_lock: one process at a time does it.
+ * this order, and its slot. A process that leaves keeps its slot until it has
+ * ended, as its other threads may be in the middle of accesses.
+ * hca_fabric.reap_lock: one process at a time does it.
  */
 #include "hca_fabric.h"
 #include "hca_arena.h"
@@ -41,7 +43,9 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
                      proc->pid);
         } else if ((hca_heir == NULL) || hca_heir(slot)) {
             hca_arena_reap(slot);
-            atomic_store(&proc->state, HCA_PROC_FREE);
+            if (slot != hca_self) {
+                atomic_store(&proc->state, HCA_PROC_FREE);
+            }
         }
     }
     hca_mutex_unlock(&hca_fabric->reap_lock);
