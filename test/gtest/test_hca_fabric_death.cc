@@ -11,6 +11,7 @@
 #include <atomic>
 #include <endian.h>
 #include <fcntl.h>
+#include <rdma/ib_user_verbs.h>
 #include <signal.h>
 #include <thread>
 
@@ -668,6 +669,80 @@ TEST_F(hca_fabric_test, process_leaves_objects_of_a_stopped_holder)
     });
     run([] {
         attach(); /* removes the folder of the holder */
+        hca_fabric_detach();
+    });
+}
+
+/* Unread events that cannot be removed would name a queue that is gone. */
+TEST_F(hca_fabric_test, queue_with_events_of_a_stopped_holder_is_not_destroyed)
+{
+    run([] {
+        struct ib_uverbs_comp_event_desc desc = {};
+        struct hca_cq_events events;
+        queues q;
+        int64_t chan;
+        int fd;
+
+        attach();
+        q    = make_queues();
+        chan = hca_chan_create(0, false, &fd);
+        ASSERT_LT(0, chan);
+        q.cq->chan           = chan;
+        q.cq->obj.async_chan = chan;
+        for (unsigned i = 0; i < 3; i++) {
+            hca_chan_write(chan, &desc, sizeof(desc), &q.cq->comp_events);
+        }
+        ASSERT_EQ((ssize_t)sizeof(desc), read(fd, &desc, sizeof(desc)));
+        {
+            stopped_holder user(HCA_KIND_CHAN, chan);
+
+            EXPECT_EQ(-ETIMEDOUT, hca_cq_destroy(q.cq, &events));
+            EXPECT_EQ((uint32_t)chan, q.cq->obj.async_chan);
+        }
+        EXPECT_EQ(0, hca_cq_destroy(q.cq, &events));
+        EXPECT_EQ(1u, events.comp);
+        hca_chan_destroy(chan);
+        close(fd);
+        hca_fabric_detach();
+    });
+}
+
+static uint32_t lock_num;
+static std::atomic<bool> lock_begun, lock_done;
+
+static void lock_fn(struct hca_timer *)
+{
+    lock_begun = true;
+    hca_obj_unlock(hca_obj_lock(HCA_KIND_CQ, lock_num));
+    lock_done = true;
+}
+
+TEST_F(hca_fabric_test, helper_that_waits_for_a_stopped_process)
+{
+    run([] {
+        struct hca_timer timer = {};
+        uint64_t start;
+
+        attach();
+        queues q = make_queues();
+        timer.fn = lock_fn;
+        lock_num = q.cq->obj.num;
+        {
+            stopped_holder holder(HCA_KIND_CQ, lock_num);
+
+            hca_timer_arm(&timer, hca_time_ns());
+            ASSERT_TRUE(hca_eventually([] { return lock_begun.load(); }));
+            start = time_now_us();
+            run([] {
+                attach();
+                hca_fabric_detach();
+            });
+            EXPECT_FALSE(hca_timer_cancel(&timer));
+            EXPECT_LT(time_now_us() - start, time_slow(TIME_PROMPT) * 1000ull);
+            EXPECT_FALSE(lock_done);
+        }
+        EXPECT_TRUE(hca_timer_cancel(&timer));
+        EXPECT_TRUE(lock_done);
         hca_fabric_detach();
     });
 }

@@ -14,7 +14,6 @@
 #include "softhca/resp/hca_qp.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static bool hca_qp_sends(const struct hca_qp *qp)
 {
@@ -191,37 +190,26 @@ void hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
 
 /* --- destruction --------------------------------------------------------- */
 
-static void hca_qp_drop_sq(struct hca_qp *qp)
-{
-    struct hca_sq *sq;
-
-    hca_mutex_lock(&qp->sq_lock);
-    sq = qp->req.sq;
-    hca_sq_drop_kept(qp);
-    qp->req.sq = NULL;
-    hca_mutex_unlock(&qp->sq_lock);
-    hca_timer_cancel(&sq->timer);
-    hca_timer_cancel(&sq->posted.timer);
-    free(sq->streams);
-    free(sq);
-}
-
 int hca_qp_destroy(struct hca_qp *qp, uint32_t *events)
 {
+    struct hca_sq *sq;
+    int ret;
+
     if (!hca_obj_hold_last(HCA_KIND_QP, qp, &qp->sq_lock)) {
         return -ETIMEDOUT;
     }
-    *events = hca_async_end(&qp->obj);
+    ret = hca_async_end(&qp->obj, events);
+    if (ret != 0) {
+        hca_qp_unlock_both(qp, false);
+        return ret;
+    }
     if (hca_qp_state(qp) != IBV_QPS_RESET) {
         hca_qp_enter(qp, IBV_QPS_RESET);
     }
-    hca_qp_unlock_both(qp, true);
-
-    if (hca_qp_sends(qp)) {
-        hca_sq_del(qp);
-    }
-    if (qp->req.sq != NULL) {
-        hca_qp_drop_sq(qp);
+    sq = hca_sq_detach(qp);
+    hca_qp_unlock_both(qp, false);
+    if (sq != NULL) {
+        hca_sq_free(sq);
     }
     hca_obj_free(HCA_KIND_QP, qp);
     return 0;

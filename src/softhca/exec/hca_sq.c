@@ -1,8 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * The send queues of this process. The mutex guards their list; finding a queue
- * by its number needs none.
- */
+/* The send queues of this process: see hca_sq.h. */
 #include "hca_sq.h"
 #include "hca_late.h"
 #include "hca_order.h"
@@ -13,15 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static pthread_mutex_t hca_sq_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct hca_sq *hca_sqs;
-
-void hca_sq_forked(void)
-{
-    pthread_mutex_init(&hca_sq_mutex, NULL);
-    hca_sqs = NULL;
-}
-
 static struct hca_sq *hca_sq_new(struct hca_qp *qp)
 {
     struct hca_sq *sq = calloc(1, sizeof(*sq));
@@ -30,7 +18,6 @@ static struct hca_sq *hca_sq_new(struct hca_qp *qp)
         return NULL;
     }
     sq->qp       = qp;
-    sq->qpn      = qp->obj.num;
     sq->timer.fn = hca_requester_timer;
     hca_posted_init(&sq->posted, qp);
     if (qp->has_streams || (hca_late_ns != 0) ||
@@ -51,30 +38,29 @@ int hca_sq_add(struct hca_qp *qp)
     if (sq == NULL) {
         return -ENOMEM;
     }
-    pthread_mutex_lock(&hca_sq_mutex);
+    hca_mutex_lock(&qp->sq_lock);
     qp->req.sq       = sq;
     qp->req.attached = true;
-    sq->next         = hca_sqs;
-    hca_sqs          = sq;
-    pthread_mutex_unlock(&hca_sq_mutex);
+    hca_mutex_unlock(&qp->sq_lock);
     return 0;
 }
 
-void hca_sq_del(struct hca_qp *qp)
+struct hca_sq *hca_sq_detach(struct hca_qp *qp)
 {
-    struct hca_sq **link = &hca_sqs;
+    struct hca_sq *sq = qp->req.sq;
 
-    pthread_mutex_lock(&hca_sq_mutex);
-    hca_mutex_lock(&qp->sq_lock);
+    qp->req.sq       = NULL;
     qp->req.attached = false;
-    hca_mutex_unlock(&qp->sq_lock);
-    while ((*link != NULL) && (*link != qp->req.sq)) {
-        link = &(*link)->next;
+    return sq;
+}
+
+void hca_sq_free(struct hca_sq *sq)
+{
+    if (!hca_timer_cancel(&sq->timer) || !hca_timer_cancel(&sq->posted.timer)) {
+        return; /* leaks: a timer waits for a stopped process */
     }
-    if (*link != NULL) {
-        *link = (*link)->next;
-    }
-    pthread_mutex_unlock(&hca_sq_mutex);
+    free(sq->streams);
+    free(sq);
 }
 
 void hca_sq_drop_kept(struct hca_qp *qp)
@@ -109,13 +95,18 @@ void hca_sq_exit(void)
     }
 }
 
+static void hca_sq_run_of_uar(void *obj, void *arg)
+{
+    struct hca_qp *qp   = obj;
+    const uint32_t *uar = arg;
+    uint32_t qpn        = atomic_load(&qp->obj.num);
+
+    if ((qpn != 0) && ((*uar == HCA_ANY_UAR) || (*uar == qp->uar))) {
+        hca_requester_run(qp, qpn);
+    }
+}
+
 void hca_sq_run_all(uint32_t uar)
 {
-    pthread_mutex_lock(&hca_sq_mutex);
-    for (struct hca_sq *sq = hca_sqs; sq != NULL; sq = sq->next) {
-        if ((uar == HCA_ANY_UAR) || (sq->qp->uar == uar)) {
-            hca_requester_run(sq->qp, sq->qpn);
-        }
-    }
-    pthread_mutex_unlock(&hca_sq_mutex);
+    hca_obj_foreach(HCA_KIND_QP, hca_self, hca_sq_run_of_uar, &uar);
 }

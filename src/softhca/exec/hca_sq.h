@@ -1,8 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * The send queues of this process: their state in the owner's memory, and their
- * list.
- */
+/* Send queues of this process: their state in the owner's memory */
 #ifndef HCA_SQ_H
 #define HCA_SQ_H
 
@@ -10,22 +7,26 @@
 #include "softhca/obj/hca_objs.h"
 #include "softhca/resp/hca_posted.h"
 
-/* Under the QP's sq_lock, except `next`, under the mutex of the list. */
+/* Under the QP's sq_lock */
 struct hca_sq {
     struct hca_timer timer; /* hca_requester_timer(), which casts it: first */
     struct hca_qp *qp;
-    uint32_t qpn;
     struct hca_streams *streams; /* WQEs fetched and not completed, or NULL */
     struct hca_posted posted;    /* data acknowledged and not in memory */
-    struct hca_sq *next;
 };
 
-/* Add a published QP that has a send queue (sq.buf is not 0), and remove it:
- * nothing of it is executed any more. hca_sq_add() sets req.sq, which
- * hca_qp_destroy() frees. The caller is inside the device (hca_thread.h) and
- * does not hold sq_lock. @return 0 or -ENOMEM. */
+/* Adds the send queue of a published QP (sq.buf is not 0). The caller is inside
+ * the device (hca_thread.h) and does not hold sq_lock.
+ * @return 0 or -ENOMEM. */
 int hca_sq_add(struct hca_qp *qp);
-void hca_sq_del(struct hca_qp *qp);
+
+/* Removes the send queue of a QP in RESET, under sq_lock: nothing of it is
+ * executed any more. @return it, or NULL: the QP has none. */
+struct hca_sq *hca_sq_detach(struct hca_qp *qp);
+
+/* Frees a removed queue. The caller holds no lock of the QP any more: a timer of
+ * it may wait for one, and finds nothing to do. */
+void hca_sq_free(struct hca_sq *sq);
 
 /* Drops the fetched WQEs without completions, and writes acknowledged data to
  * memory. The caller holds sq_lock; qp->req.sq is not NULL. */
@@ -40,8 +41,5 @@ void hca_sq_exit(void);
 /* Runs each send queue of this process whose doorbell is on page @uar; all
  * with HCA_ANY_UAR. The caller holds no lock of an object. */
 void hca_sq_run_all(uint32_t uar);
-
-/* Forgets the queues in a forked child: they are the parent's. */
-void hca_sq_forked(void);
 
 #endif

@@ -52,7 +52,6 @@ void hca_uar_forked(void)
         }
         free(uar);
     }
-    hca_sq_forked();
 }
 
 /* Finds a page, under the mutex. */

@@ -151,16 +151,19 @@ int hca_chan_write(uint32_t num, const void *record, size_t size,
     return ret;
 }
 
-unsigned hca_chan_purge(uint32_t num, size_t record_size,
-                        bool (*match)(const void *record, void *arg), void *arg)
+int hca_chan_purge(uint32_t num, size_t record_size,
+                   bool (*match)(const void *record, void *arg), void *arg,
+                   uint32_t *count)
 {
     struct hca_chan *chan = hca_obj_peek(HCA_KIND_CHAN, num);
-    unsigned purged       = 0;
     char record[64];
     int queued;
 
-    if ((chan == NULL) || !hca_obj_hold_last(HCA_KIND_CHAN, chan, NULL)) {
+    if (chan == NULL) {
         return 0;
+    }
+    if (!hca_obj_hold_last(HCA_KIND_CHAN, chan, NULL)) {
+        return -ETIMEDOUT;
     }
     if (hca_sys()->ioctl(chan->write_fd, FIONREAD, &queued) < 0) {
         queued = 0;
@@ -172,12 +175,12 @@ unsigned hca_chan_purge(uint32_t num, size_t record_size,
             break; /* the program's reader took it */
         }
         if (match(record, arg)) {
-            purged++;
+            --*count;
         } else if (syscall(SYS_write, chan->write_fd, record, record_size) <
                    0) {
             hca_warn("channel 0x%x: lost an event", num);
         }
     }
     hca_obj_unlock(chan);
-    return purged;
+    return 0;
 }

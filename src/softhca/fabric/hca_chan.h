@@ -32,10 +32,11 @@ void hca_chan_destroy(uint32_t chan);
 /* Removes the unread records that match from a channel of this process.
  * @param record_size  of each, at most 64 bytes
  * @param match        called under the lock of the channel
- * @return the number of removed records. */
-unsigned hca_chan_purge(uint32_t chan, size_t record_size,
-                        bool (*match)(const void *record, void *arg),
-                        void *arg);
+ * @param count        lowered by one for each
+ * @return 0; -ETIMEDOUT, as hca_obj_hold_last(): none is removed. */
+int hca_chan_purge(uint32_t chan, size_t record_size,
+                   bool (*match)(const void *record, void *arg), void *arg,
+                   uint32_t *count);
 
 /* Closes the parent's descriptors of other processes' channels in a forked
  * child. */

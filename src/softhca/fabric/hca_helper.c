@@ -10,6 +10,7 @@
 #include "hca_timer.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
@@ -174,14 +175,18 @@ void hca_helper_stop(void)
     }
 }
 
+/* A helper that waits for a lock of the segment holds none that the child
+ * has. */
 void hca_helper_fork_begin(void)
 {
-    pthread_mutex_lock(&hca_helper_work);
+    struct timespec deadline = hca_mutex_deadline();
+
+    pthread_mutex_clocklock(&hca_helper_work, CLOCK_MONOTONIC, &deadline);
 }
 
 void hca_helper_fork_end(void)
 {
-    pthread_mutex_unlock(&hca_helper_work);
+    pthread_mutex_unlock(&hca_helper_work); /* fails without the mutex */
 }
 
 void hca_helper_forked(void)

@@ -17,7 +17,8 @@ int hca_helper_start(void);
 void hca_helper_stop(void);
 
 /* Keep the helper idle around fork(), so that the child gets none of its locks.
- * The parent calls both. */
+ * The parent calls both. The first waits until hca_mutex_deadline(), as the
+ * helper may wait for a stopped process. */
 void hca_helper_fork_begin(void);
 void hca_helper_fork_end(void);
 

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "hca_timer.h"
 #include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_mutex.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -107,8 +108,10 @@ void hca_timer_arm(struct hca_timer *timer, uint64_t due)
     pthread_mutex_unlock(&hca_timer_mutex);
 }
 
-void hca_timer_cancel(struct hca_timer *timer)
+bool hca_timer_cancel(struct hca_timer *timer)
 {
+    struct timespec deadline = hca_mutex_deadline();
+    bool is_over             = false;
     int cancels;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
@@ -117,14 +120,17 @@ void hca_timer_cancel(struct hca_timer *timer)
         if (timer->due != 0) {
             hca_timer_unlink(timer);
         }
-        if (hca_timer_running != timer) {
+        if ((hca_timer_running != timer) || is_over) {
             break;
         }
         /* it may arm itself again before it ends: look again */
-        pthread_cond_wait(&hca_timer_idle, &hca_timer_mutex);
+        is_over = pthread_cond_clockwait(&hca_timer_idle, &hca_timer_mutex,
+                                         CLOCK_MONOTONIC, &deadline) != 0;
     }
+    is_over = (hca_timer_running == timer);
     pthread_mutex_unlock(&hca_timer_mutex);
     pthread_setcancelstate(cancels, NULL);
+    return !is_over;
 }
 
 void hca_timer_expire(void)

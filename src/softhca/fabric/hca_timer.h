@@ -6,6 +6,7 @@
 #ifndef HCA_TIMER_H
 #define HCA_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A timer of the helper, in process-local memory. The caller sets fn, and the
@@ -21,9 +22,11 @@ struct hca_timer {
  * it may arm or free the timer. */
 void hca_timer_arm(struct hca_timer *timer, uint64_t due);
 
-/* Disarms a timer and waits until fn has returned. The caller is not fn, and
- * holds no lock that fn takes. */
-void hca_timer_cancel(struct hca_timer *timer);
+/* Disarms a timer and waits until fn has returned, or the time is over
+ * (hca_mutex_deadline()): fn may wait for a stopped process. The caller is not
+ * fn, and holds no lock that fn takes.
+ * @return false if fn still runs. */
+bool hca_timer_cancel(struct hca_timer *timer);
 
 /* Returns CLOCK_MONOTONIC in nanoseconds. */
 uint64_t hca_time_ns(void);

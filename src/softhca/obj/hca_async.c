@@ -59,21 +59,18 @@ static bool hca_async_match(const void *record, void *arg)
     return desc->element == *(uint64_t *)arg;
 }
 
-/* Removes unread events of @obj from a channel (0: none). @return how many. */
-static uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj)
+int hca_async_end(struct hca_obj *obj, uint32_t *events)
 {
     uint64_t element = obj->user_handle;
+    int ret          = hca_chan_purge(obj->async_chan,
+                                      sizeof(struct ib_uverbs_async_event_desc),
+                                      hca_async_match, &element, &obj->events);
 
-    return hca_chan_purge(chan, sizeof(struct ib_uverbs_async_event_desc),
-                          hca_async_match, &element);
-}
-
-uint32_t hca_async_end(struct hca_obj *obj)
-{
-    uint32_t chan = obj->async_chan;
-
-    obj->async_chan = 0;
-    return obj->events - hca_async_purge(chan, obj);
+    if (ret == 0) {
+        obj->async_chan = 0;
+        *events         = obj->events;
+    }
+    return ret;
 }
 
 int hca_async_subscribe(struct hca_obj *obj,

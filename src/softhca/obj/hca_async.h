@@ -30,8 +30,9 @@ void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
 /* Ends the async events of an object before its destruction, and removes unread
  * ones. The caller holds obj->lock.
- * @return the number of events that the program has read. */
-uint32_t hca_async_end(struct hca_obj *obj);
+ * @param events  number of events that the program has read
+ * @return 0; -ETIMEDOUT, as hca_chan_purge(): they have not ended. */
+int hca_async_end(struct hca_obj *obj, uint32_t *events);
 
 /* Subscribes to the events of an object. Takes obj->lock.
  * @return 0, -EOPNOTSUPP (another subscription exists). */

@@ -26,12 +26,12 @@ static bool hca_cq_match_comp(const void *record, void *arg)
     return desc->cq_handle == *(uint64_t *)arg;
 }
 
-static uint32_t hca_cq_purge_comp(uint32_t chan, const struct hca_cq *cq)
+static int hca_cq_purge_comp(struct hca_cq *cq)
 {
     uint64_t handle = cq->obj.user_handle;
 
-    return hca_chan_purge(chan, sizeof(struct ib_uverbs_comp_event_desc),
-                          hca_cq_match_comp, &handle);
+    return hca_chan_purge(cq->chan, sizeof(struct ib_uverbs_comp_event_desc),
+                          hca_cq_match_comp, &handle, &cq->comp_events);
 }
 
 int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p)
@@ -80,12 +80,20 @@ int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us)
 int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
+    int ret;
 
     if (!hca_obj_hold_last(HCA_KIND_CQ, cq, NULL)) {
         return -ETIMEDOUT;
     }
-    events->comp  = cq->comp_events - hca_cq_purge_comp(cq->chan, cq);
-    events->async = hca_async_end(&cq->obj);
+    ret = hca_cq_purge_comp(cq);
+    if (ret == 0) {
+        ret = hca_async_end(&cq->obj, &events->async);
+    }
+    if (ret != 0) {
+        hca_obj_unlock(cq);
+        return ret;
+    }
+    events->comp = cq->comp_events;
     hca_obj_retire(HCA_KIND_CQ, cq);
     hca_arena_free(minis);
     return 0;

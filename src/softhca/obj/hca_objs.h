@@ -270,7 +270,7 @@ struct hca_req {
     uint16_t ci;       /* next basic block to execute; if some are fetched,
                         * the next one to complete */
     struct hca_tries tries;
-    bool attached;     /* between hca_sq_add() and hca_sq_del() */
+    bool attached;     /* between hca_sq_add() and hca_sq_detach() */
     bool waiting;      /* for a timer; nothing is executed until then */
     uint8_t err_looks; /* looks at the RQ since the QP is in error */
     bool ticking;      /* the timer will run the queue (hca_late.h) */

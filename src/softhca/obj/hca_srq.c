@@ -77,11 +77,16 @@ int hca_srq_destroy(struct hca_srq *srq, uint32_t *events)
 {
     struct hca_tm *tm = (srq->tm != 0) ? hca_srq_tm(srq) : NULL;
     uint32_t num      = srq->obj.num;
+    int ret;
 
     if (!hca_obj_hold_last(HCA_KIND_SRQ, srq, NULL)) {
         return -ETIMEDOUT;
     }
-    *events = hca_async_end(&srq->obj);
+    ret = hca_async_end(&srq->obj, events);
+    if (ret != 0) {
+        hca_obj_unlock(srq);
+        return ret;
+    }
     hca_obj_retire(HCA_KIND_SRQ, srq);
     if (tm != NULL) {
         hca_tm_log_counts(num, tm);
