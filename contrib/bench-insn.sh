@@ -2,7 +2,8 @@
 #
 # The section "insn" of contrib/bench: instructions per operation of dcx and of
 # UCX's dc_mlx5, counted on softhca by test/bench/count-insn, once with the UCX of
-# the system and once with the same UCX built in release. Sourced by contrib/bench.
+# the system and once with the same UCX built in release; and those of the device
+# for a message. Sourced by contrib/bench.
 
 # insn_table RELEASE SYSTEM: prints both outputs of count-insn as one table
 insn_table()
@@ -41,6 +42,29 @@ insn_table()
         }' "$1" "$2"
 }
 
+# device_table OUTPUT: prints the output of count-insn --device as a table
+device_table()
+{
+    awk '
+        { count[$1, $2] = $3 }
+        function row(room)
+        {
+            printf "%-32s", room
+            for (i = 1; i <= n; i++)
+                printf " %8.1f", count[ops[i], room]
+            print ""
+        }
+        END {
+            n = split("am_short/1 am_bcopy_small/1 am_bcopy_long/1", ops, " ")
+            printf "%-32s %8s %8s %8s\n",
+                   "# instructions of the device", "8 bytes", "64", "1024"
+            m = split("all doorbell exec wqe wire resp obj fabric locks libc",
+                      rooms, " ")
+            for (r = 1; r <= m; r++)
+                row(rooms[r])
+        }' "$1"
+}
+
 section_insn()
 {
     local count=$top/test/bench/count-insn messages=${DCX_BENCH_MESSAGES:-1024}
@@ -53,4 +77,10 @@ section_insn()
         "$count" "$build/release/test/bench/insn" "$messages" > "$work/insn.release"
     "$count" "$build/test/bench/insn" "$messages" > "$work/insn.system"
     insn_table "$work/insn.release" "$work/insn.system"
+    echo "# of the device for a message, by folder: from the store, without its" \
+        "jump to the device,"
+    echo "# to the last completion; goal: all of 8 bytes <= 1400"
+    "$count" --device "$build/test/bench/insn" "$messages" am_short \
+        am_bcopy_small am_bcopy_long > "$work/insn.device"
+    device_table "$work/insn.device"
 }

@@ -21,6 +21,7 @@ enum {
     SHORT_SIZE = 8,   /* fits in a CQE */
     SMALL_SIZE = 64,  /* fits in a WQE, with a header not in a CQE */
     COPY_SIZE  = 256, /* fits in neither */
+    LONG_SIZE  = 1024,
     REMOTE     = BENCH_MEM_SIZE / 2,
     WARM_UP    = 1024
 };
@@ -150,6 +151,7 @@ static const struct op ops[] = {
     {"am_short", am_short, SHORT_SIZE},
     {"am_bcopy", am_bcopy, COPY_SIZE},
     {"am_bcopy_small", am_bcopy, SMALL_SIZE},
+    {"am_bcopy_long", am_bcopy, LONG_SIZE},
     {"am_zcopy", am_zcopy, COPY_SIZE},
     {"put_short", put_short, SHORT_SIZE},
     {"put_bcopy", put_bcopy, COPY_SIZE},
