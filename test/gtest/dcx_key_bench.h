@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of key slots: dcx's slots on the device of verbs_bench.h, and
- * layouts for them.
+ * Base of tests of strided mkeys: dcx's keys on the device of verbs_bench.h,
+ * and layouts for them.
  */
 #ifndef DCX_TEST_DCX_KEY_BENCH_H
 #define DCX_TEST_DCX_KEY_BENCH_H
@@ -45,21 +45,22 @@ private:
     std::vector<uint64_t> m_bytes;
 };
 
-/* Sets the time after which a queue that does not move is given up. */
-inline void dcx_key_set_timeout(uct_dcx_keys_t &slots, int ms)
+/* Sets the time after which the UMR queue counts as failed if it makes no
+ * progress. */
+inline void dcx_key_set_timeout(uct_dcx_keys_t &keys, int ms)
 {
-    slots.timeout = ucs_time_from_msec(time_slow(ms));
+    keys.timeout = ucs_time_from_msec(time_slow(ms));
 }
 
 /* Hides doorbells of UMR queues from the device until end(). */
 class dcx_umr_silence {
 public:
-    explicit dcx_umr_silence(uct_dcx_keys_t &slots) :
-        m_slots(slots), m_dbrec(slots.umr.qp.sq.dbrec), m_bf(slots.umr.qp.sq.bf)
+    explicit dcx_umr_silence(uct_dcx_keys_t &keys) :
+        m_keys(keys), m_dbrec(keys.umr.qp.sq.dbrec), m_bf(keys.umr.qp.sq.bf)
     {
         uct_dcx_bf_init(&m_nowhere, m_register, 0);
-        slots.umr.qp.sq.dbrec = &m_record;
-        slots.umr.qp.sq.bf    = &m_nowhere;
+        keys.umr.qp.sq.dbrec = &m_record;
+        keys.umr.qp.sq.bf    = &m_nowhere;
     }
 
     ~dcx_umr_silence() { end(); }
@@ -69,23 +70,23 @@ public:
     /* Rings all hidden doorbells, once. */
     void end()
     {
-        uct_dcx_sq_t *sq = &m_slots.umr.qp.sq;
+        uct_dcx_sq_t *sq = &m_keys.umr.qp.sq;
 
         if (sq->dbrec != &m_record) {
             return;
         }
-        ucs_spin_lock(&m_slots.lock);
+        ucs_spin_lock(&m_keys.lock);
         sq->dbrec = m_dbrec;
         sq->bf    = m_bf;
         uct_dcx_to_device_barrier();
-        *sq->dbrec = htobe32(m_slots.umr.rung);
+        *sq->dbrec = htobe32(m_keys.umr.rung);
         uct_dcx_wc_start();
-        uct_dcx_bf_ring(sq->bf, m_slots.umr.doorbell);
-        ucs_spin_unlock(&m_slots.lock);
+        uct_dcx_bf_ring(sq->bf, m_keys.umr.doorbell);
+        ucs_spin_unlock(&m_keys.lock);
     }
 
 private:
-    uct_dcx_keys_t &m_slots;
+    uct_dcx_keys_t &m_keys;
     volatile __be32 *m_dbrec;
     uct_dcx_bf_t *m_bf;
     uct_dcx_bf_t m_nowhere;
@@ -128,10 +129,9 @@ protected:
         return dcx_layout(UCT_DCX_SGL_LIST, 1, entries);
     }
 
-    /* Opened slots */
-    struct slots_t {
-        slots_t(const hca_device &hca, unsigned max_slots,
-                unsigned max_owned = 0)
+    /* The keys of a domain, opened */
+    struct keys_t {
+        keys_t(const hca_device &hca, unsigned max_keys, unsigned max_owned = 0)
         {
             uct_dcx_keys_params_t params = {};
             uct_dcx_devx_path_t path     = {};
@@ -148,30 +148,30 @@ protected:
                                   .max_inline = UCT_DCX_UMR_MAX_INLINE,
                                   .fence      = PRM_UMR_FENCE_STRONG};
             params.dev         = &dev;
-            params.max_keys    = max_slots;
+            params.max_keys    = max_keys;
             params.max_owned   = max_owned;
             params.max_entries = 1024;
-            HCA_CHECK_CALL(uct_dcx_keys_init(&slots, &params) == UCS_OK);
+            HCA_CHECK_CALL(uct_dcx_keys_init(&keys, &params) == UCS_OK);
             path.mtu      = IBV_MTU_1024;
             path.ads.port = 1;
             path.ads.rlid = htobe16(hca.port.lid);
-            HCA_CHECK_CALL(uct_dcx_keys_open(&slots, &path) == UCS_OK);
+            HCA_CHECK_CALL(uct_dcx_keys_open(&keys, &path) == UCS_OK);
         }
 
-        ~slots_t() { uct_dcx_keys_cleanup(&slots); }
+        ~keys_t() { uct_dcx_keys_cleanup(&keys); }
 
-        ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_t **slot)
+        ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_t **key)
         {
-            return uct_dcx_keys_get(&slots, layout.get(), 0, slot);
+            return uct_dcx_keys_get(&keys, layout.get(), 0, key);
         }
 
-        /* Until it is there, or cannot be had */
-        ucs_status_t wait(dcx_layout &layout, uct_dcx_key_t **slot)
+        /* Waits until a key has the layout, or cannot get it. */
+        ucs_status_t wait(dcx_layout &layout, uct_dcx_key_t **key)
         {
             dcx_deadline deadline;
             ucs_status_t status;
 
-            while ((status = try_get(layout, slot)) == UCS_ERR_NO_RESOURCE) {
+            while ((status = try_get(layout, key)) == UCS_ERR_NO_RESOURCE) {
                 deadline.check("a layout");
             }
             return status;
@@ -179,76 +179,75 @@ protected:
 
         uct_dcx_key_t *get(dcx_layout &layout)
         {
-            uct_dcx_key_t *slot = NULL;
+            uct_dcx_key_t *key = NULL;
 
-            EXPECT_EQ(UCS_OK, wait(layout, &slot));
-            return slot;
+            EXPECT_EQ(UCS_OK, wait(layout, &key));
+            return key;
         }
 
-        /* Gets the slot of a layout and releases it. */
+        /* Gets the key of a layout and releases it. Returns its number. */
         uint32_t touch(dcx_layout &layout)
         {
-            uct_dcx_key_t *slot = get(layout);
-            uint32_t lkey       = slot->lkey;
+            uct_dcx_key_t *key = get(layout);
+            uint32_t lkey      = key->lkey;
 
-            put(slot);
+            put(key);
             return lkey;
         }
 
-        /* One for so many translations */
+        /* Takes a key with room for @num_klm translations. */
         uct_dcx_key_t *own(unsigned num_klm)
         {
-            uct_dcx_key_t *slot = NULL;
+            uct_dcx_key_t *key = NULL;
 
-            EXPECT_EQ(UCS_OK, uct_dcx_keys_own(&slots, num_klm, &slot));
-            return slot;
+            EXPECT_EQ(UCS_OK, uct_dcx_keys_own(&keys, num_klm, &key));
+            return key;
         }
 
-        /* Until an owned one is told, or has failed */
-        ucs_status_t wait(uct_dcx_key_t *slot)
+        /* Waits until an owned key has its layout, or its UMR has failed. */
+        ucs_status_t wait(uct_dcx_key_t *key)
         {
             dcx_deadline deadline;
             ucs_status_t status;
 
-            while ((status = uct_dcx_keys_test(&slots, slot)) ==
-                   UCS_INPROGRESS) {
-                deadline.check("an owned slot");
+            while ((status = uct_dcx_keys_test(&keys, key)) == UCS_INPROGRESS) {
+                deadline.check("an owned key");
             }
             return status;
         }
 
-        /* Peers have the number. */
-        void set(uct_dcx_key_t *&slot, dcx_layout &layout)
+        /* Sets the layout of an owned key whose number peers have. */
+        void set(uct_dcx_key_t *&key, dcx_layout &layout)
         {
-            ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&slots, &slot, 1, layout.get()));
-            ASSERT_EQ(UCS_OK, wait(slot));
+            ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&keys, &key, 1, layout.get()));
+            ASSERT_EQ(UCS_OK, wait(key));
         }
 
-        /* Forgets all that they name. */
+        /* Invalidates the layouts of owned keys, all marked first. */
         void forget(const std::vector<uct_dcx_key_t *> &list)
         {
-            ucs_spin_lock(&slots.lock);
-            for (auto slot : list) {
-                uct_dcx_keys_mark(&slots, slot);
+            ucs_spin_lock(&keys.lock);
+            for (auto key : list) {
+                uct_dcx_keys_mark(&keys, key);
             }
-            ucs_spin_unlock(&slots.lock);
-            for (auto slot : list) {
-                uct_dcx_keys_forget_key(&slots, slot);
+            ucs_spin_unlock(&keys.lock);
+            for (auto key : list) {
+                uct_dcx_keys_forget_key(&keys, key);
             }
         }
 
-        void put(uct_dcx_key_t *slot) { uct_dcx_keys_put(&slots, slot, 0); }
+        void put(uct_dcx_key_t *key) { uct_dcx_keys_put(&keys, key, 0); }
 
         uct_dcx_keys_stats_t stats()
         {
             uct_dcx_keys_stats_t stats;
 
-            uct_dcx_keys_query(&slots, &stats);
+            uct_dcx_keys_query(&keys, &stats);
             return stats;
         }
 
         uct_dcx_device_t dev = {};
-        uct_dcx_keys_t slots;
+        uct_dcx_keys_t keys;
     };
 
     umr_pair pair{dev};

@@ -8,15 +8,16 @@
 
 #include <uct/api/uct.h>
 
-/* Has a key lead peers to two blocks of 'bytes' at 'address', with as many
- * between them. Returns its number, 0 on failure. */
+/* Gives a key the layout of two blocks of 'bytes' at 'address', with a gap of
+ * 'bytes' between them, for peers. Returns its number, 0 on failure. */
 uint32_t dcx_key_set(uct_iface_h iface, uct_mem_h memh, void *address,
                      uint32_t bytes);
 
-/* The keys of the domain, uct_dcx_keys_t */
+/* Returns the keys of the domain: uct_dcx_keys_t. */
 void *dcx_key_keys(uct_md_h md);
 
-/* Layouts that the domain has, and those that went with their region */
+/* Counts the layouts of the domain, and layouts that were invalidated with
+ * their memory. */
 void dcx_key_count(uct_md_h md, unsigned *num_set, unsigned *invalidated);
 
 #endif

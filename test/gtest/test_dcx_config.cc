@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Every option of dcx: the ends of its range work, what lies beyond is refused
- * by a line that names it. That each option has a row here, and each row an
- * option, is tested by test/clients/commands. Then values that contradict each
- * other or the device, and operations beyond the limits that follow.
+ * Every option of dcx: the ends of its range work; a value beyond is refused
+ * with a line that names the option. test/clients/commands checks that each
+ * option has a row here, and each row an option. Then values that contradict
+ * each other or the device, and operations beyond the resulting limits.
  */
 #include "dcx_loop.h"
 #include "ucx_log.h"
@@ -21,7 +21,7 @@ struct option {
     settings with = {}; /* needed for the good ones */
 };
 
-/* Of the greatest size, these few are 64 MiB already. */
+/* With the maximum of UCX_DCX_SEG_SIZE these take 64 MiB. */
 const settings few_buffers = {{"RX_QUEUE_LEN", "4"}};
 
 const std::map<std::string, option> options = {
@@ -29,7 +29,7 @@ const std::map<std::string, option> options = {
     {"RCACHE", {{"y", "n", "try", "auto"}, {"perhaps", "", "2"}}},
     {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
     {"PCI_RELAXED_ORDERING",
-     {{"n", "try", "auto"}, {"perhaps", "2", "y" /* it has none */}}},
+     {{"n", "try", "auto"}, {"perhaps", "2", "y" /* the device has none */}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"PROFILE", {{"auto", "none"}, {}}},
@@ -99,9 +99,6 @@ const std::map<std::string, option> options = {
     /* tags */
     {"TM_ENABLE", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"TM_COMMON_KEY", {{"y", "n"}, {"perhaps", "2"}}},
-    {"STRIDED_MAX_PLAIN", {{"1", "64"}, {"0", "65", "inf"}}},
-    {"STRIDED_COPY", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
-    {"STRIDED_COPY_PIECE", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
     {"TM_LIST_SIZE",
      {{"1", "8192", "auto"}, {"0", "8193", "inf"}, {{"TM_ENABLE", "try"}}}},
     {"TM_SEG_SIZE",
@@ -113,10 +110,15 @@ const std::map<std::string, option> options = {
       {"0", "63", "4194305", "inf"},
       {{"TM_ENABLE", "y"}}}},
 
-    /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
+    /* strided data */
+    {"STRIDED_MAX_PLAIN", {{"1", "64"}, {"0", "65", "inf"}}},
+    {"STRIDED_COPY", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
+    {"STRIDED_COPY_PIECE", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
+
+    /* the path; the port is InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
     {"AR_ENABLE",
-     {{"n", "try", "auto"}, {"perhaps", "2", "y" /* it has none */}}},
+     {{"n", "try", "auto"}, {"perhaps", "2", "y" /* the device has none */}}},
     {"DDP_ENABLE", {{"n", "try"}, {"perhaps", "auto", "y"}}},
     {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
     {"GID_INDEX", {{"0", "auto"}, {"1", "255", "256", "inf"}}},
@@ -139,7 +141,7 @@ void PrintTo(const option &option, std::ostream *os)
         << " bad values";
 }
 
-/* Variables that are set while it lives, "UCX_*" by their whole name */
+/* Sets variables while it exists; names without "UCX_" are dcx options. */
 class environment {
 public:
     explicit environment(const settings &vars)
@@ -209,8 +211,7 @@ bool open_views()
     return is_there;
 }
 
-/* Returns the log of opening an interface, and views, with these; "" if there
- * is none. */
+/* Opens an interface, and views, with these variables. Returns the log. */
 std::string open_with(const settings &vars, bool *opened)
 {
     environment env(vars);
@@ -234,7 +235,7 @@ void expect_opens(const settings &vars)
     EXPECT_TRUE(opened);
 }
 
-/* The first line names each of `names`. */
+/* Expects an error whose first line contains each of `names`. */
 void expect_refused(const settings &vars, const std::vector<std::string> &names)
 {
     bool opened;
@@ -285,8 +286,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 /* --- options together ----------------------------------------------------- */
 
-/* Options of views are not the device's: it goes on without them. */
-TEST(dcx_config, views_apart)
+/* A bad option of views does not affect the device. */
+TEST(dcx_config, bad_option_of_views)
 {
     environment env(settings{{"TYPES_MAX", "0"}});
     ucx_log_reader log;
@@ -295,8 +296,9 @@ TEST(dcx_config, views_apart)
     EXPECT_EQ("", log.take());
 }
 
-/* A message longer than that is cut there, and MPICH unpacks whole numbers. */
-TEST(dcx_config, parts_are_multiples_of_8)
+/* UCP splits longer messages at this length, and MPICH unpacks whole numbers of
+ * up to 8 bytes. */
+TEST(dcx_config, fragments_are_multiples_of_8)
 {
     for (size_t size : {512, 513, 519, 521, 2048, 8192, 8249, 8250, 524288}) {
         std::string text = std::to_string(size);
@@ -335,7 +337,7 @@ TEST(dcx_config, queue_beyond_device)
                    {"UCX_DCX_TX_QUEUE_LEN=8192"});
 }
 
-/* Streams are only looked at by policies that have them. */
+/* Only policies with streams compare their number with the device's limit. */
 TEST(dcx_config, streams_beyond_device)
 {
     expect_opens({{"TX_POLICY", "hw_dcs"}, {"NUM_DCI_STREAMS", "256"}});
@@ -346,15 +348,17 @@ TEST(dcx_config, streams_beyond_device)
                    {"UCX_DCX_NUM_DCI_STREAMS=12", "power of two"});
 }
 
-/* Queues and memory that no device has come into being when they are needed. */
-TEST(dcx_config, as_many_as_can_be_asked_for)
+/* Queues are created when they are needed: as many as no device has may be
+ * configured. */
+TEST(dcx_config, queues_beyond_any_device)
 {
     expect_opens({{"NUM_DCI", "1024"}, {"TX_QUEUE_LEN", "8192"}});
 }
 
 /* --- variables of the site ------------------------------------------------ */
 
-/* A value out of range shows that it was taken, the line where from. */
+/* The error for a value out of range shows that the variable was used, and
+ * names it. */
 TEST(dcx_site, taken)
 {
     const settings vars = {
@@ -382,7 +386,8 @@ TEST(dcx_site, taken)
     }
 }
 
-/* Values that UCX's parser refuses: its line has the name of the option */
+/* Values that UCX's parser refuses, with a line that has the name of the
+ * option */
 TEST(dcx_site, not_parsed)
 {
     const settings vars = {
@@ -430,7 +435,7 @@ TEST(dcx_site, not_taken)
                   {"UCX_DC_QUOTA", "0"}});
 }
 
-/* UCX takes them, so that an administrator may have them set. */
+/* Values that UCX accepts: an administrator may have set them. */
 TEST(dcx_site, as_ucx_takes_them)
 {
     expect_opens({{"UCX_IB_SL", "auto"},
@@ -462,7 +467,7 @@ protected:
 
     ~dcx_limits()
     {
-        /* nothing was posted, and all still works */
+        /* nothing was posted, and the interface still works */
         EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx.iface, 0, NULL));
         EXPECT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, 0, NULL, 0));
         m_dcx.flush();
@@ -537,8 +542,8 @@ TEST_F(dcx_limits, put_and_get)
                    uct_ep_get_bcopy(ep, unpack_nothing, NULL, get.max_bcopy + 1,
                                     m_remote, m_rkey, NULL));
 
-    /* as many as an active message; few bytes in more than max_iov are
-     * copied */
+    /* more than max_iov entries are copied if they have few bytes: this is the
+     * maximum of entries */
     auto many = iovs(1025, 8);
     expect_refused("put_zcopy", uct_ep_put_zcopy(ep, many.data(), many.size(),
                                                  m_remote, m_rkey, NULL));

@@ -36,13 +36,14 @@ protected:
         m_crowd.reset(new dcx_crowd(*m_dcx, *m_live));
     }
 
-    /* Runs all of these, each with two operations a turn on average, for some
-     * turns at least. A slow receiver has few credits for messages, and each
-     * is used when its endpoint's turn comes, which the other kinds, that need
-     * none, make long: each kind is fair in itself then. An initiator that was
-     * refused waits for the device's timer, which a busy machine may keep for
-     * long. Endpoints that have it are behind the others then: those that share
-     * it are fair among themselves, and if one has it alone, all others are. */
+    /* Runs endpoints with these operations, `count` of each endpoint on
+     * average, in both manners, and checks that they are fair. A receiver is
+     * slow if @receive_every is more than 1. Then, with flow control, messages
+     * wait for credits, and each kind of operation is fair in itself. Without,
+     * a refused message blocks its initiator until the device's timer ends: its
+     * endpoints are behind the others. If endpoints share initiators, each
+     * initiator is fair in itself; otherwise all endpoints without an initiator
+     * are fair. */
     void run(const std::vector<enum dcx_crowd_op> &ops, unsigned count = 100,
              unsigned receive_every = 1)
     {
@@ -72,7 +73,7 @@ protected:
     std::unique_ptr<dcx_crowd> m_crowd;
 
 private:
-    const bool m_is_shared; /* initiators are, by endpoints that keep theirs */
+    const bool m_is_shared; /* endpoints share initiators, and keep theirs */
 };
 
 class dcx_fair : public dcx_fair_base,
@@ -97,8 +98,8 @@ TEST_P(dcx_fair, long_beside_short)
          DCX_CROWD_GET});
 }
 
-/* Each posts again as soon as one has completed: it never has its quota
- * outstanding, and never nothing. */
+/* Each endpoint posts again as soon as one operation has completed: it always
+ * has some outstanding, and never as many as its quota. */
 TEST_P(dcx_fair, windows)
 {
     setenv("UCX_DCX_TX_MAX_POLL", "4", 1);
@@ -138,9 +139,8 @@ INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair_slow,
 
 /* --- defaults of flow control --------------------------------------------- */
 
-/* Soon and in the long run (operations of an endpoint on average), with a
- * receiver that keeps up, and one that is slow (rounds of the senders to one
- * of its own) */
+/* Policy, operations per endpoint on average, and rounds of the senders for one
+ * of the receiver: 1, or more for a slow receiver */
 using fair_case = std::tuple<const char *, unsigned, unsigned>;
 
 class dcx_fair_defaults : public dcx_fair_base,
@@ -161,7 +161,7 @@ TEST_P(dcx_fair_defaults, messages)
     run({DCX_CROWD_AM});
 }
 
-/* An endpoint without credits lets go of its initiator, with any policy. */
+/* An endpoint without credits releases its initiator, with any policy. */
 INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults,
                          testing::Combine(testing::Values("dcs", "dcs_quota"),
                                           testing::Values(50, 200),

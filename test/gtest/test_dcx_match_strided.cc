@@ -2,7 +2,7 @@
 /*
  * Tagged messages and strided memory: posted receives with strided buffers or
  * many pieces, and rendezvous of such memory. Data is compared with a plain
- * loop over all bytes, and no other byte may change. The key slots of both are
+ * loop over all bytes, and no other byte may change. The keys of both are
  * released in every case.
  */
 #include "dcx_layout_bench.h"
@@ -122,7 +122,7 @@ protected:
         return {mem.at(8 * i, 20, 400, 60), mem.at(100000 + (8 * i), 1200)};
     }
 
-    /* Checks that all slots can be held: none is left in use. */
+    /* Checks that no key is in use: half of them can be held. */
     void expect_none_held()
     {
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -353,7 +353,7 @@ TEST_P(dcx_match_strided, cancel)
 
             ASSERT_EQ(UCS_OK, post(*recv, 5));
             EXPECT_EQ(UCS_OK, recv->cancel(force));
-            if (force) { /* the buffer is free, the slot not yet */
+            if (force) { /* the buffer is free, the key not yet */
                 auto next = make_recv(recv->iov);
                 ASSERT_EQ(UCS_OK, post(*next, 6));
                 EXPECT_EQ(UCS_OK, next->cancel(true));
@@ -457,11 +457,11 @@ TEST_P(dcx_match_strided, announced)
     EXPECT_EQ(1u, m_dcx.attr.cap.tag.recv.max_iov);
 }
 
-/* --- slots ---------------------------------------------------------------- */
+/* --- keys ----------------------------------------------------------------- */
 
-/* Receives and rendezvous hold half of the slots. Other operations that these
+/* Receives and rendezvous hold half of the keys. Other operations that these
  * wait for get the rest. */
-TEST_P(dcx_match_strided, half_of_the_slots)
+TEST_P(dcx_match_strided, half_of_the_keys)
 {
     std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
     std::list<dcx_end> ends;
@@ -480,7 +480,7 @@ TEST_P(dcx_match_strided, half_of_the_slots)
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, more->post(99));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
               UCS_PTR_STATUS(try_rndv(1000, nth(m_a, 100), end)));
-    ops.push_back(rndv(1000, nth(m_a, 0), end)); /* the same slot */
+    ops.push_back(rndv(1000, nth(m_a, 0), end)); /* the same key */
     ASSERT_FALSE(UCS_PTR_IS_ERR(ops.back()));
     EXPECT_EQ(1000u, wait_unexpected().tag);
     EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, ops.back()));
@@ -511,8 +511,8 @@ TEST_P(dcx_match_strided, half_of_the_slots)
     expect_none_held();
 }
 
-/* The same layout uses one slot, for any number of sends. */
-TEST_P(dcx_match_strided, shared_slot)
+/* The same layout uses one key, for any number of sends. */
+TEST_P(dcx_match_strided, shared_key)
 {
     std::list<dcx_end> ends;
     std::vector<void *> ops;
@@ -593,7 +593,7 @@ TEST_P(dcx_match_strided, endpoint_ends)
 }
 
 /* The command queue of the list fails: entries in the list match, others end,
- * and receives that the device may have keep their slots. */
+ * and receives that the device may have keep their keys. */
 TEST_P(dcx_match_strided, list_fails)
 {
     auto in_list = make_recv(nth(m_b, 0)), canceled = make_recv(nth(m_b, 1));

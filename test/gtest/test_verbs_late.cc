@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_DELAY: mistakes of programs that do not wait for a NIC are seen on
- * the device, too. Part of the program of test_verbs_faults.cc.
+ * SOFTHCA_DELAY: results arrive as late as on a NIC, so that programs that do
+ * not wait for them fail here, too. Part of the program of
+ * test_verbs_faults.cc.
  */
 #include "create_qp_hook.h"
 #include "verbs_bench.h"
@@ -10,8 +11,8 @@ namespace {
 
 class verbs_late : public verbs_test {
 protected:
-    /* `first` brings something to src; behind it, in the same doorbell, what is
-     * in src is written to m_far. Returns what came there. */
+    /* Posts `first`, which fetches to src, and a write from src to m_far, in
+     * one doorbell. Returns the byte that was written. */
     uint8_t write_behind(verbs_op first, unsigned flags)
     {
         verbs_op second = verbs_op(IBV_WR_RDMA_WRITE, 2)
@@ -29,7 +30,8 @@ protected:
             verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
         }
         verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 2, 2);
-        EXPECT_EQ(0x22, src.addr[0]) << "it is there with the completion";
+        EXPECT_EQ(0x22, src.addr[0])
+            << "the data arrives before the completion";
         return m_far.addr[0];
     }
 
@@ -78,7 +80,8 @@ protected:
         return nop.bytes;
     }
 
-    /* Expects one completion; a queue in error may have none. */
+    /* Expects one successful completion. Does not wait for one of a queue in
+     * error. */
     static void expect_success(const verbs_ep &ep)
     {
         struct ibv_wc wc = {};
@@ -91,8 +94,8 @@ protected:
         EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
     }
 
-    /* A read and a NOP, in one doorbell; returns with the completion of the
-     * NOP, and if it came first. */
+    /* Posts a read and a NOP in one doorbell, and waits for the completion of
+     * the NOP. Returns true if the read's data had not arrived by then. */
     bool read_then_nop(raw_qp &queue, uint8_t fence)
     {
         uint16_t idx = queue.pi;
@@ -121,8 +124,8 @@ TEST_P(verbs_late, results_wait_for_a_fence_or_their_completion)
     EXPECT_EQ(0x22, write_behind(fetch_add(), IBV_SEND_FENCE));
 }
 
-/* A NOP waits for nothing, but with a fence. Attempts in which the device was
- * faster than we are prove nothing. */
+/* A NOP waits for reads only if it has a fence. An attempt in which the device
+ * was faster than this process is repeated. */
 TEST_P(verbs_late, nop_completes_before_reads_that_it_does_not_wait_for)
 {
     raw_qp queue(m_pair.a.qp);
@@ -133,8 +136,8 @@ TEST_P(verbs_late, nop_completes_before_reads_that_it_does_not_wait_for)
     }
 }
 
-/* The completion of the NOP tells that the read is done, too: the program may
- * use all of the ring. */
+/* The completion of the NOP completes the read before it, too: the program may
+ * use the whole ring. */
 TEST_P(verbs_late, nop_that_completes_early_makes_room_in_the_ring)
 {
     raw_qp queue(m_pair.a.qp);
@@ -156,7 +159,7 @@ TEST_P(verbs_late, nop_that_completes_early_makes_room_in_the_ring)
     EXPECT_TRUE(hca_until(fill));
 }
 
-/* A program may ring while the device is at its queue. */
+/* A program rings the doorbell while the device executes the queue. */
 TEST_P(verbs_late, ring_is_used_again_in_the_middle_of_a_run)
 {
     const size_t size = 16 << 20;
@@ -202,8 +205,8 @@ TEST_P(verbs_late, ring_is_used_again_in_the_middle_of_a_run)
     munmap(big, size);
 }
 
-/* One that brings nothing is over when it is executed. */
-TEST_P(verbs_late, empty_reads_are_under_way_no_longer)
+/* A read of no bytes counts as outstanding only until it is executed. */
+TEST_P(verbs_late, empty_reads_end_at_once)
 {
     verbs_ep a(dev), b(dev);
     struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
@@ -218,7 +221,7 @@ TEST_P(verbs_late, empty_reads_are_under_way_no_longer)
     }
 }
 
-/* The first error is that of the queue. */
+/* The counts are ignored without the flag: the first error fails the queue. */
 TEST_P(verbs_late, counts_of_streams_need_their_flag)
 {
     create_qp_hook = [](struct mlx5_ib_create_qp *cmd) {
@@ -238,7 +241,7 @@ TEST_P(verbs_late, result_may_come_with_the_completion)
     verbs_read_to_cqe(dev, src, dst);
 }
 
-/* The target of an atomic changes at once, and once. */
+/* Late atomics change their target once. */
 TEST_P(verbs_late, atomics_are_executed_once)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -252,8 +255,8 @@ TEST_P(verbs_late, atomics_are_executed_once)
     EXPECT_EQ(0x22 + 19, src.addr[0]);
 }
 
-/* Attempts in which the device was faster than we are prove nothing. */
-TEST_P(verbs_late, sources_are_read_when_the_program_has_gone_on)
+/* An attempt in which the device was faster than this process is repeated. */
+TEST_P(verbs_late, sources_are_read_late)
 {
     EXPECT_TRUE(hca_until([&] {
         struct ibv_wc wc;
@@ -288,8 +291,8 @@ TEST_P(verbs_late, result_without_its_region_is_a_protection_error)
     EXPECT_EQ(IBV_QPS_ERR, m_pair.a.state());
 }
 
-/* Completions come in the order of the queue, an error's too. */
-TEST_P(verbs_late, error_comes_behind_what_was_read_before_it)
+/* An error completes in the order of the queue: after an earlier read. */
+TEST_P(verbs_late, error_comes_after_an_earlier_read)
 {
     verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2)
                          .local(src, 8)
@@ -306,8 +309,8 @@ TEST_P(verbs_late, error_comes_behind_what_was_read_before_it)
     verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_REM_ACCESS_ERR, 2, 2);
 }
 
-/* A result that has no memory is the first error: what is behind it is flushed,
- * also if it has failed before that. */
+/* A result whose memory was unmapped is the first error: a later request is
+ * flushed, although it had failed earlier. */
 TEST_P(verbs_late, error_behind_a_result_without_memory_is_flushed)
 {
     strict_mem gone(dev.pd, ACCESS_ALL, 0);
@@ -324,8 +327,9 @@ TEST_P(verbs_late, error_behind_a_result_without_memory_is_flushed)
     verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
 }
 
-/* Whenever the queue goes, nothing of it stays. */
-TEST_P(verbs_late, queue_ends_with_what_is_under_way)
+/* The queue is destroyed at different times of its operations; under
+ * AddressSanitizer, nothing is leaked or used afterwards. */
+TEST_P(verbs_late, queue_ends_with_outstanding_operations)
 {
     for (unsigned i = 0; i < 50; i++) {
         verbs_pair pair(dev);

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_ORDER: RDMA and atomics that nothing orders change places at their
- * target, and nothing else does. The two of a pair name the same bytes, so that
- * these tell the order later, too. Strong order has no flag in verbs: it is
- * tested with dcx (test_dcx_order.cc).
+ * SOFTHCA_ORDER: RDMA operations and atomics are reordered at their target, if
+ * nothing orders them; other operations are not. The operations of a pair
+ * access the same bytes, which show their order. Verbs has no flag for strong
+ * order: test_dcx_order.cc tests it.
  */
 #include "verbs_peer.h"
 
@@ -11,12 +11,13 @@ namespace {
 
 constexpr unsigned PAIRS = 200;
 
-/* Several, as they should meet pairs that change places */
+/* Several, so that some hit reordered pairs */
 constexpr const char *FAULTS =
     "drop:op=write:nth=11,drop:op=write:nth=22,drop_ack:op=write:nth=33,"
     "drop_ack:op=write:nth=44,drop:op=atomic:nth=55,drop:op=atomic:nth=66,"
     "drop_ack:op=atomic:nth=77,drop_ack:op=atomic:nth=88";
-/* Of the first of a pair alone: what has passed it waits for it. */
+/* Only the first of a pair is dropped: the operation that has passed it waits
+ * for it. */
 constexpr const char *DROPS =
     "drop:op=write:nth=11,drop:op=write:nth=22,drop:op=write:nth=33,"
     "drop:op=write:nth=44,drop:op=write:nth=55,drop:op=write:nth=66,"
@@ -34,7 +35,7 @@ protected:
             .flags(flags);
     }
 
-    /* Both in one doorbell, and their completions in order */
+    /* Posts both in one doorbell, and expects their completions in order. */
     void post(verbs_op first, verbs_op second)
     {
         first.wr.wr_id  = 1;
@@ -48,7 +49,7 @@ protected:
         verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 2, 2);
     }
 
-    /* Has all data in memory (test_verbs_posted.cc). */
+    /* Flushes all data to memory by a read (test_verbs_posted.cc). */
     void push()
     {
         ASSERT_EQ(0, verbs_op(IBV_WR_RDMA_READ)
@@ -58,7 +59,8 @@ protected:
         verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
     }
 
-    /* Of each pair of writes, whether the first one came last */
+    /* Returns a character for each pair of writes: 'x' if the first one came
+     * last. */
     std::string writes(unsigned flags = 0, unsigned first_flags = 0)
     {
         std::string order;
@@ -99,8 +101,8 @@ protected:
         return op;
     }
 
-    /* Of a write and what fetches behind it, whether that got what was there
-     * before */
+    /* Returns a character for each pair of a write and a fetch after it: 'x' if
+     * the fetch got the previous value. */
     template <typename F> std::string fetches(F make)
     {
         std::string order;
@@ -141,13 +143,13 @@ TEST_P(verbs_order_ooo, writes_change_places)
     expect_some(writes(0, IBV_SEND_SIGNALED));
 }
 
-TEST_P(verbs_order_ooo, what_fetches_passes_writes)
+TEST_P(verbs_order_ooo, fetches_pass_writes)
 {
     expect_some(fetches([&] { return read(); }));
     expect_some(fetches([&] { return fetch_add(); }));
 }
 
-/* A write waits a little for what passes it, and is executed anyhow. */
+/* A write waits for an operation that may pass it, but not for long. */
 TEST_P(verbs_order_ooo, write_alone_is_placed)
 {
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -166,7 +168,7 @@ TEST_P(verbs_order_ooo, result_may_come_with_the_completion)
     }
 }
 
-/* A WQE passes also in a doorbell of its own. */
+/* A WQE may pass one of an earlier doorbell. */
 TEST_P(verbs_order_ooo, next_doorbell_passes)
 {
     std::string order;
@@ -184,7 +186,7 @@ TEST_P(verbs_order_ooo, next_doorbell_passes)
     EXPECT_NE(std::string::npos, order.find('.')) << order;
 }
 
-TEST_P(verbs_order_ooo, message_is_behind_all_data)
+TEST_P(verbs_order_ooo, message_does_not_pass_data)
 {
     for (unsigned i = 0; i < PAIRS; i++) {
         memset(src.addr, i, 8);
@@ -198,7 +200,8 @@ TEST_P(verbs_order_ooo, message_is_behind_all_data)
     }
 }
 
-/* A read that a fence is behind has fetched before that is executed. */
+/* A read before a fence has its data before the fenced operation is
+ * executed. */
 TEST_P(verbs_order_ooo, fence_holds_behind_a_read)
 {
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -209,7 +212,7 @@ TEST_P(verbs_order_ooo, fence_holds_behind_a_read)
     }
 }
 
-TEST_P(verbs_order_ooo, seed_says_which)
+TEST_P(verbs_order_ooo, seed_determines_the_order)
 {
     verbs_pair other(dev);
     std::string order = writes();
@@ -222,7 +225,7 @@ TEST_P(verbs_order_ooo, seed_says_which)
     EXPECT_NE(order, writes()) << "other messages";
 }
 
-/* The one that passed fails: it is told of in its turn. */
+/* The operation that passed fails: its error is reported in order. */
 TEST_P(verbs_order_ooo, error_comes_in_its_turn)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -244,8 +247,8 @@ TEST_P(verbs_order_ooo, error_comes_in_its_turn)
     }
 }
 
-/* A queue ends in every state. */
-TEST_P(verbs_order_ooo, queue_ends_with_what_is_held)
+/* A queue is destroyed, reset or put in error while it holds a WQE. */
+TEST_P(verbs_order_ooo, queue_ends_with_a_held_request)
 {
     for (unsigned i = 0; i < 50; i++) {
         verbs_pair pair(dev);
@@ -258,8 +261,8 @@ TEST_P(verbs_order_ooo, queue_ends_with_what_is_held)
     }
 }
 
-/* The first of a pair, the second, or the answer to one is lost: either is
- * tried again, and executed once. */
+/* The first of a pair, the second, or the answer to one is lost: it is retried,
+ * and executed once. */
 TEST_P(verbs_order_lost, each_is_executed_once)
 {
     memset(m_far.addr, 0, 8);
@@ -274,12 +277,12 @@ TEST_P(verbs_order_lost, each_is_executed_once)
         ASSERT_EQ(i, *(uint64_t *)m_other.addr);
     }
     EXPECT_EQ(PAIRS, *(uint64_t *)m_far.addr);
-    EXPECT_NE("", m_log.take()) << "no fault met a message";
+    EXPECT_NE("", m_log.take()) << "no fault hit a message";
 }
 
-/* A read passes a write that is lost. What it has brought is late, too, and
- * goes with the queue: the sanitizer looks for it. */
-TEST_P(verbs_order_late, queue_in_error_ends_with_what_has_passed)
+/* A read passes a write that is lost. Its data is late, too, and is freed with
+ * the queue: AddressSanitizer checks that. */
+TEST_P(verbs_order_late, queue_in_error_drops_late_data)
 {
     for (unsigned i = 0; i < 8; i++) {
         verbs_pair pair(dev);
@@ -296,7 +299,7 @@ TEST_P(verbs_order_late, queue_in_error_ends_with_what_has_passed)
     }
 }
 
-TEST_P(verbs_order_relaxed, regions_say_so)
+TEST_P(verbs_order_relaxed, only_relaxed_regions_reorder)
 {
     expect_none(writes());
     expect_none(fetches([&] { return fetch_add(); }));
@@ -310,7 +313,7 @@ TEST_P(verbs_order_relaxed, regions_say_so)
 
 class verbs_order_process : public testing::TestWithParam<int> {};
 
-/* Puts both queue pairs in error when the other one waits. */
+/* Puts both queue pairs in error while the test's one waits. */
 void fail_both(int fd)
 {
     hca_device dev;
