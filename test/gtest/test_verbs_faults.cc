@@ -440,6 +440,34 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write())) << "others go on";
 }
 
+/* --- a device that fails -------------------------------------------------- */
+
+class verbs_fatal : public verbs_faults {};
+
+/* The second write finds it: nothing completes, peers get no answer, commands
+ * end with EIO, and what was made can be destroyed. */
+TEST_P(verbs_fatal, device_is_silent)
+{
+    verbs_pair pair(dev), idle(dev);
+    struct ibv_async_event event;
+    struct ibv_port_attr port;
+
+    ASSERT_EQ(0, verbs_recv(idle.b.qp, dst, 64));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write(1)));
+    ASSERT_EQ(0, write(2).post(pair.a.qp));
+    ASSERT_EQ(0, write(3).post(pair.a.qp));
+    ASSERT_EQ(0, send(4).post(idle.a.qp));
+    event = verbs_event(dev.ctx);
+    EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, event.event_type);
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 20));
+    EXPECT_TRUE(verbs_is_empty(pair.a.send_cq));
+    EXPECT_TRUE(verbs_is_empty(idle.a.send_cq));
+    EXPECT_TRUE(verbs_is_empty(idle.b.recv_cq));
+    EXPECT_NE(0, ibv_query_port(dev.ctx, 1, &port));
+    EXPECT_EQ(EIO, errno);
+}
+
+INSTANTIATE_TEST_SUITE_P(fatal, verbs_fatal, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_reads, testing::Values(0));
@@ -448,9 +476,11 @@ INSTANTIATE_TEST_SUITE_P(ib, verbs_reads, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"ib", {}},
-                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                          {"late", {{"SOFTHCA_DELAY", "2000"}}},
-                          {"pcie", {{"SOFTHCA_PCIE", "y"}}}});
+    return hca_test_main(
+        argc, argv,
+        {{"ib", {}},
+         {"roce", {{"SOFTHCA_LINK", "roce"}}},
+         {"late", {{"SOFTHCA_DELAY", "2000"}}},
+         {"fatal", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
+         {"pcie", {{"SOFTHCA_PCIE", "y"}}}});
 }

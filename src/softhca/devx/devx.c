@@ -327,6 +327,7 @@ const struct uverbs_method devx_methods[] = {
     {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
      .id      = MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
      .name    = "devx_obj_destroy",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(devx_destroy_attrs)},
     {.object  = MLX5_IB_OBJECT_DEVX_OBJ,

@@ -181,6 +181,7 @@ const struct uverbs_method devx_umem_methods[] = {
     {.object  = MLX5_IB_OBJECT_DEVX_UMEM,
      .id      = MLX5_IB_METHOD_DEVX_UMEM_DEREG,
      .name    = "devx_umem_dereg",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(devx_umem_dereg_attrs)},
     {.handler = NULL},

@@ -7,6 +7,7 @@
 #include "dispatch_method.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/devx/devx.h"
+#include "softhca/exec/hca_fatal.h"
 #include "softhca/exec/hca_thread.h"
 
 #include <errno.h>
@@ -60,6 +61,9 @@ static int dispatch_call(struct uverbs_req *req,
     ret = uverbs_req_parse(req, hdr);
     if ((ret == 0) && !req->ctx->ready && !opens) {
         ret = -EINVAL; /* the kernel has no ucontext then */
+    }
+    if ((ret == 0) && hca_fatal_is(req->ctx->dev) && !req->method->is_end) {
+        ret = -EIO;
     }
     if (ret == 0) {
         ret = req->method->handler(req);

@@ -4,6 +4,7 @@
  * as every thread that sends uses them.
  */
 #include "hca_fault.h"
+#include "hca_fatal.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_port.h"
 
@@ -20,6 +21,7 @@ enum hca_fault_kind {
     HCA_FAULT_NAK_ACCESS,
     HCA_FAULT_NAK_OP,
     HCA_FAULT_PORT_DOWN,
+    HCA_FAULT_DEVICE_FATAL,
     HCA_NUM_FAULTS
 };
 
@@ -34,13 +36,14 @@ static const struct {
     const char *name;
     enum hca_ack_code code;
 } hca_fault_kinds[HCA_NUM_FAULTS] = {
-    [HCA_FAULT_DROP]       = {"drop", HCA_ACK_NONE},
-    [HCA_FAULT_DROP_ACK]   = {"drop_ack", HCA_ACK_NONE},
-    [HCA_FAULT_RNR]        = {"rnr", HCA_ACK_RNR},
-    [HCA_FAULT_NAK_INVAL]  = {"nak_inval", HCA_ACK_INVAL},
-    [HCA_FAULT_NAK_ACCESS] = {"nak_access", HCA_ACK_ACCESS},
-    [HCA_FAULT_NAK_OP]     = {"nak_op", HCA_ACK_OP},
-    [HCA_FAULT_PORT_DOWN]  = {"port_down", HCA_ACK_NONE},
+    [HCA_FAULT_DROP]         = {"drop", HCA_ACK_NONE},
+    [HCA_FAULT_DROP_ACK]     = {"drop_ack", HCA_ACK_NONE},
+    [HCA_FAULT_RNR]          = {"rnr", HCA_ACK_RNR},
+    [HCA_FAULT_NAK_INVAL]    = {"nak_inval", HCA_ACK_INVAL},
+    [HCA_FAULT_NAK_ACCESS]   = {"nak_access", HCA_ACK_ACCESS},
+    [HCA_FAULT_NAK_OP]       = {"nak_op", HCA_ACK_OP},
+    [HCA_FAULT_PORT_DOWN]    = {"port_down", HCA_ACK_NONE},
+    [HCA_FAULT_DEVICE_FATAL] = {"device_fatal", HCA_ACK_NONE},
 };
 
 static const char *const hca_fault_ops[] = {
@@ -133,7 +136,7 @@ void hca_fault_init(void)
             hca_error("SOFTHCA_FAULT=%s: use up to %u rules "
                       "what[:op=send|write|read|atomic][:nth=N][:count=N], "
                       "what: drop, drop_ack, rnr, nak_inval, nak_access, "
-                      "nak_op, port_down",
+                      "nak_op, port_down, device_fatal",
                       value, HCA_FAULT_RULES);
             hca_fault_num_rules = 0;
             break;
@@ -185,6 +188,8 @@ bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack)
         if ((rule->kind != HCA_FAULT_DROP_ACK) && hca_fault_hits(rule, msg)) {
             if (rule->kind == HCA_FAULT_PORT_DOWN) {
                 hca_fault_port_down(rule, msg);
+            } else if (rule->kind == HCA_FAULT_DEVICE_FATAL) {
+                hca_fatal_device(msg->src_dev);
             }
             ack->code = hca_fault_kinds[rule->kind].code;
             hca_info("qp 0x%x: fault: %s of psn %u", msg->src_qpn,

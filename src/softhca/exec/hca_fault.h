@@ -13,6 +13,8 @@
  *         port_down  it is lost, as the sender's port goes down; the ports come
  *                    up with the matching message after the last of count, or
  *                    when the process is gone
+ *         device_fatal
+ *                    it is lost, as the sender's device fails: hca_fatal.h
  *   op=send|write|read|atomic   default: any
  *   nth=N                       first one to match, from 1; default 1
  *   count=N                     how many; 0: all from then on; default 1

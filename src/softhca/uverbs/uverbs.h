@@ -188,7 +188,8 @@ struct uverbs_req;
 
 struct uverbs_method {
     uint16_t object, id;
-    bool uhw; /* takes the driver's own data */
+    bool uhw;    /* takes the driver's own data */
+    bool is_end; /* destroys an object: possible when the device has failed */
     const char *name;
     const struct uverbs_attr_spec *attrs;
     unsigned num_attrs;

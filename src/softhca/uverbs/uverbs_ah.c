@@ -206,6 +206,7 @@ const struct uverbs_method uverbs_ah_methods[] = {
     {.object  = UVERBS_OBJECT_AH,
      .id      = UVERBS_METHOD_AH_DESTROY,
      .name    = "destroy_ah",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_destroy_ah_attrs)},
     {.handler = NULL},

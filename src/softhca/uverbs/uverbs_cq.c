@@ -374,6 +374,7 @@ const struct uverbs_method uverbs_cq_methods[] = {
     {.object  = UVERBS_OBJECT_CQ,
      .id      = UVERBS_METHOD_CQ_DESTROY,
      .name    = "destroy_cq",
+     .is_end  = true,
      .handler = uverbs_destroy_cq,
      UVERBS_ATTRS(uverbs_destroy_cq_attrs)},
     {.handler = NULL},

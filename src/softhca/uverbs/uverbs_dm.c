@@ -298,6 +298,7 @@ const struct uverbs_method uverbs_dm_methods[] = {
     {.object  = UVERBS_OBJECT_DM,
      .id      = UVERBS_METHOD_DM_FREE,
      .name    = "free_dm",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_free_dm_attrs)},
     {.object  = UVERBS_OBJECT_MR,

@@ -435,6 +435,7 @@ const struct uverbs_method uverbs_mr_methods[] = {
     {.object  = UVERBS_OBJECT_MR,
      .id      = UVERBS_METHOD_MR_DESTROY,
      .name    = "dereg_mr",
+     .is_end  = true,
      .handler = uverbs_dereg_mr,
      UVERBS_ATTRS(uverbs_dereg_mr_attrs)},
     {.object  = UVERBS_OBJECT_MR,

@@ -143,6 +143,7 @@ const struct uverbs_method uverbs_mw_methods[] = {
     {.object  = UVERBS_OBJECT_MW,
      .id      = UVERBS_METHOD_MW_DESTROY,
      .name    = "dealloc_mw",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_dealloc_mw_attrs)},
     {.handler = NULL},

@@ -88,6 +88,7 @@ const struct uverbs_method uverbs_pd_methods[] = {
     {.object  = UVERBS_OBJECT_PD,
      .id      = UVERBS_METHOD_PD_DESTROY,
      .name    = "dealloc_pd",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_dealloc_pd_attrs)},
     {.object  = UVERBS_OBJECT_PD,

@@ -297,6 +297,7 @@ const struct uverbs_method uverbs_qp_methods[] = {
     {.object  = UVERBS_OBJECT_QP,
      .id      = UVERBS_METHOD_QP_DESTROY,
      .name    = "destroy_qp",
+     .is_end  = true,
      .handler = uverbs_destroy_counted,
      UVERBS_ATTRS(uverbs_destroy_qp_attrs)},
     {.handler = NULL},

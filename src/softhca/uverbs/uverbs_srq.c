@@ -370,6 +370,7 @@ const struct uverbs_method uverbs_srq_methods[] = {
     {.object  = UVERBS_OBJECT_SRQ,
      .id      = UVERBS_METHOD_SRQ_DESTROY,
      .name    = "destroy_srq",
+     .is_end  = true,
      .handler = uverbs_destroy_counted,
      UVERBS_ATTRS(uverbs_destroy_srq_attrs)},
     {.handler = NULL},

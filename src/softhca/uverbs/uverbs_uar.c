@@ -198,6 +198,7 @@ const struct uverbs_method uverbs_uar_methods[] = {
     {.object  = MLX5_IB_OBJECT_UAR,
      .id      = MLX5_IB_METHOD_UAR_OBJ_DESTROY,
      .name    = "destroy_uar",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_uar_destroy_attrs)},
     {.handler = NULL},

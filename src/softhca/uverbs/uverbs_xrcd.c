@@ -106,6 +106,7 @@ const struct uverbs_method uverbs_xrcd_methods[] = {
     {.object  = UVERBS_OBJECT_XRCD,
      .id      = UVERBS_METHOD_XRCD_DESTROY,
      .name    = "close_xrcd",
+     .is_end  = true,
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_close_xrcd_attrs)},
     {.handler = NULL},
