@@ -7,8 +7,10 @@
  */
 #include "dcx_loop.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <fcntl.h>
+#include <list>
 #include <mutex>
 #include <poll.h>
 #include <rdma/ib_user_verbs.h>
@@ -92,6 +94,10 @@ private:
 
 all_log *all_log::current;
 
+/* Rules of SOFTHCA_FAULT */
+const char LOSES[] = "drop:op=write:count=0";
+const char DIES[]  = "device_fatal:op=write";
+
 /* Writes an event to the file as the device does. */
 void raise_event(int fd, enum ibv_event_type type, uint64_t element)
 {
@@ -125,6 +131,52 @@ protected:
 
         return uct_ep_put_short(m_dcx.ep, &value, sizeof(value),
                                 (uintptr_t)m_dcx.mem.data(), m_rkey.rkey);
+    }
+
+    static enum ibv_qp_state state(struct ibv_qp *qp)
+    {
+        struct ibv_qp_init_attr init;
+        struct ibv_qp_attr attr = {};
+
+        EXPECT_EQ(0, ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+        return attr.qp_state;
+    }
+
+    /* Progresses until @is_done; false after a second. */
+    bool wait_until(const std::function<bool()> &is_done)
+    {
+        const uint64_t end = time_now_us() + time_slow(1000) * 1000;
+
+        while (!is_done() && (time_now_us() < end)) {
+            uct_worker_progress(m_dcx.worker);
+        }
+        return is_done();
+    }
+
+    /* Rings the doorbell of the first initiator for more than its ring has. */
+    void break_dci()
+    {
+        struct mlx5dv_qp qp   = {};
+        struct mlx5dv_obj obj = {};
+
+        obj.qp.in  = dci();
+        obj.qp.out = &qp;
+        ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
+        qp.dbrec[MLX5_SND_DBR]          = htobe32(0x7fff);
+        *(volatile uint64_t *)qp.bf.reg = 0;
+    }
+
+    /* Each endpoint has failed within a second, and so does everything else. */
+    void expect_closed(size_t num_eps = 1)
+    {
+        EXPECT_TRUE(wait_until([&] { return m_dcx.errors.size() >= num_eps; }));
+        EXPECT_EQ(std::vector<ucs_status_t>(num_eps, UCS_ERR_IO_ERROR),
+                  m_dcx.errors);
+        EXPECT_EQ(1, std::count(m_dcx.failed_eps.begin(),
+                                m_dcx.failed_eps.end(), m_dcx.ep));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, put());
+        EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_flush(m_dcx.ep, 0, NULL));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, uct_iface_flush(m_dcx.iface, 0, NULL));
     }
 
     struct ibv_qp *dci() { return dcx_peek_dci(m_dcx.iface); }
@@ -178,6 +230,7 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     obj.cq.in  = dci()->send_cq;
     obj.cq.out = &cq;
     ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+    m_dcx.survives_errors = true;
     /* as if no entry of a whole round had been read */
     for (unsigned i = 0; (i <= cq.cqe_cnt) && (m_log.left() == 0); i++) {
         cq.dbrec[0] = 0;
@@ -189,9 +242,10 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     char name[64];
     snprintf(name, sizeof(name),
              "E mlx5_0: completion queue 0x%x \\(sends\\): ", cq.cqn);
-    expect_line(std::string(name) + "it has overrun, .* will not complete");
+    expect_line(std::string(name) + "it has overrun, .* interface fail");
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
     expect_line(std::string(name) + "it has failed");
+    expect_closed();
 }
 
 /* A record that counts more buffers than the queue has */
@@ -199,6 +253,7 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
 {
     struct mlx5dv_srq srq = {};
     struct mlx5dv_obj obj = {};
+    uct_ep_h idle         = m_dcx.make_ep();
     uint32_t before;
 
     obj.srq.in  = dct()->srq;
@@ -211,12 +266,13 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
     expect_line("E mlx5_0: the receive queue: .*no longer receives");
     *srq.dbrec = before;
 
-    /* the sender gets an error of its own; no event names the DCT */
-    dcx_deadline deadline;
-    while (m_dcx.errors.empty() && !deadline.is_over()) {
-        uct_worker_progress(m_dcx.worker);
-    }
-    EXPECT_EQ(1u, m_dcx.errors.size());
+    /* The endpoint that sends has an error of its own; no event names the
+     * DCT. */
+    EXPECT_TRUE(wait_until([&] { return m_dcx.errors.size() == 2; }));
+    EXPECT_EQ((std::vector<uct_ep_h>{m_dcx.ep, idle}), m_dcx.failed_eps);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, m_dcx.errors.back());
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_iface_flush(m_dcx.iface, 0, NULL));
+    uct_ep_destroy(idle);
     raise_event(dci()->context->async_fd, IBV_EVENT_PORT_ERR, 1);
     std::string line;
     do {
@@ -229,17 +285,18 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
 /* The doorbell record is further than the ring is long. */
 TEST_P(dcx_async_queues, send_queue_is_fatal)
 {
-    struct mlx5dv_qp qp   = {};
-    struct mlx5dv_obj obj = {};
-
-    obj.qp.in  = dci();
-    obj.qp.out = &qp;
-    ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
-    qp.dbrec[MLX5_SND_DBR]          = htobe32(0x7fff);
-    *(volatile uint64_t *)qp.bf.reg = 0;
     char name[64];
+
+    ASSERT_NO_FATAL_FAILURE(break_dci());
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
     expect_line(std::string(name) + "it has failed");
+    /* it works again, and nobody was told, as nothing was outstanding */
+    EXPECT_TRUE(wait_until([&] { return state(dci()) == IBV_QPS_RTS; }));
+    m_dcx.mem[0] = 0;
+    ASSERT_EQ(UCS_OK, put());
+    m_dcx.flush();
+    EXPECT_EQ(0x5a, m_dcx.mem[0]);
+    EXPECT_TRUE(m_dcx.errors.empty());
 }
 
 /* --- every kind of event -------------------------------------------------- */
@@ -253,9 +310,6 @@ TEST_P(dcx_async_queues, every_kind)
         uint64_t element;
         const char *line;
     } cases[] = {
-        {IBV_EVENT_DEVICE_FATAL, 0,
-         "E mlx5_0: the device has failed or was "
-         "removed: .*restart the program"},
         {IBV_EVENT_PORT_ERR, 1, "W mlx5_0:1: the port is down"},
         {IBV_EVENT_PORT_ACTIVE, 1, "W mlx5_0:1: the port is up again"},
         {IBV_EVENT_LID_CHANGE, 1, "W mlx5_0:1: the LID"},
@@ -295,6 +349,207 @@ TEST_P(dcx_async_queues, every_kind)
 }
 
 INSTANTIATE_TEST_SUITE_P(queues, dcx_async_queues, testing::Values(0));
+
+/* --- what is outstanding -------------------------------------------------- */
+
+class dcx_async_open : public dcx_async,
+                       public testing::WithParamInterface<int> {
+protected:
+    struct completion {
+        uct_completion_t super;
+        unsigned *count;
+    };
+
+    static void completed(uct_completion_t *self)
+    {
+        ++*((completion *)self)->count;
+    }
+
+    static ucs_status_t resume(uct_pending_req_t *req)
+    {
+        waiting *self = (waiting *)req;
+
+        self->status = uct_ep_put_short(self->ep, "", 1,
+                                        (uintptr_t)self->test->m_dcx.mem.data(),
+                                        self->test->m_rkey.rkey);
+        return (self->status == UCS_ERR_NO_RESOURCE) ? self->status : UCS_OK;
+    }
+
+    struct waiting {
+        uct_pending_req_t req;
+        dcx_async_open *test;
+        uct_ep_h ep;
+        ucs_status_t status;
+    };
+
+    /* Posts puts until there is no room, with a completion each. */
+    void fill()
+    {
+        uct_iov_t iov = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
+        ucs_status_t status;
+
+        do {
+            m_comps.push_back({{completed, 1, UCS_OK}, &m_count});
+            status = uct_ep_put_zcopy(m_dcx.ep, &iov, 1,
+                                      (uintptr_t)m_dcx.mem.data() + 64,
+                                      m_rkey.rkey, &m_comps.back().super);
+        } while (status == UCS_INPROGRESS);
+        m_comps.pop_back();
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
+        EXPECT_FALSE(m_comps.empty());
+    }
+
+    void add_waiting()
+    {
+        m_waiting.req.func = resume;
+        m_waiting.test     = this;
+        m_waiting.ep       = m_dcx.ep;
+        m_waiting.status   = UCS_ERR_NO_RESOURCE;
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add(m_dcx.ep, &m_waiting.req, 0));
+    }
+
+    /* All of it has ended, with an error. */
+    void expect_ended()
+    {
+        EXPECT_TRUE(wait_until([&] {
+            return (m_count == m_comps.size()) &&
+                   (m_waiting.status != UCS_ERR_NO_RESOURCE);
+        }));
+        for (const auto &comp : m_comps) {
+            EXPECT_EQ(UCS_ERR_IO_ERROR, comp.super.status);
+        }
+    }
+
+    std::list<completion> m_comps;
+    unsigned m_count = 0;
+    waiting m_waiting;
+};
+
+/* A queue that has failed and writes no completion: its operations end, its
+ * endpoint fails, and others continue. */
+TEST_P(dcx_async_open, send_queue_is_fatal)
+{
+    uct_ep_h other = m_dcx.make_ep();
+
+    m_dcx.survives_errors = true;
+    fill();
+    add_waiting();
+    ASSERT_NO_FATAL_FAILURE(break_dci());
+    expect_ended();
+    EXPECT_EQ(UCS_ERR_IO_ERROR, m_waiting.status);
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_IO_ERROR}, m_dcx.errors);
+    EXPECT_EQ(std::vector<uct_ep_h>{m_dcx.ep}, m_dcx.failed_eps);
+    EXPECT_EQ(IBV_QPS_RTS, state(dci()));
+    EXPECT_EQ(UCS_OK, uct_ep_am_short(other, 5, 1, NULL, 0));
+    EXPECT_TRUE(wait_until([&] { return m_dcx.received == 1; }));
+    uct_ep_destroy(other);
+    m_dcx.flush();
+}
+
+INSTANTIATE_TEST_SUITE_P(open, dcx_async_open, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(shared, dcx_async_open, testing::Values(0));
+
+class dcx_async_dead : public dcx_async_open {};
+
+/* Operations, requests that wait, endpoints that do nothing: all fail. What is
+ * made after that fails, too, and all of it can be destroyed. */
+TEST_P(dcx_async_dead, device_is_fatal)
+{
+    std::vector<uct_ep_h> idle;
+    uct_ep_h late;
+
+    for (int i = 0; i < 500; i++) { /* more than a chunk of the slab */
+        idle.push_back(m_dcx.make_ep());
+    }
+    uct_ep_destroy(idle.back());
+    idle.pop_back();
+    m_dcx.survives_errors = true;
+    fill();
+    add_waiting();
+    expect_ended();
+    expect_line("E mlx5_0: the device has failed or was removed: all of its "
+                "endpoints and operations fail; restart the program");
+    expect_closed(idle.size() + 1);
+    std::sort(m_dcx.failed_eps.begin(), m_dcx.failed_eps.end());
+    EXPECT_EQ(
+        m_dcx.failed_eps.end(),
+        std::adjacent_find(m_dcx.failed_eps.begin(), m_dcx.failed_eps.end()));
+    late = m_dcx.make_ep();
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_am_short(late, 5, 1, NULL, 0));
+    uct_ep_destroy(late);
+    for (auto ep : idle) {
+        uct_ep_destroy(ep);
+    }
+}
+
+class dcx_async_asleep : public dcx_async_open {};
+
+/* A program that sleeps on the descriptor is woken. */
+TEST_P(dcx_async_asleep, device_is_fatal_while_the_user_sleeps)
+{
+    struct pollfd pfd = {-1, POLLIN, 0};
+
+    m_dcx.survives_errors = true;
+    UCT_CALL(uct_iface_event_fd_get(m_dcx.iface, &pfd.fd));
+    fill();
+    EXPECT_EQ(1, poll(&pfd, 1, time_slow(1000)));
+    EXPECT_EQ(UCS_ERR_BUSY,
+              uct_iface_event_arm(m_dcx.iface, UCT_EVENT_SEND_COMP));
+    m_waiting.status = UCS_OK;
+    expect_ended();
+    expect_closed();
+}
+
+class dcx_async_tags : public dcx_async_open {
+protected:
+    struct receive {
+        uct_tag_context_t super;
+        ucs_status_t status;
+    };
+
+    static void consumed(uct_tag_context_t *) {}
+
+    static void ended(uct_tag_context_t *self, uct_tag_t, uint64_t, size_t,
+                      void *, ucs_status_t status)
+    {
+        ((receive *)self)->status = status;
+    }
+};
+
+/* Buffers of the list, and a rendezvous that nobody fetches. */
+TEST_P(dcx_async_tags, device_is_fatal)
+{
+    uct_iov_t iov   = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
+    receive posted  = {{consumed, ended, NULL, {}}, UCS_INPROGRESS};
+    receive leaving = posted;
+    completion comp = {{completed, 1, UCS_OK}, &m_count};
+    void *rndv;
+
+    m_dcx.survives_errors = true;
+    ASSERT_EQ(UCS_OK, uct_iface_tag_recv_zcopy(m_dcx.iface, 1, ~0ull, &iov, 1,
+                                               &posted.super));
+    rndv = uct_ep_tag_rndv_zcopy(m_dcx.ep, 3, "", 0, &iov, 1, 0, &comp.super);
+    ASSERT_FALSE(UCS_PTR_IS_ERR(rndv));
+    ASSERT_EQ(UCS_OK, put()); /* the device fails */
+    iov.buffer = m_dcx.mem.data() + 64;
+    ASSERT_EQ(UCS_OK, uct_iface_tag_recv_zcopy(m_dcx.iface, 2, ~0ull, &iov, 1,
+                                               &leaving.super));
+    ASSERT_EQ(UCS_OK,
+              uct_iface_tag_recv_cancel(m_dcx.iface, &leaving.super, 0));
+    expect_closed();
+    EXPECT_EQ(UCS_ERR_IO_ERROR, posted.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, leaving.status);
+    EXPECT_EQ(1u, m_count);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, comp.super.status);
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
+              uct_iface_tag_recv_zcopy(m_dcx.iface, 1, ~0ull, &iov, 1,
+                                       &posted.super));
+}
+
+INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(dead_shared, dcx_async_dead, testing::Values(0));
 
 /* --- the file ------------------------------------------------------------- */
 
@@ -411,6 +666,18 @@ int main(int argc, char **argv)
              {{"SOFTHCA_FAULT", "port_down:op=write:nth=2:count=2"},
               {"UCX_DCX_TIMEOUT", "1ms"}}},
             {"queues", {}},
+            {"open", {{"SOFTHCA_FAULT", LOSES}, {"UCX_DCX_TIMEOUT", "20ms"}}},
+            {"shared",
+             {{"SOFTHCA_FAULT", LOSES},
+              {"UCX_DCX_TIMEOUT", "20ms"},
+              {"UCX_DCX_TX_POLICY", "rand"},
+              {"UCX_DCX_RAND_SEED", "1"},
+              {"UCX_DCX_NUM_DCI", "1"}}},
+            {"tags", {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TM_ENABLE", "y"}}},
+            {"asleep", {{"SOFTHCA_FAULT", DIES}}},
+            {"dead", {{"SOFTHCA_FAULT", DIES}}},
+            {"dead_shared",
+             {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TX_POLICY", "rand"}}},
             {"off", {{"UCX_DCX_ASYNC_EVENTS", "n"}}},
             {"file", {}},
         });

@@ -60,6 +60,31 @@ TEST_P(dcx_slab, what_is_given_back_is_next)
     EXPECT_EQ(before, std::set<char *>(m_objs.begin(), m_objs.end()));
 }
 
+std::set<void *> visited;
+
+void visit(void *obj)
+{
+    EXPECT_TRUE(visited.insert(obj).second);
+}
+
+/* An object in use begins with a pointer, as an endpoint does. */
+TEST_P(dcx_slab, objects_in_use_are_visited)
+{
+    for (size_t num : {0u, 1u, 170u, 1000u}) {
+        get(num + 500);
+        for (char *obj : m_objs) {
+            *(void **)obj = this;
+        }
+        while (m_objs.size() > num) {
+            std::swap(m_objs[m_objs.size() / 3], m_objs.back());
+            put();
+        }
+        visited.clear();
+        uct_dcx_slab_visit(&m_slab, visit);
+        EXPECT_EQ(std::set<void *>(m_objs.begin(), m_objs.end()), visited);
+    }
+}
+
 TEST_P(dcx_slab, costs_what_they_are)
 {
     size_t before;

@@ -107,6 +107,13 @@ static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
 }
 
 
+/* Removes all idle initiators: no endpoint gets one any longer. */
+static inline void uct_dcx_pool_close(uct_dcx_pool_t *pool)
+{
+    pool->num_idle = 0;
+}
+
+
 /* Returns an exclusive initiator to the pool. */
 static inline void uct_dcx_pool_put(uct_dcx_pool_t *pool, uint16_t dci)
 {

@@ -4,6 +4,7 @@
  */
 #include "dcx_slab.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/sys.h>
@@ -36,6 +37,9 @@
 
 /* Size of the link to the next chunk, and alignment of objects */
 #define UCT_DCX_SLAB_ALIGN 16
+
+/* Bit of the link in a released object: see uct_dcx_slab_init() */
+#define UCT_DCX_SLAB_FREE 1
 
 
 void uct_dcx_slab_init(uct_dcx_slab_t *slab, size_t size)
@@ -84,7 +88,7 @@ void *uct_dcx_slab_get(uct_dcx_slab_t *slab)
 
     if (obj != NULL) {
         VALGRIND_MAKE_MEM_DEFINED(obj, sizeof(void *));
-        slab->free = *(void **)obj;
+        slab->free = *(char **)obj - UCT_DCX_SLAB_FREE;
     } else if ((slab->next != slab->end) || uct_dcx_slab_grow(slab)) {
         obj = slab->next;
         slab->next += slab->size;
@@ -101,7 +105,7 @@ void *uct_dcx_slab_get(uct_dcx_slab_t *slab)
 
 void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj)
 {
-    *(void **)obj = slab->free;
+    *(char **)obj = (char *)slab->free + UCT_DCX_SLAB_FREE;
     slab->free    = obj;
     slab->num_used--;
     VALGRIND_MEMPOOL_FREE(slab, obj);
@@ -109,4 +113,25 @@ void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj)
     /* all but the link, which the slab itself reads */
     ASAN_POISON_MEMORY_REGION((char *)obj + sizeof(void *),
                               slab->size - sizeof(void *));
+}
+
+
+/* Chunks that the callback adds are in front of @newest. */
+void uct_dcx_slab_visit(uct_dcx_slab_t *slab, void (*visit)(void *obj))
+{
+    const size_t room = UCT_DCX_SLAB_CHUNK - UCT_DCX_SLAB_ALIGN;
+    char *newest      = slab->chunks;
+    char *next        = slab->next;
+    char *chunk, *obj, *end;
+
+    for (chunk = newest; chunk != NULL; chunk = *(char **)chunk) {
+        obj = chunk + UCT_DCX_SLAB_ALIGN;
+        end = (chunk == newest) ? next : obj + (room - room % slab->size);
+        for (; obj != end; obj += slab->size) {
+            VALGRIND_MAKE_MEM_DEFINED(obj, sizeof(void *));
+            if (!(*(uintptr_t *)obj & UCT_DCX_SLAB_FREE)) {
+                visit(obj);
+            }
+        }
+    }
 }

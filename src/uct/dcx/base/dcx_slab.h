@@ -22,7 +22,7 @@ typedef struct uct_dcx_slab {
 
 
 /* Initialises a slab; @size is a multiple of 16, the alignment, and at most 1
- * KiB. */
+ * KiB. An object in use begins with an even word, as a pointer is. */
 void uct_dcx_slab_init(uct_dcx_slab_t *slab, size_t size);
 
 /* Frees all memory. Returns the number of objects that were still in use. */
@@ -32,5 +32,9 @@ size_t uct_dcx_slab_cleanup(uct_dcx_slab_t *slab);
 void *uct_dcx_slab_get(uct_dcx_slab_t *slab);
 
 void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj);
+
+/* Calls @visit for each object in use. It may release any object, and get new
+ * ones, which may be visited or not. */
+void uct_dcx_slab_visit(uct_dcx_slab_t *slab, void (*visit)(void *obj));
 
 #endif

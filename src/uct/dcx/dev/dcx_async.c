@@ -36,8 +36,8 @@ typedef struct uct_dcx_async_kind {
 static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
     [IBV_EVENT_DEVICE_FATAL] =
         {UCT_DCX_ASYNC_DEVICE, UCS_LOG_LEVEL_ERROR,
-         "the device has failed or was removed: its operations will not "
-         "complete; restart the program, 'dmesg' shows the cause"},
+         "the device has failed or was removed: all of its endpoints and "
+         "operations fail; restart the program, 'dmesg' shows the cause"},
 
     [IBV_EVENT_PORT_ERR] =
         {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
@@ -68,20 +68,19 @@ static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
 
     [IBV_EVENT_CQ_ERR] =
         {UCT_DCX_ASYNC_CQ, UCS_LOG_LEVEL_ERROR,
-         "it has overrun, or its memory cannot be written: its operations "
-         "will not complete; restart the program"},
+         "it has overrun, or its memory cannot be written: all endpoints and "
+         "operations of its interface fail; restart the program"},
 
     [IBV_EVENT_SRQ_ERR] =
         {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR,
-         "it cannot be read: this process no longer receives messages, and "
-         "its peers wait for it; restart the program"},
+         "it cannot be read: this process no longer receives messages, and all "
+         "endpoints of its interface fail; restart the program"},
     [IBV_EVENT_SRQ_LIMIT_REACHED] = {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_DEBUG,
                                      "few receive buffers are left"},
 
     [IBV_EVENT_QP_FATAL] =
         {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_ERROR,
-         "it has failed: operations posted to it may never complete; restart "
-         "the program"},
+         "it has failed: its operations end with an error, and it is reset"},
     [IBV_EVENT_QP_REQ_ERR] = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
                               "rejected an invalid request of a peer"},
     [IBV_EVENT_QP_ACCESS_ERR] =
@@ -179,15 +178,36 @@ static void uct_dcx_async_log(uct_dcx_async_t *async,
 }
 
 
+/* Notifies the users of an event that is an error. */
+static void uct_dcx_async_notify(uct_dcx_async_t *async,
+                                 const struct ibv_async_event *event)
+{
+    enum ibv_event_type type = event->event_type;
+    uct_dcx_async_user_t *user;
+
+    if ((type < ucs_static_array_size(uct_dcx_async_kinds)) &&
+        (uct_dcx_async_kinds[type].text != NULL) &&
+        (uct_dcx_async_kinds[type].level == UCS_LOG_LEVEL_ERROR)) {
+        ucs_list_for_each (user, &async->users, list) {
+            user->fatal(user, event);
+        }
+    }
+}
+
+
 /* Stops reading. The device was removed, and its descriptor reports an error
  * from now on (ib_uverbs_event_read() of the kernel). */
 static void uct_dcx_async_give_up(uct_dcx_async_t *async)
 {
+    const struct ibv_async_event removed = {
+        .event_type = IBV_EVENT_DEVICE_FATAL};
+
     ucs_diag("%s: failed to read events of the device: %s; they are no longer "
              "reported",
              ibv_get_device_name(async->ctx->device),
              (errno == 0) ? "end of file" : strerror(errno));
     ucs_async_remove_handler(async->ctx->async_fd, 0);
+    uct_dcx_async_notify(async, &removed);
 }
 
 
@@ -201,6 +221,7 @@ static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
     errno = 0;
     if (ibv_get_async_event(async->ctx, &event) == 0) {
         uct_dcx_async_log(async, &event);
+        uct_dcx_async_notify(async, &event);
         ibv_ack_async_event(&event);
     } else if ((errno != EAGAIN) && (errno != EINTR)) {
         uct_dcx_async_give_up(async);
@@ -237,6 +258,7 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
     }
 
     pthread_mutex_init(&async->lock, NULL);
+    ucs_list_head_init(&async->users);
     async->ctx = ctx;
 
     status = ucs_sys_fcntl_modfl(ctx->async_fd, O_NONBLOCK, 0);
@@ -256,10 +278,38 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 }
 
 
+/* Returns non-zero if a thread of this process reads events. In a forked child
+ * the thread, its set of descriptors and the lock belong to the parent. */
+static int uct_dcx_async_is_read(const uct_dcx_async_t *async)
+{
+    return (async->ctx != NULL) && uct_dcx_async_is_possible();
+}
+
+
+void uct_dcx_async_add(uct_dcx_async_t *async, uct_dcx_async_user_t *user)
+{
+    ucs_list_head_init(&user->list);
+    if (uct_dcx_async_is_read(async)) {
+        pthread_mutex_lock(&async->lock);
+        ucs_list_add_tail(&async->users, &user->list);
+        pthread_mutex_unlock(&async->lock);
+    }
+}
+
+
+void uct_dcx_async_remove(uct_dcx_async_t *async, uct_dcx_async_user_t *user)
+{
+    if (uct_dcx_async_is_read(async)) {
+        pthread_mutex_lock(&async->lock);
+        ucs_list_del(&user->list);
+        pthread_mutex_unlock(&async->lock);
+    }
+}
+
+
 void uct_dcx_async_cleanup(uct_dcx_async_t *async)
 {
-    /* The thread and its set of descriptors belong to the parent. */
-    if ((async->ctx == NULL) || !uct_dcx_async_is_possible()) {
+    if (!uct_dcx_async_is_read(async)) {
         return;
     }
 

@@ -162,9 +162,12 @@ ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
 
 void uct_dcx_dct_cleanup(uct_dcx_queues_t *queues)
 {
+    struct ibv_qp *dct = queues->rx.dct;
+
     if (queues->rx.num_tags > 0) {
         uct_dcx_devx_destroy(&queues->rx.dct_obj);
-    } else if (ibv_destroy_qp(queues->rx.dct) != 0) {
+    } else if ((dct != NULL) && (ibv_destroy_qp(dct) != 0)) {
         ucs_warn("%s: failed to destroy the DCT: %m", queues->port.name);
     }
+    queues->rx.dct = NULL;
 }

@@ -16,6 +16,7 @@
 ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
                               const uct_dcx_iface_config_t *config);
 
+/* Destroys the target, if it exists: peers get no answer any longer. */
 void uct_dcx_dct_cleanup(uct_dcx_queues_t *queues);
 
 #endif

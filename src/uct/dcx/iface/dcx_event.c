@@ -7,6 +7,7 @@
  * uct_iface_event_arm() in uct/api/uct.h.
  */
 #include "dcx_event.h"
+#include "dcx_fatal.h"
 #include "dcx_rx.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -131,6 +132,11 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
         return status;
     }
 
+    /* Later: uct_dcx_event_wake() sets the timer after this. */
+    if (uct_dcx_fatal_is_pending(iface)) {
+        return UCS_ERR_BUSY;
+    }
+
     if (events & UCT_EVENT_SEND_COMP) {
         status = uct_dcx_event_arm_tx(set);
         if (status != UCS_OK) {
@@ -144,6 +150,14 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
                                     iface->super.tm == NULL);
     }
     return UCS_OK;
+}
+
+
+void uct_dcx_event_wake(const uct_dcx_event_t *event)
+{
+    const struct itimerspec expiry = {.it_value = {.tv_nsec = 1}};
+
+    timerfd_settime(event->timer_fd, 0, &expiry, NULL);
 }
 
 

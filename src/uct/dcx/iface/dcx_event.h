@@ -15,6 +15,9 @@
 ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface);
 void uct_dcx_event_cleanup(uct_dcx_iface_t *iface);
 
+/* Makes the descriptor ready; any thread may call it. */
+void uct_dcx_event_wake(const uct_dcx_event_t *event);
+
 /* Operations of UCT's tables */
 ucs_status_t uct_dcx_event_fd_get(uct_iface_h iface, int *fd_p);
 ucs_status_t uct_dcx_event_arm(uct_iface_h iface, unsigned events);

@@ -12,6 +12,7 @@
 #ifndef UCT_DCX_IFACE_H
 #define UCT_DCX_IFACE_H
 
+#include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/tm/dcx_tm.h"
 
@@ -24,10 +25,26 @@ typedef struct uct_dcx_event {
 } uct_dcx_event_t;
 
 
+enum {
+    UCT_DCX_FATAL_QP     = UCS_BIT(0), /* a QP is in error */
+    UCT_DCX_FATAL_DEVICE = UCS_BIT(1)  /* any other failure */
+};
+
+/* Failures of queues and of the device, see dcx_fatal.c */
+typedef struct uct_dcx_fatal {
+    uct_dcx_async_user_t user;
+    uct_worker_cb_id_t id; /* handles @flags; protected by the lock of
+                            * events, as @flags are */
+    unsigned flags;        /* UCT_DCX_FATAL_* that are not handled yet */
+    int is_closed;         /* all operations and endpoints have failed */
+} uct_dcx_fatal_t;
+
+
 typedef struct uct_dcx_iface {
     uct_dcx_queues_t super;
     uct_dcx_fc_t fc;
     uct_dcx_event_t event;
+    uct_dcx_fatal_t fatal;
     uct_dcx_tm_t tm;
 } uct_dcx_iface_t;
 

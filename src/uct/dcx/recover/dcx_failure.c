@@ -70,3 +70,19 @@ void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
     }
     uct_dcx_failure_log(failure, port, dci, peer, level);
 }
+
+
+void uct_dcx_failure_report_closed(uct_dcx_ep_t *ep)
+{
+    uct_base_iface_t *iface    = &uct_dcx_ep_queues(ep)->super;
+    const uct_dcx_port_t *port = uct_dcx_ep_dci_set(ep)->port;
+    char peer[UCT_DCX_PEER_NAME_MAX];
+    ucs_status_t status;
+
+    uct_dcx_peer_name(port, ep, peer);
+    status = uct_iface_handle_ep_err(&iface->super, &ep->super.super,
+                                     UCS_ERR_IO_ERROR);
+    ucs_log((status == UCS_OK) ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_FATAL,
+            "%s: the endpoint to %s has failed with its interface", port->name,
+            peer);
+}

@@ -21,6 +21,11 @@ void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
 void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
                             const uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 
+/* Calls the error handler of @ep with UCS_ERR_IO_ERROR, as its interface has
+ * failed. It may destroy @ep. Logs a fatal failure; the event that is the cause
+ * is in the log. */
+void uct_dcx_failure_report_closed(uct_dcx_ep_t *ep);
+
 
 /* Returns the failure of a WQE's stream, during recovery; its status is UCS_OK
  * if there was none. */

@@ -108,30 +108,48 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 
 /* --- after the last completion -------------------------------------------- */
 
-/* Marks an initiator as LOST. Streams without a failure get one. */
-static void uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+static const uct_dcx_syndrome_t uct_dcx_recover_unusable = {
+    UCS_ERR_IO_ERROR,
+    "the DCI is no longer used",
+    "the device failed to reset the DCI",
+};
+
+static const uct_dcx_syndrome_t uct_dcx_recover_silent = {
+    UCS_ERR_IO_ERROR,
+    "no completion",
+    "the device, or a queue of it, has failed; this operation may have arrived",
+};
+
+
+/* Sets the failure of the streams that have none. */
+static void uct_dcx_recover_fail_streams(const uct_dcx_dci_set_t *set,
+                                         uct_dcx_dci_t *dci,
+                                         const uct_dcx_syndrome_t *meaning)
 {
-    static const uct_dcx_syndrome_t unusable = {
-        UCS_ERR_IO_ERROR,
-        "the DCI is no longer used",
-        "the device failed to reset the DCI",
-    };
-    static const uct_dcx_failure_t failure = {
-        .status   = UCS_ERR_IO_ERROR,
-        .meaning  = &unusable,
+    const uct_dcx_failure_t failure = {
+        .status   = meaning->status,
+        .meaning  = meaning,
         .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
     };
     unsigned i;
 
+    for (i = 0; i < set->pool.num_streams; ++i) {
+        if (dci->failures[i].status == UCS_OK) {
+            dci->failures[i] = failure;
+        }
+    }
+}
+
+
+/* Marks an initiator as LOST. Streams without a failure get one. */
+static void uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
     uct_dcx_tx_set_state(dci, UCT_DCX_DCI_LOST);
     uct_dcx_pending_set_ready(set, dci); /* pending requests get the error when
                                           * they are called */
     set->num_lost++;
-    for (i = 0; uct_dcx_dci_is_shared(dci) && (i < set->pool.num_streams);
-         ++i) {
-        if (dci->failures[i].status == UCS_OK) {
-            dci->failures[i] = failure;
-        }
+    if (uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_recover_fail_streams(set, dci, &uct_dcx_recover_unusable);
     }
 }
 
@@ -243,6 +261,24 @@ static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
+/* DRAINING -> OPEN or WAITQ: a shared initiator works again. */
+static void uct_dcx_recover_reopen(uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_set_state(dci, ucs_arbiter_is_empty(&dci->waitq) ?
+                                  UCT_DCX_DCI_OPEN :
+                                  UCT_DCX_DCI_WAITQ);
+}
+
+
+static void uct_dcx_recover_end(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    dci->txq.turn++;
+    uct_dcx_pending_dci_available(set, dci);
+    uct_dcx_tx_release(set, dci);
+    uct_dcx_recover_tell(set, dci);
+}
+
+
 static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_lost_t *lost = set->lost;
@@ -255,20 +291,14 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
     uct_dcx_recover_part(set, dci);
     if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
-        uct_dcx_tx_set_state(dci, ucs_arbiter_is_empty(&dci->waitq) ?
-                                      UCT_DCX_DCI_OPEN :
-                                      UCT_DCX_DCI_WAITQ);
+        uct_dcx_recover_reopen(dci);
         uct_dcx_resend(lost, dci);
         uct_dcx_dci_fence_all(dci, set->pool.num_streams);
         uct_dcx_recover_ring(&dci->txq.sq);
     } else {
         uct_dcx_lost_add_all(lost, dci);
     }
-
-    dci->txq.turn++;
-    uct_dcx_pending_dci_available(set, dci);
-    uct_dcx_tx_release(set, dci);
-    uct_dcx_recover_tell(set, dci);
+    uct_dcx_recover_end(set, dci);
 }
 
 
@@ -319,6 +349,102 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     if (!uct_dcx_dci_is_shared(dci) || (index == dci->txq.sq.last)) {
         uct_dcx_recover_finish(set, dci);
     }
+}
+
+
+/* --- without completions -------------------------------------------------- */
+
+/* Gives each stream a failure, as if all WQEs had been flushed. */
+static void uct_dcx_recover_begin_silent(uct_dcx_dci_set_t *set,
+                                         uct_dcx_dci_t *dci)
+{
+    if (dci->state != UCT_DCX_DCI_DRAINING) {
+        memset(dci->failures, 0,
+               set->pool.num_streams * sizeof(*dci->failures));
+    }
+    uct_dcx_recover_fail_streams(set, dci, &uct_dcx_recover_silent);
+}
+
+
+int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_recover_reset(set, dci) || (dci->state == UCT_DCX_DCI_LOST)) {
+        return 0;
+    }
+
+    if (dci->state == UCT_DCX_DCI_IDLE) {
+        uct_dcx_sq_reset(&dci->txq.sq);
+        return 1;
+    }
+
+    uct_dcx_recover_begin_silent(set, dci);
+    if (uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_tx_set_state(dci, UCT_DCX_DCI_DRAINING);
+        uct_dcx_recover_reopen(dci);
+    }
+    uct_dcx_recover_part(set, dci);
+    uct_dcx_lost_add_all(set->lost, dci);
+    uct_dcx_recover_end(set, dci);
+    return 1;
+}
+
+
+/* Stops an initiator; a device that has failed as a whole refuses commands. */
+static void uct_dcx_recover_stop(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+    (void)uct_dcx_dci_modify(dci, &error, 0);
+    (void)uct_dcx_dci_modify(dci, &reset, 0);
+    uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
+    uct_dcx_recover_begin_silent(set, dci);
+    uct_dcx_recover_retire(set, dci);
+}
+
+
+void uct_dcx_recover_close(uct_dcx_dci_set_t *set)
+{
+    uct_dcx_dci_t *dci;
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        if (dci->state != UCT_DCX_DCI_LOST) {
+            uct_dcx_recover_stop(set, dci);
+        }
+    }
+
+    uct_dcx_pool_close(&set->pool);
+    set->is_short = 1;
+    set->num_lost = set->pool.num_dci;
+    uct_dcx_dci_set_open(set);
+
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        uct_dcx_recover_part(set, dci);
+        uct_dcx_lost_add_all(set->lost, dci);
+        uct_dcx_recover_end(set, dci);
+    }
+}
+
+
+void uct_dcx_recover_close_ep(uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    uct_dcx_lost_t *lost   = set->lost;
+
+    if (!uct_dcx_ep_fail(ep, UCS_ERR_IO_ERROR)) {
+        return;
+    }
+
+    lost->eps[0]  = ep;
+    lost->num_eps = 1;
+    uct_dcx_op_purge(&set->ops, ep, UCS_ERR_IO_ERROR);
+    if (lost->eps[0] != NULL) { /* not destroyed by the purge */
+        uct_dcx_failure_report_closed(ep);
+    }
+    lost->num_eps = 0;
 }
 
 

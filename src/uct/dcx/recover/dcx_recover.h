@@ -22,6 +22,20 @@ void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set);
 void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                           const struct mlx5_cqe64 *cqe);
 
+/* Handles an initiator whose QP is in error and writes no completion: all that
+ * is outstanding on it ends with UCS_ERR_IO_ERROR, also what may have been
+ * executed. The initiator works again after that. Returns 0 if the QP cannot be
+ * used any longer: call uct_dcx_recover_close(). */
+int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
+
+/* Makes all initiators LOST, for ever: the device, or a completion queue, has
+ * failed. All that is outstanding ends with UCS_ERR_IO_ERROR. */
+void uct_dcx_recover_close(uct_dcx_dci_set_t *set);
+
+/* Fails @ep after uct_dcx_recover_close(), unless it has failed before: ends
+ * its operations and calls its error handler. */
+void uct_dcx_recover_close_ep(uct_dcx_ep_t *ep);
+
 /* Detaches an endpoint that is being destroyed. Its error handler is not called
  * any longer. Its operations on an exclusive initiator end before this returns,
  * if one of them uses memory of the user or has to complete, and the queue

@@ -24,8 +24,9 @@ typedef struct uct_dcx_state {
 
 static const uct_dcx_state_t uct_dcx_dci_states[] = {
     [UCT_DCX_DCI_NONE] = {"NONE", 0},
-    [UCT_DCX_DCI_IDLE] = {"IDLE",
-                          UCT_DCX_DCI_BIT(HELD) | UCT_DCX_DCI_BIT(WATCHED)},
+    [UCT_DCX_DCI_IDLE] = {"IDLE", UCT_DCX_DCI_BIT(HELD) |
+                                      UCT_DCX_DCI_BIT(WATCHED) |
+                                      UCT_DCX_DCI_BIT(LOST)},
     [UCT_DCX_DCI_HELD] = {"HELD", UCT_DCX_DCI_ENDS | UCT_DCX_DCI_BIT(WATCHED) |
                                       UCT_DCX_DCI_BIT(WAITQ)},
     [UCT_DCX_DCI_WATCHED]  = {"WATCHED",

@@ -186,6 +186,10 @@ ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                                         size_t length);
 
 
+/* Ends all posted buffers with UCS_ERR_IO_ERROR, those that are being canceled
+ * with UCS_ERR_CANCELED: the device has failed. No others can be posted. */
+void uct_dcx_tm_close(uct_dcx_tm_t *tm);
+
 /* Handles the failure of an operation of the command queue, after which all
  * others fail: nothing can be posted or removed any longer. A buffer that was
  * not appended ends with UCS_ERR_IO_ERROR, one that was not removed with

@@ -320,10 +320,32 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
 }
 
 
+/* Ends an entry whose buffer was not appended, or not removed. It does not
+ * become free, as the device may have it. */
+static void uct_dcx_tm_give_up(uct_dcx_tm_t *tm, uint16_t index)
+{
+    uct_dcx_tm_abort(tm, index, 0,
+                     (tm->entries[index].num_awaited > 1) ? UCS_ERR_CANCELED :
+                                                            UCS_ERR_IO_ERROR);
+}
+
+
+void uct_dcx_tm_close(uct_dcx_tm_t *tm)
+{
+    unsigned i;
+
+    tm->cmd.sq.limit = 0;
+    for (i = 0; i < tm->num_entries; ++i) {
+        if (tm->entries[i].ctx != NULL) {
+            uct_dcx_tm_give_up(tm, i);
+        }
+    }
+}
+
+
 /* Handles a failed operation; each one has a completion from then on. A buffer
  * that was not appended never matches, and one that was not removed has no
- * callback any longer. Neither entry becomes free, as the device may have
- * it. */
+ * callback any longer. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe *)cqe;
@@ -338,10 +360,7 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 
     tm->cmd.sq.limit = 0; /* uct_iface_tag_recv_zcopy() refuses */
     if ((index != UCT_DCX_TM_NONE) && !tm->entries[index].is_matched) {
-        uct_dcx_tm_abort(tm, index, 0,
-                         (tm->entries[index].num_awaited > 1) ?
-                             UCS_ERR_CANCELED :
-                             UCS_ERR_IO_ERROR);
+        uct_dcx_tm_give_up(tm, index);
     }
 }
 

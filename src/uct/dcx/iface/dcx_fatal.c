@@ -1,0 +1,185 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Handles queues and devices that fail; see dcx_fatal.h. A QP that has failed
+ * is reset, and what was outstanding on it ends with an error. After any other
+ * failure the interface is closed to its users: all of its operations and
+ * endpoints end with an error, peers get no answer, and it can only be
+ * destroyed.
+ */
+#include "dcx_fatal.h"
+#include "dcx_dct.h"
+#include "dcx_event.h"
+#include "uct/dcx/mem/dcx_md.h"
+#include "uct/dcx/recover/dcx_recover.h"
+
+#include <ucs/debug/log.h>
+
+
+static uct_dcx_async_t *uct_dcx_fatal_async(const uct_dcx_iface_t *iface)
+{
+    return &ucs_derived_of(iface->super.super.md, uct_dcx_md_t)->async;
+}
+
+
+/* --- the interface's thread ----------------------------------------------- */
+
+/* Resets the QPs that are in error and have not said so. An idle one, too, as
+ * its next operation would not end. Returns 0 if one cannot be reset. */
+static int uct_dcx_fatal_reset_qps(uct_dcx_dci_set_t *set)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    uct_dcx_dci_t *dci;
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        if ((dci->state == UCT_DCX_DCI_LOST) ||
+            ((ibv_query_qp(dci->txq.qp, &attr, IBV_QP_STATE, &init) == 0) &&
+             (attr.qp_state != IBV_QPS_ERR))) {
+            continue;
+        }
+        if (!uct_dcx_recover_fatal(set, dci)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+
+static void uct_dcx_fatal_close_ep(void *ep)
+{
+    uct_dcx_recover_close_ep(ep);
+}
+
+
+/* Ends everything with an error: first sends, then receives, then endpoints,
+ * also those that wait for nothing. */
+static void uct_dcx_fatal_close(uct_dcx_iface_t *iface)
+{
+    uct_dcx_queues_t *queues = &iface->super;
+
+    iface->fatal.is_closed = 1;
+    uct_dcx_dct_cleanup(queues);
+    uct_dcx_recover_close(&queues->dci);
+    uct_dcx_fc_stop(&iface->fc);
+    if (queues->tm != NULL) {
+        uct_dcx_tm_close(queues->tm);
+    }
+    uct_dcx_slab_visit(&queues->eps.plain, uct_dcx_fatal_close_ep);
+    uct_dcx_slab_visit(&queues->eps.grh, uct_dcx_fatal_close_ep);
+    uct_dcx_slab_visit(&queues->eps.small, uct_dcx_fatal_close_ep);
+}
+
+
+/* Called by uct_worker_progress(). What has completed ends before the rest
+ * fails. */
+static unsigned uct_dcx_fatal_progress(void *arg)
+{
+    uct_dcx_iface_t *iface = arg;
+    uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
+    unsigned flags;
+
+    pthread_mutex_lock(&async->lock);
+    flags              = iface->fatal.flags;
+    iface->fatal.flags = 0;
+    uct_worker_progress_unregister_safe(&iface->super.super.worker->super,
+                                        &iface->fatal.id);
+    pthread_mutex_unlock(&async->lock);
+
+    if ((flags == 0) || iface->fatal.is_closed) {
+        return 0;
+    }
+
+    uct_iface_progress(&iface->super.super.super);
+    if ((flags & UCT_DCX_FATAL_DEVICE) ||
+        !uct_dcx_fatal_reset_qps(&iface->super.dci)) {
+        uct_dcx_fatal_close(iface);
+    }
+    return 1;
+}
+
+
+/* --- the thread of events ------------------------------------------------- */
+
+static int uct_dcx_fatal_is_own_cq(const uct_dcx_iface_t *iface,
+                                   const struct ibv_cq *cq)
+{
+    const uct_dcx_queues_t *queues = &iface->super;
+    unsigned i;
+
+    for (i = 0; i < queues->dci.num_groups; ++i) {
+        if (cq->cq_context == &queues->dci.group[i].cq) {
+            return 1;
+        }
+    }
+    return cq->cq_context == &queues->rx.cq;
+}
+
+
+/* Returns UCT_DCX_FATAL_*, 0 for an event of another interface. The thread of
+ * the interface finds out if a QP is its own. */
+static unsigned uct_dcx_fatal_flags(const uct_dcx_iface_t *iface,
+                                    const struct ibv_async_event *event)
+{
+    const uct_dcx_rx_t *rx = &iface->super.rx;
+    int is_own;
+
+    switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+        return UCT_DCX_FATAL_QP;
+    case IBV_EVENT_CQ_ERR:
+        is_own = uct_dcx_fatal_is_own_cq(iface, event->element.cq);
+        break;
+    case IBV_EVENT_SRQ_ERR:
+        is_own = (rx->num_tags == 0) && (event->element.srq == rx->srq);
+        break;
+    default:
+        is_own = 1;
+        break;
+    }
+    return is_own ? UCT_DCX_FATAL_DEVICE : 0;
+}
+
+
+static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
+                                const struct ibv_async_event *event)
+{
+    uct_dcx_iface_t *iface = ucs_container_of(user, uct_dcx_iface_t,
+                                              fatal.user);
+    unsigned flags         = uct_dcx_fatal_flags(iface, event);
+
+    if (flags != 0) {
+        iface->fatal.flags |= flags;
+        uct_worker_progress_register_safe(&iface->super.super.worker->super,
+                                          uct_dcx_fatal_progress, iface, 0,
+                                          &iface->fatal.id);
+        uct_dcx_event_wake(&iface->event);
+    }
+}
+
+
+/* --- opening and closing -------------------------------------------------- */
+
+int uct_dcx_fatal_is_pending(const uct_dcx_iface_t *iface)
+{
+    return __atomic_load_n(&iface->fatal.flags, __ATOMIC_RELAXED) != 0;
+}
+
+
+void uct_dcx_fatal_init(uct_dcx_iface_t *iface)
+{
+    iface->fatal.user.fatal = uct_dcx_fatal_event;
+    iface->fatal.id         = UCS_CALLBACKQ_ID_NULL;
+    iface->fatal.flags      = 0;
+    iface->fatal.is_closed  = 0;
+    uct_dcx_async_add(uct_dcx_fatal_async(iface), &iface->fatal.user);
+}
+
+
+void uct_dcx_fatal_cleanup(uct_dcx_iface_t *iface)
+{
+    uct_dcx_async_remove(uct_dcx_fatal_async(iface), &iface->fatal.user);
+    uct_worker_progress_unregister_safe(&iface->super.super.worker->super,
+                                        &iface->fatal.id);
+}
