@@ -2,8 +2,9 @@
 #
 # The section "types" of contrib/bench: messages of MPI's derived types, zero-copy,
 # packed by the library (UCX_DCX_TYPES=n) and packed by the program, beside
-# contiguous ones: times in turn, copies by a processor, a 3-D halo, and instructions
-# of short messages; for Open MPI, and for MPICH if it is installed; and OpenSHMEM's
+# contiguous ones: times in turn, in memory that the software device shares and in
+# memory that it does not, copies by a processor, a 3-D halo, and instructions of
+# short messages; for Open MPI, and for MPICH if it is installed; and OpenSHMEM's
 # strided operations. Prints the lines of tables that are furthest from a goal, or
 # all (DCX_BENCH_FULL=y). Sourced by contrib/bench.
 
@@ -104,10 +105,10 @@ types_goals()
         is_full == "y" { print }
         /^#/ || $10 == "-" { next }
         { judge("any", $10, 1.03) }
-        $1 != "halo" && $2 >= 262144 && $3 >= 256 { judge("large", $11, 0.9999) }
+        $1 != "halo" && $2 >= 65536 && $3 >= 256 { judge("large", $11, 0.9999) }
         END {
             report("any", "views / off <= 1.03 everywhere")
-            report("large", "views / packed < 1 from 256 KiB in blocks of 256 B on")
+            report("large", "views / packed < 1 from 64 KiB in blocks of 256 B on")
         }' "$1"
 }
 
@@ -132,12 +133,16 @@ types_copies()
         echo "# the loader reports nothing: no message was sent without packing"
 }
 
-# types_compare TITLE MPI PROGRAM ARGUMENT...: measures, and prints the goals
+# types_compare TITLE MPI PROGRAM MILLISECONDS ARGUMENT...: measures in memory of both
+# kinds, and prints the goals
 types_compare()
 {
-    echo "# $2: $1"
-    types_times "${@:2}" > "$work/table"
-    types_goals "$work/table"
+    local memory
+    for memory in fresh touched; do
+        echo "# $2: $1, in $memory memory"
+        types_times "${@:2:3}" $memory "${@:5}" > "$work/table"
+        types_goals "$work/table"
+    done
 }
 
 types_mpi()
@@ -147,7 +152,10 @@ types_mpi()
     echo "# a type without views (off), packed by the program (packed), a type with" \
         "views (views); views /off"
     echo "# and /packed; then the same two for the processors' time of both sides," \
-        "without the device's"
+        "without the device's."
+    echo "# Fresh memory was exchanged once before the program wrote to it: softhca" \
+        "shares its pages."
+    echo "# Touched memory was written before: softhca moves it by system calls."
     types_compare "blocks of any size" "$1" mpi_types "$types_ms" vector far indexed
     types_compare "what applications exchange" "$1" mpi_types "$types_ms" ddt
     types_compare "a 3-D halo of six faces: bytes of a face, cells in a dimension" \

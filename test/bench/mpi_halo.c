@@ -7,9 +7,10 @@
  *
  *     mpirun [--oversubscribe] -np 2 -x UCX_DCX_TYPES=n   mpi_halo ARGUMENT...
  *                            : -np 2 -x UCX_DCX_TYPES=try mpi_halo ARGUMENT...
- *     ARGUMENTs: MILLISECONDS [MAX]
+ *     ARGUMENTs: MILLISECONDS fresh|touched [MAX]
  *
- * All halos are checked once. Prints lines as mpi_types.c does, with
+ * Memory is that of turns_allocate(). All halos are checked once. Prints lines
+ * as mpi_types.c does, with
  *
  *     halo BYTES-OF-A-FACE N 3d   us of an exchange, ...
  */
@@ -23,6 +24,7 @@ enum { DIMS = 3, FACES = 2 * DIMS, MIN = 16, MAX = 256 };
 
 typedef struct job {
     turns_t turns;
+    const char *memory;        /* kind, for turns_allocate() */
     int n;                     /* cells of a box in each dimension */
     double *box;               /* with one more cell at each end */
     MPI_Datatype inner[FACES]; /* cells sent to the neighbour */
@@ -35,16 +37,6 @@ static void fail(const char *what)
 {
     fprintf(stderr, "mpi_halo: %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static void *allocate(size_t size)
-{
-    void *mem = NULL;
-
-    if (posix_memalign(&mem, 4096, size)) {
-        fail("no memory");
-    }
-    return mem;
 }
 
 static size_t face_bytes(const job_t *job)
@@ -70,17 +62,21 @@ static MPI_Datatype plane(const job_t *job, int dim, int layer)
     return type;
 }
 
+static void *allocate(const job_t *job, size_t size)
+{
+    return turns_allocate(&job->turns, size, job->memory);
+}
+
 static void job_open(job_t *job)
 {
     size_t cells = (size_t)(job->n + 2) * (job->n + 2) * (job->n + 2);
 
-    job->box = allocate(cells * sizeof(double));
-    memset(job->box, 0, cells * sizeof(double));
+    job->box = allocate(job, cells * sizeof(double));
     for (int f = 0; f < FACES; f++) {
         job->inner[f]   = plane(job, f / 2, (f % 2) ? job->n : 1);
         job->outer[f]   = plane(job, f / 2, (f % 2) ? job->n + 1 : 0);
-        job->send[f]    = allocate(face_bytes(job));
-        job->receive[f] = allocate(face_bytes(job));
+        job->send[f]    = allocate(job, face_bytes(job));
+        job->receive[f] = allocate(job, face_bytes(job));
     }
 }
 
@@ -255,14 +251,17 @@ static void run(job_t *job, int milliseconds)
 
 int main(int argc, char **argv)
 {
-    int milliseconds = (argc > 1) ? atoi(argv[1]) : 200;
-    int max          = (argc > 2) ? atoi(argv[2]) : MAX;
-    job_t job        = {0};
+    int max   = (argc > 3) ? atoi(argv[3]) : MAX;
+    job_t job = {0};
 
     MPI_Init(&argc, &argv);
+    if (argc < 3) {
+        fail("usage: MILLISECONDS fresh|touched [MAX]");
+    }
+    job.memory = argv[2];
     turns_init(&job.turns, "mpi_halo");
     for (job.n = MIN; job.n <= max; job.n *= 2) {
-        run(&job, milliseconds);
+        run(&job, atoi(argv[1]));
     }
     turns_cleanup(&job.turns);
     MPI_Finalize();

@@ -3,12 +3,13 @@
  * Implements mpi_turns.h. Results, and the pair whose turn it is, are in memory
  * that all ranks share: messages go only between the ranks of a pair.
  */
-#define _GNU_SOURCE /* RTLD_DEFAULT */
+#define _GNU_SOURCE /* RTLD_DEFAULT, CPU_SET() */
 #include "mpi_turns.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,26 @@ static void make_barrier(turns_table_t *table, int ranks)
     pthread_barrierattr_destroy(&attr);
 }
 
+/* Binds the ranks of each pair to two processors, if there are two: else the
+ * kernel may run one pair on both, and the other pair on one. */
+static void bind_side(int side)
+{
+    int cpu = -1;
+    cpu_set_t cpus;
+
+    sched_getaffinity(0, sizeof(cpus), &cpus);
+    if (CPU_COUNT(&cpus) < 2) {
+        return;
+    }
+    for (int i = 0; i <= side; i++) {
+        while (!CPU_ISSET(++cpu, &cpus)) {
+        }
+    }
+    CPU_ZERO(&cpus);
+    CPU_SET(cpu, &cpus);
+    sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 void turns_init(turns_t *turns, const char *program)
 {
     char name[64];
@@ -86,6 +107,7 @@ void turns_init(turns_t *turns, const char *program)
     turns->num_pairs    = ranks / 2;
     turns->side         = rank % 2;
     turns->device_ticks = dlsym(RTLD_DEFAULT, "softhca_ticks");
+    bind_side(turns->side);
     if (rank == 0) {
         make_barrier(turns->table, ranks);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -100,6 +122,31 @@ void turns_cleanup(turns_t *turns)
 {
     MPI_Comm_free(&turns->comm);
     munmap(turns->table, sizeof(*turns->table));
+}
+
+static void first_exchange(const turns_t *turns, void *mem, size_t size)
+{
+    if (turns->side == 0) {
+        MPI_Send(mem, size, MPI_BYTE, 1, 0, turns->comm);
+    } else {
+        MPI_Recv(mem, size, MPI_BYTE, 0, 0, turns->comm, MPI_STATUS_IGNORE);
+    }
+}
+
+void *turns_allocate(const turns_t *turns, size_t size, const char *memory)
+{
+    void *mem = NULL;
+
+    if (posix_memalign(&mem, 2 << 20, size)) {
+        fprintf(stderr, "bench: no memory\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if (strcmp(memory, "fresh")) {
+        memset(mem, 0, size);
+    } else {
+        first_exchange(turns, mem, size);
+    }
+    return mem;
 }
 
 static double clock_us(clockid_t clock)

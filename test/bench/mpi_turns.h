@@ -38,6 +38,11 @@ void turns_init(turns_t *turns, const char *program);
 
 void turns_cleanup(turns_t *turns);
 
+/* Returns memory that starts at a multiple of 2 MiB. @memory: "fresh" memory is
+ * exchanged with the other rank of the pair before it is touched, so that the
+ * software device shares its pages; "touched" memory was written before. */
+void *turns_allocate(const turns_t *turns, size_t size, const char *memory);
+
 /* Marks a variant that this pair does not have */
 enum { TURNS_NOBODY = -1 };
 

@@ -5,10 +5,10 @@
  *
  *     mpirun [--oversubscribe] -np 2 -x UCX_DCX_TYPES=n   mpi_types ARGUMENT...
  *                            : -np 2 -x UCX_DCX_TYPES=try mpi_types ARGUMENT...
- *     ARGUMENTs: MILLISECONDS GROUP...
+ *     ARGUMENTs: MILLISECONDS fresh|touched GROUP...
  *
- * The second pair of ranks is optional. Groups are those of mpi_layout.h. All
- * data is checked once, and that nothing else was written. For each layout,
+ * The second pair of ranks is optional. Memory is that of turns_allocate(),
+ * groups are those of mpi_layout.h. All data is checked once, and that nothing else was written. For each layout,
  * with blocks on both sides ("both") and on one ("one": contiguous on the
  * other), prints
  *
@@ -46,16 +46,6 @@ static void fail(const char *what)
 {
     fprintf(stderr, "mpi_types: %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static char *allocate(size_t size)
-{
-    void *mem = NULL;
-
-    if (posix_memalign(&mem, 2 << 20, size)) {
-        fail("no memory");
-    }
-    return mem;
 }
 
 /* Direction of a message: one side sends, then receives; the other receives
@@ -232,9 +222,12 @@ static void check_both_ways(job_t *job, const char *expected)
 /* Returns 1 if the MPI supports the message. */
 static int check(job_t *job)
 {
-    char *expected = allocate(job->layout.bytes);
+    char *expected = malloc(job->layout.bytes);
     int refused;
 
+    if (expected == NULL) {
+        fail("no memory");
+    }
     fill_first(job);
     memcpy(expected, job->flat, job->layout.bytes);
     job->is_refused = 0;
@@ -290,11 +283,15 @@ int main(int argc, char **argv)
     job_t job = {0};
 
     MPI_Init(&argc, &argv);
+    if (argc < 4) {
+        fail("usage: MILLISECONDS fresh|touched GROUP...");
+    }
     turns_init(&job.turns, "mpi_types");
     MPI_Comm_set_errhandler(job.turns.comm, MPI_ERRORS_RETURN);
-    job.typed = allocate(LAYOUT_MAX_SPAN + (1 << 20));
-    job.flat  = allocate(LAYOUT_MAX_BYTES);
-    for (int i = 2; i < argc; i++) {
+    job.typed = turns_allocate(&job.turns, LAYOUT_MAX_SPAN + (1 << 20),
+                               argv[2]);
+    job.flat  = turns_allocate(&job.turns, LAYOUT_MAX_BYTES, argv[2]);
+    for (int i = 3; i < argc; i++) {
         run_group(&job, argv[i], atoi(argv[1]));
     }
     free(job.typed);
