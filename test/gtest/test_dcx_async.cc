@@ -290,7 +290,7 @@ TEST_P(dcx_async_queues, send_queue_is_fatal)
     ASSERT_NO_FATAL_FAILURE(break_dci());
     snprintf(name, sizeof(name), "E mlx5_0: DCI 0, qp 0x%x: ", dci()->qp_num);
     expect_line(std::string(name) + "it has failed");
-    /* it works again, and nobody was told, as nothing was outstanding */
+    /* it works again, and no endpoint fails, as nothing was outstanding */
     EXPECT_TRUE(wait_until([&] { return state(dci()) == IBV_QPS_RTS; }));
     m_dcx.mem[0] = 0;
     ASSERT_EQ(UCS_OK, put());
@@ -350,7 +350,7 @@ TEST_P(dcx_async_queues, every_kind)
 
 INSTANTIATE_TEST_SUITE_P(queues, dcx_async_queues, testing::Values(0));
 
-/* --- what is outstanding -------------------------------------------------- */
+/* --- outstanding operations ---------------------------------------------- */
 
 class dcx_async_open : public dcx_async,
                        public testing::WithParamInterface<int> {
@@ -516,7 +516,7 @@ protected:
     }
 };
 
-/* Buffers of the list, and a rendezvous that nobody fetches. */
+/* Buffers of the list, and a rendezvous that is not fetched. */
 TEST_P(dcx_async_tags, device_is_fatal)
 {
     uct_iov_t iov   = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};

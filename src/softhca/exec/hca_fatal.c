@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A device that fails (hca_fatal.h). Event and answers to commands are those of
- * the kernel (mlx5_ib_event(), mlx5_internal_err_ret_value()). A queue pair in RESET
- * sends nothing, flushes nothing and does not answer.
+ * the kernel (mlx5_ib_event(), mlx5_internal_err_ret_value()). A queue pair in
+ * RESET sends nothing, flushes nothing and does not answer.
  */
 #include "hca_fatal.h"
 #include "softhca/base/hca_log.h"

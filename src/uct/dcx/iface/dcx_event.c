@@ -7,7 +7,6 @@
  * uct_iface_event_arm() in uct/api/uct.h.
  */
 #include "dcx_event.h"
-#include "dcx_fatal.h"
 #include "dcx_rx.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/sched/dcx_pending.h"

@@ -161,12 +161,6 @@ static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
 
 /* --- opening and closing -------------------------------------------------- */
 
-int uct_dcx_fatal_is_pending(const uct_dcx_iface_t *iface)
-{
-    return __atomic_load_n(&iface->fatal.flags, __ATOMIC_RELAXED) != 0;
-}
-
-
 void uct_dcx_fatal_init(uct_dcx_iface_t *iface)
 {
     iface->fatal.user.fatal = uct_dcx_fatal_event;

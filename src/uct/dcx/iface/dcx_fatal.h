@@ -13,9 +13,4 @@
 /* Starts and stops handling errors of the interface's queues and device. */
 void uct_dcx_fatal_init(uct_dcx_iface_t *iface);
 void uct_dcx_fatal_cleanup(uct_dcx_iface_t *iface);
-
-/* Returns non-zero if an error has been reported that progress has not handled
- * yet. */
-int uct_dcx_fatal_is_pending(const uct_dcx_iface_t *iface);
-
 #endif

@@ -48,4 +48,12 @@ typedef struct uct_dcx_iface {
     uct_dcx_tm_t tm;
 } uct_dcx_iface_t;
 
+
+/* Returns non-zero if a failure was reported that progress has not handled
+ * yet. */
+static inline int uct_dcx_fatal_is_pending(const uct_dcx_iface_t *iface)
+{
+    return __atomic_load_n(&iface->fatal.flags, __ATOMIC_RELAXED) != 0;
+}
+
 #endif
