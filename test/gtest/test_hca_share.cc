@@ -713,8 +713,8 @@ TEST_F(hca_share_test, unmapped_windows_are_forgotten)
     });
 }
 
-/* Not so if the mappings cannot be looked at. */
-TEST_F(hca_share_test, windows_stay_without_descriptors)
+/* Mappings are looked at without a free descriptor. */
+TEST_F(hca_share_test, windows_without_descriptors)
 {
     alone([] {
         constexpr size_t PAGES = 20480; /* more than is kept unmapped */
@@ -722,14 +722,18 @@ TEST_F(hca_share_test, windows_stay_without_descriptors)
         char *mem = map_shared(PAGES, &id);
         struct rlimit before, none;
 
-        mem[0] = 'f';
+        mem[0]    = 'f';
+        mem[PAGE] = 'x';
         getrlimit(RLIMIT_NOFILE, &before);
         none          = before;
         none.rlim_cur = 0;
         setrlimit(RLIMIT_NOFILE, &none);
         hca_share_end(id);
+        EXPECT_TRUE(hca_share_discards(mem + PAGE, PAGE, MADV_DONTNEED));
+        hca_share_discard(mem + PAGE, PAGE);
         setrlimit(RLIMIT_NOFILE, &before);
         EXPECT_EQ('f', mem[0]);
+        EXPECT_EQ(0, mem[PAGE]);
     });
 }
 

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* The mappings of this process: see hca_maps.h. No state. */
+/* The mappings of this process: see hca_maps.h. */
 #define _GNU_SOURCE
 #include "hca_maps.h"
+#include "hca_fd.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -64,9 +65,47 @@ static const char *hca_maps_parse(const char *line, struct hca_vma *vma)
     return line;
 }
 
-static int hca_maps_open(const char *path)
+/* hca_maps_keep(): -1: none; of the process maps_pid. */
+static _Atomic int maps_kept = -1;
+static pid_t maps_pid;
+
+static int hca_maps_open_new(const char *path)
 {
     return syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
+int hca_maps_keep(void)
+{
+    if (maps_kept < 0) {
+        maps_pid  = getpid();
+        maps_kept = hca_fd_mark(hca_maps_open_new("/proc/self/maps"));
+    }
+    return (maps_kept < 0) ? -errno : 0;
+}
+
+void hca_maps_forked(void)
+{
+    if (maps_kept >= 0) {
+        hca_fd_close(maps_kept); /* of the parent's memory */
+        maps_kept = -1;
+    }
+}
+
+/* A new descriptor is preferred, as no other thread reads it. */
+static int hca_maps_open(void)
+{
+    int fd = hca_maps_open_new("/proc/self/maps");
+
+    return ((fd >= 0) || !hca_fd_is_own(maps_kept) || (maps_pid != getpid())) ?
+               fd :
+               maps_kept;
+}
+
+static void hca_maps_close(int fd)
+{
+    if (fd != maps_kept) {
+        syscall(SYS_close, fd);
+    }
 }
 
 /* Calls @fn for each line, until it returns false. */
@@ -74,13 +113,14 @@ static void hca_maps_lines(int fd, bool (*fn)(const char *line, void *arg),
                            void *arg)
 {
     char buf[4096 + 512];
-    size_t fill = 0;
+    size_t fill = 0, offset = 0;
     ssize_t got;
 
-    while ((got = syscall(SYS_read, fd, buf + fill, sizeof(buf) - 1 - fill)) >
-           0) {
+    while ((got = syscall(SYS_pread64, fd, buf + fill, sizeof(buf) - 1 - fill,
+                          offset)) > 0) {
         char *line = buf, *end;
 
+        offset += got;
         buf[fill + got] = '\0';
         for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
             *end = '\0';
@@ -120,13 +160,13 @@ static void hca_maps_read(int fd,
 
 bool hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
 {
-    int fd = hca_maps_open("/proc/self/maps");
+    int fd = hca_maps_open();
 
     if (fd < 0) {
         return false;
     }
     hca_maps_read(fd, fn, arg);
-    syscall(SYS_close, fd);
+    hca_maps_close(fd);
     return true;
 }
 
@@ -197,7 +237,7 @@ static void hca_maps_look_up(int fd, struct hca_range *range)
 
 int hca_maps_query(struct hca_range *range)
 {
-    int fd = hca_maps_open("/proc/self/maps");
+    int fd = hca_maps_open();
 
     if (fd < 0) {
         return -errno;
@@ -208,7 +248,7 @@ int hca_maps_query(struct hca_range *range)
     if (hca_maps_ask(fd, range) != 0) {
         hca_maps_look_up(fd, range);
     }
-    syscall(SYS_close, fd);
+    hca_maps_close(fd);
     return 0;
 }
 
@@ -234,7 +274,7 @@ bool hca_maps_find(uintptr_t addr, struct hca_vma *vma)
 {
     struct hca_procmap map    = {.size = sizeof(map), .query_addr = addr};
     struct hca_maps_find find = {addr, vma, false};
-    int fd                    = hca_maps_open("/proc/self/maps");
+    int fd                    = hca_maps_open();
 
     if (fd < 0) {
         return false;
@@ -252,7 +292,7 @@ bool hca_maps_find(uintptr_t addr, struct hca_vma *vma)
     } else if (errno != ENOENT) {
         hca_maps_lines(fd, hca_maps_find_line, &find);
     }
-    syscall(SYS_close, fd);
+    hca_maps_close(fd);
     return find.is_found;
 }
 
@@ -331,7 +371,7 @@ static bool hca_maps_plain_line(const char *line, void *arg)
 int hca_maps_plain(uintptr_t start, uintptr_t end)
 {
     struct hca_maps_plain plain = {start, end, false, -EBUSY};
-    int fd                      = hca_maps_open("/proc/self/smaps");
+    int fd                      = hca_maps_open_new("/proc/self/smaps");
 
     if (fd >= 0) {
         hca_maps_lines(fd, hca_maps_plain_line, &plain);

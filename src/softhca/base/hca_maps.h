@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The mappings of this process, from /proc/self/maps. Safe in a signal handler
- * and in a forked child: uses only the stack, and system calls that no other
- * library interposes.
+ * and in a forked child: uses the stack, a descriptor that was kept, and system
+ * calls that no other library interposes.
  */
 #ifndef HCA_MAPS_H
 #define HCA_MAPS_H
@@ -19,6 +19,13 @@ struct hca_vma {
     uint64_t dev, inode; /* of its file, as in struct stat; 0: it has none */
     const char *line;    /* whole, without its newline; valid during the call */
 };
+
+/* Keeps a descriptor, with which the other functions work, too, when the process
+ * has none left. @return 0, or -errno */
+int hca_maps_keep(void);
+
+/* Closes it in a forked child: it shows the mappings of the parent. */
+void hca_maps_forked(void);
 
 /* Calls @fn for each mapping, in the order of addresses.
  * @return false if the file cannot be opened: then for none. */

@@ -87,19 +87,22 @@ static int share_create(void)
 {
     struct rlimit limit;
     struct stat st;
-    int fd;
+    int fd, ret;
 
     /* ftruncate() above it would end the process by SIGXFSZ */
     if ((getrlimit(RLIMIT_FSIZE, &limit) != 0) ||
         (limit.rlim_cur < SHARE_FILE_SIZE)) {
         return -EFBIG;
     }
+    ret = hca_maps_keep(); /* else hca_share_discard() might not look */
+    if (ret != 0) {
+        return ret;
+    }
     fd = memfd_create("softhca-share", MFD_CLOEXEC);
     if ((fd < 0) || (fchmod(fd, 0600) < 0) ||
         (ftruncate(fd, SHARE_FILE_SIZE) < 0) ||
         (hca_sys()->fstat(fd, &st) < 0)) {
-        int ret = -errno;
-
+        ret = -errno;
         syscall(SYS_close, fd);
         return ret;
     }
@@ -341,6 +344,7 @@ static void share_forked_vma(const struct hca_vma *vma, void *arg)
 void hca_share_pages_forked(void)
 {
     /* first, as the walk needs a descriptor */
+    hca_maps_forked();
     if (share_pagemap >= 0) {
         hca_fd_close(share_pagemap); /* of the parent's memory */
         share_pagemap = -1;
