@@ -1232,6 +1232,34 @@ TEST_F(hca_share_test, next_process_of_the_slot)
     });
 }
 
+/* The peer's mapping does not keep the memory of a file that is gone. */
+TEST_F(hca_share_test, peer_unmaps_a_file)
+{
+    with_peer(
+        [](const wire &w) {
+            int fd    = memfd_create("test", 0);
+            char *mem = map_file(fd);
+            uint64_t id;
+
+            id = share(mem, 16 * PAGE);
+            tell(w, mem);
+            w.hear();
+            hca_share_end(id);
+            w.meet();
+            close(fd);
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            ASSERT_NE(nullptr, far.near(0, 64));
+            EXPECT_EQ(1u, num_mappings("memfd:test"));
+            w.say();
+            EXPECT_TRUE(
+                hca_eventually([] { return num_mappings("memfd:test") == 0; }));
+            w.meet();
+        });
+}
+
 /* A peer that locks all that it maps does not fill the pages of others. */
 TEST_F(hca_share_test, peer_locks_its_memory)
 {

@@ -37,13 +37,15 @@ __thread struct hca_share_hit hca_share_hits[HCA_SHARE_HITS]
 
 static struct share_map map_table[MAP_SETS][MAP_WAYS];
 static unsigned map_count, map_kept; /* now, and after the last collection */
-static bool map_is_due;              /* map_timer is armed */
+static uint64_t map_wait;            /* of map_timer, when armed; 0: is not */
 static pthread_mutex_t map_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* More new mappings than these, and than there were, start a collection. */
-#define MAP_NEW 64u
-
-#define MAP_COLLECT_NS 1000000ull
+/* Mappings are collected each second, as they keep the memory of files that
+ * their owner has deleted; at once if there are more new ones than these, and
+ * than there were. */
+#define MAP_NEW       64u
+#define MAP_PERIOD_NS 1000000000ull
+#define MAP_SOON_NS   1000000ull
 
 static void map_expire(struct hca_timer *timer)
 {
@@ -235,12 +237,20 @@ static void map_create(struct share_map *map, unsigned proc,
     hca_sys()->madvise(map->base, map->size, MADV_DONTDUMP);
 }
 
+/* @param wait  in ns; 0: does nothing */
+static void map_arm(uint64_t wait)
+{
+    if (wait != 0) {
+        hca_timer_arm(&map_timer, hca_time_ns() + wait);
+    }
+}
+
 /* Returns where the run is in this process, NULL: nowhere. */
 static char *map_run(unsigned proc, const struct hca_share_run *run)
 {
     struct share_map *map;
-    char *base = NULL;
-    bool is_many;
+    char *base    = NULL;
+    uint64_t wait = 0;
 
     pthread_mutex_lock(&map_mutex);
     map = map_lookup(run->id);
@@ -250,12 +260,15 @@ static char *map_run(unsigned proc, const struct hca_share_run *run)
     if ((map != NULL) && (map->id == run->id)) {
         base = map->base;
     }
-    is_many = !map_is_due && (map_count > 2 * map_kept + MAP_NEW);
-    map_is_due |= is_many;
-    pthread_mutex_unlock(&map_mutex);
-    if (is_many) { /* not here, as this thread holds an mkey */
-        hca_timer_arm(&map_timer, hca_time_ns() + MAP_COLLECT_NS);
+    if (map_count > 2 * map_kept + MAP_NEW) {
+        wait = MAP_SOON_NS; /* not here, as this thread holds an mkey */
+    } else if (map_count > 0) {
+        wait = MAP_PERIOD_NS;
     }
+    wait     = ((map_wait == 0) || (wait < map_wait)) ? wait : 0;
+    map_wait = (wait != 0) ? wait : map_wait;
+    pthread_mutex_unlock(&map_mutex);
+    map_arm(wait);
     return base;
 }
 
@@ -299,6 +312,7 @@ static bool map_is_idle(const struct share_map *map)
 void hca_share_map_collect(void)
 {
     bool is_left = false;
+    uint64_t wait;
 
     pthread_mutex_lock(&map_mutex);
     for (unsigned i = 0; (i < MAP_SETS * MAP_WAYS) && (map_count > 0); i++) {
@@ -313,12 +327,11 @@ void hca_share_map_collect(void)
             is_left = true;
         }
     }
-    map_kept   = map_count;
-    map_is_due = is_left;
+    wait     = is_left ? MAP_SOON_NS : (map_count > 0) ? MAP_PERIOD_NS : 0;
+    map_kept = map_count;
+    map_wait = wait;
     pthread_mutex_unlock(&map_mutex);
-    if (is_left) {
-        hca_timer_arm(&map_timer, hca_time_ns() + MAP_COLLECT_NS);
-    }
+    map_arm(wait);
 }
 
 /* The process may have been killed while it wrote. No value of `seq` comes
@@ -344,7 +357,7 @@ void hca_share_map_forked(void)
     memset(hca_share_hits, 0, sizeof(hca_share_hits));
     map_count     = 0;
     map_kept      = 0;
-    map_is_due    = false;
+    map_wait      = 0;
     map_timer.due = 0;
     pthread_mutex_init(&map_mutex, NULL);
 }
