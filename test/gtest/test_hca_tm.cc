@@ -290,6 +290,9 @@ TEST_F(hca_tm_death, leaves_the_list_before_or_after_the_operation)
             if (found != before) {
                 EXPECT_EQ(model(), found);
             }
+            for (const auto &entry : found) {
+                EXPECT_NE(tm->append_next, entry.first);
+            }
         }
         std::copy(end.begin(), end.end(), m_memory.begin());
         num_copies += m_num_copies;

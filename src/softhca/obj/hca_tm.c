@@ -112,13 +112,15 @@ enum hca_check hca_tm_check_next(const struct hca_tm *tm, uint16_t next)
 void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
                    uint16_t next)
 {
-    struct hca_tm_entry *entry = &tm->entries[tm->append_next];
+    uint16_t index             = tm->append_next;
+    struct hca_tm_entry *entry = &tm->entries[index];
 
-    entry->tag  = fields->tag;
-    entry->mask = fields->mask;
-    entry->data = fields->data;
-    hca_tm_link(tm, tm->append_next);
+    entry->tag      = fields->tag;
+    entry->mask     = fields->mask;
+    entry->data     = fields->data;
     tm->append_next = next;
+    atomic_signal_fence(memory_order_seq_cst); /* never one of the list */
+    hca_tm_link(tm, index);
 }
 
 bool hca_tm_remove(struct hca_tm *tm, uint16_t index)
