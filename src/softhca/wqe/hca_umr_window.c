@@ -84,7 +84,7 @@ static enum hca_check hca_umr_check_bind(const struct hca_umr *umr,
         return hca_umr_bad(umr, HCA_CHECK_UMR_LEN, region->length);
     }
     if ((umr->flags & MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE) && !window->is_free) {
-        return hca_umr_bad(umr, HCA_CHECK_UMR_NOT_FREE, umr->wqe->imm);
+        return hca_umr_bad(umr, HCA_CHECK_UMR_NOT_FREE, be32toh(umr->wqe->imm));
     }
     if (((umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN) &&
          (umr->qpn != umr->qp->obj.num)) ||
