@@ -251,6 +251,14 @@ public:
         kill(m_pid, SIGKILL);
     }
 
+    void stop()
+    {
+        kill(m_pid, SIGSTOP);
+        EXPECT_EQ(m_pid, waitpid(m_pid, NULL, WUNTRACED));
+    }
+
+    void go_on() { kill(m_pid, SIGCONT); }
+
     unsigned slot = 0;
 
 private:
@@ -345,6 +353,32 @@ TEST_F(hca_fabric_test, deregistration_does_not_wait_for_a_killed_process)
         peer.die();
         EXPECT_TRUE(hca_mkey_destroy(mkey));
         EXPECT_LT(time_now_us() - start, time_slow(TIME_PROMPT) * 1000ull);
+        hca_fabric_detach();
+    });
+}
+
+/* Its key stays as it was, and is usable. */
+TEST_F(hca_fabric_test, region_in_use_by_a_stopped_process_is_not_changed)
+{
+    run([] {
+        attach();
+        struct hca_mkey_spec spec = {};
+        struct hca_mkey *mkey     = make_mkey();
+
+        spec.length = 8192;
+        {
+            accessor peer(false);
+
+            peer.stop();
+            EXPECT_FALSE(hca_mkey_modify(mkey, &spec));
+            EXPECT_EQ(4096u, mkey->length);
+            EXPECT_FALSE(mkey->is_free);
+            peer.go_on();
+            peer.end_access();
+        }
+        EXPECT_TRUE(hca_mkey_modify(mkey, &spec));
+        EXPECT_EQ(8192u, mkey->length);
+        EXPECT_TRUE(hca_mkey_destroy(mkey));
         hca_fabric_detach();
     });
 }

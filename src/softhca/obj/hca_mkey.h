@@ -76,7 +76,7 @@ static inline bool hca_mkey_is_relaxed(const struct hca_mkey *mkey)
 
 /* Begins an access to mkeys of @proc. There are two counts, used in turn: a
  * thread that waits for one has later accesses use the other. The count is
- * raised before any mkey is looked at, which pairs with hca_mkey_disable().
+ * raised before any mkey is looked at, which pairs with hca_mkey_destroy().
  * @return the @turn for hca_mkeys_leave(). */
 static inline unsigned hca_mkeys_enter(unsigned proc)
 {
@@ -152,24 +152,19 @@ struct hca_mkey_spec {
 int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p);
 
 /* REREG_MR: changes a region's translation, rights and domain; the key stays.
- * Waits for accesses that had begun before.
- * @return false, logged, as hca_mkey_disable(): the region is as it was. */
+ * Waits for accesses that had begun before, as hca_mkey_destroy().
+ * @return false, logged, if the time is over: the region is as it was. */
 bool hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
-/* Removes the translation (mkey->is_free) and waits for a UMR and the accesses
- * that had begun before, not for those of dead processes.
+/* Frees an mkey. Waits for a UMR and the accesses that had begun before, not
+ * for those of dead processes.
  * @return false, logged, if one did not end in 5 s, as its process is stopped,
- * or in a minute: the mkey, and all that belongs to it, must stay as it is
- * then. */
-bool hca_mkey_disable(struct hca_mkey *mkey);
-
-/* Frees an mkey after hca_mkey_disable().
- * @return false if that fails: the mkey leads nowhere, and all that it led to
- * must stay until a further call succeeds. Without one the mkey leaks until the
- * process ends. */
+ * or in a minute: the mkey leads nowhere, and all that it led to must stay
+ * until a further call succeeds. Without one the mkey leaks until the process
+ * ends. */
 bool hca_mkey_destroy(struct hca_mkey *mkey);
 
-/* Resets the mutex of hca_mkey_disable() in a forked child, where no thread
+/* Resets the mutex of waits for accesses in a forked child, where no thread
  * waits. */
 void hca_mkey_forked(void);
 

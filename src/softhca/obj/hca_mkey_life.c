@@ -226,7 +226,7 @@ static bool hca_mkey_end_umr(struct hca_mkey *mkey)
     return true;
 }
 
-bool hca_mkey_disable(struct hca_mkey *mkey)
+static bool hca_mkey_disable(struct hca_mkey *mkey)
 {
     bool is_done = hca_mkey_end_umr(mkey);
 

@@ -346,6 +346,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     struct uverbs_region region;
     struct uverbs_pd *pd;
     struct uverbs_mr *mr;
+    bool pins;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
@@ -374,8 +375,9 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     }
     ret = uverbs_rereg_region(mr, &cmd, &region);
     if (ret == 0) {
-        ret = uverbs_mr_change(mr, &region, pd,
-                               cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION);
+        pins = (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+               ((mr->mkey->access ^ region.access) & IBV_ACCESS_ON_DEMAND);
+        ret  = uverbs_mr_change(mr, &region, pd, pins);
     }
     if (ret != 0) {
         return ret;
