@@ -21,6 +21,7 @@ extern "C" {
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_helper.h"
 #include "softhca/fabric/hca_mem.h"
+#include "softhca/fabric/hca_port.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_cq.h"

@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <thread>
 
 static void kill_and_wait(pid_t pid)
@@ -737,6 +739,109 @@ TEST_F(hca_fabric_test, queue_with_events_of_a_stopped_holder_is_not_destroyed)
         EXPECT_EQ(1u, events.comp);
         hca_chan_destroy(chan);
         close(fd);
+        hca_fabric_detach();
+    });
+}
+
+TEST_F(hca_fabric_test, port_goes_down_beside_a_stopped_holder)
+{
+    run([] {
+        struct ib_uverbs_async_event_desc desc = {};
+        int64_t chan;
+        int fd;
+
+        attach();
+        chan = hca_chan_create(0, true, &fd);
+        ASSERT_LT(0, chan);
+        {
+            stopped_holder user(HCA_KIND_CHAN, chan);
+            uint64_t start = time_now_us();
+
+            hca_port_keep(0);
+            EXPECT_LT(time_now_us() - start, time_slow(TIME_PROMPT) * 1000ull);
+        }
+        hca_port_up(0);
+        ASSERT_EQ((ssize_t)sizeof(desc), read(fd, &desc, sizeof(desc)));
+        EXPECT_EQ((uint32_t)IBV_EVENT_PORT_ACTIVE, desc.event_type);
+        hca_chan_destroy(chan);
+        close(fd);
+        hca_fabric_detach();
+    });
+}
+
+/* A process that is stopped while it has the run-time folder locked */
+class stopped_locker {
+public:
+    explicit stopped_locker(const std::string &folder)
+    {
+        m_pid = fork();
+        if (m_pid == 0) {
+            int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+            EXPECT_EQ(0, flock(fd, LOCK_EX));
+            raise(SIGSTOP);
+            _exit(testing::Test::HasFailure());
+        }
+        EXPECT_EQ(m_pid, waitpid(m_pid, NULL, WUNTRACED));
+    }
+
+    ~stopped_locker()
+    {
+        int status = 0;
+
+        go_on();
+        EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
+        EXPECT_EQ(0, status);
+    }
+
+    void go_on() { kill(m_pid, SIGCONT); }
+
+    /* Reads a line that names the process. */
+    void expect_line(int fd)
+    {
+        struct pollfd readable = {fd, POLLIN, 0};
+        char text[512]         = {};
+
+        ASSERT_EQ(1, poll(&readable, 1, time_slow(TIME_WAIT)));
+        EXPECT_LT(0, read(fd, text, sizeof(text) - 1));
+        EXPECT_NE(nullptr,
+                  strstr(text, ("process " + std::to_string(m_pid)).c_str()))
+            << text;
+    }
+
+private:
+    pid_t m_pid;
+};
+
+TEST_F(hca_fabric_test, folder_that_a_stopped_process_has_locked)
+{
+    const std::string folder = m_dir + "/run";
+
+    ASSERT_EQ(0, mkdir(folder.c_str(), 0700));
+    run([&] {
+        int log[2];
+
+        ASSERT_EQ(0, pipe2(log, O_CLOEXEC));
+        dup2(log[1], STDERR_FILENO);
+        {
+            stopped_locker locker(folder);
+
+            std::thread thread([&] {
+                locker.expect_line(log[0]);
+                locker.go_on();
+            });
+            attach();
+            thread.join();
+        }
+        stopped_locker locker(folder);
+        uint64_t start = time_now_us();
+
+        hca_fabric_detach();
+        EXPECT_LT(time_now_us() - start, time_slow(TIME_PROMPT) * 1000ull);
+        locker.expect_line(log[0]);
+    });
+    run([] {
+        attach(); /* removes the folder of the other */
         hca_fabric_detach();
     });
 }

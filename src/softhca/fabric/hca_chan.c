@@ -127,15 +127,13 @@ static int hca_chan_put(int fd, const void *record, size_t size,
     return -errno;
 }
 
-int hca_chan_write(uint32_t num, const void *record, size_t size,
-                   uint32_t *count)
+/* Writes a record into a locked channel, and unlocks it. */
+static int hca_chan_write_locked(struct hca_chan *chan, const void *record,
+                                 size_t size, uint32_t *count)
 {
-    struct hca_chan *chan = hca_obj_lock(HCA_KIND_CHAN, num);
+    uint32_t num = atomic_load(&chan->obj.num);
     int ret;
 
-    if (chan == NULL) {
-        return -ESRCH;
-    }
     if (chan->obj.proc == hca_self) {
         ret = hca_chan_put(chan->write_fd, record, size, count);
     } else {
@@ -149,6 +147,36 @@ int hca_chan_write(uint32_t num, const void *record, size_t size,
                  (ret == -EAGAIN) ? "it is full" : strerror(-ret));
     }
     return ret;
+}
+
+int hca_chan_write(uint32_t num, const void *record, size_t size,
+                   uint32_t *count)
+{
+    struct hca_chan *chan = hca_obj_lock(HCA_KIND_CHAN, num);
+
+    return (chan == NULL) ? -ESRCH :
+                            hca_chan_write_locked(chan, record, size, count);
+}
+
+int hca_chan_write_until(uint32_t num, const void *record, size_t size,
+                         uint32_t *count, const struct timespec *deadline)
+{
+    struct hca_chan *chan = hca_obj_peek(HCA_KIND_CHAN, num);
+
+    if (chan == NULL) {
+        return -ESRCH;
+    }
+    if (!hca_obj_hold_until(HCA_KIND_CHAN, chan, deadline)) {
+        hca_warn("channel 0x%x: an event is lost: a stopped process has it "
+                 "locked",
+                 num);
+        return -ETIMEDOUT;
+    }
+    if (atomic_load(&chan->obj.num) != num) {
+        hca_obj_unlock(chan);
+        return -ESRCH;
+    }
+    return hca_chan_write_locked(chan, record, size, count);
 }
 
 int hca_chan_purge(uint32_t num, size_t record_size,

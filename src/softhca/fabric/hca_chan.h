@@ -23,6 +23,11 @@ struct hca_chan {
 int hca_chan_write(uint32_t chan, const void *record, size_t size,
                    uint32_t *count);
 
+/* hca_chan_write() until @deadline (hca_mutex_deadline()) at most.
+ * @return also -ETIMEDOUT, logged. */
+int hca_chan_write_until(uint32_t chan, const void *record, size_t size,
+                         uint32_t *count, const struct timespec *deadline);
+
 /* Creates a channel of this process; *fd is the end to read, which the program
  * closes; hca_chan_destroy() frees the rest. @return channel number, or
  * -errno. */

@@ -322,7 +322,7 @@ void hca_fabric_detach(void)
     hca_arena_abandon();
     hca_fabric_leave();
     hca_fabric_hide();
-    if (hca_rundir_lock() == 0) {
+    if (hca_rundir_lock_last() == 0) {
         hca_rundir_remove();
         hca_rundir_unlock();
     }

@@ -2,7 +2,8 @@
 /*
  * Ports that go down and come up (hca_port.h). The event is that of the port,
  * not of an object: it is not counted (ib_uverbs_event_handler() of the
- * kernel), and it goes to every file of async events open on the device.
+ * kernel), and it goes to every file of async events open on the device, except
+ * one that a stopped process has locked: the end of a process waits for this.
  *
  * hca_port_mutex keeps the events of this process' changes in order.
  */
@@ -23,6 +24,7 @@ static pthread_mutex_t hca_port_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct hca_port_change {
     unsigned dev;
     struct ib_uverbs_async_event_desc desc;
+    struct timespec deadline;
 };
 
 static void hca_port_tell(void *obj, void *arg)
@@ -33,17 +35,19 @@ static void hca_port_tell(void *obj, void *arg)
     uint32_t num                         = atomic_load(&chan->obj.num);
 
     if ((num != 0) && chan->is_async && (chan->obj.dev == change->dev)) {
-        hca_chan_write(num, &change->desc, sizeof(change->desc), &uncounted);
+        hca_chan_write_until(num, &change->desc, sizeof(change->desc),
+                             &uncounted, &change->deadline);
     }
 }
 
 static void hca_port_tell_all(unsigned dev, bool is_down)
 {
     struct hca_port_change change = {
-        .dev  = dev,
-        .desc = {.element    = HCA_PORT_NUM,
-                 .event_type = is_down ? IBV_EVENT_PORT_ERR :
-                                         IBV_EVENT_PORT_ACTIVE},
+        .dev      = dev,
+        .desc     = {.element    = HCA_PORT_NUM,
+                     .event_type = is_down ? IBV_EVENT_PORT_ERR :
+                                             IBV_EVENT_PORT_ACTIVE},
+        .deadline = hca_mutex_deadline(),
     };
 
     hca_info("mlx5_%u of node %u: port %u is %s", dev % HCA_DEVS_PER_NODE,

@@ -20,7 +20,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Pauses between looks at the lock, some two seconds in all */
+#define HCA_RUNDIR_PAUSE_NS 500000l
+#define HCA_RUNDIR_TRIES    3500u
 
 static char hca_rundir_folder[PATH_MAX - 300];
 static char hca_rundir_own[PATH_MAX - 200];
@@ -161,7 +168,58 @@ static int hca_rundir_sweep_one(const char *name, void *arg)
     return 0;
 }
 
-int hca_rundir_lock_existing(void)
+/* Returns the process that has the folder locked; 0: unknown. */
+static int hca_rundir_holder(void)
+{
+    FILE *locks = hca_sys()->fopen("/proc/locks", "r");
+    unsigned major, minor;
+    unsigned long inode;
+    int pid, found = 0;
+    struct stat st;
+    char line[128];
+
+    if (locks == NULL) {
+        return 0;
+    }
+    if (hca_sys()->fstat(hca_rundir_fd, &st) == 0) {
+        while (fgets(line, sizeof(line), locks) != NULL) {
+            if ((sscanf(line, "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major,
+                        &minor, &inode) == 4) &&
+                (makedev(major, minor) == st.st_dev) && (inode == st.st_ino)) {
+                found = pid;
+            }
+        }
+    }
+    fclose(locks);
+    return found;
+}
+
+/* Waits for the lock of the folder, which others have for an instant, unless
+ * they are stopped.
+ * @return 0; -errno, logged; -ETIMEDOUT, logged, if @is_last. */
+static int hca_rundir_wait(bool is_last)
+{
+    const struct timespec pause = {.tv_nsec = HCA_RUNDIR_PAUSE_NS};
+
+    for (unsigned tries = 0; flock(hca_rundir_fd, LOCK_EX | LOCK_NB) < 0;
+         tries++) {
+        if (errno != EWOULDBLOCK) {
+            return hca_rundir_fail("lock", hca_rundir_folder);
+        }
+        if (tries == HCA_RUNDIR_TRIES) {
+            hca_warn("%s: process %d, which may be stopped, has it locked%s",
+                     hca_rundir_folder, hca_rundir_holder(),
+                     is_last ? "" : "; waiting");
+            if (is_last) {
+                return -ETIMEDOUT;
+            }
+        }
+        syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
+    }
+    return 0;
+}
+
+static int hca_rundir_open(bool is_last)
 {
     int ret = hca_rundir_name();
 
@@ -177,14 +235,29 @@ int hca_rundir_lock_existing(void)
     }
 
     ret = hca_rundir_check(hca_rundir_fd);
-    if ((ret == 0) && (flock(hca_rundir_fd, LOCK_EX) < 0)) {
-        ret = hca_rundir_fail("lock", hca_rundir_folder);
+    if (ret == 0) {
+        ret = hca_rundir_wait(is_last);
     }
     if ((ret == 0) && !hca_rundir_is_current()) {
         ret = -ENOENT;
     }
     if (ret != 0) {
         hca_rundir_unlock();
+    }
+    return ret;
+}
+
+int hca_rundir_lock_existing(void)
+{
+    return hca_rundir_open(false);
+}
+
+int hca_rundir_lock_last(void)
+{
+    int ret = hca_rundir_open(true);
+
+    if (ret == 0) {
+        hca_rundir_foreach(hca_rundir_sweep_one, NULL);
     }
     return ret;
 }

@@ -14,9 +14,14 @@
 #include <stdbool.h>
 
 /* Makes the folder if needed, locks it, and removes the directories of dead
- * processes. @return 0 or -errno, logged with the path and advice. */
+ * processes. A line in the log names the process that has it locked for more
+ * than two seconds. @return 0 or -errno, logged with the path and advice. */
 int hca_rundir_lock(void);
 void hca_rundir_unlock(void);
+
+/* hca_rundir_lock() at the end of a process: waits two seconds at most, and
+ * makes no folder. @return also -ENOENT and, logged, -ETIMEDOUT. */
+int hca_rundir_lock_last(void);
 
 /* Only locks the folder. @return 0; -ENOENT, not logged, if there is none; or
  * -errno, logged. */
