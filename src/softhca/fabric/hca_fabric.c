@@ -171,7 +171,7 @@ static int hca_fabric_join(void)
     return ret;
 }
 
-static int hca_fabric_open(const char *name)
+static int hca_fabric_open(const char *name, hca_fabric_fill_t fill)
 {
     int fd      = hca_rundir_find(name), ret;
     bool is_new = (fd == -ENOENT);
@@ -195,6 +195,9 @@ static int hca_fabric_open(const char *name)
         goto err_unmap;
     }
     ret = hca_rundir_publish(name, fd);
+    if ((ret == 0) && (fill != NULL)) {
+        ret = fill(hca_rundir_path());
+    }
     if (ret != 0) {
         goto err_leave;
     }
@@ -237,13 +240,7 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     if (ret != 0) {
         return ret;
     }
-    ret = hca_fabric_open(name);
-    if (ret == 0) {
-        ret = (fill == NULL) ? 0 : fill(hca_rundir_path());
-        if (ret != 0) {
-            hca_fabric_leave();
-        }
-    }
+    ret = hca_fabric_open(name, fill);
     if (ret != 0) {
         hca_rundir_remove();
     }
