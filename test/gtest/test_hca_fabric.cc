@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fstream>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -271,6 +273,77 @@ TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
         EXPECT_EQ(before + 4, num_descriptors());
         hca_fabric_detach();
     });
+}
+
+static int fill_fails(const char *)
+{
+    return -EIO;
+}
+
+TEST_F(hca_fabric_test, failed_attach_keeps_neither_memory_nor_descriptors)
+{
+    run([] {
+        size_t before = num_descriptors();
+
+        EXPECT_EQ(-EIO, hca_fabric_attach(hca_nic_kinds, fill_fails));
+        EXPECT_EQ(nullptr, hca_fabric);
+        EXPECT_EQ(before, num_descriptors());
+        EXPECT_FALSE(hca_fabric_is_attached());
+        hca_fabric_detach();
+    });
+}
+
+/* Processes that open a domain at the same moment */
+TEST_F(hca_fabric_test, domain_of_an_inode_has_one_number)
+{
+    enum { OPENERS = 4, ROUNDS = 300 };
+    struct shared {
+        std::atomic<uint32_t> num_ready, num_open[ROUNDS];
+        uint32_t number[ROUNDS][OPENERS];
+    };
+    auto *shared = (struct shared *)mmap(NULL, sizeof(struct shared),
+                                         PROT_READ | PROT_WRITE,
+                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    run([shared] {
+        struct hca_xrcd_spec spec = {0, 1, 0, O_CREAT};
+        struct hca_xrcd *xrcd;
+        int status;
+
+        attach();
+        for (unsigned i = 0; i < OPENERS; i++) {
+            if (fork() == 0) {
+                attach();
+                for (unsigned round = 0; round < ROUNDS; round++) {
+                    shared->num_ready++;
+                    while (shared->num_ready < (round + 1) * OPENERS) {
+                        sched_yield();
+                    }
+                    spec.st_ino = round + 1;
+                    EXPECT_EQ(0, hca_xrcd_open(&spec, &xrcd));
+                    shared->number[round][i] = xrcd->obj.user_handle;
+                    shared->num_open[round]++;
+                    while (shared->num_open[round] < OPENERS) {
+                        sched_yield();
+                    }
+                    hca_obj_free(HCA_KIND_XRCD, xrcd);
+                }
+                hca_fabric_detach();
+                _exit(HasFailure());
+            }
+        }
+        for (unsigned i = 0; i < OPENERS; i++) {
+            wait(&status);
+            EXPECT_EQ(0, status);
+        }
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            for (unsigned i = 1; i < OPENERS; i++) {
+                EXPECT_EQ(shared->number[round][0], shared->number[round][i]);
+            }
+        }
+        hca_fabric_detach();
+    });
+    munmap(shared, sizeof(*shared));
 }
 
 static std::atomic<bool> helper_works, forks;

@@ -25,6 +25,7 @@ extern "C" {
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_domain.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_srq.h"
 #include "softhca/obj/hca_tm.h"

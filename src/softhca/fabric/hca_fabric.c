@@ -117,6 +117,7 @@ static void hca_fabric_format(void)
 
     hca_mutex_init(&hca_fabric->lock);
     hca_mutex_init(&hca_fabric->reap_lock);
+    hca_mutex_init(&hca_fabric->xrcd_lock);
     for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
         hca_mutex_init(&hca_fabric->atomic_locks[i]);
     }

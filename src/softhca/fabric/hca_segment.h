@@ -86,6 +86,7 @@ struct hca_fabric {
     uint32_t source; /* checksum of the source of the creator's library */
     struct hca_mutex lock;
     struct hca_mutex reap_lock;
+    struct hca_mutex xrcd_lock; /* hca_domain.c */
     struct hca_proc procs[HCA_MAX_PROCS];
     _Atomic(uint32_t) procs_end; /* no slot from here on was ever used */
     uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* slot + 1, 0 free */

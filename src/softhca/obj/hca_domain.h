@@ -18,15 +18,13 @@ int hca_dm_create(unsigned dev, struct hca_dm **dm_p);
 struct hca_xrcd_spec {
     unsigned dev;
     uint64_t st_dev, st_ino; /* 0, 0: private to its opener */
+    int oflags;              /* O_CREAT and O_EXCL, as for open(2) */
 };
 
-/* @return the number of the domain that a live process has opened on the inode;
- * 0 if there is none. */
-uint32_t hca_xrcd_find(const struct hca_xrcd_spec *spec);
-
-/* Opens a domain, with number @xrcdn if that is not 0. Its number is in
- * obj.user_handle. @return 0, -ENOMEM. */
-int hca_xrcd_create(const struct hca_xrcd_spec *spec, uint32_t xrcdn,
-                    struct hca_xrcd **xrcd_p);
+/* Opens a domain: that which a live process has opened on the inode, or a new
+ * one. Its number is in obj.user_handle.
+ * @return 0, -EAGAIN (there is none, without O_CREAT), -EINVAL (there is one,
+ *         with O_EXCL), -ENOMEM. */
+int hca_xrcd_open(const struct hca_xrcd_spec *spec, struct hca_xrcd **xrcd_p);
 
 #endif

@@ -27,7 +27,7 @@ const struct uverbs_type uverbs_xrcd_type = {
 };
 
 static int uverbs_xrcd_new(struct uverbs_ctx *ctx,
-                           const struct hca_xrcd_spec *spec, uint32_t xrcdn,
+                           const struct hca_xrcd_spec *spec,
                            struct uverbs_xrcd **xrcdp)
 {
     struct uverbs_xrcd *xrcd;
@@ -37,7 +37,7 @@ static int uverbs_xrcd_new(struct uverbs_ctx *ctx,
     if (ret != 0) {
         return ret;
     }
-    ret = hca_xrcd_create(spec, xrcdn, &xrcd->xrcd);
+    ret = hca_xrcd_open(spec, &xrcd->xrcd);
     if (ret != 0) {
         uverbs_obj_delete(&xrcd->obj);
         return ret;
@@ -47,9 +47,8 @@ static int uverbs_xrcd_new(struct uverbs_ctx *ctx,
     return 0;
 }
 
-/* Checks as ib_uverbs_open_xrcd(): the flags are those of open(2). */
 static int uverbs_xrcd_inode(const struct ib_uverbs_open_xrcd *cmd,
-                             struct hca_xrcd_spec *spec, uint32_t *xrcdn)
+                             struct hca_xrcd_spec *spec)
 {
     struct stat st;
 
@@ -61,31 +60,27 @@ static int uverbs_xrcd_inode(const struct ib_uverbs_open_xrcd *cmd,
     }
     spec->st_dev = st.st_dev;
     spec->st_ino = st.st_ino;
-    *xrcdn       = hca_xrcd_find(spec);
-    if ((*xrcdn == 0) && !(cmd->oflags & O_CREAT)) {
-        return -EAGAIN;
-    }
-    return ((*xrcdn != 0) && (cmd->oflags & O_EXCL)) ? -EINVAL : 0;
+    spec->oflags = cmd->oflags; /* as ib_uverbs_open_xrcd() */
+    return 0;
 }
 
 static int uverbs_open_xrcd(struct uverbs_req *req)
 {
     struct hca_xrcd_spec spec            = {.dev = req->ctx->dev};
     struct ib_uverbs_open_xrcd_resp resp = {0};
-    uint32_t xrcdn                       = 0;
     struct ib_uverbs_open_xrcd cmd;
     struct uverbs_xrcd *xrcd;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
     if (ret == 0) {
-        ret = uverbs_xrcd_inode(&cmd, &spec, &xrcdn);
+        ret = uverbs_xrcd_inode(&cmd, &spec);
     }
     if (ret != 0) {
         return ret;
     }
 
-    ret = uverbs_xrcd_new(req->ctx, &spec, xrcdn, &xrcd);
+    ret = uverbs_xrcd_new(req->ctx, &spec, &xrcd);
     if (ret != 0) {
         return ret;
     }
