@@ -255,7 +255,7 @@ TEST_P(verbs_memlock, is_counted_in_pages)
     EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
                               IBV_ACCESS_ON_DEMAND));
     odp = reg(0, 4 * page);
-    EXPECT_NE(nullptr, odp) << "those of the other are locked no more";
+    ASSERT_NE(nullptr, odp) << "those of the other are locked no more";
     EXPECT_NE(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
                               IBV_ACCESS_LOCAL_WRITE));
     EXPECT_EQ(0, ibv_dereg_mr(odp));
