@@ -173,33 +173,20 @@ public:
 private:
     void create(hca_device &dev)
     {
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
-        struct mlx5dv_obj obj              = {};
+        const struct mlx5dv_dci_streams streams = {3, 0};
+        struct ibv_qp_cap cap                   = {4, 0, max_sge, 0, 900};
+        struct mlx5dv_obj obj                   = {};
 
         HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0)));
-        attr.qp_type   = IBV_QPT_DRIVER;
-        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.pd        = dev.pd;
-        attr.send_cq   = m_cq;
-        attr.recv_cq   = m_cq;
-        attr.send_ops_flags = IBV_QP_EX_WITH_SEND |
-                              IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_WRITE |
-                              IBV_QP_EX_WITH_RDMA_READ |
-                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-        attr.cap.max_send_wr         = 4;
-        attr.cap.max_send_sge        = max_sge;
-        attr.cap.max_inline_data     = 900;
-        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
-        if (m_has_streams) {
-            dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
-            dv_attr.dc_init_attr.dci_streams = {3, 0};
-        }
-        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
-        m_max_inline = attr.cap.max_inline_data;
+        m_qp = hca_create_dci(
+            dev, m_cq,
+            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+                IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+            cap, m_has_streams ? &streams : NULL);
+        HCA_CHECK_CALL(m_qp != NULL);
+        m_max_inline = cap.max_inline_data;
         hca_connect_dci(m_qp, dev);
 
         obj.qp.in  = m_qp;

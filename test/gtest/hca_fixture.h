@@ -332,6 +332,36 @@ inline void hca_connect_dct(struct ibv_qp *qp, const hca_device &dev,
                IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
 }
 
+/* Creates an initiator of DC, in RESET; the caller destroys it. Stores the
+ * actual limits in @cap. Returns NULL on failure, with errno.
+ * @param ops  IBV_QP_EX_WITH_* */
+inline struct ibv_qp *
+hca_create_dci(const hca_device &dev, struct ibv_cq *cq, uint64_t ops,
+               struct ibv_qp_cap &cap,
+               const struct mlx5dv_dci_streams *streams = NULL)
+{
+    struct ibv_qp_init_attr_ex attr    = {};
+    struct mlx5dv_qp_init_attr dv_attr = {};
+    struct ibv_qp *qp;
+
+    attr.qp_type        = IBV_QPT_DRIVER;
+    attr.comp_mask      = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.pd             = dev.pd;
+    attr.send_cq        = cq;
+    attr.recv_cq        = cq;
+    attr.send_ops_flags = ops;
+    attr.cap            = cap;
+    dv_attr.comp_mask   = MLX5DV_QP_INIT_ATTR_MASK_DC;
+    dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+    if (streams != NULL) {
+        dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+        dv_attr.dc_init_attr.dci_streams = *streams;
+    }
+    qp  = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
+    cap = attr.cap;
+    return qp;
+}
+
 /* Creates a target of DC, in RESET; the caller destroys it. Throws on
  * failure. */
 inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
@@ -354,7 +384,7 @@ inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
     return qp;
 }
 
-/* Creates a working one. */
+/* Creates a target of DC in RTR. */
 inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
                                      struct ibv_srq *srq, uint64_t key,
                                      int access)

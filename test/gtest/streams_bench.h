@@ -99,31 +99,15 @@ public:
     static struct ibv_qp *create(const hca_device &dev, struct ibv_cq *cq,
                                  const options &given)
     {
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
+        const struct mlx5dv_dci_streams streams = {given.log_streams,
+                                                   given.log_errored};
+        struct ibv_qp_cap cap                   = {given.send_wr, 0, 1, 0, 0};
 
-        attr.qp_type   = IBV_QPT_DRIVER;
-        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.send_ops_flags = IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_WRITE |
-                              IBV_QP_EX_WITH_RDMA_READ |
-                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-        attr.pd                      = dev.pd;
-        attr.send_cq                 = cq;
-        attr.recv_cq                 = cq;
-        attr.cap                     = {.max_send_wr     = given.send_wr,
-                                        .max_recv_wr     = 0,
-                                        .max_send_sge    = 1,
-                                        .max_recv_sge    = 0,
-                                        .max_inline_data = 0};
-        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
-        if (given.has_streams) {
-            dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
-            dv_attr.dc_init_attr.dci_streams = {given.log_streams,
-                                                given.log_errored};
-        }
-        return mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
+        return hca_create_dci(
+            dev, cq,
+            IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE |
+                IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+            cap, given.has_streams ? &streams : NULL);
     }
 
     /* Moves the initiator from RESET to RTS; it waits for receivers without

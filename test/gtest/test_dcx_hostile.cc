@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A stranger that knows an interface's target and key sends messages that no
- * process of dcx does. They cost the interface nothing but a few lines.
+ * A stranger that knows an interface's target and key sends messages that dcx
+ * never sends. The interface logs a few lines and keeps working.
  */
 #include "dcx_match_bench.h"
 
@@ -15,7 +15,7 @@ struct message {
     std::vector<uint8_t> data;
 };
 
-/* An initiator by libmlx5 */
+/* An initiator of libmlx5; a new one replaces it after an error. */
 class stranger {
 public:
     stranger(const dcx_view &peer) : m_peer(peer)
@@ -36,7 +36,8 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(m_cq));
     }
 
-    /* Returns without a receive buffer, or refused by the device, too. */
+    /* Sends a message and waits for its completion, also one in error: the
+     * receiver has no buffer, or its device refuses the message. */
     void send(const message &msg, const std::function<void()> &progress)
     {
         struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(m_qp);
@@ -55,7 +56,7 @@ public:
             progress();
         }
         if (wc.status != IBV_WC_SUCCESS) {
-            EXPECT_NE(IBV_WC_RETRY_EXC_ERR, wc.status) << "it is deaf";
+            EXPECT_NE(IBV_WC_RETRY_EXC_ERR, wc.status) << "no answer";
             EXPECT_EQ(0, ibv_destroy_qp(m_qp));
             create();
         }
@@ -64,23 +65,14 @@ public:
 private:
     void create()
     {
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
+        struct ibv_qp_cap cap = {4, 0, 1, 0, 512};
 
-        attr.qp_type   = IBV_QPT_DRIVER;
-        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.pd        = m_dev.pd;
-        attr.send_cq   = m_cq;
-        attr.recv_cq   = m_cq;
-        attr.send_ops_flags = IBV_QP_EX_WITH_SEND |
-                              IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-        attr.cap.max_send_wr         = 4;
-        attr.cap.max_send_sge        = 1;
-        attr.cap.max_inline_data     = 512;
-        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
-        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(m_dev.ctx, &attr, &dv_attr)));
+        m_qp = hca_create_dci(m_dev, m_cq,
+                              IBV_QP_EX_WITH_SEND |
+                                  IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+                              cap);
+        HCA_CHECK_CALL(m_qp != NULL);
         hca_connect_dci(m_qp, m_dev);
     }
 
@@ -103,7 +95,7 @@ private:
     struct ibv_qp *m_qp;
 };
 
-/* Bytes of a tag matching header with this opcode, and zeros behind it */
+/* Returns a tag matching header with this opcode, and zeros behind it. */
 std::vector<uint8_t> tmh(uint8_t opcode, size_t length)
 {
     std::vector<uint8_t> bytes(length);
@@ -122,7 +114,8 @@ protected:
         m_dcx.on_eager = [](void *, size_t, unsigned, uct_tag_t, uint64_t) {
             return UCS_OK;
         };
-        for (uint8_t id = 0; id < 5; id++) { /* UCX logs each otherwise */
+        for (uint8_t id = 0; id < 5;
+             id++) { /* UCX logs messages without a handler */
             UCT_CALL(
                 uct_iface_set_am_handler(m_dcx.iface, id, ignore, NULL, 0));
         }
@@ -159,7 +152,8 @@ protected:
         EXPECT_GE(12, std::count(lines.begin(), lines.end(), '\n')) << lines;
     }
 
-    /* The list, too, is as the device has it. */
+    /* Checks that tagged messages match posted receives: the interface and the
+     * device have the same list. */
     void receive_tag()
     {
         dcx_tag_mem mem(m_dcx, 100, 3);

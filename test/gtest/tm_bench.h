@@ -286,24 +286,14 @@ class tm_dci {
 public:
     explicit tm_dci(const hca_device &dev, uint8_t rnr_retry = 0)
     {
-        struct ibv_ah_attr ah_attr         = dev.ah_attr(true);
-        struct ibv_qp_attr qp_attr         = hca_qp_attr(dev, 0);
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
+        struct ibv_ah_attr ah_attr = dev.ah_attr(true);
+        struct ibv_qp_attr qp_attr = hca_qp_attr(dev, 0);
+        struct ibv_qp_cap cap      = {16, 0, 1, 0, 0};
 
         HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
         HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
-        attr.qp_type   = IBV_QPT_DRIVER;
-        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.send_ops_flags          = IBV_QP_EX_WITH_SEND;
-        attr.pd                      = dev.pd;
-        attr.send_cq                 = m_cq;
-        attr.recv_cq                 = m_cq;
-        attr.cap.max_send_wr         = 16;
-        attr.cap.max_send_sge        = 1;
-        dv_attr.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
-        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+        m_qp = hca_create_dci(dev, m_cq, IBV_QP_EX_WITH_SEND, cap);
+        HCA_CHECK_CALL(m_qp != NULL);
         qp_attr.rnr_retry = rnr_retry;
         hca_connect_dci(m_qp, qp_attr);
     }
