@@ -117,8 +117,8 @@ enum {
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* no atomics through KSM
                                                      * keys */
     PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209,
-    PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC     = 0x333,
     PRM_HCA_CAP_ATOMIC                     = 0x21e,
+    PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC     = 0x333,
     PRM_HCA_CAP_TAG_MATCHING               = 0x5f0,
     PRM_HCA_CAP_RNDV_OFFLOAD_DC            = 0x5f2
 };
@@ -518,9 +518,7 @@ static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 #define PRM_QPC_MTU         0xe0000000u
 #define PRM_QPC_LOG_MSG_MAX 0x1f000000u
 #define PRM_QPC_LOG_SQ_SIZE 0x00007800u
-#define PRM_QPC_TS_DEFAULT \
-    0x00000040u /* ts_format: the device's default
-                 * clock */
+#define PRM_QPC_TS_DEFAULT  0x00000040u /* ts_format: the default clock */
 
 /* prm_qpc.retry */
 #define PRM_QPC_RETRY_COUNT 0x00070000u

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The near side of a run: for each case, checks each method, times it, and
+ * The side that measures: for each case, checks each method, times it, and
  * checks it again.
  */
 #ifndef DCX_PERF_RUN_H

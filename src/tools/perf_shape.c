@@ -15,6 +15,7 @@ const char *perf_form_names[PERF_FORMS] = {
 };
 
 /* --- pieces --------------------------------------------------------------- */
+
 static size_t perf_max(size_t a, size_t b)
 {
     return (a > b) ? a : b;
@@ -79,7 +80,7 @@ static void perf_shape_add_rows(struct perf_shape *shape)
     }
 }
 
-/* Swaps each two pieces, so that no address follows from another. */
+/* Swaps neighbouring pieces: their addresses do not ascend. */
 static void perf_shape_swap(struct perf_shape *shape)
 {
     struct perf_piece first;
@@ -143,7 +144,8 @@ void perf_shape_cleanup(struct perf_shape *shape)
     free(shape->pieces);
 }
 
-/* --- the processor's way -------------------------------------------------- */
+/* --- packing -------------------------------------------------------------- */
+
 /* Copies; lengths known to the compiler avoid a call for a few bytes. */
 static inline void perf_copy(void *to, const void *from, size_t length)
 {
@@ -193,8 +195,9 @@ void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
 }
 
 /* --- contents ------------------------------------------------------------- */
-/* Returns byte @i of a pattern. Its highest bit is 0: a 1 marks bytes that are
- * no data. */
+
+/* Returns byte @i of a pattern. Its highest bit is 0; in bytes that are no data
+ * it is 1. */
 static inline uint8_t perf_byte(uint64_t i, uint64_t seed)
 {
     return ((i + seed * 0x10001 + 1) * 0x9e3779b97f4a7c15) >> 57;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The side of the targets: dcx_selftest --listen. The first connection is that
- * of the test, and ends with it. Each probe has a connection and a process of
- * its own.
+ * The peer of a test between two processes: dcx_selftest --listen. The first
+ * connection is that of the test, and ends with it. Each probe has a connection
+ * and a process of its own.
  */
 #ifndef DCX_SELFTEST_LISTEN_H
 #define DCX_SELFTEST_LISTEN_H

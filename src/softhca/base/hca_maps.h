@@ -16,7 +16,7 @@ struct hca_vma {
     int prot; /* PROT_* */
     bool is_shared;
     uint64_t offset;
-    uint64_t dev, inode; /* of its file, as in struct stat; 0: it has none */
+    uint64_t dev, inode; /* of its file, as in struct stat; 0: no file */
     const char *line;    /* whole, without its newline; valid during the call */
 };
 
@@ -35,11 +35,10 @@ bool hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
  * @return false if there is none, or the file cannot be opened. */
 bool hca_maps_find(uintptr_t addr, struct hca_vma *vma);
 
-/* Asks about private memory of the program that has no file, may be read and
- * written and not executed, is no stack and no heap, and of which the program
- * has asked for nothing but some kinds of madvise().
- * @return these kinds, bits 1 << MADV_*; -EBUSY if [start, end) is not of one
- *         such mapping. */
+/* Checks that [start, end) is in one mapping of plain memory: private, without a
+ * file, readable, writable, not executable, neither stack nor heap. The program
+ * may have used only some kinds of madvise() on it.
+ * @return these kinds, bits 1 << MADV_*; -EBUSY if the range is other memory. */
 int hca_maps_plain(uintptr_t start, uintptr_t end);
 
 /* A range of whole pages. If not all of it is mapped, is_shared and prot may

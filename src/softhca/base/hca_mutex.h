@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mutexes in shared memory that survive the death of their owner: a process may
- * be killed while it holds one, or a thread end. Without a rival a lock is one
+ * Mutexes in shared memory that survive the death of their owner, a process that
+ * is killed or a thread that ends. Without contention a lock is one
  * compare-and-swap, an unlock one exchange. The word of a mutex is
  *
  *   0            free:    a lock makes it the id of its thread (hca_task.h)
@@ -12,8 +12,8 @@
  *   of a dead id broken:  a thread that has slept for HCA_MUTEX_TICK_NS asks if
  *                         the owner lives; if not, one takes its place
  *
- * No sleep is longer than that: a thread that is killed after an unlock has
- * woken it, or before it wakes another, delays the others by one such time.
+ * No sleep is longer than that: if a thread is killed after an unlock has woken
+ * it, or before it wakes another, the others wait for one such time.
  */
 #ifndef HCA_MUTEX_H
 #define HCA_MUTEX_H
@@ -81,9 +81,9 @@ static inline void hca_mutex_unlock(struct hca_mutex *mutex)
 bool hca_mutex_lock_until(struct hca_mutex *mutex,
                           const struct timespec *deadline, bool *is_broken);
 
-/* Returns the end of the time for which the end of an object or a process waits
- * for locks: two seconds from now. A stopped process may hold them. All else
- * waits for any holder, as for a mutex of threads. */
+/* Returns the deadline for locks that the destruction of an object, or the end
+ * of a process, waits for: two seconds from now, as a stopped process may hold
+ * them. All other callers wait without a limit. */
 struct timespec hca_mutex_deadline(void);
 
 /* Locks the mutex if it is free, or if its last owner died with it, which the

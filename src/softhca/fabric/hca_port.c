@@ -27,7 +27,7 @@ struct hca_port_change {
     struct timespec deadline;
 };
 
-static void hca_port_tell(void *obj, void *arg)
+static void hca_port_notify(void *obj, void *arg)
 {
     const struct hca_port_change *change = arg;
     const struct hca_chan *chan          = obj;
@@ -40,7 +40,7 @@ static void hca_port_tell(void *obj, void *arg)
     }
 }
 
-static void hca_port_tell_all(unsigned dev, bool is_down)
+static void hca_port_notify_all(unsigned dev, bool is_down)
 {
     struct hca_port_change change = {
         .dev      = dev,
@@ -54,7 +54,7 @@ static void hca_port_tell_all(unsigned dev, bool is_down)
              dev / HCA_DEVS_PER_NODE, HCA_PORT_NUM, is_down ? "down" : "up");
     for (unsigned proc = 1; proc < HCA_MAX_PROCS; proc++) {
         if (hca_proc_is_attached(proc)) {
-            hca_obj_foreach(HCA_KIND_CHAN, proc, hca_port_tell, &change);
+            hca_obj_foreach(HCA_KIND_CHAN, proc, hca_port_notify, &change);
         }
     }
 }
@@ -64,7 +64,7 @@ static void hca_port_pass(unsigned dev, uint16_t from, uint16_t to)
 {
     if (atomic_compare_exchange_strong(&hca_fabric->port_down[dev], &from,
                                        to)) {
-        hca_port_tell_all(dev, to != 0);
+        hca_port_notify_all(dev, to != 0);
     }
 }
 

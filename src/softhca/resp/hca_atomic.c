@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Atomics. All on one address take one lock of the fabric, chosen by the
- * address; then an operand of this process, or one that it has mapped of
- * another's, is exchanged with the CPU's own instruction, and other ones are
- * read and written back.
+ * Atomics. The address selects a lock of the fabric, which serializes all
+ * atomics on that address. An operand in memory of this process, or in memory
+ * that it has mapped, is exchanged by the CPU's own instruction; any other one
+ * is read and written back.
  */
 #include "hca_atomic.h"
 #include "softhca/base/hca_mutex.h"
@@ -72,7 +72,8 @@ static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
     return ret;
 }
 
-/* The value read first is a guess. */
+/* Exchanges an operand that this process can access. The first value that is
+ * read may be outdated when it is compared. */
 static int hca_atomic_near(void *operand, const struct hca_wqe_atomic *op,
                            uint64_t *before)
 {

@@ -23,16 +23,16 @@
 
 #include <common/prm.h>
 
-/* A packet of a message. */
 struct hca_packet {
-    struct hca_responder *resp; /* its msg is the packet's meanwhile */
+    struct hca_responder *resp; /* resp->msg is @msg while it is delivered */
     struct hca_srq *srq;
     uint8_t tm_op;
     struct hca_msg msg;
     struct hca_sgl data;
 };
 
-/* Takes the strides for it, behind those that are too few. */
+/* Takes strides for a packet. If those at the end of a WQE are too few,
+ * completes these as a filler and takes others. */
 static enum hca_check hca_packet_take(struct hca_packet *packet)
 {
     struct hca_recv *recv = &packet->resp->recv;
@@ -69,7 +69,8 @@ static enum hca_check hca_packet_deliver(struct hca_packet *packet,
     return check;
 }
 
-/* Sets it to the next packet of the message. @return its PRM_CQE_MP_* */
+/* Sets @packet to the packet that begins at byte @arrived of the message.
+ * @return its PRM_CQE_MP_* */
 static uint32_t hca_packet_cut(struct hca_packet *packet,
                                const struct hca_msg *msg, uint64_t arrived)
 {

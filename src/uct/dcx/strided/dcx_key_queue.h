@@ -19,7 +19,8 @@
 
 
 enum {
-    /* Refers to any key: of a key whose UMRs failed. No key has this number. */
+    /* lkey of a reference that may be to any key, as UMRs of its key failed. No
+     * key has this number. */
     UCT_DCX_KEY_ANY_LKEY = 0
 };
 
