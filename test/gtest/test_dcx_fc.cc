@@ -759,8 +759,9 @@ TEST_P(dcx_fc_dead, end_together)
 
 INSTANTIATE_TEST_SUITE_P(dead, dcx_fc_dead, testing::Values(0));
 
-/* The peer's device refuses a grant, which is sent again: no timer helps in
- * this mode. */
+/* A grant is lost, because the peer's device refuses it, or the link is down
+ * for longer than the device retries: it is sent again, and no timer helps in
+ * these modes. */
 class dcx_fc_refused : public dcx_fc,
                        public testing::WithParamInterface<int> {};
 
@@ -774,6 +775,7 @@ TEST_P(dcx_fc_refused, is_sent_again)
 }
 
 INSTANTIATE_TEST_SUITE_P(refused, dcx_fc_refused, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(unheard, dcx_fc_refused, testing::Values(0));
 
 /* --- two initiators ------------------------------------------------------- */
 
@@ -975,7 +977,9 @@ int main(int argc, char **argv)
     };
 
     refused.push_back({"UCX_DCX_FC_RESEND_TIMEOUT", "3600s"});
+    auto unheard = refused;
     refused.push_back({"SOFTHCA_FAULT", "nak_op:op=send:nth=4"});
+    unheard.push_back({"SOFTHCA_FAULT", "drop:op=send:nth=4:count=8"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
     two_dcis.insert(two_dcis.end(), {{"UCX_DCX_NUM_DCI", "2"},
@@ -990,5 +994,6 @@ int main(int argc, char **argv)
                           {"fifty", fifty},
                           {"dead", dead},
                           {"refused", refused},
+                          {"unheard", unheard},
                           {"off", off}});
 }

@@ -102,7 +102,11 @@ struct uct_dcx_fc {
     ucs_list_link_t waiting; /* answers that wait for their turn */
     ucs_list_link_t sending; /* answers that are posted, or wait for an
                               * initiator */
-    unsigned num_sending;    /* length of @sending */
+    ucs_list_link_t late;    /* answers that the peer's device has not
+                              * acknowledged */
+    struct uct_dcx_fc_answer *retried; /* the one of these that is in
+                                        * @sending, or NULL */
+    unsigned num_sending;              /* length of @sending */
     unsigned max_sending;
     ucs_time_t patience; /* until an answer is canceled */
 };

@@ -8,8 +8,10 @@
  * The origin of a request may be dead, or forged. So answers use all exclusive
  * initiators but one, and others wait for these (fc->waiting). An answer that
  * is not acknowledged in time is canceled, and all others to its origin are
- * dropped; a peer that lives sends its request again. A shared initiator cannot
- * be canceled: there all answers are sent at once.
+ * dropped. It is sent again for a while, as the link may have been down; all
+ * such answers (fc->late) use one initiator, one after the other. After that a
+ * peer that lives sends its request again. A shared initiator cannot be canceled: there
+ * all answers are sent at once, and none again.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -28,6 +30,9 @@
  * network that works */
 #define UCT_DCX_FC_PATIENCE 0.2
 
+/* Seconds for which an answer is sent again if it is not acknowledged */
+#define UCT_DCX_FC_LIFE 8
+
 /* Times that an answer is sent if the peer's device refuses it */
 #define UCT_DCX_FC_TRIES 3
 
@@ -40,6 +45,7 @@ typedef struct uct_dcx_fc_answer {
     uint8_t id;            /* UCT_DCX_FC_ID_* */
     uint8_t tries;         /* times that it was refused */
     ucs_time_t since;      /* first tick that saw it in fc->sending; 0: none */
+    ucs_time_t until;      /* end of its life; 0: was always acknowledged */
     uct_pending_req_t req; /* waits for an initiator */
     ucs_list_link_t list;  /* entry of fc->waiting or fc->sending */
     uct_dcx_fc_request_t request;
@@ -142,22 +148,33 @@ static uct_dcx_fc_grant_t uct_dcx_fc_grant(uct_dcx_fc_t *fc,
 }
 
 
-/* Ends an answer that was begun. */
-static void uct_dcx_fc_end_answer(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
+/* Takes an answer out of fc->sending. */
+static void uct_dcx_fc_unlist_answer(uct_dcx_fc_t *fc,
+                                     uct_dcx_fc_answer_t *answer)
 {
     ucs_list_del(&answer->list);
     fc->num_sending--;
+    if (fc->retried == answer) {
+        fc->retried = NULL;
+    }
+}
+
+
+/* Ends an answer that was begun. */
+static void uct_dcx_fc_end_answer(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
+{
+    uct_dcx_fc_unlist_answer(fc, answer);
     ucs_mpool_put(answer);
 }
 
 
-/* Drops the answers to an origin that does not answer itself. */
-static void uct_dcx_fc_forget_origin(uct_dcx_fc_t *fc,
+/* Drops the answers in @list to an origin. */
+static void uct_dcx_fc_forget_origin(ucs_list_link_t *list,
                                      const uct_dcx_target_t *origin)
 {
     uct_dcx_fc_answer_t *answer, *next;
 
-    ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
+    ucs_list_for_each_safe (answer, next, list, list) {
         if (memcmp(&answer->request.origin, origin, sizeof(*origin)) == 0) {
             ucs_list_del(&answer->list);
             ucs_mpool_put(answer);
@@ -166,8 +183,24 @@ static void uct_dcx_fc_forget_origin(uct_dcx_fc_t *fc,
 }
 
 
-/* Handles a lost answer: if the peer's device has refused it, it is sent again.
- * On RoCE the MAC of the peer may have changed: the next answer looks it up. */
+/* Returns non-zero if an answer that was not acknowledged is sent again. */
+static int uct_dcx_fc_is_repeated(const uct_dcx_fc_t *fc,
+                                  uct_dcx_fc_answer_t *answer,
+                                  ucs_status_t status)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if (answer->until == 0) {
+        answer->until = now + ucs_time_from_sec(UCT_DCX_FC_LIFE);
+    }
+    return (fc->max_sending < UINT_MAX) && (now < answer->until) &&
+           ((status == UCS_ERR_ENDPOINT_TIMEOUT) ||
+            (status == UCS_ERR_CANCELED));
+}
+
+
+/* Handles a lost answer: it is sent again, soon if the peer's device has
+ * refused it. On RoCE the MAC of the peer may have changed: the next answer looks it up. */
 static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
                                    uct_dcx_fc_answer_t *answer,
                                    ucs_status_t status)
@@ -176,15 +209,18 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
         uct_dcx_port_forget(&fc->queues->port, &answer->ep.grh);
     }
 
+    uct_dcx_fc_unlist_answer(fc, answer);
     if (status != UCS_ERR_CONNECTION_RESET) {
-        uct_dcx_fc_forget_origin(fc, &answer->request.origin);
+        uct_dcx_fc_forget_origin(&fc->waiting, &answer->request.origin);
+        if (uct_dcx_fc_is_repeated(fc, answer, status)) {
+            ucs_list_add_tail(&fc->late, &answer->list);
+            return;
+        }
     } else if (++answer->tries < UCT_DCX_FC_TRIES) {
-        ucs_list_del(&answer->list);
         ucs_list_add_head(&fc->waiting, &answer->list);
-        fc->num_sending--;
         return;
     }
-    uct_dcx_fc_end_answer(fc, answer);
+    ucs_mpool_put(answer);
 }
 
 
@@ -201,7 +237,7 @@ static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
         uct_dcx_fc_lost_answer(fc, answer, status);
     }
 
-    if (!ucs_list_is_empty(&fc->waiting)) {
+    if (!ucs_list_is_empty(&fc->waiting) || !ucs_list_is_empty(&fc->late)) {
         fc->queues->dci.todo |= UCT_DCX_TODO_FC;
     } else if ((fc->num_sending == 0) && (fc->table.num_blocked == 0)) {
         fc->queues->dci.todo &= ~UCT_DCX_TODO_FC;
@@ -275,6 +311,7 @@ static void uct_dcx_fc_begin_answer(uct_dcx_fc_t *fc,
                                     uct_dcx_fc_answer_t *answer)
 {
     if (uct_dcx_fc_set_target(fc, answer) != UCS_OK) {
+        fc->retried = (fc->retried == answer) ? NULL : fc->retried;
         ucs_mpool_put(answer);
         return;
     }
@@ -301,7 +338,12 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
 
     answer->id      = id;
     answer->tries   = 0;
+    answer->until   = 0;
     answer->request = *request;
+    if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
+        uct_dcx_fc_forget_origin(&fc->late, &request->origin);
+    }
+
     if (ucs_likely(fc->num_sending < fc->max_sending)) {
         uct_dcx_fc_begin_answer(fc, answer);
     } else {
@@ -326,11 +368,20 @@ static void uct_dcx_fc_check_answer(uct_dcx_fc_t *fc,
 }
 
 
+/* Returns non-zero if an answer in fc->late can be sent again. */
+static int uct_dcx_fc_is_retry_due(const uct_dcx_fc_t *fc)
+{
+    return (fc->late.next != &fc->late) && (fc->retried == NULL) &&
+           (fc->num_sending < fc->max_sending);
+}
+
+
 int uct_dcx_fc_grant_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
 {
     int is_watched = (fc->num_sending > 0) && (fc->max_sending < UINT_MAX);
-    int is_due     = (fc->waiting.next != &fc->waiting) &&
-                 (fc->num_sending < fc->max_sending);
+    int is_due     = uct_dcx_fc_is_retry_due(fc) ||
+                 ((fc->waiting.next != &fc->waiting) &&
+                  (fc->num_sending < fc->max_sending));
 
     *left = is_due ? 0 : fc->patience;
     return is_due || is_watched;
@@ -344,6 +395,12 @@ void uct_dcx_fc_grant_progress(uct_dcx_fc_t *fc, ucs_time_t now)
     while ((fc->num_sending < fc->max_sending) &&
            !ucs_list_is_empty(&fc->waiting)) {
         answer = ucs_list_extract_head(&fc->waiting, uct_dcx_fc_answer_t, list);
+        uct_dcx_fc_begin_answer(fc, answer);
+    }
+
+    if (uct_dcx_fc_is_retry_due(fc)) {
+        answer = ucs_list_extract_head(&fc->late, uct_dcx_fc_answer_t, list);
+        fc->retried = answer;
         uct_dcx_fc_begin_answer(fc, answer);
     }
 
@@ -373,6 +430,7 @@ ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc)
     const uct_dcx_pool_t *pool = &fc->queues->dci.pool;
 
     ucs_list_head_init(&fc->waiting);
+    ucs_list_head_init(&fc->late);
     ucs_list_head_init(&fc->sending);
     fc->patience    = ucs_time_from_sec(UCT_DCX_FC_PATIENCE);
     fc->max_sending = pool->policy->is_shared ? UINT_MAX :
@@ -394,6 +452,8 @@ void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
 {
     uct_dcx_fc_answer_t *answer, *next;
 
+    ucs_list_splice_tail(&fc->waiting, &fc->late);
+    ucs_list_head_init(&fc->late);
     ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
         ucs_list_del(&answer->list);
         ucs_mpool_put(answer);
