@@ -259,7 +259,9 @@ static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
     hca_thread_leave();
 }
 
-/* Ticks of this thread; in the static TLS block, as hca_todo is. */
+/* Ticks of this thread, counted if some thread asks for them; in the static TLS
+ * block, as hca_todo is. */
+static atomic_bool hca_uar_has_ticks;
 static __thread uint64_t hca_uar_ticks
     __attribute__((tls_model("initial-exec")));
 
@@ -267,7 +269,9 @@ static __thread uint64_t hca_uar_ticks
 static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
                           unsigned size)
 {
-    uint64_t start      = __rdtsc();
+    bool is_timed       = atomic_load_explicit(&hca_uar_has_ticks,
+                                               memory_order_relaxed);
+    uint64_t start      = __builtin_expect(is_timed, 0) ? __rdtsc() : 0;
     struct hca_uar *uar = arg;
 
     if (!hca_push_is_register(offset)) {
@@ -280,11 +284,14 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
     } else {
         hca_uar_store_part(uar, offset, value, size);
     }
-    hca_uar_ticks += __rdtsc() - start;
+    if (__builtin_expect(is_timed, 0)) {
+        hca_uar_ticks += __rdtsc() - start;
+    }
 }
 
 uint64_t softhca_ticks(void)
 {
+    atomic_store_explicit(&hca_uar_has_ticks, true, memory_order_relaxed);
     return hca_uar_ticks;
 }
 

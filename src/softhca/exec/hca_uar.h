@@ -22,7 +22,7 @@ void hca_uar_del(uint32_t uar);
 void hca_uar_forked(void);
 
 /* Returns the ticks of the time-stamp counter that this thread has spent in
- * doorbells. For programs that measure, by dlsym(). */
+ * doorbells since the first call. For programs that measure, by dlsym(). */
 __attribute__((visibility("default"))) uint64_t softhca_ticks(void);
 
 #endif
