@@ -236,7 +236,6 @@ static enum hca_check hca_request_nak_op(struct hca_request *rq)
 }
 
 static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
-    [HCA_ACK]        = hca_request_acked,
     [HCA_ACK_RNR]    = hca_request_rnr,
     [HCA_ACK_SEQ]    = hca_request_timeout,
     [HCA_ACK_INVAL]  = hca_request_nak_inval,
@@ -285,7 +284,8 @@ static enum hca_check hca_request_transmit(struct hca_request *rq)
     }
     hca_request_build(rq);
     hca_wire_send(rq->qp, &rq->msg, &rq->ack);
-    check = hca_request_acks[rq->ack.code](rq);
+    check = (rq->ack.code == HCA_ACK) ? hca_request_acked(rq) :
+                                        hca_request_acks[rq->ack.code](rq);
     if (check != HCA_OK) {
         free(rq->result);
         rq->result = NULL;

@@ -35,7 +35,10 @@ static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
     hca_qp_fail_requester(qp);
 }
 
-static void hca_requester_done(struct hca_request *rq)
+/* Inlined into the run of a queue */
+#define HCA_REQUESTER_F static inline __attribute__((always_inline))
+
+HCA_REQUESTER_F void hca_requester_done(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
@@ -50,7 +53,7 @@ static void hca_requester_done(struct hca_request *rq)
     }
 }
 
-static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
+HCA_REQUESTER_F void hca_requester_step(struct hca_qp *qp, uint16_t posted)
 {
     struct hca_request rq;
     enum hca_check check;
@@ -142,7 +145,7 @@ static __attribute__((noinline)) void hca_requester_flush(struct hca_qp *qp)
 
 /* Executes what is posted when it begins. The doorbell of a later WQE waits for
  * sq_lock, or runs the queue when this thread leaves the device. */
-static void hca_requester_execute(struct hca_qp *qp)
+HCA_REQUESTER_F void hca_requester_execute(struct hca_qp *qp)
 {
     uint16_t end = qp->req.ci + hca_qp_sq_posted(qp), posted;
 
@@ -186,7 +189,7 @@ static void hca_requester_run_streams(struct hca_qp *qp)
     }
 }
 
-void hca_requester_run_locked(struct hca_qp *qp)
+HCA_REQUESTER_F void hca_requester_run_attached(struct hca_qp *qp)
 {
     if (__builtin_expect(qp->req.sq->streams == NULL, 1)) {
         hca_requester_execute(qp);
@@ -198,11 +201,16 @@ void hca_requester_run_locked(struct hca_qp *qp)
     }
 }
 
+void hca_requester_run_locked(struct hca_qp *qp)
+{
+    hca_requester_run_attached(qp);
+}
+
 void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
 {
     hca_mutex_lock(&qp->sq_lock);
     if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn)) {
-        hca_requester_run_locked(qp);
+        hca_requester_run_attached(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
 }

@@ -63,13 +63,13 @@ static void hca_thread_drain_failed(uint32_t num)
  * lock may be held. */
 static void hca_thread_drain(void)
 {
-    while (__builtin_expect(hca_todo.rndv != NULL, 0)) {
+    while (hca_todo.rndv != NULL) {
         hca_rndv_fetch();
     }
-    while (__builtin_expect(hca_todo.num_failed > 0, 0)) {
+    while (hca_todo.num_failed > 0) {
         hca_thread_drain_failed(hca_todo.failed[--hca_todo.num_failed]);
     }
-    while (__builtin_expect(hca_todo.num_held > 0, 0)) {
+    while (hca_todo.num_held > 0) {
         hca_cq_close(hca_todo.held[--hca_todo.num_held]);
     }
 }
@@ -94,7 +94,9 @@ void hca_thread_leave(void)
         hca_todo.depth--;
         return;
     }
-    hca_thread_drain();
+    if (__builtin_expect(hca_todo_is_some(), 0)) {
+        hca_thread_drain();
+    }
     for (;;) {
         hca_todo.depth = 0;
         hca_thread_fence();

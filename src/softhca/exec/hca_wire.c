@@ -85,16 +85,13 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
     struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
 
     if ((target != NULL) &&
-        ((target->obj.proc == hca_self) || hca_proc_alive(target->obj.proc))) {
-        target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
-    } else {
-        target = NULL;
+        ((target->obj.proc == hca_self) || hca_proc_alive(target->obj.proc)) &&
+        hca_obj_lock_found(HCA_KIND_QP, target, msg->dest_qpn)) {
+        return target;
     }
-    if (target == NULL) {
-        hca_debug("qp 0x%x: qp 0x%x does not exist, or its process is dead",
-                  msg->src_qpn, msg->dest_qpn);
-    }
-    return target;
+    hca_debug("qp 0x%x: qp 0x%x does not exist, or its process is dead",
+              msg->src_qpn, msg->dest_qpn);
+    return NULL;
 }
 
 /* Packets of MTU size; datagrams are never split. */

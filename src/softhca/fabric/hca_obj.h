@@ -105,6 +105,9 @@ static inline void *hca_obj_peek(enum hca_kind kind, uint32_t num)
         (struct hca_obj *)(slots->first +
                            (size_t)(num & slots->mask) * slots->size);
 
+    if (obj == NULL) {
+        __builtin_unreachable(); /* spares callers the test of what is found */
+    }
     /* pairs with the store in hca_obj_publish() */
     return ((num != 0) &&
             (atomic_load_explicit(&obj->num, memory_order_acquire) == num)) ?
@@ -112,18 +115,41 @@ static inline void *hca_obj_peek(enum hca_kind kind, uint32_t num)
                NULL;
 }
 
-/* Locks the live object of a number. Pairs with hca_obj_unlock(). If the lock's
- * last owner died, the object is repaired first.
- * @return NULL if no live object has that number. */
-void *hca_obj_lock(enum hca_kind kind, uint32_t num);
-
 static inline void hca_obj_unlock(void *obj)
 {
     hca_mutex_unlock(&((struct hca_obj *)obj)->lock);
 }
 
-/* Locks the object in a slot, which may not be live any more. */
+/* Locks the object in a slot, which may not be live any more. If the lock's
+ * last owner died, the object is repaired first. */
 void hca_obj_hold(enum hca_kind kind, void *obj);
+
+/* Locks the object that hca_obj_peek() found, as hca_obj_hold() does.
+ * @return false, with no lock held, if it has another number by now. */
+static inline bool hca_obj_lock_found(enum hca_kind kind, void *ptr,
+                                      uint32_t num)
+{
+    struct hca_obj *obj = (struct hca_obj *)ptr;
+
+    if (!hca_mutex_take(&obj->lock)) {
+        hca_obj_hold(kind, obj);
+    }
+    if (__builtin_expect(
+            atomic_load_explicit(&obj->num, memory_order_relaxed) == num, 1)) {
+        return true;
+    }
+    hca_obj_unlock(obj);
+    return false;
+}
+
+/* Locks the live object of a number. Pairs with hca_obj_unlock().
+ * @return NULL if no live object has that number. */
+static inline void *hca_obj_lock(enum hca_kind kind, uint32_t num)
+{
+    void *obj = hca_obj_peek(kind, num);
+
+    return ((obj != NULL) && hca_obj_lock_found(kind, obj, num)) ? obj : NULL;
+}
 
 /* hca_obj_hold() until @deadline (hca_mutex_deadline()) at most.
  * @return false if the time is over. */

@@ -21,16 +21,13 @@ static __attribute__((noinline)) void hca_obj_repair(enum hca_kind kind,
     }
 }
 
-static inline void hca_obj_take(enum hca_kind kind, struct hca_obj *obj)
+void hca_obj_hold(enum hca_kind kind, void *ptr)
 {
+    struct hca_obj *obj = ptr;
+
     if (__builtin_expect(hca_mutex_lock(&obj->lock), 0)) {
         hca_obj_repair(kind, obj);
     }
-}
-
-void hca_obj_hold(enum hca_kind kind, void *obj)
-{
-    hca_obj_take(kind, obj);
 }
 
 bool hca_obj_hold_until(enum hca_kind kind, void *ptr,
@@ -46,21 +43,6 @@ bool hca_obj_hold_until(enum hca_kind kind, void *ptr,
         hca_obj_repair(kind, obj);
     }
     return true;
-}
-
-void *hca_obj_lock(enum hca_kind kind, uint32_t num)
-{
-    struct hca_obj *obj = hca_obj_peek(kind, num);
-
-    if (obj == NULL) {
-        return NULL;
-    }
-    hca_obj_take(kind, obj);
-    if (atomic_load_explicit(&obj->num, memory_order_relaxed) != num) {
-        hca_mutex_unlock(&obj->lock);
-        return NULL;
-    }
-    return obj;
 }
 
 /* --- the end of an object ------------------------------------------------- */

@@ -112,9 +112,15 @@ extern struct hca_fabric *hca_fabric __attribute__((visibility("hidden")));
 /* this process' slot; 0: it has none */
 extern unsigned hca_self __attribute__((visibility("hidden")));
 
+/* Returns the address of an offset that is not 0. */
+static inline void *hca_at(hca_off_t off)
+{
+    return (char *)hca_fabric + off;
+}
+
 static inline void *hca_ptr(hca_off_t off)
 {
-    return (off == 0) ? NULL : (char *)hca_fabric + off;
+    return (off == 0) ? NULL : hca_at(off);
 }
 
 static inline hca_off_t hca_off(const void *ptr)

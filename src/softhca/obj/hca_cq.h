@@ -45,7 +45,19 @@ int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
 /* Returns the number of bytes of a message that may go into a CQE of this
  * queue, for a QP that allows @scatter bytes: 0, 32, or, in entries of 128
  * bytes, 64. */
-unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
+static inline unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
+{
+    const struct hca_cq *cq;
+
+    if (scatter == 0) {
+        return 0;
+    }
+    cq = (const struct hca_cq *)hca_obj_peek(HCA_KIND_CQ, cqn);
+    if (cq == NULL) {
+        return 0;
+    }
+    return ((cq->ring.log_stride == 7) && (scatter >= 64)) ? 64 : 32;
+}
 
 /* Adds a completion. The caller holds no lock of a CQ.
  * @return 0, -ENOENT (no such CQ), -EOVERFLOW (overrun, now or before: the QP

@@ -163,20 +163,6 @@ int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
     return ret;
 }
 
-unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
-{
-    const struct hca_cq *cq;
-
-    if (scatter == 0) {
-        return 0;
-    }
-    cq = hca_obj_peek(HCA_KIND_CQ, cqn);
-    if (cq == NULL) {
-        return 0;
-    }
-    return ((cq->ring.log_stride == 7) && (scatter >= 64)) ? 64 : 32;
-}
-
 /* The RESIZE_CQ entry takes an index of its own: the library copies the entries
  * not polled yet to index + 1 of the new ring and continues behind them
  * (mlx5_cq_resize_copy_cqes()). */

@@ -24,13 +24,16 @@
 /* pairs with the program's barrier between WQEs and their counter */
 static uint16_t hca_rq_counter(hca_off_t dbrec)
 {
-    const uint32_t *word = hca_ptr(dbrec);
+    const uint32_t *word = hca_at(dbrec);
 
     return be32toh(__atomic_load_n(word, __ATOMIC_ACQUIRE));
 }
 
-static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
-                           size_t length)
+/* Inlined into each receive: without strides these cost no instruction */
+#define HCA_SRQ_F static inline __attribute__((always_inline))
+
+HCA_SRQ_F void hca_recv_parse(struct hca_recv *recv, const void *wqe,
+                              size_t length)
 {
     const struct mlx5_wqe_data_seg *seg = wqe;
     unsigned max                        = length / sizeof(*seg);
@@ -128,9 +131,6 @@ static void hca_srq_check_limit(struct hca_srq *srq, unsigned posted)
     }
 }
 
-/* Inlined into each receive: without strides these cost no instruction */
-#define HCA_SRQ_F static inline __attribute__((always_inline))
-
 /* The next WQE to take, except its contents. */
 struct hca_srq_wqe {
     uint16_t posted; /* number of posted WQEs */
@@ -159,7 +159,7 @@ HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
         return hca_srq_fail(srq, HCA_CHECK_SRQ_OVERRUN, qpn, posted);
     }
 
-    wqe  = hca_ptr(srq->ring.buf) + srq->head * stride;
+    wqe  = hca_at(srq->ring.buf) + srq->head * stride;
     next = srq->is_cyclic ? ((srq->head + 1u) & (size - 1)) :
                             be16toh(wqe->next_wqe_index);
     if (next >= size) {

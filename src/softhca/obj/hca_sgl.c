@@ -168,13 +168,6 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                hca_sgl_add_rare(sgl, mkey, use);
 }
 
-void hca_sgl_put(struct hca_sgl *sgl)
-{
-    if (sgl->is_access) {
-        hca_mkeys_leave(sgl->owner.proc, sgl->turn);
-    }
-}
-
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
 {
     unsigned i = 0;

@@ -77,7 +77,12 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use);
 
 /* Ends the access, once: call hca_sgl_init() before another use. */
-void hca_sgl_put(struct hca_sgl *sgl);
+static inline void hca_sgl_put(struct hca_sgl *sgl)
+{
+    if (sgl->is_access) {
+        hca_mkeys_leave(sgl->owner.proc, sgl->turn);
+    }
+}
 
 /* Removes the first @length bytes of the list. */
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length);

@@ -9,6 +9,7 @@
 #define HCA_TODO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct hca_rndv;
@@ -32,6 +33,12 @@ struct hca_todo {
  * TLS. */
 extern __thread struct hca_todo hca_todo
     __attribute__((tls_model("initial-exec")));
+
+static inline bool hca_todo_is_some(void)
+{
+    return (hca_todo.rndv != NULL) || (hca_todo.num_failed > 0) ||
+           (hca_todo.num_held > 0);
+}
 
 /* Records a CQ whose completions must be written (hca_cq_close()).
  * @return false if this thread is not inside the device, or there is no

@@ -109,9 +109,11 @@ static void hca_completer_add_path(struct hca_cqe *cqe,
         cqe->sl = hca_grh_packet_type(path, msg->src_dev);
         return;
     }
-    cqe->sl        = path->sl;
-    cqe->slid      = hca_dev_path_lid(msg->src_dev, path->src_path_bits);
-    cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
+    cqe->sl   = path->sl;
+    cqe->slid = hca_dev_path_lid(msg->src_dev, path->src_path_bits);
+    if (hca_dev_lmc(dev) != 0) {
+        cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
+    }
 }
 
 /* Skipped strides, too few for a packet, belong to no message. */

@@ -15,17 +15,6 @@
 #include "softhca/obj/hca_rq.h"
 #include "softhca/obj/hca_todo.h"
 
-#include <endian.h>
-
-uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
-{
-    const uint32_t *dbrec = hca_ptr(qp->dbrec);
-
-    /* pairs with the program's barrier between WQEs and the record */
-    return (uint16_t)be32toh(__atomic_load_n(&dbrec[1], __ATOMIC_ACQUIRE)) -
-           qp->req.ci;
-}
-
 /* A receive whose completion fails is counted as taken nevertheless: if its CQ
  * is full there is no way left to report it. */
 void hca_qp_flush_rq(struct hca_qp *qp)

@@ -8,6 +8,8 @@
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_objs.h"
 
+#include <endian.h>
+
 static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 {
     return atomic_load_explicit(&qp->state, memory_order_acquire);
@@ -25,7 +27,14 @@ static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
 
 /* Returns the basic blocks from req.ci to the doorbell record; more than the
  * ring has if the record is wrong. */
-uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
+static inline uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
+{
+    const uint32_t *dbrec = (const uint32_t *)hca_at(qp->dbrec);
+
+    /* pairs with the program's barrier between WQEs and the record */
+    return (uint16_t)be32toh(__atomic_load_n(&dbrec[1], __ATOMIC_ACQUIRE)) -
+           qp->req.ci;
+}
 
 /* Puts a QP in error, unless it is, and flushes its receives, not its SQ;
  * obj.lock is held. */

@@ -53,7 +53,15 @@ enum hca_check hca_resp_bad(const struct hca_responder *resp,
 
 /* Takes the next receive of the QP's own queue or SRQ into resp->recv.
  * @return as hca_resp_execute(). */
-enum hca_check hca_resp_take_recv(struct hca_responder *resp);
+static inline enum hca_check hca_resp_take_recv(struct hca_responder *resp)
+{
+    struct hca_qp *qp = resp->qp;
+    uint32_t srqn = (qp->type == HCA_QP_XRC_RECV) ? resp->msg->srqn : qp->srqn;
+
+    return ((srqn != 0) || (qp->type == HCA_QP_XRC_RECV)) ?
+               hca_srq_take(qp, srqn, &resp->recv) :
+               hca_rq_take(qp, &resp->recv);
+}
 
 /* Copies @src to @dst, or keeps a WRITE back (hca_posted.h). The lock of a DCT
  * may be released meanwhile, unless that of an SRQ is held, too.

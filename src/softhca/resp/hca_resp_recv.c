@@ -24,17 +24,6 @@ enum hca_check hca_resp_bad(const struct hca_responder *resp,
     return hca_check_recv(check, resp->qp->obj.num, got);
 }
 
-enum hca_check hca_resp_take_recv(struct hca_responder *resp)
-{
-    struct hca_qp *qp = resp->qp;
-
-    if (qp->type == HCA_QP_XRC_RECV) {
-        return hca_srq_take(qp, resp->msg->srqn, &resp->recv);
-    }
-    return (qp->srqn != 0) ? hca_srq_take(qp, qp->srqn, &resp->recv) :
-                             hca_rq_take(qp, &resp->recv);
-}
-
 /* Protection domain of remote accesses, and the owner of their memory: for an
  * XRC target both are those of the SRQ. */
 bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
@@ -119,12 +108,15 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
  * middle of its copy leaves the queue unchanged. */
 enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data)
 {
-    hca_rq_consume(resp->qp, &resp->recv);
+    if (resp->recv.in_ring) {
+        hca_rq_consume(resp->qp, &resp->recv);
+    }
     return hca_completer_recv(resp->qp, &resp->recv, resp->msg, data);
 }
 
 /* Completes with a copy of the message, of up to 64 bytes. */
-static enum hca_check hca_resp_put_copy(struct hca_responder *resp)
+static __attribute__((noinline)) enum hca_check
+hca_resp_put_copy(struct hca_responder *resp)
 {
     uint8_t data[64];
     struct hca_sgl local;
@@ -172,7 +164,9 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
     return hca_resp_copy(resp, &resp->memory, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-static enum hca_check hca_resp_put(struct hca_responder *resp)
+/* Puts the message into the buffer. Not inline: a short one goes into a CQE. */
+static __attribute__((noinline)) enum hca_check
+hca_resp_put(struct hca_responder *resp)
 {
     unsigned header = (resp->qp->type == HCA_QP_UD) ? HCA_GRH_SIZE : 0;
     uint64_t length = resp->msg->data->length;
@@ -213,18 +207,24 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp)
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;
-    unsigned room   = hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
+    unsigned room;
 
-    return (length > 0) && (length <= room) &&
-           (!resp->msg->is_fin || (room == 64)) &&
-           (resp->recv.num_strides == 0) && (resp->qp->type != HCA_QP_UD) &&
-           (length <= resp->recv.length);
+    if ((length == 0) || (length > resp->qp->cs_res) ||
+        (length > resp->recv.length) || (resp->recv.num_strides > 0) ||
+        (resp->qp->type == HCA_QP_UD)) {
+        return false;
+    }
+    room = hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
+    return (length <= room) && (!resp->msg->is_fin || (room == 64));
 }
 
 enum hca_check hca_resp_deliver(struct hca_responder *resp)
 {
-    enum hca_check check = hca_resp_invalidate(resp);
+    enum hca_check check = HCA_OK;
 
+    if (resp->msg->has_inval) {
+        check = hca_resp_invalidate(resp);
+    }
     if (check != HCA_OK) {
         return check;
     }

@@ -106,17 +106,29 @@ static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
     return hca_wqe_fm(wqe) >= 2;
 }
 
-/* Reads the WQE at basic block @idx of the SQ; @posted blocks are rung from
- * there on. Sets blocks even on failure: to 0 if its index or ds is wrong, as
- * the next WQE cannot be found then.
- * @return HCA_OK or the first check that failed, which is logged. */
-enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
-                            uint16_t idx, uint16_t posted);
-
-/* hca_wqe_read() for WQEs of any shape: hca_wqe_read() calls it if the WQE is
- * not of a common shape, or may be wrong (hca_wqe_short.c). */
+/* hca_wqe_read() for WQEs of any shape */
 enum hca_check hca_wqe_read_long(struct hca_wqe *wqe, const struct hca_qp *qp,
                                  uint16_t idx, uint16_t posted);
+
+/* hca_wqe_read() for WQEs of common shapes; the caller sets qpn and idx.
+ * @return false if the WQE has another shape, or may be wrong. */
+bool hca_wqe_read_short(struct hca_wqe *wqe, const struct hca_qp *qp,
+                        uint16_t posted);
+
+/* Reads the WQE at basic block @idx of the SQ; @posted blocks are rung from
+ * there on. Sets blocks even on failure: to 0 if its index or ds is wrong, as
+ * the next WQE cannot be found then. SOFTHCA_STRICT checks more.
+ * @return HCA_OK or the first check that failed, which is logged. */
+static inline enum hca_check hca_wqe_read(struct hca_wqe *wqe,
+                                          const struct hca_qp *qp, uint16_t idx,
+                                          uint16_t posted)
+{
+    wqe->qpn = qp->obj.num;
+    wqe->idx = idx;
+    return (!hca_strict && hca_wqe_read_short(wqe, qp, posted)) ?
+               HCA_OK :
+               hca_wqe_read_long(wqe, qp, idx, posted);
+}
 
 /* Copies @length bytes of the SQ from basic block @idx on; wraps around. */
 void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,

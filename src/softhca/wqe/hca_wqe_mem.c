@@ -46,9 +46,9 @@ static inline enum hca_check hca_wqe_mem_add(const struct hca_qp *qp,
                             hca_wqe_mem_add_key(qp, wqe, seg, sgl);
 }
 
-static __attribute__((noinline)) enum hca_check
-hca_wqe_mem_map_list(const struct hca_qp *qp, const struct hca_wqe *wqe,
-                     struct hca_sgl *sgl)
+enum hca_check hca_wqe_mem_map_list(const struct hca_qp *qp,
+                                    const struct hca_wqe *wqe,
+                                    struct hca_sgl *sgl)
 {
     for (unsigned i = 0; i < wqe->num_segs; i++) {
         enum hca_check check = hca_wqe_mem_add(qp, wqe, &wqe->segs[i], sgl);
@@ -58,13 +58,6 @@ hca_wqe_mem_map_list(const struct hca_qp *qp, const struct hca_wqe *wqe,
         }
     }
     return HCA_OK;
-}
-
-enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
-                               const struct hca_wqe *wqe, struct hca_sgl *sgl)
-{
-    return (wqe->num_segs == 1) ? hca_wqe_mem_add(qp, wqe, &wqe->segs[0], sgl) :
-                                  hca_wqe_mem_map_list(qp, wqe, sgl);
 }
 
 enum hca_check hca_wqe_mem_put(const struct hca_wqe *wqe,

@@ -8,12 +8,26 @@
 #include "hca_wqe.h"
 #include "softhca/obj/hca_sgl.h"
 
+/* hca_wqe_mem_map() for any segments */
+enum hca_check hca_wqe_mem_map_list(const struct hca_qp *qp,
+                                    const struct hca_wqe *wqe,
+                                    struct hca_sgl *sgl);
+
 /* Looks up the mkeys and appends the memory to @sgl. Inline data stays in @wqe,
  * to which @sgl then points. The caller must call hca_sgl_put(), also after an
  * error.
  * @return HCA_OK, or an error, logged. */
-enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
-                               const struct hca_wqe *wqe, struct hca_sgl *sgl);
+static inline enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
+                                             const struct hca_wqe *wqe,
+                                             struct hca_sgl *sgl)
+{
+    const struct hca_wqe_seg *seg = &wqe->segs[0];
+
+    return ((wqe->num_segs == 1) && seg->is_inline && (seg->length > 0) &&
+            hca_sgl_add(sgl, wqe->raw + seg->addr, seg->length)) ?
+               HCA_OK :
+               hca_wqe_mem_map_list(qp, wqe, sgl);
+}
 
 /* Writes @size bytes, the length of @sgl. @wqe is for the log.
  * @return HCA_OK, or HCA_CHECK_LKEY_FAULT, logged. */

@@ -20,7 +20,7 @@
 static void hca_wqe_copy_block(struct hca_wqe *wqe, const struct hca_qp *qp,
                                uint16_t block)
 {
-    const uint8_t *ring = hca_ptr(qp->sq.buf);
+    const uint8_t *ring = hca_at(qp->sq.buf);
     uint16_t at         = wqe->idx + block;
     size_t mask         = (HCA_BB_SIZE << qp->sq.log_cnt) - 1;
 
@@ -164,8 +164,8 @@ static bool hca_wqe_short_body(struct hca_wqe *wqe, const struct hca_qp *qp)
 }
 
 /* Copies the WQE out of the ring, as far as its ctrl is as it must be. */
-static bool hca_wqe_short(struct hca_wqe *wqe, const struct hca_qp *qp,
-                          uint16_t posted)
+bool hca_wqe_read_short(struct hca_wqe *wqe, const struct hca_qp *qp,
+                        uint16_t posted)
 {
     const struct mlx5_wqe_ctrl_seg *ctrl = (const void *)wqe->raw;
     unsigned ds;
@@ -182,15 +182,4 @@ static bool hca_wqe_short(struct hca_wqe *wqe, const struct hca_qp *qp,
         hca_wqe_copy_rest(wqe, qp);
     }
     return hca_wqe_short_body(wqe, qp);
-}
-
-/* SOFTHCA_STRICT checks more. */
-enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
-                            uint16_t idx, uint16_t posted)
-{
-    wqe->qpn = qp->obj.num;
-    wqe->idx = idx;
-    return (!hca_strict && hca_wqe_short(wqe, qp, posted)) ?
-               HCA_OK :
-               hca_wqe_read_long(wqe, qp, idx, posted);
 }
