@@ -8,6 +8,7 @@
 #include "hca_async.h"
 #include "hca_cq_event.h"
 #include "hca_cq_mini.h"
+#include "hca_cqe_put.h"
 #include "hca_todo.h"
 #include "softhca/base/hca_log.h"
 
@@ -19,9 +20,9 @@ static void hca_cq_advance(struct hca_cq *cq, uint32_t num)
     cq->pi = hca_cq_index(cq->pi + num);
 }
 
-static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
+HCA_CQE_F void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
-    hca_cqe_put(cq, cqe, 0);
+    hca_cqe_put_inline(cq, cqe, 0);
     hca_cq_advance(cq, 1);
 }
 
@@ -183,7 +184,8 @@ int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
         hca_obj_unlock(cq);
         return -EINVAL;
     }
-    hca_cq_write(cq, &mark);
+    hca_cqe_put(cq, &mark, 0);
+    hca_cq_advance(cq, 1);
     cq->ring = *ring;
     hca_obj_unlock(cq);
     return 0;

@@ -1,143 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /* Entries of completion queues: see hca_cqe.h. */
 #define _GNU_SOURCE
-#include "hca_cq.h"
+#include "hca_cqe_put.h"
 #include "hca_cq_mini.h"
-#include "hca_pcie.h"
 
-#include <assert.h>
-#include <endian.h>
-#include <string.h>
-
-#define HCA_CQE_SE    0x02 /* op_own (mlx5dv_get_cqe_se()) */
-#define HCA_CQE_FRONT 16   /* struct ibv_tmh, struct mlx5_tm_cqe */
-
-static_assert(sizeof(struct mlx5_cqe64) == 64, "64-byte entry");
-static_assert(sizeof(struct mlx5_err_cqe) == 64, "64-byte entry");
-static_assert(offsetof(struct mlx5_err_cqe, srqn) ==
-                  offsetof(struct mlx5_cqe64, srqn_uidx),
-              "both carry uidx");
-
-static void hca_cqe_fill_app(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
-{
-    uint16_t stride = htobe16(cqe->stride);
-
-    to->app      = cqe->app;
-    to->app_op   = cqe->app_op;
-    to->app_info = htobe16(cqe->app_info);
-    memcpy(&to->rsvd20[2], &stride, sizeof(stride));
-    if (cqe->front != NULL) {
-        memcpy(to, cqe->front, HCA_CQE_FRONT);
-    }
-}
-
-static void hca_cqe_fill_good(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
-{
-    to->ml_path        = cqe->dlid_path;
-    to->slid           = htobe16(cqe->slid);
-    to->flags_rqpn     = htobe32(((uint32_t)cqe->l3 << 28) |
-                                 ((uint32_t)cqe->sl << 24) | cqe->src_qpn);
-    to->srqn_uidx      = htobe32(cqe->uidx);
-    to->imm_inval_pkey = cqe->imm;
-    to->byte_cnt       = htobe32(cqe->byte_cnt);
-    to->sop_drop_qpn   = htobe32(cqe->sop_qpn);
-    to->wqe_counter    = htobe16(cqe->wqe_counter);
-    if (cqe->app != 0) {
-        hca_cqe_fill_app(to, cqe);
-    }
-}
-
-static void hca_cqe_fill_error(struct mlx5_err_cqe *to,
-                               const struct hca_cqe *cqe)
-{
-    to->srqn             = htobe32(cqe->uidx);
-    to->vendor_err_synd  = cqe->vendor;
-    to->syndrome         = cqe->syndrome;
-    to->s_wqe_opcode_qpn = htobe32(cqe->sop_qpn);
-    to->wqe_counter      = htobe16(cqe->wqe_counter);
-}
-
-/* Inline data: up to 32 bytes take the start of the 64-byte entry; up to 64
- * the first half of a 128-byte one. libmlx5 looks for the 32 bytes of a
- * requester in the first half of a 128-byte entry, UCX in the second: such
- * data is written to both. @return the bits of op_own. */
-static uint8_t hca_cqe_fill_data(struct mlx5_cqe64 *to, uint8_t *first_half,
-                                 const struct hca_cqe *cqe)
-{
-    if ((cqe->data_len > 32) || cqe->wide) {
-        memcpy(first_half, cqe->data, cqe->data_len);
-        return MLX5_INLINE_SCATTER_64;
-    }
-    memcpy(to, cqe->data, cqe->data_len);
-    if (cqe->both && (first_half != NULL)) {
-        memcpy(first_half, cqe->data, cqe->data_len);
-    }
-    return MLX5_INLINE_SCATTER_32;
-}
-
-static uint8_t *hca_cqe_at(const struct hca_cq *cq, uint32_t index)
-{
-    uint32_t slot = index & ((1u << cq->ring.log_cnt) - 1);
-
-    return (uint8_t *)hca_ptr(cq->ring.buf) +
-           ((size_t)slot << cq->ring.log_stride);
-}
-
-static void hca_cqe_count(struct hca_cq *cq, uint8_t opcode, uint64_t length)
-{
-    bool is_send = (opcode == MLX5_CQE_REQ) || (opcode == MLX5_CQE_REQ_ERR);
-
-    hca_pcie_add(&cq->pcie, is_send ? HCA_PCIE_SEND_CQE : HCA_PCIE_RECV_CQE, 0,
-                 length);
-}
-
-/* Entries of 128 bytes have their first half written for data, or padded. */
-static unsigned hca_cqe_length(const struct hca_cq *cq,
-                               const struct hca_cqe *cqe)
-{
-    bool has_data = (cq->ring.log_stride == 7) && (cqe->data_len > 0) &&
-                    ((cqe->data_len > 32) || cqe->wide || cqe->both);
-
-    return (has_data || cq->is_padded) ? 128 : 64;
-}
-
-/* The owner bit makes the entry valid: it goes last, after all earlier writes
- * of this message. Pairs with the poller's barrier. */
 void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
 {
-    uint32_t pi     = hca_cq_index(cq->pi);
-    uint8_t *entry  = hca_cqe_at(cq, pi);
-    uint8_t *target = entry + (1u << cq->ring.log_stride) - 64;
-    union {
-        struct mlx5_cqe64 good;
-        struct mlx5_err_cqe error;
-        uint32_t words[16];
-    } image        = {};
-    uint8_t op_own = (cqe->opcode << 4) | format |
-                     ((pi >> cq->ring.log_cnt) & 1);
-
-    if (hca_cqe_is_error(cqe)) {
-        hca_cqe_fill_error(&image.error, cqe);
-    } else {
-        hca_cqe_fill_good(&image.good, cqe);
-        if (cqe->data_len > 0) {
-            op_own |= hca_cqe_fill_data(&image.good,
-                                        (target == entry) ? NULL : entry, cqe);
-        }
-        if (cq->timestamp) {
-            image.good.timestamp = htobe64(hca_cq_timestamp());
-        }
-    }
-    if (cq->is_padded && (cqe->data_len == 0)) {
-        memset(entry, 0, 64);
-    }
-    image.good.op_own = op_own | (cqe->solicited ? HCA_CQE_SE : 0);
-    memcpy(target, image.words, 60);
-    __atomic_store_n((uint32_t *)(target + 60), image.words[15],
-                     __ATOMIC_RELEASE);
-    if (hca_pcie_is_on()) {
-        hca_cqe_count(cq, cqe->opcode, hca_cqe_length(cq, cqe));
-    }
+    hca_cqe_put_inline(cq, cqe, format);
 }
 
 void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)
@@ -158,9 +27,8 @@ void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)
 
 bool hca_cqe_is_put(const struct hca_cq *cq)
 {
-    uint32_t pi    = hca_cq_index(cq->pi);
-    uint8_t op_own = hca_cqe_at(cq, pi)[(1u << cq->ring.log_stride) - 1];
+    uint8_t op_own = hca_cqe_at(cq, cq->pi)[(1u << cq->ring.log_stride) - 1];
 
     return ((op_own >> 4) != MLX5_CQE_INVALID) &&
-           ((op_own & 1) == ((pi >> cq->ring.log_cnt) & 1));
+           ((op_own & 1) == ((cq->pi >> cq->ring.log_cnt) & 1));
 }

@@ -147,7 +147,7 @@ struct hca_cq {
     struct hca_obj obj;
     struct hca_ring ring; /* stride 64 or 128 */
     hca_off_t dbrec;      /* [0] consumer index, [1] arm */
-    uint32_t pi;          /* producer index, 24 bits valid */
+    uint32_t pi;          /* producer index, 24 bits */
     uint32_t ci;          /* consumer index, as last read */
     uint32_t chan;        /* completion channel, 0 none */
     uint32_t uar;
