@@ -843,6 +843,40 @@ TEST_F(hca_share_test, queue_waits_for_an_atomic)
         });
 }
 
+/* A child that is forked while pages are exchanged can write to them. */
+TEST_F(hca_share_test, fork_while_a_queue_takes_pages)
+{
+    alone([] {
+        constexpr size_t PAGES = 64;
+        std::atomic<bool> ends{false};
+        char *mem = map_pages(PAGES);
+
+        memset(mem, 'm', PAGES * PAGE);
+        std::thread thread([&] {
+            while (!ends) {
+                struct hca_umem umem;
+
+                ASSERT_EQ(0, hca_umem_share(&umem, (uintptr_t)mem, PAGES * PAGE,
+                                            true));
+                hca_umem_unshare(&umem);
+            }
+        });
+        for (unsigned i = 0; (i < 40) && !HasFailure(); i++) {
+            pid_t pid = fork();
+
+            if (pid == 0) {
+                memset(mem, 'c', PAGES * PAGE);
+                _exit(HasFailure());
+            }
+            expect_end(pid);
+        }
+        ends = true;
+        thread.join();
+        EXPECT_EQ(std::string(PAGES * PAGE, 'm'),
+                  std::string(mem, PAGES * PAGE));
+    });
+}
+
 /* 9 */
 TEST_F(hca_share_test, late_copy)
 {

@@ -260,12 +260,14 @@ void hca_fabric_hide(void)
 static void hca_fabric_fork_begin(void)
 {
     hca_helper_fork_begin();
+    hca_umem_fork_begin(); /* whose owner may wait for the next */
     hca_share_fork_begin();
 }
 
 static void hca_fabric_fork_end(void)
 {
     hca_share_fork_end();
+    hca_umem_fork_end();
     hca_helper_fork_end();
 }
 

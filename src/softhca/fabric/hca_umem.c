@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Pages that the program shares with the device: see hca_umem.h. System calls
- * are made directly, past any hook. hca_umem_mutex guards the list.
+ * are made directly, past any hook. hca_umem_mutex guards the list; it
+ * is held over fork().
  */
 #define _GNU_SOURCE
 #include "hca_umem.h"
@@ -457,7 +458,16 @@ void hca_umem_abandon(void)
     pthread_mutex_unlock(&hca_umem_mutex);
 }
 
-/* The child has one thread, and a lock that another may have held. */
+void hca_umem_fork_begin(void)
+{
+    pthread_mutex_lock(&hca_umem_mutex);
+}
+
+void hca_umem_fork_end(void)
+{
+    pthread_mutex_unlock(&hca_umem_mutex);
+}
+
 void hca_umem_forked(void)
 {
     pthread_mutex_init(&hca_umem_mutex, NULL);

@@ -44,6 +44,11 @@ void hca_umem_unshare(struct hca_umem *umem);
 /* Describes an error of hca_umem_share(). @param error  positive errno */
 const char *hca_umem_error(int error);
 
+/* Around fork(), in the parent: no pages are exchanged meanwhile, as the child
+ * would keep them read-only. */
+void hca_umem_fork_begin(void);
+void hca_umem_fork_end(void);
+
 /* Make all pages private: in a forked child, and when the process leaves the
  * fabric. */
 void hca_umem_forked(void);
