@@ -29,6 +29,7 @@ extern "C" {
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
@@ -1074,6 +1075,40 @@ TEST_F(hca_share_test, file_of_a_path)
             unlink(path);
         },
         use_near);
+}
+
+/* A region keeps no lock of the program, and ends none. */
+TEST_F(hca_share_test, file_with_locks)
+{
+    alone([] {
+        char path[] = "/dev/shm/dcx-test-XXXXXX";
+        int fd = mkstemp(path), other = open(path, O_RDWR);
+        struct flock lock = {};
+        char *mem         = map_file(fd);
+        uint64_t id;
+        pid_t pid;
+
+        lock.l_type = F_WRLCK;
+        lock.l_len  = 1;
+        EXPECT_EQ(0, fcntl(other, F_SETLK, &lock));
+        EXPECT_EQ(0, flock(fd, LOCK_EX));
+        id = share(mem, 16 * PAGE);
+        EXPECT_NE(0u, id);
+        close(fd);
+        munmap(mem, 16 * PAGE);
+        EXPECT_EQ(0, fcntl(other, F_SETLK, &lock)) << "which close() ended";
+        EXPECT_EQ(0, flock(other, LOCK_EX | LOCK_NB));
+        hca_share_end(id);
+        pid = fork();
+        if (pid == 0) {
+            EXPECT_EQ(0, fcntl(other, F_GETLK, &lock));
+            EXPECT_EQ(F_WRLCK, lock.l_type);
+            _exit(HasFailure());
+        }
+        expect_end(pid);
+        close(other);
+        unlink(path);
+    });
 }
 
 /* A peer that closes a file loses its record locks there. */

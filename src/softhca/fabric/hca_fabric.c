@@ -260,7 +260,7 @@ void hca_fabric_hide(void)
 static void hca_fabric_fork_begin(void)
 {
     hca_helper_fork_begin();
-    hca_umem_fork_begin(); /* whose owner may wait for the next */
+    hca_umem_fork_begin(); /* first, as it calls hca_share_evict() */
     hca_share_fork_begin();
 }
 

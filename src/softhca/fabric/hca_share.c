@@ -463,7 +463,7 @@ void hca_share_end(uint64_t id)
         return;
     }
     pthread_mutex_lock(&share_mutex);
-    if ((id == SHARE_ODP) && (--share_num_odp == 0)) {
+    if ((id == SHARE_ODP) && (share_num_odp > 0) && (--share_num_odp == 0)) {
         share_publish();
     }
     for (unsigned i = 0; i < share_num_areas; i++) {

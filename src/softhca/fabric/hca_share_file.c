@@ -47,19 +47,6 @@ static bool share_is_file(int fd, const struct hca_vma *vma)
            (st.st_dev == vma->dev) && (st.st_ino == vma->inode);
 }
 
-static int share_dup(const struct hca_vma *vma)
-{
-    struct rlimit limit = {.rlim_cur = SHARE_FDS};
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    for (unsigned fd = 0; (fd < SHARE_FDS) && (fd < limit.rlim_cur); fd++) {
-        if (!hca_fd_is_own(fd) && share_is_file(fd, vma)) {
-            return syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
-        }
-    }
-    return -1;
-}
-
 static int share_open(const char *path, const struct hca_vma *vma)
 {
     int fd = syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC);
@@ -69,6 +56,23 @@ static int share_open(const char *path, const struct hca_vma *vma)
         fd = -1;
     }
     return fd;
+}
+
+/* Opens the file of a descriptor of the program. A duplicate would keep its
+ * flock(), and end the program's record locks when it is closed. */
+static int share_open_again(const struct hca_vma *vma)
+{
+    struct rlimit limit = {.rlim_cur = SHARE_FDS};
+    char path[32];
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    for (unsigned fd = 0; (fd < SHARE_FDS) && (fd < limit.rlim_cur); fd++) {
+        if (!hca_fd_is_own(fd) && share_is_file(fd, vma)) {
+            snprintf(path, sizeof(path), "/proc/self/fd/%u", fd);
+            return share_open(path, vma);
+        }
+    }
+    return -1;
 }
 
 /* The inode of a segment is its id (newseg() of Linux). */
@@ -108,7 +112,7 @@ bool hca_share_file_open(const struct hca_vma *vma, struct hca_share_run *run)
         run->file = vma->inode;
         return true;
     }
-    fd = share_dup(vma);
+    fd = share_open_again(vma);
     if (fd < 0) {
         fd = share_open(name.text, vma);
     }
