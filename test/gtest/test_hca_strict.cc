@@ -12,6 +12,7 @@
 
 #include <regex>
 #include <set>
+#include <thread>
 
 namespace {
 
@@ -505,40 +506,98 @@ INSTANTIATE_TEST_SUITE_P(
                     strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
     [](const auto &test) { return test.param.name; });
 
-/* A device whose umr_fence is 0: a WQE that is rung together with a UMR before
- * it needs a fence mode, and only one mode is strong enough. */
-class strict_fence : public testing::TestWithParam<uint8_t> {};
-
-TEST_P(strict_fence, behind_a_layout)
-{
-    strict_bench bench(SERVICE_RC, {});
-    umr_key key(bench.dev.pd, 4);
-    const auto list =
-        umr_list({{(uintptr_t)bench.dst->addr, 64, bench.dst->mr->lkey}});
-    const bool is_good = (GetParam() == 3);
-    hca_log_reader log;
-    struct mlx5_err_cqe cqe;
-
-    for (uint8_t fm : {(uint8_t)0, GetParam()}) {
-        raw_wqe wqe = umr_wqe(key.lkey(), 64, list);
+/* A device whose umr_fence is 0: a WQE that is rung before the UMR in front of
+ * it has completed needs a fence mode, and only one mode is strong enough. */
+class strict_fence : public testing::TestWithParam<uint8_t> {
+protected:
+    /* Writes the next WQE, a layout. */
+    raw_wqe write_layout(uint8_t fm)
+    {
+        raw_wqe wqe = umr_wqe(
+            key.lkey(), 64,
+            umr_list({{(uintptr_t)bench.dst->addr, 64, bench.dst->mr->lkey}}));
 
         wqe.finish(bench.sq->pi, bench.sq->qpn);
         wqe.bytes[11] = MLX5_WQE_CTRL_CQ_UPDATE | (fm << 5);
         bench.sq->write(wqe);
-        bench.sq->pi += wqe.num_bb();
-        if (fm == GetParam()) {
-            bench.sq->ring(0, wqe.bytes.data());
+        return wqe;
+    }
+
+    /* Expects the completion of a layout, and of one with the parameter's mode
+     * behind it. */
+    void expect_second()
+    {
+        const bool is_good = (GetParam() == 3);
+        struct mlx5_err_cqe cqe;
+
+        ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+        EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+        ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+        EXPECT_EQ(is_good ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+        if (!is_good) {
+            EXPECT_EQ(HCA_CHECK_UMR_FENCE, cqe.vendor_err_synd);
+            EXPECT_EQ(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, cqe.syndrome);
+            EXPECT_NE(std::string::npos, log.take().find("fence mode behind"));
         }
     }
-    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
-    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
-    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
-    EXPECT_EQ(is_good ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
-    if (!is_good) {
-        EXPECT_EQ(HCA_CHECK_UMR_FENCE, cqe.vendor_err_synd);
-        EXPECT_EQ(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, cqe.syndrome);
-        EXPECT_NE(std::string::npos, log.take().find("fence mode behind"));
-    }
+
+    strict_bench bench{SERVICE_RC, {}};
+    umr_key key{bench.dev.pd, 4};
+    hca_log_reader log;
+};
+
+TEST_P(strict_fence, behind_a_layout)
+{
+    bench.sq->pi += write_layout(0).num_bb();
+    raw_wqe second = write_layout(GetParam());
+
+    bench.sq->ring(second.num_bb(), second.bytes.data());
+    expect_second();
+}
+
+/* The device has looked at the doorbell record before, and is in the middle of
+ * the WRITE in front. A machine that is busy may be late: again then. */
+TEST_P(strict_fence, rung_before_the_layout_is_executed)
+{
+    constexpr uint32_t length = 64 << 20;
+    auto *mem = (uint8_t *)mmap(NULL, 2 * length, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile uint8_t *to = mem + length;
+    struct mlx5_err_cqe cqe;
+    bool is_late;
+
+    ASSERT_NE(MAP_FAILED, (void *)mem);
+    memset(mem, 1, length);
+    struct ibv_mr *mr = ibv_reg_mr(bench.dev.pd, mem, 2 * length, ACCESS_ALL);
+    ASSERT_NE(nullptr, mr);
+
+    const auto try_once = [&] {
+        raw_wqe large = raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+                            .raddr(mem + length, mr->rkey)
+                            .data(mem, length, mr->lkey);
+
+        memset(mem + length, 0, length);
+        large.finish(bench.sq->pi, bench.sq->qpn);
+        large.bytes[11] = 0;
+        bench.sq->write(large);
+        bench.sq->pi += large.num_bb();
+        raw_wqe first = write_layout(0);
+        std::thread program([&] {
+            EXPECT_TRUE(hca_until([&] { return to[0] != 0; }));
+            bench.sq->announce(write_layout(GetParam()).num_bb());
+            is_late = (to[length - 1] != 0);
+        });
+        bench.sq->ring(first.num_bb(), first.bytes.data());
+        program.join();
+        bench.sq->ring(0, first.bytes.data());
+        return !is_late || !bench.wait(*bench.send_cq, &cqe) ||
+               !bench.wait(*bench.send_cq, &cqe);
+    };
+
+    EXPECT_TRUE(hca_until(try_once));
+    expect_second();
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    munmap(mem, 2 * length);
 }
 
 INSTANTIATE_TEST_SUITE_P(fence, strict_fence, testing::Values(1, 2, 3, 4));

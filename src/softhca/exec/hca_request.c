@@ -328,12 +328,24 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
-static enum hca_check hca_request_local(struct hca_request *rq, uint16_t posted)
+/* The record is read again: others have been rung since the queue runs. With
+ * streams the one behind is not of this conversation. */
+static enum hca_check hca_request_umr(struct hca_request *rq)
+{
+    struct hca_qp *qp    = rq->qp;
+    enum hca_check check = hca_umr_execute(qp, &rq->wqe);
+    uint16_t rung        = qp->req.ci + hca_qp_sq_posted(qp);
+
+    qp->req.behind_umr = !qp->has_streams &&
+                         (rung != (uint16_t)(rq->wqe.idx + rq->wqe.blocks));
+    return check;
+}
+
+static enum hca_check hca_request_local(struct hca_request *rq)
 {
     switch (rq->wqe.opcode) {
     case MLX5_OPCODE_UMR:
-        rq->qp->req.behind_umr = (posted > rq->wqe.blocks);
-        return hca_umr_execute(rq->qp, &rq->wqe);
+        return hca_request_umr(rq);
     case MLX5_OPCODE_LOCAL_INVAL:
         return hca_umr_local_inval(rq->qp, &rq->wqe);
     case MLX5_OPCODE_TAG_MATCHING:
@@ -382,6 +394,6 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     if (hca_order == HCA_ORDER_RELAXED) {
         hca_posted_before(&qp->req.sq->posted, &rq->wqe);
     }
-    return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq, posted) :
+    return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
                                                 hca_request_send(rq);
 }

@@ -38,8 +38,7 @@ static struct hca_stream *hca_stream_waiting(const struct hca_streams *streams,
     return NULL;
 }
 
-/* Returns the basic blocks rung from @idx on. With streams, req.behind_umr is
- * ignored. */
+/* Returns the basic blocks rung from @idx on; with streams, of that WQE. */
 static uint16_t hca_stream_posted(const struct hca_qp *qp, uint16_t idx)
 {
     return qp->has_streams ?
