@@ -20,7 +20,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define UMEM_PAGE  4096ul
@@ -60,17 +59,6 @@ static int hca_umem_move(void *from, size_t size, void *to)
     return (ret < 0) ? -errno : 0;
 }
 
-/* Copies by the kernel: a missing page is an error and no fault. */
-static int hca_umem_copy(void *to, void *from, size_t size)
-{
-    struct iovec local  = {to, size};
-    struct iovec remote = {from, size};
-    ssize_t ret = syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote,
-                          1ul, 0ul);
-
-    return (ret == (ssize_t)size) ? 0 : -EFAULT;
-}
-
 /* The exchange itself needs the stack from @frame on downwards. */
 static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
 {
@@ -83,19 +71,17 @@ static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
  * A first copy shows if they are readable, before the protection changes. */
 static int hca_umem_exchange(char *pages, size_t size, char *base)
 {
-    int ret = hca_umem_copy(base, pages, size);
+    int ret = hca_freeze_begin(pages, size);
 
-    if (ret == 0) {
-        ret = hca_freeze_begin(pages, size);
-    }
     if (ret != 0) {
         return ret;
     }
-    if (syscall(SYS_mprotect, pages, size, PROT_READ) != 0) {
+    if ((hca_trap_guard_memcpy(base, pages, size) != 0) ||
+        (syscall(SYS_mprotect, pages, size, PROT_READ) != 0)) {
         ret = -EFAULT;
         goto out;
     }
-    ret = hca_umem_copy(base, pages, size);
+    ret = hca_trap_guard_memcpy(base, pages, size);
     if (ret == 0) {
         ret = hca_segment_map_again(base, size, pages);
     }
@@ -142,7 +128,7 @@ static int hca_umem_make_private(char *pages, size_t size)
     ret = hca_freeze_begin(pages, size);
     if (ret == 0) {
         syscall(SYS_mprotect, pages, size, PROT_READ);
-        ret = hca_umem_copy(copy, pages, size);
+        ret = hca_trap_guard_memcpy(copy, pages, size);
         if (ret == 0) {
             ret = hca_umem_move(copy, size, pages);
         }
