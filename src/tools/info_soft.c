@@ -4,9 +4,59 @@
  */
 #include "info_soft.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* Copies a byte from the memory of a child, as softhca copies from a peer's.
+ * @return 0 or an errno */
+static int info_soft_copy(void)
+{
+    char from          = 0, to;
+    struct iovec local = {&to, 1}, remote = {&from, 1};
+    pid_t child = fork();
+    int error   = 0;
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+        _exit(0);
+    }
+    if ((child > 0) &&
+        (process_vm_readv(child, &local, 1, &remote, 1, 0) < 0)) {
+        error = errno;
+    }
+    if (child > 0) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    return error;
+}
+
+/* Prints a note if softhca reaches only memory that its processes share. */
+static void info_soft_note(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    int error;
+
+    if ((preload == NULL) || (strstr(preload, "libsofthca.so") == NULL)) {
+        return;
+    }
+    error = info_soft_copy();
+    if (error != 0) {
+        fprintf(stderr,
+                "dcx_info: note: process_vm_readv of another process: %s: "
+                "softhca reaches only memory that its processes share: "
+                "docs/faq.md\n",
+                strerror(error));
+    }
+}
 
 /* Finds the last line "softhca[PID] error TEXT". */
 static void info_soft_find(char *text, char *error)
@@ -43,6 +93,7 @@ struct ibv_device **info_soft_list(char *error)
     int screen = dup(STDERR_FILENO);
     struct ibv_device **list;
 
+    info_soft_note();
     error[0] = '\0';
     dup2(file, STDERR_FILENO);
     list = ibv_get_device_list(NULL);
@@ -66,8 +117,8 @@ static void info_soft_fix(const char *error, struct info_verdict *verdict)
     } else if (strstr(error, "SOFTHCA_FABRIC") != NULL) {
         info_fix(verdict, "export SOFTHCA_FABRIC=$$");
     } else if (strstr(error, "seccomp") != NULL) {
-        info_fix(verdict, "ask the administrator to allow process_vm_readv, "
-                          "or start the container with --cap-add=SYS_PTRACE");
+        info_fix(verdict, "unset SOFTHCA_SHARE, or start the container with "
+                          "--cap-add=SYS_PTRACE");
     } else if (limit != NULL) {
         info_advise_limit(limit[strlen("raise ulimit -")], 0, verdict->fix);
     } else {

@@ -11,7 +11,8 @@
 #include <infiniband/verbs.h>
 
 /* Calls ibv_get_device_list(). Output on stderr meanwhile, up to 4 KiB, is
- * printed afterwards.
+ * printed afterwards. Before, prints a note if softhca cannot copy from the
+ * memory of other processes.
  * @param error  gets softhca's last error in it, or ""; of INFO_TEXT_MAX bytes
  * @return the list, which the caller frees; NULL: error */
 struct ibv_device **info_soft_list(char *error);

@@ -13,7 +13,9 @@
  * 8. pages that a queue has taken are written elsewhere: queue_in_a_region
  * 9. a late copy reaches memory that is another's by now: late_copy
  */
+#include "deny_copies.h"
 #include "test_hca_fabric.h"
+#include "../times.h"
 
 extern "C" {
 #include "softhca/base/hca_maps.h"
@@ -392,6 +394,47 @@ TEST_F(hca_share_test, is_not_published_without_a_region)
             w.hear();
             EXPECT_NE(nullptr, far.near(0, 8 * PAGE));
             EXPECT_EQ("far", far.get(0, 3));
+            w.meet();
+        });
+}
+
+/* While the owner changes its table, a peer cannot look up any run. */
+TEST_F(hca_share_test, peer_waits_for_a_run_if_it_may_not_copy)
+{
+    with_peer(
+        [](const wire &w) {
+            struct hca_share *share = &hca_fabric->shares[hca_self];
+            char *mem               = map_shared(8);
+            char *touched           = map_pages(8);
+
+            memset(touched, 't', 8 * PAGE);
+            tell(w, mem);
+            tell(w, touched);
+            w.hear();
+            share->seq++;
+            w.say();
+            time_quiet(QUIET_LOCK);
+            EXPECT_EQ(0, mem[0]);
+            share->seq++;
+            w.hear();
+            EXPECT_STREQ("late", mem);
+            EXPECT_EQ('t', touched[0]);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w), touched(w);
+
+            deny_copies(EPERM);
+            w.meet();
+            EXPECT_EQ(0, far.put(0, std::string("late", 5)));
+            testing::internal::CaptureStderr();
+            EXPECT_EQ(-EFAULT, touched.put(0, "x"));
+            EXPECT_EQ(-EFAULT, touched.put(0, "x"));
+            std::string text = testing::internal::GetCapturedStderr();
+            EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
+            EXPECT_NE(std::string::npos, text.find("is not shared: seccomp "))
+                << text;
+            w.say();
             w.meet();
         });
 }

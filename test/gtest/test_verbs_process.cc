@@ -13,8 +13,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <set>
 #include <sys/ioctl.h>
@@ -548,34 +546,6 @@ TEST_P(verbs_process, page_0_may_be_mapped)
         GTEST_SKIP() << "the system maps nothing at address 0";
     }
     EXPECT_EQ(0, status);
-}
-
-/* Opens a device on a kernel without CONFIG_CROSS_MEMORY_ATTACH. */
-void open_without_process_vm_readv(int)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
-
-    ASSERT_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-    ASSERT_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
-    EXPECT_THROW(hca_device(), std::runtime_error);
-}
-
-TEST_P(verbs_process, system_that_lacks_a_call_is_named)
-{
-    hca_log_reader log;
-    std::string text;
-
-    EXPECT_EQ(0, peer_process(open_without_process_vm_readv).wait());
-    text = log.take();
-    EXPECT_NE(std::string::npos,
-              text.find("the system has no process_vm_readv"))
-        << text;
 }
 
 /* --- time ----------------------------------------------------------------- */

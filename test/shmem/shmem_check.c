@@ -2,7 +2,7 @@
 /*
  * Checks OpenSHMEM over any transport: runs each check on all PEs, adds up the
  * errors, reports one line per check, and exits with 1 if a value was wrong
- * anywhere. With an argument, runs only the checks whose names begin with it.
+ * anywhere. An argument chooses checks: see is_chosen().
  * Expected values are computed locally.
  */
 #include "test/shmem/check.h"
@@ -65,6 +65,16 @@ static int run_check(const struct check *check)
     return errors != 0;
 }
 
+/* Returns true if the name begins with @choice, or, if that is "-" and more,
+ * does not begin with the rest. */
+static int is_chosen(const char *name, const char *choice)
+{
+    int excludes = (choice[0] == '-');
+
+    choice += excludes;
+    return (strncmp(name, choice, strlen(choice)) != 0) == excludes;
+}
+
 int main(int argc, char **argv)
 {
     static const struct check *const tables[] = {
@@ -86,7 +96,7 @@ int main(int argc, char **argv)
     error_counts = need_symmetric(pes * sizeof(*error_counts));
     for (unsigned i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         for (const struct check *check = tables[i]; check->name; check++) {
-            if ((argc < 2) || !strncmp(check->name, argv[1], strlen(argv[1]))) {
+            if ((argc < 2) || is_chosen(check->name, argv[1])) {
                 failed += run_check(check);
                 run++;
             }

@@ -141,18 +141,6 @@ static int hca_fabric_check(void)
     return -EPROTO;
 }
 
-/* Tries the memory of one other process, as all are of the same user: an error
- * then shows now and not with the first message. */
-static void hca_fabric_meet(void)
-{
-    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
-        if ((i != hca_self) && hca_proc_is_attached(i)) {
-            hca_mem_probe_peer(hca_fabric->procs[i].pid);
-            return;
-        }
-    }
-}
-
 static int hca_fabric_join(void)
 {
     int ret = hca_fabric_check();
@@ -163,7 +151,6 @@ static int hca_fabric_join(void)
         ret = hca_fabric_enter();
     }
     if (ret == 0) {
-        hca_fabric_meet();
         ret = hca_dev_register();
         if (ret != 0) {
             hca_fabric_leave();
@@ -231,9 +218,10 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     if (ret != 0) {
         return ret;
     }
-    /* Yama's ptrace_scope 1 would deny peers this process' memory */
+    /* Yama's ptrace_scope 1 would deny peers this process' memory; all need it,
+     * as a peer may have no room to map what is shared */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    ret = hca_mem_probe_self();
+    ret = hca_mem_probe();
     if (ret != 0) {
         return ret;
     }

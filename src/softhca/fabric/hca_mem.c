@@ -7,6 +7,9 @@
  */
 #define _GNU_SOURCE
 #include "hca_mem.h"
+#include "hca_proc.h"
+#include "hca_share.h"
+#include "hca_timer.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/doorbell/hca_trap.h"
 
@@ -66,63 +69,69 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
     return 0;
 }
 
+/* --- the right to copy ---------------------------------------------------- */
+
 #define HCA_MEM_CONTAINER \
-    "in a container add the capability SYS_PTRACE (--cap-add=SYS_PTRACE), or " \
-    "allow process_vm_readv and process_vm_writev in its seccomp profile"
-
-/* Logs once that the system forbids it: no message will ever get through. */
-static int hca_mem_denied(pid_t pid, int error)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-
-    if (!atomic_flag_test_and_set(&said)) {
-        hca_error(
-            "process %d: no access to its memory: %s; ask the "
-            "administrator for kernel.yama.ptrace_scope=1; " HCA_MEM_CONTAINER,
-            (int)pid, strerror(error));
-    }
-    return -EPERM;
-}
+    "in a container add the capability SYS_PTRACE (--cap-add=SYS_PTRACE)"
 
 /* Reads from address 0: where reading is allowed at all, it succeeds, or the
  * error is EFAULT. @return 0 or an errno */
-static int hca_mem_probe(pid_t pid)
+static int hca_mem_try_self(void)
 {
     char byte;
     struct iovec local = {&byte, 1}, remote = {NULL, 1};
 
-    if (process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0) {
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) >= 0) {
         return 0;
     }
-    return ((errno == EFAULT) || (errno == ESRCH)) ? 0 : errno;
+    return (errno == EFAULT) ? 0 : errno;
 }
 
-int hca_mem_probe_self(void)
+/* Returns the cause and the fix of a copy that was denied. @param own  errno of
+ * a copy within this process, or 0 */
+static const char *hca_mem_advice(int own)
 {
-    int error = hca_mem_probe(getpid());
-
-    if (error == ENOSYS) {
-        hca_error("process_vm_readv: %s: the system has no process_vm_readv",
-                  strerror(error));
-    } else if (error != 0) {
-        hca_error(
-            "process_vm_readv: %s: seccomp forbids it; " HCA_MEM_CONTAINER,
-            strerror(error));
-    }
-    return (error != 0) ? -EPERM : 0;
-}
-
-void hca_mem_probe_peer(pid_t pid)
-{
-    int error = hca_mem_probe(pid);
-
-    if (error != 0) {
-        hca_mem_denied(pid, error);
+    switch (own) {
+    case 0:
+        return "Yama or a user namespace keeps processes apart; ask the "
+               "administrator for kernel.yama.ptrace_scope=1; " HCA_MEM_CONTAINER;
+    case ENOSYS:
+        return "the system has no process_vm_readv";
+    default:
+        return "seccomp forbids it; " HCA_MEM_CONTAINER ", or allow "
+               "process_vm_readv and process_vm_writev in its seccomp profile";
     }
 }
 
-/* Turns a short or failed process_vm_*() into a result. */
-static int hca_mem_status(pid_t pid, ssize_t moved, size_t total)
+int hca_mem_probe(void)
+{
+    bool is_needed = !hca_share_is_on();
+    int error      = hca_mem_try_self();
+
+    if (error == 0) {
+        return 0;
+    }
+    hca_log(is_needed ? HCA_LOG_ERROR : HCA_LOG_INFO,
+            "process_vm_readv: %s: %s", strerror(error), hca_mem_advice(error));
+    return is_needed ? -EPERM : 0;
+}
+
+/* Logs the cause once. */
+static void hca_mem_log_denied(pid_t pid)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&said)) {
+        hca_error("process %d: no access to memory that is not shared: %s",
+                  (int)pid, hca_mem_advice(hca_mem_try_self()));
+    }
+}
+
+/* --- copies by the kernel ------------------------------------------------- */
+
+/* Turns a short or failed process_vm_*() into a result: as hca_mem_read(), or
+ * -EPERM: denied. */
+static int hca_mem_status(ssize_t moved, size_t total)
 {
     if (moved == (ssize_t)total) {
         return 0;
@@ -130,7 +139,7 @@ static int hca_mem_status(pid_t pid, ssize_t moved, size_t total)
     if ((moved >= 0) || (errno == EFAULT)) {
         return -EFAULT;
     }
-    return (errno == ESRCH) ? -ESRCH : hca_mem_denied(pid, errno);
+    return (errno == ESRCH) ? -ESRCH : -EPERM;
 }
 
 /* A copy between two processes, which process_vm_readv() or _writev() makes. */
@@ -145,8 +154,7 @@ struct hca_mem_move {
 
 static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
 {
-    return hca_mem_status(move->owner.pid,
-                          move->fn(move->owner.pid, move->local, move->nlocal,
+    return hca_mem_status(move->fn(move->owner.pid, move->local, move->nlocal,
                                    move->remote, move->nremote, 0),
                           total);
 }
@@ -188,6 +196,9 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
 /* Least part of a piece that is copied by itself, while other parts need a
  * system call. */
 #define HCA_MEM_NEAR 16384u
+
+/* Wait for an owner that changes its runs, as long as for a lock (hca_mutex.h) */
+#define HCA_MEM_CHANGE_NS 5000000000ull
 
 /* Pieces of one system call, if some others are near. */
 #define HCA_MEM_FAR 64u
@@ -316,8 +327,7 @@ static bool hca_mem_is_mixed(const struct hca_mem_move *move)
     return false;
 }
 
-static __attribute__((noinline)) int
-hca_mem_mixed(const struct hca_mem_move *move, size_t total)
+static int hca_mem_mixed(const struct hca_mem_move *move, size_t total)
 {
     struct hca_mem_cursor own = {move->local, 0}, peers = {move->remote, 0};
     struct hca_mem_far far;
@@ -346,6 +356,33 @@ hca_mem_mixed(const struct hca_mem_move *move, size_t total)
     return (ret == 0) ? hca_mem_far_flush(&far) : ret;
 }
 
+/* Copies where the kernel may not. While the owner changes its runs, those of
+ * other regions cannot be found: waits for that. */
+static __attribute__((noinline)) int
+hca_mem_any(const struct hca_mem_move *move, size_t total)
+{
+    const struct hca_share *share = &hca_fabric->shares[move->owner.proc];
+    uint64_t until                = 0;
+    uint32_t seq;
+    int ret;
+
+    do {
+        seq = atomic_load(&share->seq);
+        ret = hca_mem_mixed(move, total);
+        if (__builtin_expect(ret != -EPERM, 1)) {
+            return ret;
+        }
+        if (!hca_proc_is_attached(move->owner.proc)) {
+            return -ESRCH;
+        }
+        until = (until == 0) ? hca_time_ns() + HCA_MEM_CHANGE_NS : until;
+        syscall(SYS_sched_yield);
+    } while (((seq & 1) || (atomic_load(&share->seq) != seq)) &&
+             (hca_time_ns() < until));
+    hca_mem_log_denied(move->owner.pid);
+    return -EFAULT;
+}
+
 /* Copies one piece that is mapped here as a whole: the most usual case. */
 static inline __attribute__((always_inline)) int
 hca_mem_other(const struct hca_mem_move *move, size_t total)
@@ -360,7 +397,7 @@ hca_mem_other(const struct hca_mem_move *move, size_t total)
             return 0;
         }
     }
-    return hca_mem_mixed(move, total);
+    return hca_mem_any(move, total);
 }
 
 /* Inline, as most messages take this path. */

@@ -24,18 +24,16 @@ static inline struct hca_owner hca_owner(unsigned proc)
     return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
 }
 
-/* Logs an error if the system lacks process_vm_readv(), or seccomp forbids it.
- * @return 0 or -EPERM */
-int hca_mem_probe_self(void);
-
-/* Logs an error, once, if this process may not access the memory of @pid. */
-void hca_mem_probe_peer(pid_t pid);
+/* Looks if this process may copy from another one by process_vm_readv(). Logs
+ * the cause if not: an error if no memory is shared, as then all copies need
+ * it. @return 0, or -EPERM after an error */
+int hca_mem_probe(void);
 
 /* Copy between local pieces and pieces of the owner's memory; the owner may be
  * this process. Total lengths are equal; iov counts <= IOV_MAX each.
- * @return 0, -EFAULT (some address is not mapped or not accessible; a part may
- *         be copied), -ESRCH (the owner is gone), -EPERM (the system forbids
- *         it, logged once). */
+ * @return 0, -EFAULT (some address is not mapped or not accessible, or the
+ *         system forbids the copy, whose cause is logged once; a part may be
+ *         copied), -ESRCH (the owner is gone). */
 int hca_mem_write(struct hca_owner owner, const struct iovec *local,
                   unsigned nlocal, const struct iovec *remote,
                   unsigned nremote);

@@ -394,7 +394,7 @@ static struct share_area *share_get(uintptr_t start, uintptr_t end, bool writes)
 
 /* --- interface ------------------------------------------------------------ */
 
-static bool share_is_on(void)
+bool hca_share_is_on(void)
 {
     return hca_caps.share && !hca_valgrind_active();
 }
@@ -427,7 +427,7 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
     struct share_area *area = NULL;
     uint64_t id             = 0;
 
-    if (!share_is_on()) {
+    if (!hca_share_is_on()) {
         return 0;
     }
     pthread_mutex_lock(&share_mutex);

@@ -18,6 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returns true if memory may be shared: SOFTHCA_SHARE, and no valgrind. */
+bool hca_share_is_on(void);
+
 /* Publishes the memory of a region, if all its whole pages are of one run or
  * can become one. To be called before any page is faulted in. Runs that the
  * program has meanwhile replaced by other mappings are removed.

@@ -91,8 +91,4 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp);
  * @return false if an XRC message names no SRQ of the QP's XRC domain. */
 bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn);
 
-/* Returns true if @ret of a copy means that a process is gone or out of
- * reach. */
-bool hca_resp_unreached(int ret);
-
 #endif

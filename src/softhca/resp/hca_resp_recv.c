@@ -57,12 +57,6 @@ static bool hca_resp_relock(struct hca_responder *resp)
     return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
 }
 
-/* If the target's process is gone, or out of reach, no answer is sent. */
-bool hca_resp_unreached(int ret)
-{
-    return (ret == -ESRCH) || (ret == -EPERM);
-}
-
 /* Memory of the device itself is not counted: a header, data in a CQE. */
 static void hca_resp_count(struct hca_responder *resp,
                            const struct hca_sgl *dst, const struct hca_sgl *src)
@@ -99,7 +93,7 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     if (ret == 0) {
         return HCA_OK;
     }
-    return hca_resp_unreached(ret) ?
+    return (ret == -ESRCH) ? /* no answer, as the process is gone */
                HCA_DROP :
                hca_resp_bad(resp, fault, resp->msg->raddr);
 }
