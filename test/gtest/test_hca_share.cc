@@ -30,12 +30,14 @@ extern "C" {
 #include <cstring>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/mempolicy.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <thread>
 
@@ -685,6 +687,30 @@ TEST_F(hca_share_test, advice_stays)
         if (mlock2(locked, 8 * PAGE, MLOCK_ONFAULT) == 0) {
             EXPECT_EQ(0u, share(locked, 8 * PAGE));
         }
+    });
+}
+
+/* So does the NUMA policy. */
+TEST_F(hca_share_test, policy_stays)
+{
+    const unsigned long node = 1;
+    char *probe              = map_pages(1);
+
+    if (syscall(SYS_mbind, probe, PAGE, MPOL_BIND, &node, 64ul, 0ul) != 0) {
+        GTEST_SKIP() << "mbind(): " << strerror(errno);
+    }
+    alone([&] {
+        char *mem               = map_pages(8);
+        unsigned long nodes[16] = {};
+        int mode                = MPOL_DEFAULT;
+
+        ASSERT_EQ(
+            0, syscall(SYS_mbind, mem, 8 * PAGE, MPOL_BIND, &node, 64ul, 0ul));
+        ASSERT_NE(0u, share(mem, 8 * PAGE));
+        EXPECT_EQ(0, syscall(SYS_get_mempolicy, &mode, nodes, 1024ul,
+                             mem + PAGE, (unsigned long)MPOL_F_ADDR));
+        EXPECT_EQ(MPOL_BIND, mode);
+        EXPECT_EQ(node, nodes[0]);
     });
 }
 

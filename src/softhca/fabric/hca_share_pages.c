@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -190,6 +191,32 @@ static int share_replace(uintptr_t start, uintptr_t end)
     return ret;
 }
 
+/* A policy of mbind(), which the kernel shows in no file. */
+struct share_policy {
+    int mode;
+    unsigned long nodes[16]; /* SHARE_MAX_NODES bits */
+};
+
+#define SHARE_MAX_NODES 1024ul
+
+/* Without NUMA it is MPOL_DEFAULT. */
+static void share_policy_get(uintptr_t start, struct share_policy *policy)
+{
+    if (syscall(SYS_get_mempolicy, &policy->mode, policy->nodes,
+                SHARE_MAX_NODES, start, (unsigned long)MPOL_F_ADDR) != 0) {
+        policy->mode = MPOL_DEFAULT;
+    }
+}
+
+static void share_policy_set(uintptr_t start, uintptr_t end,
+                             const struct share_policy *policy)
+{
+    if (policy->mode != MPOL_DEFAULT) {
+        syscall(SYS_mbind, start, end - start, policy->mode, policy->nodes,
+                SHARE_MAX_NODES, 0ul);
+    }
+}
+
 /* Gives the new mapping the advice that the old one had. */
 static void share_advise(uintptr_t start, uintptr_t end, int advice)
 {
@@ -202,6 +229,7 @@ static void share_advise(uintptr_t start, uintptr_t end, int advice)
 
 int hca_share_pages_convert(uintptr_t start, uintptr_t end, uint64_t *offset)
 {
+    struct share_policy policy;
     int advice, ret;
 
     if ((end - start > HCA_SHARE_WINDOW) || !share_is_fresh(start, end)) {
@@ -219,10 +247,12 @@ int hca_share_pages_convert(uintptr_t start, uintptr_t end, uint64_t *offset)
         return -ENOSPC;
     }
     *offset = share_next;
-    ret     = share_replace(start, end);
+    share_policy_get(start, &policy);
+    ret = share_replace(start, end);
     if (ret == 0) {
         share_next += HCA_SHARE_WINDOW;
         share_advise(start, end, advice);
+        share_policy_set(start, end, &policy);
     }
     return ret;
 }
