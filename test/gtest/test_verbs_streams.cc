@@ -779,7 +779,7 @@ int main(int argc, char **argv)
          {"roce", {{"SOFTHCA_LINK", "roce"}}},
          {"few", {{"SOFTHCA_DCI_STREAMS", "3"}, {"SOFTHCA_DCI_ERRORED", "0"}}},
          {"none", {{"SOFTHCA_DCI_STREAMS", "0"}}},
-         {"late", {{"SOFTHCA_DELAY", "2000"}}},
+         {"late", {{"SOFTHCA_DELAY", "50000"}}},
          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
          {"late_ooo", {{"SOFTHCA_DELAY", "200"}, {"SOFTHCA_ORDER", "ooo"}}}});
 }
