@@ -67,7 +67,8 @@ void use_recv(strict_bench &bench, raw_wqe &wqe)
     bench.finish(wqe);
 }
 
-/* Posts an unsignaled read. */
+/* Puts an unsignaled read in front, for the same doorbell: a late device would
+ * have its data before a second one. */
 void read_before(strict_bench &bench, raw_wqe &wqe)
 {
     raw_wqe read = bench.read();
@@ -75,7 +76,8 @@ void read_before(strict_bench &bench, raw_wqe &wqe)
     bench.post_good(read); /* has the data of the next read already */
     read.bytes[11] = 0;
     bench.finish(read);
-    bench.post(read);
+    bench.sq->write(read);
+    bench.sq->announce(read.num_bb());
     bench.finish(wqe);
 }
 
