@@ -634,7 +634,7 @@ protected:
     void run_random(bool is_other)
     {
         unsigned num        = number_from_env("DCX_STRIDED_LAYOUTS", 400);
-        unsigned max_pieces = number_from_env("UCX_DCX_UMR_MAX_ENTRIES", 1024);
+        unsigned max_pieces = number_from_env("UCX_DCX_UMR_MAX_ENTRIES", 8192);
         ends both(this, is_other);
         generator long_ones(m_lot, max_pieces, SIZE / 2);
         generator short_ones(m_lot, max_pieces, MAX_MESSAGE);

@@ -75,7 +75,7 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "(uct_dcx_layout_create()), 1-65536, for each of the sizes of UMR_SLOTS.",
      ucs_offsetof(uct_dcx_md_config_t, umr_layouts), UCS_CONFIG_TYPE_UINT},
 
-    {"UMR_MAX_ENTRIES", "1024",
+    {"UMR_MAX_ENTRIES", "8192",
      "Maximum number of pieces in a layout, 4-65528. The device may support\n"
      "less.",
      ucs_offsetof(uct_dcx_md_config_t, umr_max_entries), UCS_CONFIG_TYPE_UINT},
