@@ -558,13 +558,20 @@ static inline void *uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry,
 }
 
 
-/* Copies a block; an element of a matrix column is copied without a call. */
-static inline void uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
+/* Copies @count blocks, which begin at every @to_step or @from_step bytes. Needs
+ * no call for each element of a matrix column. */
+static inline void uct_dcx_sgl_copy(uint8_t *to, size_t to_step,
+                                    const uint8_t *from, size_t from_step,
+                                    uint32_t bytes, uint32_t count)
 {
     if (bytes == sizeof(double)) {
-        memcpy(to, from, sizeof(double));
+        for (; count > 0; --count, to += to_step, from += from_step) {
+            memcpy(to, from, sizeof(double));
+        }
     } else {
-        memcpy(to, from, bytes);
+        for (; count > 0; --count, to += to_step, from += from_step) {
+            memcpy(to, from, bytes);
+        }
     }
 }
 
@@ -591,14 +598,21 @@ uct_dcx_sgl_entry_t uct_dcx_sgl_find(const uct_dcx_sgl_t *layout,
 
 void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer)
 {
-    const uct_dcx_sgl_entry_t *end = layout->entries + layout->num;
-    const uct_dcx_sgl_entry_t *entry;
-    uint8_t *to = buffer;
+    const uct_dcx_sgl_entry_t *entry = layout->entries;
+    const uct_dcx_sgl_entry_t *end   = entry + layout->num;
+    uint8_t *to                      = buffer;
     uint32_t i;
+
+    if (layout->num == 1) {
+        uct_dcx_sgl_copy(to, entry->bytes, uct_dcx_sgl_block(entry, 0),
+                         entry->stride, entry->bytes, layout->repeat);
+        return;
+    }
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            uct_dcx_sgl_copy(to, uct_dcx_sgl_block(entry, i), entry->bytes);
+            uct_dcx_sgl_copy(to, 0, uct_dcx_sgl_block(entry, i), 0,
+                             entry->bytes, 1);
             to += entry->bytes;
         }
     }
@@ -607,14 +621,21 @@ void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer)
 
 void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout, const void *buffer)
 {
-    const uct_dcx_sgl_entry_t *end = layout->entries + layout->num;
-    const uct_dcx_sgl_entry_t *entry;
-    const uint8_t *from = buffer;
+    const uct_dcx_sgl_entry_t *entry = layout->entries;
+    const uct_dcx_sgl_entry_t *end   = entry + layout->num;
+    const uint8_t *from              = buffer;
     uint32_t i;
+
+    if (layout->num == 1) {
+        uct_dcx_sgl_copy(uct_dcx_sgl_block(entry, 0), entry->stride, from,
+                         entry->bytes, entry->bytes, layout->repeat);
+        return;
+    }
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            uct_dcx_sgl_copy(uct_dcx_sgl_block(entry, i), from, entry->bytes);
+            uct_dcx_sgl_copy(uct_dcx_sgl_block(entry, i), 0, from, 0,
+                             entry->bytes, 1);
             from += entry->bytes;
         }
     }
