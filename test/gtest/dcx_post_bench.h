@@ -63,7 +63,7 @@ protected:
     /* Checks rlid and clears it. In RoCE v2 it is the UDP source port, which
      * libmlx5 chooses at random for each address handle without a flow label
      * (mlx5_ah_set_udp_sport()). */
-    static void draw_lot(wqe_bytes &wqe)
+    static void clear_rlid(wqe_bytes &wqe)
     {
         uint16_t port = (wqe[30] << 8) | wqe[31];
 
@@ -74,8 +74,8 @@ protected:
     std::string diff(wqe_bytes theirs, wqe_bytes ours) const
     {
         if (m_dev.is_roce()) {
-            draw_lot(theirs);
-            draw_lot(ours);
+            clear_rlid(theirs);
+            clear_rlid(ours);
         }
         return wqe_diff("libmlx5", theirs, "dcx", ours);
     }

@@ -556,7 +556,7 @@ INSTANTIATE_TEST_SUITE_P(dead_shared, dcx_async_dead, testing::Values(0));
 class dcx_async_off : public dcx_async,
                       public testing::WithParamInterface<int> {};
 
-TEST_P(dcx_async_off, nobody_reads)
+TEST_P(dcx_async_off, no_thread_reads)
 {
     struct ibv_async_event event;
     struct pollfd pfd = {dci()->context->async_fd, POLLIN, 0};
@@ -595,7 +595,7 @@ TEST_P(dcx_async_file, is_of_a_context)
 }
 
 /* A file at its end would be readable forever: it is removed. */
-TEST_P(dcx_async_file, that_ends_is_left)
+TEST_P(dcx_async_file, file_that_ends_is_removed)
 {
     struct ibv_context broken = {};
     int fds[2];
@@ -614,7 +614,7 @@ TEST_P(dcx_async_file, that_ends_is_left)
     close(fds[0]);
 }
 
-TEST_P(dcx_async_file, that_cannot_be_read_is_told)
+TEST_P(dcx_async_file, unreadable_file_is_reported)
 {
     struct ibv_context broken = {};
 

@@ -332,36 +332,36 @@ protected:
 
     void act()
     {
-        chaos_ep *ep = pick_ep();
-        unsigned lot = draw(100);
+        chaos_ep *ep     = pick_ep();
+        unsigned percent = draw(100);
 
         if ((ep == NULL) || (draw(12) == 0)) {
             make_ep();
-        } else if (lot < 55) {
+        } else if (percent < 55) {
             for (unsigned count = 1 + draw(6); count > 0; count--) {
-                (lot < 35) ? send(ep) : put(ep);
+                (percent < 35) ? send(ep) : put(ep);
             }
-        } else if (lot < 62) {
+        } else if (percent < 62) {
             get(ep);
-        } else if (lot < 70) {
+        } else if (percent < 70) {
             fetch(ep);
-        } else if (lot < 80) {
-            flush(ep, (lot < 78) ? 0 : UCT_FLUSH_FLAG_CANCEL);
+        } else if (percent < 80) {
+            flush(ep, (percent < 78) ? 0 : UCT_FLUSH_FLAG_CANCEL);
         } else {
-            act_rarely(ep, lot);
+            act_rarely(ep, percent);
         }
     }
 
-    void act_rarely(chaos_ep *ep, unsigned lot)
+    void act_rarely(chaos_ep *ep, unsigned percent)
     {
-        if (lot < 82) {
+        if (percent < 82) {
             ep->has_erred = true;
             uct_ep_invalidate(ep->ep, 0);
-        } else if (lot < 86) {
+        } else if (percent < 86) {
             uct_ep_check(ep->ep, 0, NULL);
-        } else if (lot < 90) {
+        } else if (percent < 90) {
             destroy(ep);
-        } else if (lot < 95) {
+        } else if (percent < 95) {
             uct_ep_fence(ep->ep, 0);
         } else {
             uct_iface_flush(m_dcx->iface, 0, NULL);

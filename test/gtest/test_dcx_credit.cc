@@ -160,7 +160,7 @@ TEST(dcx_credit, base)
 
 /* Credits beyond the base that an endpoint still has count as its extra ones,
  * and no more are granted. */
-TEST(dcx_credit, keeps_what_it_has)
+TEST(dcx_credit, remaining_credits_count)
 {
     auto bank = open_bank(1024);
     auto last = request(bank);
@@ -175,7 +175,7 @@ TEST(dcx_credit, keeps_what_it_has)
 
 /* While others lack credits, extra ones that are not returned are written off
  * after their epoch and the next one. */
-TEST(dcx_credit, forgotten)
+TEST(dcx_credit, extra_credits_are_written_off)
 {
     auto bank         = open_bank(1024);
     auto idle         = request(bank);
@@ -200,7 +200,7 @@ TEST(dcx_credit, forgotten)
 }
 
 /* The number of the epoch wraps around. */
-TEST(dcx_credit, epoch_runs_over)
+TEST(dcx_credit, epoch_wraps_around)
 {
     auto bank = open_bank(1024);
     uct_dcx_credit_extra_t old, next;
@@ -334,7 +334,7 @@ private:
  * half of the queue. One of the two is for a grant in the other direction, and
  * free here. The receiver makes no progress for random times. Some senders use
  * all credits, some pause for long with theirs, some end. */
-TEST(dcx_credit, never_more_than_there_is)
+TEST(dcx_credit, never_more_than_the_queue_holds)
 {
     const unsigned queue_len = 1024, peers = 51;
 
@@ -393,7 +393,7 @@ TEST(dcx_credit, all_at_once)
 }
 
 /* Idle endpoints with extra credits do not keep them from ten others. */
-TEST(dcx_credit, idle_do_not_hog)
+TEST(dcx_credit, idle_endpoints_keep_no_extra_credits)
 {
     const unsigned peers = 50, busy = 10;
     dcx_credit_model model(1024, peers);
@@ -418,7 +418,7 @@ TEST(dcx_credit, idle_do_not_hog)
 }
 
 /* Endpoints that use all their credits do not keep others from theirs. */
-TEST(dcx_credit, all_get_alike)
+TEST(dcx_credit, credits_converge)
 {
     for (unsigned peers : {3, 51, 500}) {
         dcx_credit_model model(1024, peers);

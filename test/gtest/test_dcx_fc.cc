@@ -281,7 +281,7 @@ TEST_P(dcx_fc_p, to_itself)
 
 /* An endpoint is destroyed while its request is in flight. The next one gets
  * its place in the table, but not its credits. */
-TEST_P(dcx_fc_p, destroyed_while_asking)
+TEST_P(dcx_fc_p, destroyed_with_a_request)
 {
     unsigned gone, begin;
 
@@ -303,7 +303,7 @@ TEST_P(dcx_fc_p, destroyed_while_asking)
 }
 
 /* The receiver of a grant is gone when the grant is sent. */
-TEST_P(dcx_fc_p, asker_dies)
+TEST_P(dcx_fc_p, requester_dies)
 {
     for (unsigned i = 0; i < 4; i++) {
         add(*m_a, *m_b).send_all();
@@ -392,7 +392,7 @@ TEST_P(dcx_fc_p, flush)
 
 /* The request gets no answer. It is sent again, after some ticks that only
  * probe the receiver. */
-TEST_P(dcx_fc_p, asks_again)
+TEST_P(dcx_fc_p, request_is_repeated)
 {
     dcx_sender &sender = add(*m_a, *m_b);
 
@@ -409,7 +409,7 @@ TEST_P(dcx_fc_p, asks_again)
 
 /* The receiver makes no progress until the request has been sent again: the
  * second grant is dropped. */
-TEST_P(dcx_fc_p, answered_twice)
+TEST_P(dcx_fc_p, two_grants)
 {
     dcx_sender &sender = add(*m_a, *m_b);
     dcx_deadline deadline;
@@ -453,7 +453,7 @@ TEST_P(dcx_fc_p, one_credit)
 
 /* More endpoints than may request: the others do not wait for grants, and the
  * device retries if the receiver has no buffer. */
-TEST_P(dcx_fc_p, more_than_can_ask)
+TEST_P(dcx_fc_p, more_endpoints_than_may_request)
 {
     const unsigned count = 10;
 
@@ -495,7 +495,7 @@ protected:
 
 /* An endpoint with a pending put is blocked by a message without a credit. It
  * does not keep the only initiator from others. */
-TEST_P(dcx_fc_one, blocked_in_line)
+TEST_P(dcx_fc_one, blocked_endpoint_releases_its_initiator)
 {
     /* no repeated request, which would use the initiator for a moment */
     setenv("UCX_DCX_FC_RESEND_TIMEOUT", "3600s", 1);
@@ -538,7 +538,7 @@ TEST_P(dcx_fc_one, blocked_in_line)
 /* Requests of endpoints to a peer without progress are repeated; each
  * repetition uses the initiator. Other endpoints still get their turn, here one
  * with a dead peer. */
-TEST_P(dcx_fc_one, all_are_reminded_of)
+TEST_P(dcx_fc_one, repeated_requests_let_others_send)
 {
     auto c = std::make_unique<dcx_loop>();
 
@@ -614,7 +614,7 @@ protected:
 
 /* Endpoints that end return their extra credits with the next endpoint to the
  * same target, in any order of endpoints to several targets. */
-TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
+TEST_P(dcx_fc_fifty, destroyed_endpoints_return_their_credits)
 {
     for (unsigned i = 0; i < count; i++) {
         for (dcx_loop *to : {m_a.get(), m_b.get()}) {
@@ -630,7 +630,7 @@ TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
 }
 
 /* The same after 65,536 requests of one of them */
-TEST_P(dcx_fc_fifty, numbers_of_requests_run_over)
+TEST_P(dcx_fc_fifty, numbers_of_requests_wrap_around)
 {
     fill(add(*m_a, *m_b));
     dcx_peek_set_request(m_senders.back().ep(), UINT16_MAX);
@@ -645,7 +645,7 @@ TEST_P(dcx_fc_fifty, numbers_of_requests_run_over)
 
 /* Extra credits of idle endpoints are written off: all others get their
  * quota. */
-TEST_P(dcx_fc_fifty, idle_do_not_hog)
+TEST_P(dcx_fc_fifty, idle_endpoints_keep_no_extra_credits)
 {
     const unsigned busy = 10, goal = 2500;
 
@@ -731,7 +731,7 @@ protected:
 
 /* Requests of interfaces that are gone: their grants are retried for seconds
  * each, but do not take all initiators, and are canceled. */
-TEST_P(dcx_fc_dead, leave_the_others_alone)
+TEST_P(dcx_fc_dead, do_not_take_all_initiators)
 {
     const double retries = 8; /* seconds, of each dead peer */
 
@@ -823,7 +823,7 @@ protected:
 /* A blocked endpoint with a pending request gets an initiator for its repeated
  * request, and its grant before that has completed. It must not get a second
  * initiator, whose operations it would not track. */
-TEST_P(dcx_fc_two, reminded_in_line)
+TEST_P(dcx_fc_two, repeated_request_needs_one_initiator)
 {
     dcx_sender &sender = add(*m_a, *m_b);
     uct_ep_h eps[]     = {m_a->make_ep(*m_b), m_a->make_ep(*m_b),
@@ -879,7 +879,7 @@ class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {};
 
 /* There is no route to the requester: the kernel is asked once, not for each
  * request. */
-TEST_P(dcx_fc_roce, no_way_to_answer)
+TEST_P(dcx_fc_roce, no_route_to_the_requester)
 {
     const uint8_t nowhere[16] = {0xfe, 0x80, 0x77};
     unsigned asked;
@@ -901,7 +901,7 @@ TEST_P(dcx_fc_roce, no_way_to_answer)
 
 /* The route to a requester has failed: the next answer looks it up again, in
  * case it has changed. */
-TEST_P(dcx_fc_roce, another_way_to_answer)
+TEST_P(dcx_fc_roce, new_route_to_the_requester)
 {
     unsigned asked;
 

@@ -77,7 +77,7 @@ protected:
 };
 
 /* Without a fence the device may send the data from before the get. */
-TEST_P(dcx_late, put_behind_a_fence_sends_what_a_get_has_brought)
+TEST_P(dcx_late, put_after_a_fence_sends_data_of_a_get)
 {
     for (unsigned i = 0; i < times; i++) {
         dcx_end got, sent;
@@ -96,7 +96,7 @@ TEST_P(dcx_late, put_behind_a_fence_sends_what_a_get_has_brought)
     }
 }
 
-TEST_P(dcx_late, results_are_there_when_it_says_so)
+TEST_P(dcx_late, results_arrive_before_completions)
 {
     std::vector<std::unique_ptr<dcx_end>> ends;
 
@@ -112,7 +112,7 @@ TEST_P(dcx_late, results_are_there_when_it_says_so)
     }
 }
 
-TEST_P(dcx_late, atomics_bring_what_was_there_before)
+TEST_P(dcx_late, atomics_return_previous_values)
 {
     uint64_t results[times] = {};
     std::vector<std::unique_ptr<dcx_end>> ends;
@@ -133,7 +133,7 @@ TEST_P(dcx_late, atomics_bring_what_was_there_before)
 }
 
 /* Memory is overwritten as soon as the completion returns it. */
-TEST_P(dcx_late, sources_are_not_read_when_they_were_given_back)
+TEST_P(dcx_late, sources_are_not_read_after_completion)
 {
     std::vector<std::unique_ptr<dcx_end>> ends;
 
@@ -152,7 +152,7 @@ TEST_P(dcx_late, sources_are_not_read_when_they_were_given_back)
 }
 
 /* The same for buffers of dcx: more of them than it has at once */
-TEST_P(dcx_late, copies_are_not_used_again_too_early)
+TEST_P(dcx_late, buffers_are_not_reused_too_early)
 {
     auto pack = [](void *to, void *arg) {
         memset(to, *(uint8_t *)arg, size);

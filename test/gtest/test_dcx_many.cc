@@ -165,7 +165,7 @@ TEST_P(dcx_many, created_when_needed)
 /* 1,000 endpoints with several messages each, without progress: most of them
  * become pending. All messages arrive, once, and those of one endpoint in
  * order. */
-TEST_P(dcx_many, stand_in_line)
+TEST_P(dcx_many, thousand_endpoints_in_order)
 {
     const unsigned count = 1000, each = 3;
     std::vector<request> requests(count * each);
@@ -198,7 +198,7 @@ TEST_P(dcx_many, stand_in_line)
 }
 
 /* No more than three can be created: all endpoints use these. */
-TEST_P(dcx_many, no_more_to_be_had)
+TEST_P(dcx_many, no_more_can_be_created)
 {
     const unsigned count = 50;
     unsigned sent        = 0;
@@ -232,7 +232,7 @@ TEST_P(dcx_many, no_more_to_be_had)
  * and 16 more entries; eight do not fit into one. */
 class dcx_many_small : public dcx_many {};
 
-TEST_P(dcx_many_small, as_many_share_a_queue_as_the_device_lets)
+TEST_P(dcx_many_small, share_completion_queues)
 {
     open("8");
     make_eps(8);

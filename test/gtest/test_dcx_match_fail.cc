@@ -115,7 +115,7 @@ TEST_P(dcx_match_shared, destroyed_when_it_fails)
 }
 
 /* The user cancels the endpoint, by uct_ep_invalidate() or by a flush. */
-TEST_P(dcx_match_shared, given_up)
+TEST_P(dcx_match_shared, canceled_by_the_user)
 {
     for (bool by_flush : {false, true}) {
         std::vector<dcx_end> ends(5);
@@ -509,7 +509,7 @@ TEST_P(dcx_match_orphan, sender)
 }
 
 /* The user had canceled it: one completion. */
-TEST_P(dcx_match_orphan, sender_of_a_canceled_one)
+TEST_P(dcx_match_orphan, sender_of_a_canceled_receive)
 {
     std::unique_ptr<dcx_tag_recv> recv;
 

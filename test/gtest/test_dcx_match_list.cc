@@ -239,7 +239,7 @@ TEST_P(dcx_long_list, old_receive)
 /* Tells the device the number of unexpected messages again and again, by
  * operations on the list that belong to no receive. One receive stays posted
  * without a match. */
-TEST_P(dcx_list, told_of_many)
+TEST_P(dcx_list, count_of_many_messages)
 {
     const unsigned count = is_late() ? 300 : 10000;
     dcx_tag_recv never(m_dcx, 64), recv(m_dcx, 64);

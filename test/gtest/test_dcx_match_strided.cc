@@ -221,20 +221,20 @@ TEST_P(dcx_match_strided, random)
     uint32_t seed    = (text != NULL) ? strtoul(text, NULL, 0) :
                                         std::random_device()();
     std::mt19937 random(seed);
-    auto lot = [&](unsigned min, unsigned max) {
+    auto draw = [&](unsigned min, unsigned max) {
         return min + (random() % (max - min + 1));
     };
     auto layout = [&](region &mem, size_t left) {
-        size_t pos = lot(0, 100);
+        size_t pos = draw(0, 100);
         iovs iov;
 
-        for (unsigned j = lot(1, 12); j > 0; j--) {
-            unsigned length = lot(1, 60), count = lot(0, 2) ? lot(0, 40) : 1;
-            unsigned stride = length + (lot(0, 1) ? lot(0, 300) : 0);
+        for (unsigned j = draw(1, 12); j > 0; j--) {
+            unsigned length = draw(1, 60), count = draw(0, 2) ? draw(0, 40) : 1;
+            unsigned stride = length + (draw(0, 1) ? draw(0, 300) : 0);
 
             if (length * count <= left) {
                 iov.push_back(mem.at(pos, length, stride, count));
-                pos += (stride * count) + lot(0, 20);
+                pos += (stride * count) + draw(0, 20);
                 left -= length * count;
             }
         }
@@ -246,7 +246,7 @@ TEST_P(dcx_match_strided, random)
     for (unsigned i = 0; i < 150; i++) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", layout " +
                      std::to_string(i));
-        bool is_rndv = lot(0, 1);
+        bool is_rndv = draw(0, 1);
         iovs from    = layout(m_a, is_rndv ? SIZE : 8000), to;
 
         /* room for all of it, in some cases for more */
@@ -256,7 +256,7 @@ TEST_P(dcx_match_strided, random)
         } while (gathered(to).size() > length + 2000);
         size_t room = gathered(to).size();
         if (room < length) {
-            to.push_back(m_b.at(200000, length - room + lot(0, 1)));
+            to.push_back(m_b.at(200000, length - room + draw(0, 1)));
         }
         ASSERT_NO_FATAL_FAILURE(check(is_rndv, from, to));
     }

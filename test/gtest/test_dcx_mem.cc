@@ -286,7 +286,7 @@ TEST_P(dcx_invalidate, put_get_atomic)
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-TEST_P(dcx_invalidate, nobody_else_is_hurt)
+TEST_P(dcx_invalidate, other_handles_keep_their_access)
 {
     uct_mem_h mine = reg(), other = reg(), bare = reg();
     uct_rkey_t mine_rkey  = unpack(pack(mine));

@@ -263,7 +263,7 @@ TEST_P(dcx_mem_layout, nested_under_one_doorbell)
 }
 
 /* More than the queue has room for, and one in progress */
-TEST_P(dcx_mem_layout, too_many_on_their_way)
+TEST_P(dcx_mem_layout, too_many_at_once)
 {
     std::vector<std::unique_ptr<layout_handle>> layouts;
     ucs_status_t status = UCS_OK;
@@ -363,7 +363,7 @@ TEST_P(dcx_mem_layout, handle_is_used_again_at_once)
 
 /* A layout that is set to other memory stays on the device until that has
  * completed, and no longer than the memory before. */
-TEST_P(dcx_mem_layout, memory_goes_before_the_next_layout_comes)
+TEST_P(dcx_mem_layout, memory_is_deregistered_before_the_next_layout)
 {
     layout_handle layout(m_dcx, 2);
     layout_mem mem(m_dcx, 4096, 7);
@@ -691,7 +691,7 @@ TEST_P(dcx_mem_layout, blocks_of_one_that_is_not_set)
 }
 
 /* The domain is closed with layouts in it: it logs this, and frees them. */
-TEST_P(dcx_mem_layout, left_by_the_user)
+TEST_P(dcx_mem_layout, not_freed_by_the_user)
 {
     uct_mem_h inner, outer;
 

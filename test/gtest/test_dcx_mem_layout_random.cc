@@ -564,12 +564,12 @@ protected:
         uct_ep_h ep = NULL;
     };
 
-    unsigned lot(unsigned min, unsigned max)
+    unsigned draw(unsigned min, unsigned max)
     {
         return min + (m_random() % (max - min + 1));
     }
 
-    bool once_in(unsigned n) { return lot(1, n) == 1; }
+    bool once_in(unsigned n) { return draw(1, n) == 1; }
 
     model &model_of(bool is_far)
     {
@@ -600,11 +600,11 @@ protected:
     /* A region, a layout that may be named, or sometimes any */
     unsigned choose_what(model &of, unsigned target)
     {
-        unsigned what = lot(0, NUM_REGIONS + NUM_HANDLES - 1);
+        unsigned what = draw(0, NUM_REGIONS + NUM_HANDLES - 1);
 
         return (once_in(20) || of.may_name(target, what)) ?
                    what :
-                   lot(0, NUM_REGIONS - 1);
+                   draw(0, NUM_REGIONS - 1);
     }
 
     /* After the last entry in the same memory, in its gaps, or anywhere */
@@ -615,20 +615,20 @@ protected:
         unsigned room     = size / cmd.repeat;
         const entry *last = NULL;
 
-        e.length = once_in(20) ? 0 : lot(1, std::min(room / 2 + 1, 400u));
-        e.skip   = once_in(3) ? 0 : lot(0, room / 2);
+        e.length = once_in(20) ? 0 : draw(1, std::min(room / 2 + 1, 400u));
+        e.skip   = once_in(3) ? 0 : draw(0, room / 2);
         for (unsigned i = 0; i < cmd.num; i++) {
             last = (cmd.entries[i].what == e.what) ? &cmd.entries[i] : last;
         }
         if ((last == NULL) || once_in(10)) {
-            e.offset = lot(0, size / 4);
+            e.offset = draw(0, size / 4);
         } else if ((last->skip > 2) && once_in(2)) {
             e.offset = last->offset + last->length;
-            e.length = lot(1, last->skip);
+            e.length = draw(1, last->skip);
             e.skip   = last->stride() - e.length;
         } else {
             e.offset = last->offset + (last->stride() * (cmd.repeat - 1)) +
-                       last->length + lot(0, 10);
+                       last->length + draw(0, 10);
         }
         while ((e.offset + ((cmd.repeat - 1) * e.stride()) + e.length > size) &&
                (e.length > 1) && !once_in(20)) {
@@ -647,15 +647,15 @@ protected:
             UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_REMOTE_GET,
         };
         command cmd   = {command::SET,
-                         NUM_REGIONS + lot(0, NUM_HANDLES - 1),
+                         NUM_REGIONS + draw(0, NUM_HANDLES - 1),
                          1,
                          0,
-                         access[lot(0, 3)],
+                         access[draw(0, 3)],
                          {}};
-        unsigned num  = lot(1, once_in(4) ? MAX_ENTRIES : 6);
+        unsigned num  = draw(1, once_in(4) ? MAX_ENTRIES : 6);
         size_t length = 0;
 
-        cmd.repeat = once_in(3) ? 1 : lot(1, once_in(4) ? 300 : 20);
+        cmd.repeat = once_in(3) ? 1 : draw(1, once_in(4) ? 300 : 20);
         while (cmd.num < num) {
             entry e = choose_entry(of, cmd);
 
@@ -747,7 +747,7 @@ protected:
     void free_one(bool is_far)
     {
         command cmd = {command::FREE_LAYOUT,
-                       NUM_REGIONS + lot(0, NUM_HANDLES - 1),
+                       NUM_REGIONS + draw(0, NUM_HANDLES - 1),
                        0,
                        0,
                        0,
@@ -755,7 +755,7 @@ protected:
 
         if (once_in(3)) {
             cmd.what   = command::NEW_MEMORY;
-            cmd.target = lot(0, NUM_REGIONS - 1);
+            cmd.target = draw(0, NUM_REGIONS - 1);
         }
         execute(is_far, cmd);
         model_of(is_far).forget(cmd.target);
@@ -796,7 +796,7 @@ protected:
     unsigned choose_set(model &of)
     {
         for (unsigned i = 0; i < 20; i++) {
-            unsigned what = lot(0, NUM_REGIONS + NUM_HANDLES - 1);
+            unsigned what = draw(0, NUM_REGIONS + NUM_HANDLES - 1);
 
             if (of.is_set(what) && !once_in(10)) {
                 return what;
@@ -818,7 +818,7 @@ protected:
         const places &all = of.bytes_of(one.what);
 
         length     = std::min<size_t>(length, all.size());
-        one.offset = lot(0, all.size() - length);
+        one.offset = draw(0, all.size() - length);
         one.where.assign(all.begin() + one.offset,
                          all.begin() + one.offset + length);
         one.is_dest = of.is_writable(one.what) && is_once(one.where);
@@ -861,7 +861,7 @@ protected:
     void move_once()
     {
         model &near = m_ends->near_model, &far = m_ends->far_model;
-        part there     = choose_part(far, lot(1, MAX_LENGTH));
+        part there     = choose_part(far, draw(1, MAX_LENGTH));
         uint32_t rkey  = far_rkey(there.what);
         uint64_t start = there.offset + ((there.what < NUM_REGIONS) ?
                                              (uintptr_t)m_ends->far.mem->bytes +
@@ -871,7 +871,7 @@ protected:
         bool is_dest = true;
         places here;
 
-        for (unsigned i = lot(1, 3); i > 0 && here.size() < there.where.size();
+        for (unsigned i = draw(1, 3); i > 0 && here.size() < there.where.size();
              i--) {
             part one = choose_part(near, there.where.size() - here.size());
 
@@ -881,7 +881,7 @@ protected:
         }
         is_dest &= is_once(here);
         there.where.resize(here.size());
-        bool is_put = is_dest ? (there.is_dest && lot(0, 1)) : true;
+        bool is_put = is_dest ? (there.is_dest && draw(0, 1)) : true;
 
         if (!(is_put ? is_remote(there.what, UCT_MD_MEM_ACCESS_REMOTE_PUT) &&
                            there.is_dest :
@@ -921,7 +921,7 @@ protected:
 
     void send_once()
     {
-        part one    = choose_part(m_ends->near_model, lot(1, MAX_MESSAGE));
+        part one    = choose_part(m_ends->near_model, draw(1, MAX_MESSAGE));
         window *far = m_ends->far.mem;
         unsigned received = far->received;
         uct_iov_t iov     = iov_of(one);
@@ -979,13 +979,13 @@ protected:
             if (i % 100 == 0) {
                 refill();
             }
-            set_one(lot(0, 1));
+            set_one(draw(0, 1));
             move_once();
             if (once_in(4)) {
                 send_once();
             }
             if (once_in(30)) {
-                free_one(lot(0, 1));
+                free_one(draw(0, 1));
                 get_region_rkeys();
             }
             if (once_in(60)) {

@@ -645,7 +645,7 @@ TEST_P(dcx_retired, cannot_be_connected)
 
 /* An endpoint with nothing outstanding that waits for room, or for an
  * initiator, gets the error in its pending request. */
-TEST_P(dcx_retired, is_heard_of_by_who_waits)
+TEST_P(dcx_retired, wakes_waiting_endpoints)
 {
     dcx_end failed;
     std::list<dcx_end> others;
@@ -665,7 +665,7 @@ TEST_P(dcx_retired, is_heard_of_by_who_waits)
 }
 
 /* The only initiator that could be created, of several that were configured */
-TEST_P(dcx_retired, is_the_last_that_could_be_had)
+TEST_P(dcx_retired, is_the_last_that_exists)
 {
     if (is_shared()) {
         GTEST_SKIP() << "each endpoint has its initiator from the beginning";

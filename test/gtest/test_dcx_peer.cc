@@ -163,7 +163,7 @@ TEST_P(dcx_peer, does_not_allow)
 }
 
 /* An error of our memory, not of the peer */
-TEST_P(dcx_peer, is_not_to_blame)
+TEST_P(dcx_peer, is_not_the_reason)
 {
     dcx_end end;
 
@@ -178,7 +178,7 @@ TEST_P(dcx_peer, is_not_to_blame)
 }
 
 /* Canceled by the user: nothing is logged. */
-TEST_P(dcx_peer, is_given_up)
+TEST_P(dcx_peer, is_canceled)
 {
     open();
     EXPECT_EQ(UCS_OK, uct_ep_am_short(m_ep, 5, 0, NULL, 0));

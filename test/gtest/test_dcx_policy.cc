@@ -62,7 +62,7 @@ protected:
 class any_policy : public policy_test {};
 
 /* Policies with shared initiators assign one from the start. */
-TEST_P(any_policy, binds_or_lends)
+TEST_P(any_policy, shared_initiators_are_bound_at_once)
 {
     uct_dcx_binding_t place = uct_dcx_pool_bind(&m_pool);
 
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(all, any_policy, testing::ValuesIn(all_policies()),
 
 class exclusive_policy : public policy_test {};
 
-TEST_P(exclusive_policy, hands_out_each_once_from_zero)
+TEST_P(exclusive_policy, assigns_each_once_from_zero)
 {
     for (unsigned i = 0; i < num_dci; i++) {
         EXPECT_TRUE(uct_dcx_pool_has_idle(&m_pool));
@@ -125,7 +125,7 @@ TEST_P(exclusive_policy, reuses_the_warmest_first)
     EXPECT_EQ(a, uct_dcx_pool_take(&m_pool));
 }
 
-TEST_P(exclusive_policy, quota_limits_where_there_is_one)
+TEST_P(exclusive_policy, quota_is_a_limit)
 {
     EXPECT_EQ((GetParam() == "dcs_quota") ? (unsigned)quota : UINT_MAX,
               m_pool.share);
@@ -147,7 +147,7 @@ TEST_P(exclusive_policy, truncated)
 }
 
 /* A long run of takes and releases: no number is in use twice, none is lost. */
-TEST_P(exclusive_policy, none_is_lost_or_handed_out_twice)
+TEST_P(exclusive_policy, none_is_lost_or_assigned_twice)
 {
     std::mt19937 random(seed);
     std::vector<uint16_t> taken;

@@ -46,7 +46,7 @@ struct layout_bench {
         return (fault == nullptr) ? "" : fault;
     }
 
-    /* With all of these; the first fault, if there is any */
+    /* Builds a layout of all these runs. Returns the first fault, or "". */
     std::string build(const runs &all)
     {
         for (const run &r : all) {
@@ -60,7 +60,8 @@ struct layout_bench {
         return "";
     }
 
-    /* The same, block by block of each in turn */
+    /* Builds a layout of rounds: a block of each run in turn. Returns the
+     * fault, or "". */
     std::string build_rounds(const runs &all)
     {
         const char *fault = uct_dcx_sgl_add_rounds(get(), all.data(),
@@ -82,7 +83,7 @@ private:
 using byte  = std::pair<uint32_t, uint64_t>; /* key and address */
 using bytes = std::vector<byte>;
 
-/* All bytes of the runs, in order */
+/* Returns all bytes of the runs, in order. */
 bytes bytes_of(const runs &all)
 {
     bytes list;
@@ -96,7 +97,7 @@ bytes bytes_of(const runs &all)
     return list;
 }
 
-/* Block 0 of each run, block 1 of each, ... */
+/* Returns the bytes of block 0 of each run, then of block 1, and so on. */
 bytes bytes_of_rounds(const runs &all)
 {
     bytes list;
@@ -111,7 +112,7 @@ bytes bytes_of_rounds(const runs &all)
     return list;
 }
 
-/* Bytes of a layout, in the order in which a device walks it */
+/* Returns the bytes of a layout in the order of the device. */
 bytes bytes_of(const uct_dcx_sgl_t *layout)
 {
     bytes list;
@@ -128,7 +129,7 @@ bytes bytes_of(const uct_dcx_sgl_t *layout)
     return list;
 }
 
-/* The same, piece by piece */
+/* Returns the bytes of a layout by its pieces. */
 bytes bytes_of_pieces(const uct_dcx_sgl_t *layout)
 {
     bytes list;
@@ -452,7 +453,8 @@ uint64_t cpu_ns()
     return time_now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Many entries out of order: no slower than to sort all blocks, by far. */
+/* The check for overlap is fast for many entries that are out of order: it need
+ * not sort all blocks. */
 TEST(dcx_layout_overlap, many_entries)
 {
     static const struct {
@@ -535,7 +537,7 @@ TEST(dcx_layout_content, each_field_counts)
     EXPECT_FALSE(uct_dcx_sgl_is_equal(first.get(), rights.get()));
 }
 
-/* Equal hashes are not enough: two contents may share one. */
+/* Layouts with equal hashes may differ. */
 TEST(dcx_layout_content, same_hash)
 {
     layout_bench first, second;
@@ -546,7 +548,8 @@ TEST(dcx_layout_content, same_hash)
     EXPECT_FALSE(uct_dcx_sgl_is_equal(first.get(), second.get()));
 }
 
-/* Tables take the low bits: of neighbours they differ as lots would. */
+/* Hash tables use the low bits: those of similar layouts are evenly
+ * distributed. */
 TEST(dcx_layout_content, low_bits_of_the_hash)
 {
     std::map<unsigned, unsigned> buckets;
@@ -583,10 +586,11 @@ TEST(dcx_layout_pick, thresholds)
         {{0, 128, 256, 4, 7}, UCT_DCX_SGL_FORM_COPY},
         {{0, 129, 256, 4, 7}, UCT_DCX_SGL_FORM_KEY},
         {{0, 16, 32, 512, 7}, UCT_DCX_SGL_FORM_COPY},
-        {{0, 16, 32, 513, 7}, UCT_DCX_SGL_FORM_KEY}, /* no buffer takes it */
+        {{0, 16, 32, 513, 7}, UCT_DCX_SGL_FORM_KEY}, /* too long for a buffer */
         {{0, 17, 32, 100, 7}, UCT_DCX_SGL_FORM_KEY},
         {{0, 64, 70000, 100, 7}, UCT_DCX_SGL_FORM_KEY},
-        {{0, 64, 70000, 101, 7}, UCT_DCX_SGL_FORM_COPY}, /* no key takes it */
+        {{0, 64, 70000, 101, 7}, UCT_DCX_SGL_FORM_COPY}, /* too many for a
+                                                          * key */
         {{0, 64, 70000, 128, 7}, UCT_DCX_SGL_FORM_COPY},
         {{0, 64, 70000, 129, 7}, UCT_DCX_SGL_FORM_NONE},
     };
@@ -617,33 +621,34 @@ class random_layouts {
 public:
     random_layouts(uint32_t seed) : m_random(seed) {}
 
-    uint64_t lot(uint64_t min, uint64_t max)
+    uint64_t draw(uint64_t min, uint64_t max)
     {
         return std::uniform_int_distribution<uint64_t>(min, max)(m_random);
     }
 
-    /* In MEMORY bytes from `base` on */
+    /* Returns a random run in MEMORY bytes from `base` on. */
     run any_run(uint64_t base)
     {
         run r;
 
-        r.count  = (lot(0, 2) == 0) ? 1 : lot(2, 40);
-        r.bytes  = lot(1, 24);
-        r.stride = r.bytes + ((lot(0, 2) == 0) ? 0 : lot(0, 40));
-        r.addr   = base + lot(0, MEMORY - (r.count * r.stride));
-        r.lkey   = (lot(0, 7) == 0) ? 8 : 7;
+        r.count  = (draw(0, 2) == 0) ? 1 : draw(2, 40);
+        r.bytes  = draw(1, 24);
+        r.stride = r.bytes + ((draw(0, 2) == 0) ? 0 : draw(0, 40));
+        r.addr   = base + draw(0, MEMORY - (r.count * r.stride));
+        r.lkey   = (draw(0, 7) == 0) ? 8 : 7;
         return r;
     }
 
-    /* Some begin where the one before ends, or lie as far apart as others */
+    /* Returns random runs; some begin where the previous one ends, with the
+     * same blocks and stride. */
     runs any(uint64_t base)
     {
         runs all = {any_run(base)};
 
-        for (unsigned i = lot(0, 5); i > 0; i--) {
+        for (unsigned i = draw(0, 5); i > 0; i--) {
             run next = any_run(base), last = all.back();
 
-            if (lot(0, 2) == 0) {
+            if (draw(0, 2) == 0) {
                 next = last;
                 next.addr += last.stride * last.count;
                 if (next.addr + (next.count * next.stride) > base + MEMORY) {
@@ -710,12 +715,12 @@ TEST(dcx_layout_random, rounds_as_a_plain_loop)
                      std::to_string(i));
         runs all = {random.any_run(4096)};
 
-        for (uint64_t j = random.lot(0, 5); j > 0; j--) {
+        for (uint64_t j = random.draw(0, 5); j > 0; j--) {
             all.push_back(random.any_run(4096));
         }
         for (run &r : all) {
             r.count = all[0].count;
-            if (random.lot(0, 15) == 0) {
+            if (random.draw(0, 15) == 0) {
                 r.stride += 65536;
             }
         }
@@ -743,7 +748,7 @@ TEST(dcx_layout_random, gathered_and_scattered)
 
     printf("DCX_LAYOUT_SEED=%u\n", seed);
     for (auto &b : memory) {
-        b = random.lot(0, 255);
+        b = random.draw(0, 255);
     }
 
     for (unsigned i = 0; i < RANDOM_LAYOUTS; i++) {
@@ -762,7 +767,7 @@ TEST(dcx_layout_random, gathered_and_scattered)
         ASSERT_EQ(expected, packed);
 
         for (auto &b : packed) {
-            b = random.lot(0, 255);
+            b = random.draw(0, 255);
         }
         uct_dcx_sgl_scatter(layout.get(), packed.data());
         scattered    = memory;

@@ -48,7 +48,7 @@ TEST_P(dcx_slab, objects_do_not_overlap)
     }
 }
 
-TEST_P(dcx_slab, what_is_given_back_is_next)
+TEST_P(dcx_slab, freed_memory_is_used_first)
 {
     get(1000);
     std::set<char *> before(m_objs.begin(), m_objs.end());
@@ -85,7 +85,7 @@ TEST_P(dcx_slab, objects_in_use_are_visited)
     }
 }
 
-TEST_P(dcx_slab, costs_what_they_are)
+TEST_P(dcx_slab, costs_the_size_of_its_objects)
 {
     size_t before;
 

@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"),
 class dcx_streams_one : public dcx_streams {};
 
 /* A message that waits may have arrived; its endpoint fails. */
-TEST_P(dcx_streams_one, those_that_wait)
+TEST_P(dcx_streams_one, waiting_endpoint_fails)
 {
     uint64_t sent = fill();
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -238,7 +238,7 @@ TEST_P(dcx_streams_one, those_that_wait)
 
 /* Another endpoint's messages before, during and after the failure: none
  * arrives twice, and a loss is reported. */
-TEST_P(dcx_streams_one, those_beside)
+TEST_P(dcx_streams_one, no_message_arrives_twice)
 {
     const unsigned count = 10;
 
@@ -267,7 +267,7 @@ TEST_P(dcx_streams_one, those_beside)
 }
 
 /* A put and a check of the peer are posted again. */
-TEST_P(dcx_streams_one, those_that_come_too_late)
+TEST_P(dcx_streams_one, put_and_check_are_posted_again)
 {
     dcx_end failed, put_end, check_end;
 

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Zero-copy operations on memory that is not plain: blocks with a stride, and
- * more entries than a WQE takes. What arrives is held against a plain loop over
- * all bytes, and no other byte changes. How a layout is built and a form picked
- * is in test_dcx_sgl.cc.
+ * Zero-copy operations on strided memory, and with more entries than fit in a
+ * WQE. The result is compared with a plain loop over all bytes, and no other
+ * byte may change. test_dcx_sgl.cc tests how layouts are built and how the form
+ * of an operation is chosen.
  */
 #include "dcx_match_bench.h"
 #include "forged_profile.h"
@@ -292,7 +292,7 @@ TEST_P(dcx_strided, random)
     uint32_t seed    = (text != NULL) ? strtoul(text, NULL, 0) :
                                         std::random_device()();
     std::mt19937 random(seed);
-    auto lot = [&](unsigned min, unsigned max) {
+    auto draw = [&](unsigned min, unsigned max) {
         return min + (random() % (max - min + 1));
     };
 
@@ -300,17 +300,17 @@ TEST_P(dcx_strided, random)
     for (unsigned i = 0; i < 300; i++) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", layout " +
                      std::to_string(i));
-        size_t pos = lot(0, 100), left = m_dcx.attr.cap.am.max_zcopy - 4;
+        size_t pos = draw(0, 100), left = m_dcx.attr.cap.am.max_zcopy - 4;
         iovs iov;
 
-        for (unsigned j = lot(1, 12); j > 0; j--) {
-            unsigned length = lot(1, 40), count = lot(0, 2) ? lot(0, 30) : 1;
-            unsigned stride = length + (lot(0, 1) ? lot(0, 200) : 0);
-            region &mem     = lot(0, 1) ? m_a : m_b;
+        for (unsigned j = draw(1, 12); j > 0; j--) {
+            unsigned length = draw(1, 40), count = draw(0, 2) ? draw(0, 30) : 1;
+            unsigned stride = length + (draw(0, 1) ? draw(0, 200) : 0);
+            region &mem     = draw(0, 1) ? m_a : m_b;
 
             if (length * count <= left) {
                 iov.push_back(mem.at(pos, length, stride, count));
-                pos += (stride * count) + lot(0, 20);
+                pos += (stride * count) + draw(0, 20);
                 left -= length * count;
             }
         }
@@ -631,7 +631,7 @@ TEST_P(dcx_strided_keys, pending)
 }
 
 /* More layouts at once than there are keys: keys are reused. */
-TEST_P(dcx_strided_keys, more_than_there_are)
+TEST_P(dcx_strided_keys, more_layouts_than_keys)
 {
     std::vector<dcx_end> ends(300);
     unsigned i = 0;
@@ -650,7 +650,7 @@ TEST_P(dcx_strided_keys, more_than_there_are)
 }
 
 /* All are requested at once, but only the last is used. */
-TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
+TEST_P(dcx_strided_keys, more_requested_than_keys)
 {
     dcx_end end;
     iovs iov;
@@ -667,7 +667,7 @@ TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
 
 /* The layout queue is in error: operations that are too long for a copy are
  * refused. */
-TEST_P(dcx_strided_keys, none_any_more)
+TEST_P(dcx_strided_keys, layout_queue_in_error)
 {
     dcx_end end;
 

@@ -167,10 +167,10 @@ private:
     pid_t m_pid      = 0;
 };
 
-/* Random choices; the same seed gives the same ones */
-class lots {
+/* Random numbers; the same seed gives the same ones. */
+class draws {
 public:
-    explicit lots(unsigned seed) : m_random(seed) {}
+    explicit draws(unsigned seed) : m_random(seed) {}
 
     unsigned operator()(unsigned min, unsigned max)
     {
@@ -197,10 +197,10 @@ private:
 /* Two adjacent regions, each registered, and their expected contents: where one
  * ends and the other begins, only their keys differ. */
 struct memory {
-    memory(dcx_loop &loop, lots &lot) :
+    memory(dcx_loop &loop, draws &draw) :
         bytes(2 * SIZE), expected(2 * SIZE), m_md(loop.md())
     {
-        refill(lot);
+        refill(draw);
         for (unsigned i = 0; i < 2; i++) {
             UCT_CALL(uct_md_mem_reg(m_md, bytes.data() + (i * SIZE), SIZE,
                                     UCT_MD_MEM_ACCESS_ALL, &memh[i]));
@@ -216,9 +216,9 @@ struct memory {
 
     memory(const memory &) = delete;
 
-    void refill(lots &lot)
+    void refill(draws &draw)
     {
-        lot.fill(bytes.data(), bytes.size());
+        draw.fill(bytes.data(), bytes.size());
         expected = bytes;
     }
 
@@ -280,8 +280,8 @@ std::string text_of(const layout &all)
 /* Random layouts, each within 'max_pieces' and 'max_length' */
 class generator {
 public:
-    generator(lots &lot, unsigned max_pieces, size_t max_length) :
-        m_lot(lot), m_max_pieces(max_pieces), m_max_length(max_length)
+    generator(draws &draw, unsigned max_pieces, size_t max_length) :
+        m_lot(draw), m_max_pieces(max_pieces), m_max_length(max_length)
     {
     }
 
@@ -406,7 +406,7 @@ private:
         }
     }
 
-    lots &m_lot;
+    draws &m_lot;
     unsigned m_max_pieces, m_pieces = 0, m_pos[2] = {};
     size_t m_max_length, m_length = 0;
     layout m_all;
@@ -663,7 +663,7 @@ protected:
     }
 
     unsigned m_seed, m_refused = 0;
-    lots m_lot;
+    draws m_lot;
     ends *m_ends = NULL;
 };
 

@@ -385,7 +385,7 @@ TEST_F(hca_fabric_test, region_in_use_by_a_stopped_process_is_not_changed)
     });
 }
 
-/* This process cannot ask about a peer; it must not treat the peer as dead. */
+/* A process that cannot find out if a peer lives must not treat it as dead. */
 TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
 {
     run([] {
@@ -498,8 +498,8 @@ static void run_and_kill(const std::function<void()> &body)
     waitpid(pid, NULL, 0);
 }
 
-/* Its writer was killed before it counted the entry, which the program may have
- * polled. */
+/* The writer of a completion was killed before it counted the entry, which the
+ * program may have polled already. */
 TEST_F(hca_fabric_test, entry_of_a_killed_writer_counts)
 {
     run([] {
@@ -547,8 +547,8 @@ TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
     });
 }
 
-/* The process that took an entry off the list of tags was killed when it could
- * not be found any more: its neighbors knew of it. */
+/* A process was killed while it removed an entry from the list of tags, when
+ * only the entry's neighbours still linked to it. */
 TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
 {
     run([] {
@@ -580,8 +580,8 @@ TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
 
 /* --- a process that is stopped -------------------------------------------- */
 
-/* A process that locks an object and is stopped with it. It unlocks the object
- * when it goes on, at its end at the latest. */
+/* A process that locks an object and is stopped. It unlocks the object and ends
+ * when it is continued, at the latest by the destructor. */
 class stopped_holder {
 public:
     stopped_holder(enum hca_kind kind, uint32_t num)
@@ -637,7 +637,7 @@ private:
     std::thread m_thread;
 };
 
-TEST_F(hca_fabric_test, writer_waits_for_a_stopped_one)
+TEST_F(hca_fabric_test, writer_waits_for_a_stopped_holder)
 {
     run([] {
         attach();
@@ -654,7 +654,8 @@ TEST_F(hca_fabric_test, writer_waits_for_a_stopped_one)
     });
 }
 
-/* The end of an object does not wait for ever, and leaves it as it is. */
+/* The destruction of an object waits only for a limited time, and then leaves
+ * the object unchanged. */
 TEST_F(hca_fabric_test, object_of_a_stopped_holder_is_not_destroyed)
 {
     run([] {
@@ -684,7 +685,7 @@ TEST_F(hca_fabric_test, object_of_a_stopped_holder_is_not_destroyed)
     });
 }
 
-/* Nor does the end of a process. */
+/* The end of a process waits only for a limited time, too. */
 TEST_F(hca_fabric_test, process_leaves_objects_of_a_stopped_holder)
 {
     run([] {

@@ -202,7 +202,7 @@ TEST(shape_build, a_list_may_go_down)
     EXPECT_EQ(8, shape->end);
 }
 
-TEST(shape_build, one_nest_goes_on_with_another)
+TEST(shape_build, nest_continues_another)
 {
     EXPECT_EQ(
         "0+8 7x16",
@@ -301,7 +301,7 @@ TEST(shape_build, a_shape_of_one_nest_gets_more_dimensions)
     EXPECT_EQ(4u, building().add(row, 0, many).add(0, 1).end()->num);
 }
 
-TEST(shape_build, nothing_is_nothing)
+TEST(shape_build, no_bytes)
 {
     shape_ptr none = building().end(16);
 
@@ -435,7 +435,7 @@ struct told {
     }
 };
 
-TEST(shape, adjacent_blocks_are_told_as_one)
+TEST(shape, adjacent_blocks_are_one)
 {
     char buffer[100];
     shape_ptr shape   = building().add(0, 4).add(8, 8).end(16);

@@ -45,7 +45,7 @@ void listen(int fd)
  * first try of another, whose second try finds the port up. */
 class verbs_port_change : public verbs_port {};
 
-TEST_P(verbs_port_change, is_told_to_every_context)
+TEST_P(verbs_port_change, is_reported_to_every_context)
 {
     verbs_options patient, stubborn;
     peer_process peer(listen);
@@ -126,7 +126,7 @@ void keep_down(int fd)
     peer_wait_for_the_end(fd);
 }
 
-TEST_P(verbs_port_kept, comes_up_when_who_keeps_it_down_is_killed)
+TEST_P(verbs_port_kept, comes_up_when_its_keeper_is_killed)
 {
     peer_process peer(keep_down);
 
@@ -153,7 +153,7 @@ void come_late_elsewhere(int fd)
     EXPECT_EQ(IBV_EVENT_PORT_ACTIVE, verbs_event(dev.ctx).event_type);
 }
 
-TEST_P(verbs_port_kept, comes_up_for_those_who_came_later)
+TEST_P(verbs_port_kept, comes_up_for_later_processes)
 {
     peer_process late(come_late_elsewhere), peer(keep_down_elsewhere);
 

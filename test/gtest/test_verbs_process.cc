@@ -180,8 +180,9 @@ TEST_P(verbs_process, doorbells_ring_from_a_signal_handler)
     EXPECT_EQ(0x11, dst.addr[dst.size - 1]);
 }
 
-/* The thread is in a doorbell already, or comes from one, or is elsewhere: no
- * other doorbell of that queue follows. */
+/* A signal handler rings while the thread is in another doorbell, near one, or
+ * elsewhere. No later doorbell of the handler's queue would make up for a lost
+ * one. */
 TEST_P(verbs_process, doorbell_within_a_doorbell_is_not_lost)
 {
     constexpr int TURNS         = 200;
@@ -209,7 +210,8 @@ TEST_P(verbs_process, doorbell_within_a_doorbell_is_not_lost)
 
 /* --- doorbells that name no queue ----------------------------------------- */
 
-/* All queues of the page are meant, and none of another. */
+/* A doorbell that names no queue rings all queues of its page, and no queue of
+ * another page. */
 TEST_P(verbs_process, nameless_doorbell_is_of_its_page)
 {
     own_domain domain(dev);
