@@ -90,7 +90,7 @@ TEST_F(hca_fabric_test, killed_process_leaves_nothing)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         ASSERT_TRUE(hca_eventually([=] { return !hca_proc_alive(slot); }))
-            << "the helper does not see the pidfd";
+            << "the helper does not see the end";
         ASSERT_TRUE(hca_eventually(
             [=] { return hca_fabric->procs[slot].state == HCA_PROC_FREE; }));
         EXPECT_EQ(nullptr, hca_obj_lock(HCA_KIND_CQ, num));

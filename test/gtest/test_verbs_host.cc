@@ -212,11 +212,66 @@ TEST_P(verbs_host, no_address_space_for_memory_of_a_peer)
     EXPECT_EQ("", log.take());
 }
 
+/* --- exec() --------------------------------------------------------------- */
+
+/* The program that a child becomes has other memory where the region was. It
+ * exits with 0 if that does not change. */
+int next_image(const char *args)
+{
+    uint8_t *addr, *mem;
+    char byte = 0;
+    int fd;
+
+    if (sscanf(args, "%p %d", (void **)&addr, &fd) != 2) {
+        return 2;
+    }
+    mem = (uint8_t *)mmap(addr, SIZE, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+                          0);
+    if (mem != addr) {
+        return 3;
+    }
+    memset(mem, 'n', SIZE);
+    if ((write(fd, &byte, 1) != 1) || (read(fd, &byte, 1) != 1)) {
+        return 4;
+    }
+    return (mem[0] != 'n') || (memcmp(mem, mem + 1, SIZE - 1) != 0);
+}
+
+void become_another(int fd)
+{
+    host_end end(fd, child_kind, 'c');
+    char args[64];
+
+    snprintf(args, sizeof(args), "%p %d", end.mem.addr, fd);
+    setenv("HOST_NEXT_IMAGE", args, 1);
+    execl("/proc/self/exe", "next", NULL);
+}
+
+/* Peers notice it as they notice a death. */
+TEST_P(verbs_host, process_executes_another_program)
+{
+    peer_process peer(become_another);
+    host_end end(peer.fd, GetParam(), 'p');
+    char byte = 0;
+
+    ASSERT_EQ(1, read(peer.fd, &byte, 1));
+    ASSERT_TRUE(hca_until(
+        [&] { return end.run(IBV_WR_RDMA_WRITE, 0) == IBV_WC_RETRY_EXC_ERR; }));
+    end.reset();
+    EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, end.run(IBV_WR_RDMA_WRITE));
+    ASSERT_EQ(1, write(peer.fd, &byte, 1));
+    EXPECT_EQ(0, peer.wait());
+}
+
 INSTANTIATE_TEST_SUITE_P(ib, verbs_host, testing::Values(SHARED, TOUCHED));
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
+    if (getenv("HOST_NEXT_IMAGE") != NULL) {
+        return next_image(getenv("HOST_NEXT_IMAGE"));
+    }
     return hca_test_main(argc, argv, {{"ib", {}}});
 }

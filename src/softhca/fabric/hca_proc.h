@@ -20,7 +20,7 @@ static inline bool hca_proc_is_attached(unsigned proc)
 int hca_proc_check(const struct hca_proc *proc);
 
 /* Returns true if the process of a slot lives. The first call for a slot opens
- * a pidfd, which the helper then watches; later ones only load its state. A
+ * its pipe, which the helper then watches; later ones only load its state. A
  * process found dead is reaped (hca_fabric_reap()): hold no lock of another
  * process' object. A process whose state is unknown, or that cannot be watched,
  * counts as alive, with a warning. */

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Watching peers: a pidfd for each that was asked about, in the epoll set of
- * the helper (hca_helper.c), and a pipe into which a peer writes its slot to be
- * watched here. hca_peers_mutex guards the table of peers.
+ * Watching peers: each process has a pipe. A peer writes its slot into it to be
+ * watched here, and has it in the epoll set of its helper (hca_helper.c), as it
+ * hangs up when this process ends. hca_peers_mutex guards the table of peers.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
@@ -10,13 +10,14 @@
 #include "hca_share_map.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/base/hca_valgrind.h"
+#include "softhca/base/hca_sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@
 struct hca_peer {
     _Atomic uint32_t gen; /* life of the slot that is watched; 0 none */
     uint32_t warned;      /* life that could not be watched */
-    int pidfd;
+    int fd;               /* hca_peer_open() */
 };
 
 static struct hca_peer hca_peers[HCA_MAX_PROCS];
@@ -40,12 +41,16 @@ static _Atomic uint32_t hca_asked[HCA_MAX_PROCS];
 
 int hca_proc_watch_init(int epoll)
 {
-    if (pipe2(hca_asks, O_CLOEXEC | O_NONBLOCK) < 0) {
+    struct stat st;
+
+    if ((pipe2(hca_asks, O_CLOEXEC | O_NONBLOCK) < 0) ||
+        (hca_sys()->fstat(hca_asks[0], &st) < 0)) {
         return -errno;
     }
-    hca_asks[0]     = hca_fd_mark(hca_asks[0]);
-    hca_asks[1]     = hca_fd_mark(hca_asks[1]);
-    hca_watch_epoll = epoll;
+    hca_fabric->procs[hca_self].asks_inode = st.st_ino;
+    hca_asks[0]                            = hca_fd_mark(hca_asks[0]);
+    hca_asks[1]                            = hca_fd_mark(hca_asks[1]);
+    hca_watch_epoll                        = epoll;
     return hca_asks[0];
 }
 
@@ -64,7 +69,7 @@ void hca_proc_watch_died(unsigned slot, uint32_t gen)
 
     pthread_mutex_lock(&hca_peers_mutex);
     if (atomic_load(&peer->gen) == gen) {
-        hca_fd_close(peer->pidfd); /* also leaves the epoll set */
+        hca_fd_close(peer->fd); /* also leaves the epoll set */
         atomic_store(&peer->gen, 0);
     }
     pthread_mutex_unlock(&hca_peers_mutex);
@@ -87,7 +92,7 @@ void hca_proc_watch_forked(void)
 {
     for (unsigned i = 0; i < HCA_MAX_PROCS; i++) {
         if (atomic_load(&hca_peers[i].gen) != 0) {
-            hca_fd_close(hca_peers[i].pidfd);
+            hca_fd_close(hca_peers[i].fd);
             atomic_store(&hca_peers[i].gen, 0);
         }
         atomic_store(&hca_asked[i], 0);
@@ -95,56 +100,73 @@ void hca_proc_watch_forked(void)
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }
 
-/* Opens a descriptor that has an event when the process is gone. valgrind lacks
- * pidfd_open(): there it is the pipe of hca_proc_watch_init(), which hangs up
- * when its last writable end is closed. */
-static int hca_peer_open(const struct hca_proc *proc)
+/* Opens the pipe of a process. @return descriptor, -ESRCH: it has become
+ * another program, or -errno */
+static int hca_peer_open_pipe(const struct hca_proc *proc, int asks_fd)
 {
     char path[48];
+    struct stat st;
     int fd;
 
-    if (!hca_valgrind_active()) {
-        /* Debian 12's kernel headers lack its name */
-        fd = syscall(SYS_pidfd_open, proc->pid, 0);
-    } else {
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid,
-                 proc->asks_fd);
-        fd = syscall(SYS_openat, AT_FDCWD, path,
-                     O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, asks_fd);
+    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return (errno == ENOENT) ? -ESRCH : -errno;
     }
-    return (fd < 0) ? -errno : hca_fd_mark(fd);
+    if ((hca_sys()->fstat(fd, &st) != 0) || (st.st_ino != proc->asks_inode)) {
+        syscall(SYS_close, fd);
+        return -ESRCH;
+    }
+    return fd;
 }
 
-/* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex.
+/* Opens a descriptor that has an event when the process is gone: its pipe,
+ * which hangs up when the last writable end is closed, also by exec(); a pidfd
+ * if @asks_fd is 0, as the process has no helper yet. */
+static int hca_peer_open(const struct hca_proc *proc, int asks_fd)
+{
+    int fd;
+
+    if (asks_fd != 0) {
+        fd = hca_peer_open_pipe(proc, asks_fd);
+    } else { /* Debian 12's kernel headers lack its name */
+        fd = syscall(SYS_pidfd_open, proc->pid, 0);
+        fd = (fd < 0) ? -errno : fd;
+    }
+    return hca_fd_mark(fd);
+}
+
+/* Watches the process of a slot. Under hca_peers_mutex.
  * @return 0, -ESRCH (it is dead), or -errno: its state cannot be found out, or
  *         it cannot be watched. */
 static int hca_peer_watch(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc    = &hca_fabric->procs[slot];
     struct hca_peer *peer    = &hca_peers[slot];
-    struct epoll_event event = {.events   = hca_valgrind_active() ? 0 : EPOLLIN,
+    int asks_fd              = atomic_load(&proc->asks_fd);
+    struct epoll_event event = {.events   = (asks_fd == 0) ? EPOLLIN : 0,
                                 .data.u64 = ((uint64_t)slot << 32) | gen};
-    int pidfd, ret;
+    int fd, ret;
 
     if (atomic_load(&peer->gen) != 0) {
-        hca_fd_close(peer->pidfd); /* of an earlier life that left in order */
+        hca_fd_close(peer->fd); /* of an earlier life that left in order */
         atomic_store(&peer->gen, 0);
     }
 
-    pidfd = hca_peer_open(proc);
-    if (pidfd < 0) { /* or the pid is another process' thread */
-        return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : pidfd;
+    fd = hca_peer_open(proc, asks_fd);
+    if (fd < 0) { /* or the pid is another process' thread */
+        return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : fd;
     }
     ret = hca_proc_check(proc); /* else the pid was reused */
     if ((ret == 0) &&
-        (epoll_ctl(hca_watch_epoll, EPOLL_CTL_ADD, pidfd, &event) < 0)) {
+        (epoll_ctl(hca_watch_epoll, EPOLL_CTL_ADD, fd, &event) < 0)) {
         ret = -errno;
     }
     if (ret != 0) {
-        hca_fd_close(pidfd);
+        hca_fd_close(fd);
         return ret;
     }
-    peer->pidfd = pidfd;
+    peer->fd = fd;
     atomic_store(&peer->gen, gen);
     return 0;
 }

@@ -47,7 +47,8 @@ struct hca_proc {
     uint32_t gen; /* counts the processes that had this slot */
     pid_t pid;
     uint64_t start_time, stack; /* hca_task.h: detect a reused pid, exec() */
-    int asks_fd;                /* hca_proc_have_watched(); 0: none yet */
+    uint64_t asks_inode;        /* of asks_fd: likewise */
+    _Atomic(int) asks_fd;       /* hca_proc_have_watched(); 0: none yet */
     _Atomic(uint32_t) freezes;  /* odd: some of its pages are read-only now */
     _Atomic(uint32_t) turn;     /* lowest bit: index in hca_accesses.of */
     uint32_t node;              /* of its devices */
