@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Two processes on a host that restricts them. Each test runs with memory that the other
+ * Two processes on a host that restricts them, or that ends or stops one of
+ * them in the middle of a copy. Each test runs with memory that the other
  * process maps, and with memory that was touched before it was registered,
  * which only process_vm_readv() and process_vm_writev() reach.
  */
@@ -8,8 +9,10 @@
 #include "verbs_peer.h"
 
 #include <cstdio>
+#include <random>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <thread>
 
 namespace {
 
@@ -264,7 +267,165 @@ TEST_P(verbs_host, process_executes_another_program)
     EXPECT_EQ(0, peer.wait());
 }
 
+/* --- in the middle of a copy ---------------------------------------------- */
+
+void own_until_the_end(int fd)
+{
+    host_end end(fd, child_kind, 'c');
+
+    peer_wait_for_the_end(fd);
+}
+
+void write_until_the_end(int fd)
+{
+    host_end end(fd, child_kind, 'c');
+
+    while (end.run(IBV_WR_RDMA_WRITE) == IBV_WC_SUCCESS) {
+    }
+    peer_wait_for_the_end(fd);
+}
+
+/* Waits for less than a copy takes, or little more. */
+void wait_for_part_of_a_copy()
+{
+    static std::minstd_rand random(1);
+
+    usleep(random() % 8000);
+}
+
+/* A pair of queues in this process, which the end or the halt of another one
+ * does not hold up */
+class host_pair {
+public:
+    void check()
+    {
+        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_WRITE, 1)
+                         .local(m_from, m_from.size)
+                         .remote(m_to)
+                         .post(m_pair.a.qp));
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+        EXPECT_EQ(1, m_to.addr[m_to.size - 1]);
+    }
+
+private:
+    hca_device m_dev;
+    strict_mem m_from{m_dev.pd, ACCESS_ALL, 1}, m_to{m_dev.pd, ACCESS_ALL, 2};
+    verbs_pair m_pair{m_dev};
+};
+
+TEST_P(verbs_host, owner_is_killed_in_a_copy)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        peer_process peer(own_until_the_end);
+        host_end end(peer.fd, GetParam(), 'p');
+        enum ibv_wc_status status = IBV_WC_SUCCESS;
+        std::thread killer([&] {
+            wait_for_part_of_a_copy();
+            kill(peer.pid, SIGKILL);
+        });
+
+        EXPECT_TRUE(hca_until([&] {
+            status = end.run(IBV_WR_RDMA_READ);
+            return status != IBV_WC_SUCCESS;
+        }));
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, status);
+        killer.join();
+        EXPECT_EQ(SIGKILL, peer.wait());
+        host_pair().check();
+    }
+}
+
+TEST_P(verbs_host, writer_is_killed_in_a_copy)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        peer_process peer(write_until_the_end);
+        host_end end(peer.fd, GetParam(), 'p');
+
+        EXPECT_TRUE(hca_until(
+            [&] { return *(volatile uint8_t *)end.mem.addr == 'c'; }));
+        wait_for_part_of_a_copy();
+        kill(peer.pid, SIGKILL);
+        EXPECT_EQ(SIGKILL, peer.wait());
+        memset(end.mem.addr, 'p', SIZE);
+        host_pair().check();
+        EXPECT_TRUE(end.mem.is_all('p')) << "a dead process has written";
+    }
+}
+
+/* The owner stops: the copy goes on without it. */
+TEST_P(verbs_host, owner_is_stopped_in_a_copy)
+{
+    peer_process peer(own_until_the_end);
+    host_end end(peer.fd, GetParam(), 'p');
+
+    for (unsigned i = 0; i < 4; i++) {
+        end.post(IBV_WR_RDMA_WRITE, SIZE);
+        kill(peer.pid, (i % 2) ? SIGCONT : SIGSTOP);
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(end.ep.send_cq).status);
+        EXPECT_EQ(IBV_WC_SUCCESS, end.run(IBV_WR_RDMA_READ));
+        EXPECT_TRUE(end.mem.is_all('p'));
+    }
+}
+
+TEST_P(verbs_host, writer_is_stopped_in_a_copy)
+{
+    peer_process peer(write_until_the_end);
+    host_end end(peer.fd, GetParam(), 'p');
+    host_pair pair;
+
+    for (unsigned i = 0; i < 4; i++) {
+        volatile uint8_t *last = &end.mem.addr[SIZE - 1];
+
+        wait_for_part_of_a_copy();
+        EXPECT_EQ(0, kill(peer.pid, SIGSTOP));
+        EXPECT_EQ(peer.pid, waitpid(peer.pid, NULL, WUNTRACED));
+        pair.check();
+        *last = 'x';
+        EXPECT_EQ(0, kill(peer.pid, SIGCONT));
+        EXPECT_TRUE(hca_until([&] { return *last == 'c'; }));
+    }
+}
+
+/* --- many regions --------------------------------------------------------- */
+
+unsigned num_mappings()
+{
+    std::ifstream maps("/proc/self/maps");
+
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+}
+
 INSTANTIATE_TEST_SUITE_P(ib, verbs_host, testing::Values(SHARED, TOUCHED));
+
+void register_many(int)
+{
+    constexpr unsigned COUNT = 100000, PIECE = 16384;
+    const unsigned before = num_mappings();
+    const size_t size     = (size_t)COUNT * PIECE;
+    std::vector<struct ibv_mr *> mrs;
+    hca_device dev;
+    char *mem = (char *)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                             0);
+
+    HCA_CHECK_CALL(mem != MAP_FAILED);
+    for (size_t at = size; at > 0;) {
+        at -= PIECE; /* each is looked up behind the mappings below it */
+        mrs.push_back(ibv_reg_mr(dev.pd, mem + at, PIECE, ACCESS_ALL));
+        HCA_CHECK_CALL(mrs.back() != NULL);
+    }
+    EXPECT_GT(before + 5000, num_mappings());
+    for (struct ibv_mr *mr : mrs) {
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+    }
+}
+
+/* More than are shared (HCA_SHARE_RUNS) stay private. A process may have 65,530
+ * mappings (vm.max_map_count). */
+TEST(verbs_regions, a_hundred_thousand)
+{
+    EXPECT_EQ(0, peer_process(register_many).wait());
+}
 
 } /* namespace */
 
