@@ -1,14 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Collects the stores of a push; see hca_push.h. Trampolines call it before
- * they have saved vector registers, hence HCA_GENERAL_REGS. Formats: PRM, ctrl
- * segment.
+ * they have saved vector registers, hence HCA_GENERAL_REGS: such a function
+ * inlines no other, not even be64toh(). Formats: PRM, ctrl segment.
  */
 #include "hca_push.h"
 #include "hca_trap_table.h"
 
 #include <common/prm.h>
-#include <endian.h>
 #include <string.h>
 
 #define HCA_GENERAL_REGS __attribute__((target("general-regs-only")))
@@ -32,7 +31,7 @@ HCA_GENERAL_REGS static uint32_t push_words(unsigned pos, unsigned size)
  * whole blocks. 0 if it is no WQE, or longer than a half. */
 HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
 {
-    unsigned ds = be64toh(ctrl) & PRM_CTRL_DS;
+    unsigned ds = __builtin_bswap64(ctrl) & PRM_CTRL_DS;
 
     if ((ds == 0) || (ds * 16 > HCA_PUSH_HALF_SIZE)) {
         return 0;
@@ -47,12 +46,12 @@ HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
 HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
                                      unsigned size)
 {
-    unsigned half  = hca_push_half(offset);
+    uintptr_t half = (offset - HCA_PUSH_START) / HCA_PUSH_HALF_SIZE;
     unsigned pos   = offset % HCA_PUSH_HALF_SIZE;
     uint32_t words = push_words(pos, size);
     uint32_t row, all;
 
-    if (!hca_push_is_register(offset) || (words == 0)) {
+    if ((half >= HCA_PUSH_HALVES) || (words == 0)) {
         return NULL;
     }
 
