@@ -168,6 +168,58 @@ TEST(hca_insn, truncated_at_every_byte)
     }
 }
 
+/* Stores of 16 bytes right behind each other, from the same base on */
+TEST(hca_insn, joined)
+{
+    const bytes first  = {0x44, 0x0f, 0x29, 0x60, 0x10}; /* xmm12, 16(%rax) */
+    const bytes second = {0x0f, 0x29, 0x68, 0x20};       /* xmm5, 32(%rax) */
+    const bytes third  = {0x0f, 0x29, 0x70, 0x30};       /* xmm6, 48(%rax) */
+    const struct {
+        const char *text;
+        bytes more;
+        unsigned num;
+    } rows[] = {
+        {"none", {0x90}, 1},
+        {"a gap", third, 1},
+        {"two", {0x0f, 0x29, 0x68, 0x20, 0x90}, 2},
+        {"cut", {0x0f, 0x29, 0x68}, 1},
+        {"another base", {0x0f, 0x29, 0x6f, 0x20}, 1},
+        {"an index", {0x0f, 0x29, 0x6c, 0x08, 0x20}, 1},
+        {"eight bytes", {0x0f, 0x13, 0x68, 0x20}, 1},
+        {"32 bytes", {0xc5, 0xfd, 0x7f, 0x68, 0x20}, 1},
+        {"xmm16", {0x62, 0xe1, 0x7c, 0x08, 0x29, 0x40, 0x02}, 1},
+    };
+    bytes all = first;
+    struct hca_insn i;
+
+    for (const auto &row : rows) {
+        bytes code = first;
+
+        SCOPED_TRACE(row.text);
+        code.insert(code.end(), row.more.begin(), row.more.end());
+        ASSERT_EQ(5, hca_insn_decode(code.data(), code.size(), &i));
+        EXPECT_EQ((row.num == 1) ? 5u : 9u,
+                  hca_insn_join(code.data(), code.size(), &i));
+        EXPECT_EQ((row.num == 1) ? HCA_INSN_VEC : HCA_INSN_ROW, i.src.kind);
+        EXPECT_EQ(16 * row.num, i.src.size);
+    }
+
+    for (const bytes &more : {second, third, bytes{0x0f, 0x29, 0x40, 0x40},
+                              bytes{0x0f, 0x29, 0x40, 0x50}}) {
+        all.insert(all.end(), more.begin(), more.end());
+    }
+    ASSERT_EQ(5, hca_insn_decode(all.data(), all.size(), &i));
+    EXPECT_EQ(17u, hca_insn_join(all.data(), all.size(), &i));
+    EXPECT_EQ(HCA_INSN_ROW, i.src.kind);
+    EXPECT_EQ(64, i.src.size);
+    EXPECT_EQ(12, i.src.regs[0]);
+    EXPECT_EQ(5, i.src.regs[1]);
+    EXPECT_EQ(6, i.src.regs[2]);
+    EXPECT_EQ(0, i.src.regs[3]);
+    EXPECT_EQ(5, i.len);
+    EXPECT_EQ(16, i.disp);
+}
+
 TEST(hca_insn, too_many_prefixes)
 {
     bytes code(HCA_INSN_MAX_LEN + 2, 0x66);

@@ -6,6 +6,7 @@
  */
 #include "test_hca_trap.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <endian.h>
@@ -27,6 +28,21 @@ SITE(push_ymm5, "movq %rsi, %xmm5\nvbroadcastsd %xmm5, %ymm5\n"
                 "vmovdqu %ymm5, (%rdi)\nvzeroupper")
 SITE(push_ymm13, "movq %rsi, %xmm13\nvbroadcastsd %xmm13, %ymm13\n"
                  "vmovaps %ymm13, (%rdi)\nvzeroupper")
+/* Rows of two to four stores: words 0, 2, 4 and 6 are the argument and the next
+ * numbers, and so are words 1, 3, 5 and 7. */
+#define ROW_REG(_reg, _next) \
+    "movq %rsi, %xmm" #_reg "\npunpcklqdq %xmm" #_reg ", %xmm" #_reg "\n" _next
+#define ROW_STEP "inc %rsi\n"
+SITE(row_32, ROW_REG(1, ROW_STEP) ROW_REG(9, "") "movaps %xmm1, (%rdi)\n"
+                                                 "movaps %xmm9, 0x10(%rdi)")
+SITE(row_48,
+     ROW_REG(2, ROW_STEP) ROW_REG(3, ROW_STEP)
+         ROW_REG(4, "") "movups %xmm2, (%rdi)\nmovntdq %xmm3, 0x10(%rdi)\n"
+                        "movaps %xmm4, 0x20(%rdi)")
+SITE(row_64,
+     ROW_REG(12, ROW_STEP) ROW_REG(5, ROW_STEP) ROW_REG(6, ROW_STEP)
+         ROW_REG(7, "") "movaps %xmm12, (%rdi)\nmovaps %xmm5, 0x10(%rdi)\n"
+                        "movaps %xmm6, 0x20(%rdi)\nmovaps %xmm7, 0x30(%rdi)")
 SITE(push_high, "movq %rsi, %xmm3\npslldq $8, %xmm3\nmovhps %xmm3, (%rdi)")
 
 /* Returns the sum of all registers that a call may overwrite, and of the carry;
@@ -105,7 +121,7 @@ protected:
             memcpy(self->push.data[hca_push_half(offset)], value, 8);
             return;
         }
-        to = hca_push_part(&self->push, offset, size);
+        to = hca_push_part(&self->push, offset, size, ctrl(value, size));
         if (to != nullptr) {
             memcpy(to, value, size);
         } else if (hca_push_last(&self->push, offset, value, size)) {
@@ -121,6 +137,14 @@ protected:
         const uint64_t *data = push.data[half];
 
         return std::vector<uint64_t>(data, data + 32);
+    }
+
+    static uint64_t ctrl(const void *value, unsigned size)
+    {
+        uint64_t word = 0;
+
+        memcpy(&word, value, std::min<size_t>(size, sizeof(word)));
+        return word;
     }
 
     /* Returns the first words of the ctrl segment of a WQE of `ds`
@@ -202,6 +226,58 @@ TEST_F(hca_push_stores, call_with_the_last_of_a_row)
                       pushed[lengths[half][1] / 8 - 1]);
             EXPECT_EQ(form.size != 8, words & 1);
             EXPECT_EQ(0u, push.words[half]);
+        }
+    }
+}
+
+/* Stores right behind each other are made as one. Rows that begin with 64 bytes
+ * may be whole at once. */
+TEST_F(hca_push_stores, behind_each_other_are_one)
+{
+    static const struct {
+        site_fn site;
+        unsigned size;
+    } rows[] = {{row_32, 32}, {row_48, 48}, {row_64, 64}};
+
+    for (auto &row : rows) {
+        SCOPED_TRACE(row.size);
+        for (unsigned pass = 0; pass < 3; ++pass) {
+            const uint64_t first = head((row.size == 48) ? 12 : 16);
+            char *half           = page + HCA_PUSH_START;
+            unsigned end         = (row.size == 48) ? 192 : 256;
+
+            calls = complete = 0;
+            for (unsigned pos = 0; pos < end; pos += row.size) {
+                row.site(half + pos, (pos == 0) ? first : 0x100 + pos);
+            }
+            if (pass > 0) {
+                EXPECT_EQ(1u, calls);
+            }
+            EXPECT_EQ(1u, complete);
+            EXPECT_EQ(first, pushed[0]);
+            EXPECT_EQ(first + 1, pushed[2]);
+            EXPECT_EQ(0x100 + end - row.size + row.size / 16 - 1,
+                      pushed[end / 8 - 1]);
+            EXPECT_EQ(0u, push.words[0]);
+        }
+    }
+    row_64(page + HCA_PUSH_START, head(4));
+    EXPECT_EQ(2u, complete);
+    EXPECT_EQ(head(4) + 3, pushed[7]);
+    row_64(page + HCA_PUSH_START, head(0));
+    row_64(page + HCA_PUSH_START, head(17));
+    EXPECT_EQ(2u, complete);
+}
+
+TEST_F(hca_push_stores, behind_each_other_go_elsewhere)
+{
+    alignas(64) uint64_t other[8] = {};
+
+    for (unsigned pass = 0; pass < 3; ++pass) {
+        row_64(page + HCA_PUSH_START, head(8));
+        row_64(other, pass);
+        for (unsigned i = 0; i < 8; ++i) {
+            EXPECT_EQ(pass + i / 2, other[i]);
         }
     }
 }

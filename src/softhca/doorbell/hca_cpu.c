@@ -174,6 +174,7 @@ void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
 {
     uint8_t bytes[HCA_INSN_MAX_STORE];
     uint64_t value = 0;
+    unsigned i;
 
     switch (src->kind) {
     case HCA_INSN_GPR:
@@ -194,6 +195,12 @@ void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
     case HCA_INSN_VEC:
         vec_read(vec, src->reg, bytes);
         memcpy(out, bytes + src->lane, src->size);
+        return;
+    case HCA_INSN_ROW:
+        for (i = 0; i < src->size / 16u; ++i) {
+            vec_read(vec, src->regs[i], bytes);
+            memcpy((uint8_t *)out + 16 * i, bytes, 16);
+        }
         return;
     }
 

@@ -234,6 +234,38 @@ int hca_insn_decode(const uint8_t *code, size_t len, struct hca_insn *out)
     return insn.len;
 }
 
+static bool insn_is_octoword(const struct hca_insn *insn)
+{
+    return (insn->src.kind == HCA_INSN_VEC) && (insn->src.size == 16) &&
+           (insn->src.lane == 0) && (insn->src.reg < 16) &&
+           (insn->base != HCA_INSN_RIP);
+}
+
+unsigned hca_insn_join(const uint8_t *code, size_t len, struct hca_insn *insn)
+{
+    struct hca_insn_src row = {.kind = HCA_INSN_ROW};
+    struct hca_insn next    = *insn;
+    unsigned num = 0, used = 0;
+
+    while ((num < HCA_INSN_MAX_ROW) && insn_is_octoword(&next) &&
+           (next.base == insn->base) && (next.index == insn->index) &&
+           (next.scale == insn->scale) &&
+           (next.disp == insn->disp + 16 * (int)num)) {
+        row.regs[num++] = next.src.reg;
+        used += next.len;
+        if (hca_insn_decode(code + used, len - used, &next) < 0) {
+            break;
+        }
+    }
+
+    if (num < 2) {
+        return insn->len;
+    }
+    row.size  = 16 * num;
+    insn->src = row;
+    return used;
+}
+
 uintptr_t hca_insn_ea(const struct hca_insn *insn, const uint64_t *gpr,
                       uintptr_t rip)
 {

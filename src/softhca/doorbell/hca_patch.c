@@ -205,7 +205,8 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
                         const uint8_t *code)
 {
     const uintptr_t rip          = atomic_load(&site->addr);
-    struct hca_patch_store store = {.rip = rip, .insn = insn};
+    struct hca_insn whole        = *insn;
+    struct hca_patch_store store = {.rip = rip, .insn = &whole};
     const bool fits              = (insn->len >= HCA_PATCH_JUMP);
     const size_t need            = fits ? insn->len : HCA_PATCH_JUMP;
     struct hca_text text;
@@ -221,7 +222,8 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
     if (memcmp(store.bytes, code, insn->len) != 0) {
         return -ENOTSUP; /* another rewriter of code is at work */
     }
-    return hca_patch_code_create(&store, patch_callee(insn), &site->code);
+    store.len = hca_insn_join((const uint8_t *)rip, text.left, &whole);
+    return hca_patch_code_create(&store, patch_callee(&whole), &site->code);
 }
 
 /* A debugger steps by source line, and finds no line in a trampoline. */

@@ -140,8 +140,32 @@ bool hca_patch_code_pushes(const struct hca_insn *insn)
 
     return ((src->kind == HCA_INSN_GPR) && (src->size == 8) &&
             (src->reg != REG_RSP)) ||
+           (src->kind == HCA_INSN_ROW) ||
            ((src->kind == HCA_INSN_VEC) && (src->reg < 16) &&
             (src->lane == 0) && ((src->size == 16) || (src->size == 32)));
+}
+
+/* Adds the stores of a row to where rax points: movups %xmm, disp8(%rax) */
+static void code_store_row(struct code *c, const struct hca_insn_src *src)
+{
+    unsigned i;
+
+    for (i = 0; i < src->size / 16u; ++i) {
+        const uint8_t movups[] = {(src->regs[i] >= 8) ? 0x44 : 0x40, 0x0f, 0x11,
+                                  0x40 | (src->regs[i] & 7) << 3, 16 * i};
+
+        code_add(c, movups, sizeof(movups));
+    }
+}
+
+/* movq %xmm, -16(%rsp): the first bytes of a row for hca_trap_enter_push */
+static void code_ctrl(struct code *c, const struct hca_insn_src *src)
+{
+    const uint8_t movq[] = {0x66, (src->regs[0] >= 8) ? 0x44 : 0x40, 0x0f,
+                            0xd6, 0x44 | (src->regs[0] & 7) << 3,    0x24,
+                            0xf0};
+
+    code_add(c, movq, sizeof(movq));
 }
 
 /* Adds a store of the source to where rax points. If rax itself is the source,
@@ -154,7 +178,9 @@ static void code_store(struct code *c, const struct hca_insn_src *src)
     const uint8_t movups[]  = {is_high ? 0x44 : 0x40, 0x0f, 0x11, modrm};
     const uint8_t vmovups[] = {0xc5, is_high ? 0x7c : 0xfc, 0x11, modrm};
 
-    if (src->kind == HCA_INSN_VEC) {
+    if (src->kind == HCA_INSN_ROW) {
+        code_store_row(c, src);
+    } else if (src->kind == HCA_INSN_VEC) {
         code_add(c, (src->size == 32) ? vmovups : movups, 4);
     } else if (src->reg == 0) {
         /* push 8(%rsp); pop (%rax) */
@@ -173,24 +199,29 @@ static void code_push(struct code *c, const struct hca_patch_store *store)
     jbe = c->used;
     code_store(c, &store->insn->src);
     code_restore(c);
-    code_jump(c, store->rip + store->insn->len);
+    code_jump(c, store->rip + store->len);
     c->bytes[jbe - 1] = c->used - jbe; /* 2: */
 }
 
 /* Builds code that prepares the stack for hca_trap_enter, calls it, and either
- * goes on behind the store or executes the original. Returns the offset of the
+ * goes on behind the store or executes the original, only the first of a row.
+ * Returns the offset of the
  * original. */
 static unsigned code_build(struct code *c, const struct hca_patch_store *store,
                            const void *enter)
 {
-    uintptr_t next = store->rip + store->insn->len;
+    const bool is_row = (store->insn->src.kind == HCA_INSN_ROW);
+    uintptr_t next    = store->rip + store->len;
     unsigned jnz, native;
 
     code_add(c, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp), %rsp */
     code_constant(c, "\xff\x35", 0);        /* push next */
     code_add(c, "\x50\x9c", 2);             /* push %rax; pushfq */
     code_lea(c, store->insn);
-    code_constant(c, "\xff\x35", 1);        /* push source */
+    code_constant(c, "\xff\x35", 1); /* push source */
+    if (is_row) {
+        code_ctrl(c, &store->insn->src);
+    }
     code_constant(c, "\xff\x15", 2);        /* call hca_trap_enter */
     code_add(c, "\x48\x8d\x64\x24\x08", 5); /* lea 8(%rsp), %rsp */
     if (hca_patch_code_pushes(store->insn)) {
@@ -204,7 +235,7 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
     code_restore(c);
     native = c->used;
     code_add(c, store->bytes, store->insn->len);
-    code_jump(c, next);
+    code_jump(c, store->rip + store->insn->len);
 
     c->used = CODE_DATA;
     code_add(c, &next, 8);

@@ -14,10 +14,11 @@
 
 #define HCA_PATCH_JUMP 5 /* bytes of jmp rel32 and of call rel32 */
 
-/* A store, or a call, to be replaced. */
+/* A store, a row of stores (hca_insn_join()), or a call, to be replaced. */
 struct hca_patch_store {
     uintptr_t rip;
     const struct hca_insn *insn;
+    unsigned len;                    /* of all stores of a row */
     uint8_t bytes[HCA_INSN_MAX_LEN]; /* at rip */
 };
 

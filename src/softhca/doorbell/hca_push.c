@@ -41,10 +41,10 @@ HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
     return UINT32_MAX >> (32 - 8 * ds);
 }
 
-/* The first store of a row is less than a block and completes nothing, so the
- * length of the row is not needed yet. A later one may exceed the row. */
+/* A first store of less than a block completes nothing, so the length of the
+ * row is not needed yet. A later one may exceed the row. */
 HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
-                                     unsigned size)
+                                     unsigned size, uint64_t ctrl)
 {
     uintptr_t half = (offset - HCA_PUSH_START) / HCA_PUSH_HALF_SIZE;
     unsigned pos   = offset % HCA_PUSH_HALF_SIZE;
@@ -56,7 +56,8 @@ HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
     }
 
     if (pos == 0) {
-        if ((size == 8) || (size == 64) || (push->words[half] != 0)) {
+        if ((size == 8) || (push->words[half] != 0) ||
+            ((size == PUSH_BLOCK_DS * 16) && (push_row(ctrl) <= words))) {
             return NULL;
         }
         all = words;
@@ -90,7 +91,8 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
 }
 
 /* Looks up like hca_trap_table_find(), but copies nothing. */
-HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size)
+HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size,
+                                      uint64_t ctrl)
 {
     struct hca_trap_region *end, *r;
     struct hca_push *push;
@@ -101,7 +103,8 @@ HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size)
         offset = addr - atomic_load_explicit(&r->start, memory_order_relaxed);
         if (offset < atomic_load_explicit(&r->len, memory_order_relaxed)) {
             push = atomic_load_explicit(&r->push, memory_order_acquire);
-            return (push == NULL) ? NULL : hca_push_part(push, offset, size);
+            return (push == NULL) ? NULL :
+                                    hca_push_part(push, offset, size, ctrl);
         }
     }
     return NULL;

@@ -53,11 +53,13 @@ static inline void hca_push_end(struct hca_push *push, unsigned half)
  *
  * @param offset  of the store from the beginning of the page
  * @param size    of the store in bytes
+ * @param ctrl    first eight bytes of the value, used only if it has 64
  *
  * @return The place for its value, which the caller writes. NULL if the device
  *         must be called: nothing is recorded then.
  */
-void *hca_push_part(struct hca_push *push, uintptr_t offset, unsigned size);
+void *hca_push_part(struct hca_push *push, uintptr_t offset, unsigned size,
+                    uint64_t ctrl);
 
 /**
  * Records a store to a register for which hca_push_part() returned NULL.
@@ -70,6 +72,6 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
 
 /* Calls hca_push_part() for the page that holds @addr. @return NULL also if no
  * page with registers does. For trampolines: uses general registers only. */
-void *hca_push_store(uintptr_t addr, unsigned size);
+void *hca_push_store(uintptr_t addr, unsigned size, uint64_t ctrl);
 
 #endif

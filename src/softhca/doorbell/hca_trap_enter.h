@@ -19,9 +19,10 @@
 extern const char hca_trap_enter[] __attribute__((visibility("hidden")));
 
 /*
- * Like hca_trap_enter, for a store that can be made elsewhere. Out: rax may
- * also be the place for the value, from hca_push_store(). The device has not
- * been called then; the caller stores the value there.
+ * Like hca_trap_enter, for a store that can be made elsewhere. In: below the
+ * return address, in the red zone, the first eight bytes of a value of 64. Out:
+ * rax may also be the place for the value, from hca_push_store(). The device
+ * has not been called then; the caller stores the value there.
  */
 extern const char hca_trap_enter_push[] __attribute__((visibility("hidden")));
 

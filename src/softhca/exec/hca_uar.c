@@ -235,7 +235,8 @@ static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
                                const void *value, unsigned size)
 {
     unsigned half = hca_push_half(offset);
-    void *to      = hca_push_part(&uar->push, offset, size);
+    uint64_t ctrl = htobe64(hca_uar_hint(value, size));
+    void *to      = hca_push_part(&uar->push, offset, size, ctrl);
 
     if (to != NULL) {
         memcpy(to, value, size);
