@@ -68,19 +68,22 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_bf_ring(uct_dcx_bf_t *bf,
 }
 
 
-/* Copies a WQEBB to the register in wide stores, which the compiler neither
- * splits nor reorders: a line that is stored as a whole goes out at once, and
- * in one piece. */
+/* Copies a WQEBB to the register in wide stores right behind each other, which
+ * the compiler neither splits nor reorders: a line that is stored as a whole
+ * goes out at once, and in one piece. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_bf_copy(uintptr_t to, const void *block)
 {
 #if defined(__SSE2__)
     volatile __m128i *dst = (volatile __m128i *)to;
     const __m128i *src    = (const __m128i *)block;
+    __m128i a = src[0], b = src[1], c = src[2], d = src[3];
 
-    dst[0] = src[0];
-    dst[1] = src[1];
-    dst[2] = src[2];
-    dst[3] = src[3];
+    /* All loads come before the first store. */
+    __asm__("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d));
+    dst[0] = a;
+    dst[1] = b;
+    dst[2] = c;
+    dst[3] = d;
 #elif defined(__ARM_NEON)
     vst1q_u64_x4((uint64_t *)to, vld1q_u64_x4((const uint64_t *)block));
 #endif
