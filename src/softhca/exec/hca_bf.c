@@ -13,7 +13,6 @@
 
 #include <common/prm.h>
 #include <endian.h>
-#include <string.h>
 
 __thread struct hca_bf_wqe hca_bf_running;
 
@@ -42,22 +41,22 @@ static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/* Returns the offset of the first octoword that differs; the size if none does.
- * Bytes behind the WQE, up to whole blocks, are ignored. A second writer of the
- * program may change the register meanwhile. */
-static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
+/* Returns the offset of the first octoword that differs from the ring's; the
+ * size if none does. Bytes behind the WQE, up to whole blocks, are ignored. The
+ * program may change both meanwhile. */
+static unsigned hca_bf_compare(const struct hca_qp *qp, const uint64_t *data,
                                const struct hca_bf_wqe *wqe)
 {
-    uint8_t ring[HCA_PUSH_HALF_SIZE];
-    unsigned pos = 0;
+    const uint64_t *ring = hca_ptr(qp->sq.buf);
+    size_t mask = ((size_t)HCA_BB_SIZE << qp->sq.log_cnt) / sizeof(*ring) - 1;
+    size_t at   = (size_t)wqe->idx * HCA_BB_SIZE / sizeof(*ring);
+    unsigned pos;
 
-    hca_wqe_copy(ring, qp, wqe->idx, wqe->size);
-    if (memcmp(ring, data, wqe->size) == 0) {
-        return wqe->size;
-    }
-    while ((pos < wqe->size) &&
-           (memcmp(ring + pos, (const uint8_t *)data + pos, 16) == 0)) {
-        pos += 16;
+    for (pos = 0; pos < wqe->size; pos += 16, at += 2, data += 2) {
+        if ((ring[at & mask] != data[0]) ||
+            (ring[(at + 1) & mask] != data[1])) {
+            break;
+        }
     }
     return pos;
 }
