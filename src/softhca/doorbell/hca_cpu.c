@@ -163,6 +163,24 @@ static void vec_read(struct hca_cpu_vec vec, unsigned reg, uint8_t *out)
     }
 }
 
+/* Copies the lowest 16 bytes of @num registers, one behind the other. */
+static void vec_read_row(struct hca_cpu_vec vec, const uint8_t *regs,
+                         unsigned num, uint8_t *out)
+{
+    uint8_t bytes[HCA_INSN_MAX_STORE];
+    const uint8_t *from = bytes;
+    unsigned i;
+
+    for (i = 0; i < num; ++i) {
+        if ((vec.layout != NULL) && (vec.layout->flat != 0)) {
+            from = vec.image + vec.layout->flat * regs[i];
+        } else {
+            vec_read(vec, regs[i], bytes);
+        }
+        memcpy(out + 16 * i, from, 16);
+    }
+}
+
 /* Returns the low @size bytes of value in the byte order that movbe stores. */
 static uint64_t value_swap(uint64_t value, unsigned size)
 {
@@ -174,7 +192,6 @@ void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
 {
     uint8_t bytes[HCA_INSN_MAX_STORE];
     uint64_t value = 0;
-    unsigned i;
 
     switch (src->kind) {
     case HCA_INSN_GPR:
@@ -197,10 +214,7 @@ void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
         memcpy(out, bytes + src->lane, src->size);
         return;
     case HCA_INSN_ROW:
-        for (i = 0; i < src->size / 16u; ++i) {
-            vec_read(vec, src->regs[i], bytes);
-            memcpy((uint8_t *)out + 16 * i, bytes, 16);
-        }
+        vec_read_row(vec, src->regs, src->size / 16, out);
         return;
     }
 

@@ -84,7 +84,11 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
         return false;
     }
 
-    memcpy((uint8_t *)push->data[half] + pos, value, size);
+    if (size == PUSH_BLOCK_DS * 16) {
+        memcpy((uint8_t *)push->data[half] + pos, value, PUSH_BLOCK_DS * 16);
+    } else {
+        memcpy((uint8_t *)push->data[half] + pos, value, size);
+    }
     row = push_row(push->data[half][0]);
     push->words[half] |= words & row;
     return (row != 0) && ((push->words[half] | 1) == row);
