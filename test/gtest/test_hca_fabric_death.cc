@@ -580,24 +580,20 @@ TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
 
 /* --- a process that is stopped -------------------------------------------- */
 
-/* A process that locks an object and is stopped. It unlocks the object and ends
- * when it is continued, at the latest by the destructor. */
-class stopped_holder {
+/* A process that stops itself in @body. It ends when it is continued, at the
+ * latest by the destructor. */
+class stopped_process {
 public:
-    stopped_holder(enum hca_kind kind, uint32_t num)
+    explicit stopped_process(const std::function<void()> &body) : m_pid(fork())
     {
-        m_pid = fork();
         if (m_pid == 0) {
-            EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
-            void *obj = hca_obj_lock(kind, num);
-            raise(SIGSTOP);
-            hca_obj_unlock(obj);
+            body();
             _exit(testing::Test::HasFailure());
         }
         EXPECT_EQ(m_pid, waitpid(m_pid, NULL, WUNTRACED));
     }
 
-    ~stopped_holder()
+    ~stopped_process()
     {
         int status = 0;
 
@@ -608,8 +604,22 @@ public:
 
     void go_on() { kill(m_pid, SIGCONT); }
 
-private:
-    pid_t m_pid;
+protected:
+    const pid_t m_pid;
+};
+
+/* A process that is stopped while it has an object locked */
+class stopped_holder : public stopped_process {
+public:
+    stopped_holder(enum hca_kind kind, uint32_t num) :
+        stopped_process([kind, num] {
+            EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
+            void *obj = hca_obj_lock(kind, num);
+            raise(SIGSTOP);
+            hca_obj_unlock(obj);
+        })
+    {
+    }
 };
 
 /* Adds a completion while another process has the queue locked. */
@@ -771,31 +781,17 @@ TEST_F(hca_fabric_test, port_goes_down_beside_a_stopped_holder)
 }
 
 /* A process that is stopped while it has the run-time folder locked */
-class stopped_locker {
+class stopped_locker : public stopped_process {
 public:
-    explicit stopped_locker(const std::string &folder)
-    {
-        m_pid = fork();
-        if (m_pid == 0) {
+    explicit stopped_locker(const std::string &folder) :
+        stopped_process([&folder] {
             int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
             EXPECT_EQ(0, flock(fd, LOCK_EX));
             raise(SIGSTOP);
-            _exit(testing::Test::HasFailure());
-        }
-        EXPECT_EQ(m_pid, waitpid(m_pid, NULL, WUNTRACED));
-    }
-
-    ~stopped_locker()
+        })
     {
-        int status = 0;
-
-        go_on();
-        EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
-        EXPECT_EQ(0, status);
     }
-
-    void go_on() { kill(m_pid, SIGCONT); }
 
     /* Reads a line that names the process. */
     void expect_line(int fd)
@@ -809,9 +805,6 @@ public:
                   strstr(text, ("process " + std::to_string(m_pid)).c_str()))
             << text;
     }
-
-private:
-    pid_t m_pid;
 };
 
 TEST_F(hca_fabric_test, folder_that_a_stopped_process_has_locked)
