@@ -357,35 +357,35 @@ TEST_F(dcx_profile, thresholds)
         const char *lines;
         std::vector<size_t> bytes; /* thresholds of uct_dcx_threshold_t */
     } rows[] = {
-        {"", {2 * kb, 64, 96 * kb, 256}},
+        {"", {2 * kb, 64, 256 * kb, 256}},
         {"umr_us_4 0.50\numr_us_52 2.45\numr_us_1024 41.50\ncopy_mbs 10000\n",
-         {5000, 401, 96 * kb, 401}},
-        {"copy_mbs 5000\numr_us_52 20.01\numr_us_4 1\numr_us_1024 103.\n",
-         {5000, 500, 100050, 500}},
+         {5000, 401, 256 * kb, 401}},
+        {"copy_mbs 5000\numr_us_52 60.01\numr_us_4 1\numr_us_1024 103.\n",
+         {5000, 500, 300050, 500}},
         {"umr_us_4 1\numr_us_52 9\numr_us_1024 11.5\ncopy_mbs 10000\n",
-         {10000, 102, 96 * kb, 256}},
+         {10000, 102, 256 * kb, 256}},
         /* too low */
         {"umr_us_4 0.1\numr_us_52 1\numr_us_1024 2\ncopy_mbs 1000\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
         {"umr_us_4 50\numr_us_1024 1\ncopy_mbs 40\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
         {"umr_us_4 0\numr_us_52 0.0\numr_us_1024 900\ncopy_mbs 10000\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
         /* too high */
         {"umr_us_4 99999999999999999999999999999999\numr_us_52 1000000000\n"
          "copy_mbs 999999999999999\n",
-         {32 * kb, 64, 1536 * kb, 256}},
+         {32 * kb, 64, 4096 * kb, 256}},
         {"umr_us_4 1\numr_us_1024 1000000\ncopy_mbs 10000\n",
-         {10000, kb, 96 * kb, 4 * kb}},
+         {10000, kb, 256 * kb, 4 * kb}},
         /* incomplete, or not a number */
         {"umr_us_4 5\numr_us_52 50\numr_us_1024 500\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
         {"umr_us_4 nan\numr_us_52 inf\numr_us_1024 500\ncopy_mbs 10000\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
         {"umr_us_4 -5\numr_us_52 1e9\ncopy_mbs 10000\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
         {"umr_us_4 5,1\numr_us_52 5.0.1\numr_us_1024  9\ncopy_mbs 0x999\n",
-         {2 * kb, 64, 96 * kb, 256}},
+         {2 * kb, 64, 256 * kb, 256}},
     };
 
     for (const auto &row : rows) {

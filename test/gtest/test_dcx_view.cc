@@ -1009,9 +1009,9 @@ TEST_P(dcx_view_measured, policy)
     const size_t length = policy->min_length, block = policy->min_block;
     const std::string speed = "copy_mbs 4000\n";
 
-    EXPECT_EQ(is_set ? 16384u : 98304u, length);
+    EXPECT_EQ(is_set ? 16384u : 262144u, length);
     EXPECT_EQ(is_set ? 1u : 256u, block);
-    for (auto times : {"umr_us_52 50\numr_us_4 1\numr_us_1024 103\n", ""}) {
+    for (auto times : {"umr_us_52 100\numr_us_4 1\numr_us_1024 103\n", ""}) {
         forged_profile profile(times + speed);
         unsigned eps;
         void *md;
@@ -1019,7 +1019,7 @@ TEST_P(dcx_view_measured, policy)
         m_views->watch_begin();
         dcx_loop dcx;
         EXPECT_EQ(1u, m_views->watch_end(&md, 1, &eps));
-        EXPECT_EQ(is_set ? length : 200000u, policy->min_length);
+        EXPECT_EQ(is_set ? length : 400000u, policy->min_length);
         EXPECT_EQ(is_set ? block : 400u, policy->min_block);
     }
 }

@@ -22,9 +22,9 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
 
     {"TYPES_MIN_LENGTH", "auto",
      "Minimum size in bytes of a message that is not packed, 16k or more.\n"
-     "\"inf\" packs all messages. \"auto\" is 96k, or the bytes that the\n"
+     "\"inf\" packs all messages. \"auto\" is 256k, or the bytes that the\n"
      "processor copies in the time of a UMR of 52 blocks if dcx_selftest\n"
-     "measured more than that; at most 1536k.",
+     "measured more than that; at most 4m.",
      ucs_offsetof(uct_dcx_view_config_t, min_length), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MIN_BLOCK", "auto",

@@ -57,7 +57,7 @@ const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
 const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM] = {
     [UCT_DCX_THRESHOLD_COPY]       = 2 * UCS_KBYTE,
     [UCT_DCX_THRESHOLD_COPY_PIECE] = 64,
-    [UCT_DCX_THRESHOLD_LENGTH]     = 96 * UCS_KBYTE,
+    [UCT_DCX_THRESHOLD_LENGTH]     = 256 * UCS_KBYTE,
     [UCT_DCX_THRESHOLD_BLOCK]      = 256,
 };
 
