@@ -69,6 +69,29 @@ struct strict_row {
     bool peer_reset            = false; /* spoil resets the receiver */
 };
 
+/* Valid requests of most rows */
+
+inline raw_wqe good_send(strict_bench &bench)
+{
+    bench.post_recv();
+    return bench.send();
+}
+
+inline raw_wqe good_write(strict_bench &bench)
+{
+    return bench.write();
+}
+
+inline raw_wqe good_read(strict_bench &bench)
+{
+    return bench.read();
+}
+
+inline raw_wqe good_fetch_add(strict_bench &bench)
+{
+    return bench.fetch_add();
+}
+
 /* Returns a row whose WQE fails as a bind. */
 inline strict_row bind_row(const char *name, enum hca_check check,
                            const char *field,

@@ -13,27 +13,6 @@ constexpr uint8_t PROT      = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 constexpr uint8_t ACCESS    = MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
 constexpr uint8_t REMOTE_OP = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
 
-raw_wqe good_send(strict_bench &bench)
-{
-    bench.post_recv();
-    return bench.send();
-}
-
-raw_wqe good_write(strict_bench &bench)
-{
-    return bench.write();
-}
-
-raw_wqe good_read(strict_bench &bench)
-{
-    return bench.read();
-}
-
-raw_wqe good_fetch_add(strict_bench &bench)
-{
-    return bench.fetch_add();
-}
-
 /* Replaces the key of the data segment. */
 spoil_fn lkey(std::function<uint32_t(strict_bench &)> key)
 {

@@ -288,7 +288,7 @@ std::vector<strict_row> inval_rows()
 }
 
 /* Sends from, or reads to, the 64 bytes of a key. */
-raw_wqe good_send(strict_bench &bench)
+raw_wqe good_send_by_key(strict_bench &bench)
 {
     const uint32_t key = new_key(bench, bench.dev.pd);
 
@@ -297,7 +297,7 @@ raw_wqe good_send(strict_bench &bench)
     return bench.wqe(MLX5_OPCODE_SEND).data(NULL, 64, key);
 }
 
-raw_wqe good_read(strict_bench &bench)
+raw_wqe good_read_by_key(strict_bench &bench)
 {
     const uint32_t key = new_key(bench, bench.dev.pd);
 
@@ -369,12 +369,12 @@ std::vector<strict_row> less_rows()
                 wqe = layout_of_many(bench, 24);
                 bench.finish(wqe);
             }),
-        row("use_of_rows_over_rows", HCA_CHECK_LKEY_PIECES, field, good_send,
-            set_rows_over([](uint32_t below) {
+        row("use_of_rows_over_rows", HCA_CHECK_LKEY_PIECES, field,
+            good_send_by_key, set_rows_over([](uint32_t below) {
                 return umr_rows(4, {{0, 16, 16, below}});
             })),
-        row("use_of_three_levels", HCA_CHECK_LKEY_PIECES, field, good_send,
-            set_three_levels()),
+        row("use_of_three_levels", HCA_CHECK_LKEY_PIECES, field,
+            good_send_by_key, set_three_levels()),
     };
 
     for (auto &each : rows) {
@@ -388,41 +388,41 @@ std::vector<strict_row> use_rows()
 {
     std::vector<strict_row> rows = {
         row("use_of_an_invalidated_layout", HCA_CHECK_LKEY_FREE, "lkey",
-            good_send, set_layout([](strict_bench &, uint32_t key) {
+            good_send_by_key, set_layout([](strict_bench &, uint32_t key) {
                 return raw_wqe(MLX5_OPCODE_LOCAL_INVAL).imm(key);
             })),
         row("use_of_a_key_that_has_no_layout", HCA_CHECK_LKEY_FREE, "lkey",
-            good_send,
+            good_send_by_key,
             [](strict_bench &bench, raw_wqe &wqe) {
                 wqe.set32(wqe.at_data + DATA_KEY, new_key(bench, bench.dev.pd));
             }),
         row("use_beyond_the_layout", HCA_CHECK_LKEY_BOUNDS,
-            "data segment address", good_send,
+            "data segment address", good_send_by_key,
             [](strict_bench &, raw_wqe &wqe) {
                 wqe.set64(wqe.at_data + DATA_ADDR, 1);
             }),
         row("use_of_a_layout_shorter_than_its_key", HCA_CHECK_LKEY_BOUNDS,
-            "data segment address", good_send,
+            "data segment address", good_send_by_key,
             set_layout([](strict_bench &bench, uint32_t key) {
                 return umr_wqe(key, 64,
                                umr_list({{(uintptr_t)bench.dst->addr, 63,
                                           bench.dst->mr->lkey}}));
             })),
         row("use_of_rows_shorter_than_their_key", HCA_CHECK_LKEY_BOUNDS,
-            "data segment address", good_send,
+            "data segment address", good_send_by_key,
             set_layout([](strict_bench &bench, uint32_t key) {
                 return umr_wqe(key, 64,
                                umr_rows(3, {{(uintptr_t)bench.dst->addr, 16, 16,
                                              bench.dst->mr->lkey}}));
             })),
-        row("use_of_a_layout_over_no_key", HCA_CHECK_LKEY, "lkey", good_send,
-            set_layout([](strict_bench &bench, uint32_t key) {
+        row("use_of_a_layout_over_no_key", HCA_CHECK_LKEY, "lkey",
+            good_send_by_key, set_layout([](strict_bench &bench, uint32_t key) {
                 return umr_wqe(key, 64,
                                umr_list({{(uintptr_t)bench.dst->addr, 64,
                                           bench.dst->mr->lkey ^ 0x00800000}}));
             })),
         row("use_of_a_layout_over_a_short_region", HCA_CHECK_LKEY_BOUNDS,
-            "data segment address", good_send,
+            "data segment address", good_send_by_key,
             set_layout([](strict_bench &bench, uint32_t key) {
                 return umr_wqe(key, 64,
                                umr_rows(2, {{(uintptr_t)bench.dst->addr +
@@ -430,16 +430,16 @@ std::vector<strict_row> use_rows()
                                              32, 0, bench.dst->mr->lkey}}));
             })),
         row("use_of_a_layout_over_itself", HCA_CHECK_LKEY_PIECES,
-            "lkey, its translation", good_send,
+            "lkey, its translation", good_send_by_key,
             set_layout([](strict_bench &, uint32_t key) {
                 return umr_wqe(key, 64, umr_list({{0, 64, key}}));
             })),
         row("read_to_a_layout_that_may_be_read", HCA_CHECK_LKEY_ACCESS, "lkey",
-            good_read, set_layout([](strict_bench &bench, uint32_t key) {
+            good_read_by_key, set_layout([](strict_bench &bench, uint32_t key) {
                 return umr_wqe(key, 64, list_of(bench), IBV_ACCESS_REMOTE_READ);
             })),
         row("read_to_a_layout_over_what_may_be_read", HCA_CHECK_LKEY_ACCESS,
-            "lkey", good_read,
+            "lkey", good_read_by_key,
             set_layout([](strict_bench &bench, uint32_t key) {
                 strict_mem &mem = bench.region(bench.dev.pd,
                                                IBV_ACCESS_REMOTE_READ);

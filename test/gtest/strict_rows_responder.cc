@@ -18,27 +18,6 @@ const char *const ACCESS_ERR = "local access violation work queue error of "
 const char *const INVALID    = "invalid request local work queue error of "
                                "receiver";
 
-raw_wqe good_send(strict_bench &bench)
-{
-    bench.post_recv();
-    return bench.send();
-}
-
-raw_wqe good_write(strict_bench &bench)
-{
-    return bench.write();
-}
-
-raw_wqe good_read(strict_bench &bench)
-{
-    return bench.read();
-}
-
-raw_wqe good_fetch_add(strict_bench &bench)
-{
-    return bench.fetch_add();
-}
-
 void nothing(strict_bench &, raw_wqe &) {}
 
 std::function<raw_wqe(strict_bench &)> write_bytes(uint32_t length)

@@ -12,27 +12,6 @@ constexpr uint8_t LENGTH = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
 
 constexpr unsigned AV_DQPN = 8, AV_RESERVED = 16, AV_GRH_WORD = 28;
 
-raw_wqe good_send(strict_bench &bench)
-{
-    bench.post_recv();
-    return bench.send();
-}
-
-raw_wqe good_write(strict_bench &bench)
-{
-    return bench.write();
-}
-
-raw_wqe good_read(strict_bench &bench)
-{
-    return bench.read();
-}
-
-raw_wqe good_fetch_add(strict_bench &bench)
-{
-    return bench.fetch_add();
-}
-
 raw_wqe long_read(strict_bench &bench, unsigned ds)
 {
     raw_wqe wqe = bench.read();
