@@ -147,6 +147,8 @@ static ucs_status_t UCS_F_NOINLINE uct_dcx_ext_repeat(
 
     if (status == busy) {
         uct_dcx_mem_layout_revoke(layout);
+        ucs_error("mkey 0x%x: timed out: the UMR queue makes no progress",
+                  layout->mem->lkey);
         status = UCS_ERR_TIMED_OUT;
     }
     return status;

@@ -24,7 +24,8 @@ const char *uct_dcx_mmio_mode_names[] = {
 
 
 ucs_config_field_t uct_dcx_iface_config_table[] = {
-    {"", "", NULL, ucs_offsetof(uct_dcx_iface_config_t, super),
+    /* The user sees why an endpoint has failed. */
+    {"", "FAILURE=warn", NULL, ucs_offsetof(uct_dcx_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
     {"SEG_SIZE", "8250",

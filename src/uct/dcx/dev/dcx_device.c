@@ -289,8 +289,8 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 
     cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
     if (cq == NULL) {
-        ucs_debug("%s: failed to create a completion queue to probe for DC: "
-                  "%m",
+        ucs_error("%s: failed to create a completion queue to probe for DC: "
+                  "%m; continuing without dcx",
                   uct_dcx_device_name(dev));
         return;
     }
@@ -395,8 +395,11 @@ static ucs_status_t uct_dcx_device_open_context(uct_dcx_device_t *dev,
     /* libmlx5 itself asks for DEVX here, too; dcx gives no command. */
     dev->ctx = ibv_open_device(ibdev);
     if (dev->ctx == NULL) {
-        ucs_diag("%s: failed to open: %m; is /dev/infiniband accessible?",
-                 name);
+        /* A process that may not use the device does without it. */
+        ucs_log(((errno == EACCES) || (errno == EPERM) || (errno == ENOENT)) ?
+                    UCS_LOG_LEVEL_DIAG :
+                    UCS_LOG_LEVEL_ERROR,
+                "%s: failed to open: %m; is /dev/infiniband accessible?", name);
         return UCS_ERR_IO_ERROR;
     }
 

@@ -79,6 +79,7 @@ static ucs_status_t uct_dcx_ep_new(uct_dcx_queues_t *queues,
     ucs_status_t status;
 
     if (ep == NULL) {
+        ucs_error("%s: out of memory for an endpoint", queues->port.name);
         return UCS_ERR_NO_MEMORY;
     }
 

@@ -421,8 +421,26 @@ static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops = {
 };
 
 
+/* Opens an interface; UCT's macro appends "_new" to the name that it gets. */
+static ucs_status_t uct_dcx_iface_open_new(uct_md_h md, uct_worker_h worker,
+                                           const uct_iface_params_t *params,
+                                           const uct_iface_config_t *config,
+                                           uct_iface_t **iface_p)
+{
+    ucs_status_t status;
+
+    status = UCS_CLASS_NEW_FUNC_NAME(uct_dcx_iface_t)(md, worker, params,
+                                                      config, iface_p);
+    if (status == UCS_ERR_NO_MEMORY) {
+        ucs_error("%s: out of memory for an interface",
+                  params->mode.device.dev_name);
+    }
+    return status;
+}
+
+
 UCT_TL_DEFINE_ENTRY(&uct_dcx_component, dcx, uct_dcx_port_query_devices,
-                    uct_dcx_iface_t, "DCX_", uct_dcx_iface_config_table,
+                    uct_dcx_iface_open, "DCX_", uct_dcx_iface_config_table,
                     uct_dcx_iface_config_t);
 
 UCT_SINGLE_TL_INIT(&uct_dcx_component, dcx, ctor,

@@ -8,17 +8,24 @@
 #include "dcx_mem_place.h"
 #include "uct/dcx/base/dcx_config.h"
 
+#include <fcntl.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/stubs.h>
 #include <ucs/type/init_once.h>
 #include <uct/base/uct_iface.h>
+#include <unistd.h>
 
 
 /* Measured by UCX for its own registration of host memory (ib_md.c) */
 #define UCT_DCX_MD_REG_COST_BASE     16e-6
 #define UCT_DCX_MD_REG_COST_PER_BYTE 0.06e-9
+
+/* File descriptors: two of the device, two of the cache, three of UCX's async
+ * thread if this process has none, and some for files that are read, and for
+ * the device's library */
+#define UCT_DCX_MD_FILES 12
 
 
 static const uct_dcx_md_hook_t *uct_dcx_md_the_hook;
@@ -413,6 +420,34 @@ static struct ibv_device *uct_dcx_md_find_device(struct ibv_device **list,
 }
 
 
+/* Returns an error, which is logged, if there are too few file descriptors for
+ * a domain. Otherwise libibverbs fails with unrelated errors, and UCX aborts
+ * the process if its async thread gets none. */
+static ucs_status_t uct_dcx_md_check_files(const char *md_name)
+{
+    ucs_status_t status = UCS_OK;
+    int fds[UCT_DCX_MD_FILES];
+    unsigned num = 0;
+
+    while ((num < UCT_DCX_MD_FILES) &&
+           ((fds[num] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)) {
+        num++;
+    }
+
+    if (num < UCT_DCX_MD_FILES) {
+        ucs_error("%s: a memory domain needs %d file descriptors, got %u: %m; "
+                  "raise ulimit -n",
+                  md_name, UCT_DCX_MD_FILES, num);
+        status = UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    while (num > 0) {
+        close(fds[--num]);
+    }
+    return status;
+}
+
+
 static ucs_status_t uct_dcx_md_open(uct_component_t *component,
                                     const char *md_name,
                                     const uct_md_config_t *md_config,
@@ -422,6 +457,11 @@ static ucs_status_t uct_dcx_md_open(uct_component_t *component,
                                                        uct_dcx_md_config_t);
     struct ibv_device **list, *ibdev;
     ucs_status_t status;
+
+    status = uct_dcx_md_check_files(md_name);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     list = ibv_get_device_list(NULL);
     if (list == NULL) {
@@ -440,6 +480,9 @@ static ucs_status_t uct_dcx_md_open(uct_component_t *component,
         status = UCS_ERR_UNSUPPORTED;
     } else {
         status = uct_dcx_md_create(ibdev, config, md_p);
+        if (status == UCS_ERR_NO_MEMORY) {
+            ucs_error("%s: out of memory for a memory domain", md_name);
+        }
     }
 
     ibv_free_device_list(list);
@@ -479,6 +522,7 @@ uct_dcx_query_md_resources(uct_component_t *component,
         ibv_free_device_list(list);
     }
     if (resources == NULL) {
+        ucs_error("dcx: out of memory for a list of devices");
         return UCS_ERR_NO_MEMORY;
     }
 

@@ -250,6 +250,8 @@ uct_dcx_region_make(uct_dcx_md_t *md, void *address, size_t length,
 
     *region_p = ucs_malloc(sizeof(**region_p), "uct_dcx_region");
     if (*region_p == NULL) {
+        ucs_error("%s: out of memory for a region",
+                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -368,6 +370,8 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
 
     mem = uct_dcx_mem_alloc(md);
     if (mem == NULL) {
+        ucs_error("%s: out of memory for a handle",
+                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_NO_MEMORY;
     }
 

@@ -231,6 +231,8 @@ ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
                       "uct_dcx_mkey_mailbox");
     mkey = ucs_calloc(1, sizeof(*mkey), "uct_dcx_mkey");
     if ((in == NULL) || (mkey == NULL)) {
+        ucs_error("%s: out of memory for an indirect mkey",
+                  uct_dcx_device_name(mkeys->dev));
         status = UCS_ERR_NO_MEMORY;
         goto err_free_mkey;
     }

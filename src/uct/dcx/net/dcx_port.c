@@ -44,6 +44,8 @@ ucs_status_t uct_dcx_port_query_devices(uct_md_h tl_md,
     devices = ucs_calloc(ucs_max(md->dev.attr.phys_port_cnt, 1),
                          sizeof(*devices), "uct_dcx_devices");
     if (devices == NULL) {
+        ucs_error("%s: out of memory for a list of ports",
+                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -115,13 +117,18 @@ static ucs_status_t uct_dcx_port_init_pkey(uct_dcx_port_t *port,
 {
     uint16_t wanted;
     __be16 pkey;
-    int index;
+    int index, ret;
 
     uct_dcx_config_pkey(config->path.pkey, &wanted); /* was checked */
 
     for (index = 0; index < port->attr.pkey_tbl_len; ++index) {
-        if ((ibv_query_pkey(port->dev->ctx, port->num, index, &pkey) == 0) &&
-            uct_dcx_port_pkey_fits(be16toh(pkey), wanted)) {
+        ret = ibv_query_pkey(port->dev->ctx, port->num, index, &pkey);
+        if ((ret != 0) && (index == 0)) {
+            ucs_error("%s: failed to read the partition keys: %m", port->name);
+            return UCS_ERR_IO_ERROR;
+        }
+
+        if ((ret == 0) && uct_dcx_port_pkey_fits(be16toh(pkey), wanted)) {
             port->pkey       = be16toh(pkey);
             port->pkey_index = index;
             return UCS_OK;
