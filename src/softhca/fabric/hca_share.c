@@ -446,7 +446,7 @@ uint64_t hca_share_begin(uint64_t addr, uint64_t length, bool writes)
 
 uint64_t hca_share_begin_odp(void)
 {
-    if (!share_is_on()) {
+    if (!hca_share_is_on()) {
         return 0;
     }
     pthread_mutex_lock(&share_mutex);
