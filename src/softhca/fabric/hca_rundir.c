@@ -25,7 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Pauses between looks at the lock, some two seconds in all */
+/* Pauses between tries of the lock, and tries between looks at its holder: some
+ * two seconds */
 #define HCA_RUNDIR_PAUSE_NS 500000l
 #define HCA_RUNDIR_TRIES    3500u
 
@@ -168,7 +169,8 @@ static int hca_rundir_sweep_one(const char *name, void *arg)
     return 0;
 }
 
-/* Returns the process that has the folder locked; 0: unknown. */
+/* Returns the process that has the folder locked; 0: unknown, as one of another
+ * pid namespace. */
 static int hca_rundir_holder(void)
 {
     FILE *locks = hca_sys()->fopen("/proc/locks", "r");
@@ -194,25 +196,37 @@ static int hca_rundir_holder(void)
     return found;
 }
 
-/* Waits for the lock of the folder, which others have for an instant, unless
- * they are stopped.
+/* Logs that @pid keeps others waiting. */
+static void hca_rundir_complain(int pid, bool is_last)
+{
+    hca_warn("%s: locked by process %d, which may be stopped%s",
+             hca_rundir_folder, pid, is_last ? "" : "; waiting");
+}
+
+/* Waits for the lock of the folder, which each process has for an instant,
+ * unless it is stopped.
  * @return 0; -errno, logged; -ETIMEDOUT, logged, if @is_last. */
 static int hca_rundir_wait(bool is_last)
 {
     const struct timespec pause = {.tv_nsec = HCA_RUNDIR_PAUSE_NS};
+    int before                  = -1, pid;
+    bool is_known               = false;
 
     for (unsigned tries = 0; flock(hca_rundir_fd, LOCK_EX | LOCK_NB) < 0;
          tries++) {
         if (errno != EWOULDBLOCK) {
             return hca_rundir_fail("lock", hca_rundir_folder);
         }
-        if (tries == HCA_RUNDIR_TRIES) {
-            hca_warn("%s: process %d, which may be stopped, has it locked%s",
-                     hca_rundir_folder, hca_rundir_holder(),
-                     is_last ? "" : "; waiting");
-            if (is_last) {
-                return -ETIMEDOUT;
+        if (!is_known && (tries % HCA_RUNDIR_TRIES == 0)) {
+            pid      = hca_rundir_holder();
+            is_known = (pid == before);
+            before   = pid;
+            if (is_known) {
+                hca_rundir_complain(pid, is_last);
             }
+        }
+        if (is_known && is_last) {
+            return -ETIMEDOUT;
         }
         syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
     }
