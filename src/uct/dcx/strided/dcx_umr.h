@@ -24,18 +24,16 @@ enum {
 typedef struct uct_dcx_umr {
     uct_dcx_devx_qp_t qp;
     uct_dcx_cq_t cq;
-    struct mlx5_wqe_ctrl_seg *unrung;  /* WQE written last, if no doorbell was
-                                        * rung since */
-    uint64_t doorbell;                 /* doorbell value of @unrung */
-    uint16_t first;                    /* its first WQEBB */
-    uint16_t rung;                     /* end of the WQEs for which the
-                                        * doorbell was rung */
-    uint16_t failed;                   /* first WQEBB of the WQE that failed */
-    uint16_t ends[UCT_DCX_UMR_NUM_BB]; /* for each WQE with a
-                                        * completion: end of the
-                                        * WQEs that it
-                                        * completes */
-    const uct_dcx_syndrome_t *error;   /* cause of the failure */
+    struct mlx5_wqe_ctrl_seg *unrung; /* WQE written last, if no doorbell was
+                                       * rung since */
+    uint64_t doorbell;                /* doorbell value of @unrung */
+    uint16_t first;                   /* its first WQEBB */
+    uint16_t rung;   /* end of the WQEs for which the doorbell was rung */
+    uint16_t failed; /* first WQEBB of the WQE that failed */
+    const uct_dcx_syndrome_t *error; /* cause of the failure */
+
+    /* for each WQE with a completion: end of the WQEs that it completes */
+    uint16_t ends[UCT_DCX_UMR_NUM_BB];
     uint64_t num_doorbells;
     uint64_t fence;      /* value of @carry for a WQE behind a UMR */
     unsigned max_inline; /* translations in a WQE */
