@@ -111,9 +111,9 @@ static double perf_time_far(struct perf_bench *bench, int verb)
 }
 
 /* --- checks --------------------------------------------------------------- */
-static void perf_tell(struct perf_bench *bench, enum perf_verb verb,
-                      uint64_t seed, bool is_staged, unsigned count,
-                      struct perf_answer *answer)
+static void perf_call_far(struct perf_bench *bench, enum perf_verb verb,
+                          uint64_t seed, bool is_staged, unsigned count,
+                          struct perf_answer *answer)
 {
     struct perf_call call = {
         .verb      = verb,
@@ -148,9 +148,9 @@ static void perf_check_begin(struct perf_bench *bench, uint64_t seed,
 
     if (bench->what.op == PERF_PUT) {
         perf_do_fill(&bench->mem, seed, is_staged);
-        perf_tell(bench, PERF_CALL_CLEAR, seed, is_staged, 0, &answer);
+        perf_call_far(bench, PERF_CALL_CLEAR, seed, is_staged, 0, &answer);
     } else {
-        perf_tell(bench, PERF_CALL_FILL, seed, is_staged, 0, &answer);
+        perf_call_far(bench, PERF_CALL_FILL, seed, is_staged, 0, &answer);
         perf_do_clear(&bench->mem, seed);
     }
 }
@@ -180,7 +180,7 @@ static bool perf_check_end(struct perf_bench *bench, uint64_t seed,
     if (bench->what.op == PERF_GET) {
         return perf_do_check(&bench->mem, seed, is_staged, count, wrong);
     }
-    perf_tell(bench, PERF_CALL_CHECK, seed, is_staged, count, &answer);
+    perf_call_far(bench, PERF_CALL_CHECK, seed, is_staged, count, &answer);
     *wrong = answer.wrong;
     return !answer.is_wrong;
 }
@@ -334,7 +334,7 @@ static void perf_bench_begin(struct perf_bench *bench, struct perf_uct *uct,
         perf_fail("failed to allocate a shape of %lu bytes", what->size);
     }
     perf_method_strides(bench);
-    perf_tell(bench, PERF_CALL_BEGIN, 0, false, 0, &answer);
+    perf_call_far(bench, PERF_CALL_BEGIN, 0, false, 0, &answer);
     bench->keys = answer.keys;
     perf_unpack_rkey(bench, bench->keys.buffer_rkey, &bench->buffer);
     perf_unpack_rkey(bench, bench->keys.staging_rkey, &bench->staging);
@@ -353,7 +353,7 @@ static void perf_bench_end(struct perf_bench *bench)
     if (bench->keys.has_layout) {
         perf_release_rkey(bench, &bench->layout);
     }
-    perf_tell(bench, PERF_CALL_END, 0, false, 0, &answer);
+    perf_call_far(bench, PERF_CALL_END, 0, false, 0, &answer);
     free(bench->iov);
     perf_shape_cleanup(&bench->far);
     perf_mem_destroy(&bench->mem);

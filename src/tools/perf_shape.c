@@ -15,7 +15,6 @@ const char *perf_form_names[PERF_FORMS] = {
 };
 
 /* --- pieces --------------------------------------------------------------- */
-
 static size_t perf_max(size_t a, size_t b)
 {
     return (a > b) ? a : b;
@@ -145,7 +144,6 @@ void perf_shape_cleanup(struct perf_shape *shape)
 }
 
 /* --- packing -------------------------------------------------------------- */
-
 /* Copies; lengths known to the compiler avoid a call for a few bytes. */
 static inline void perf_copy(void *to, const void *from, size_t length)
 {
@@ -195,7 +193,6 @@ void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
 }
 
 /* --- contents ------------------------------------------------------------- */
-
 /* Returns byte @i of a pattern. Its highest bit is 0; in bytes that are no data
  * it is 1. */
 static inline uint8_t perf_byte(uint64_t i, uint64_t seed)

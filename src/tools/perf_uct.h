@@ -30,7 +30,7 @@ struct perf_uct {
     char device[PERF_DEVICE_MAX]; /* the one in use, "mlx5_0:1" */
     const struct perf_boot *boot;
     bool has_failed; /* the endpoint has failed */
-    bool may_end;    /* neither that nor the peer's end is an error */
+    bool may_end;    /* neither this nor the end of the peer is an error */
     unsigned idle;   /* empty polls; PERF_IDLE_MAX of them: check the peer */
     bool has_mail;
     uint8_t mail[PERF_MAIL_MAX];

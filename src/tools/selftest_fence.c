@@ -111,11 +111,11 @@ void selftest_serve_fences(struct selftest_loop *loop,
 
     memset(loop->far.bytes + SELFTEST_FENCE_FLAG, 0, sizeof(uint64_t));
     loop->count = 0;
-    selftest_tell(loop, call, data);
+    selftest_send_call(loop, call, data);
     for (uint64_t round = 1; round <= rounds; round++) {
         selftest_fence_look(loop, call->a, round);
         if (round < rounds) {
-            selftest_tell(loop, call, data);
+            selftest_send_call(loop, call, data);
         }
     }
 }

@@ -140,8 +140,8 @@ bool selftest_peer_is_gone(int fd)
            ((count < 0) && (errno != EAGAIN) && (errno != EINTR));
 }
 
-void selftest_tell(struct selftest_loop *loop, const struct selftest_call *call,
-                   const void *data)
+void selftest_send_call(struct selftest_loop *loop,
+                        const struct selftest_call *call, const void *data)
 {
     selftest_write(loop, call, sizeof(*call));
     selftest_write(loop, data, call->length);
@@ -165,7 +165,7 @@ void selftest_answer(struct selftest_loop *loop, struct selftest_call *call,
 void selftest_call(struct selftest_loop *loop, struct selftest_call *call,
                    const void *data, void *answer)
 {
-    selftest_tell(loop, call, data);
+    selftest_send_call(loop, call, data);
     selftest_answer(loop, call, answer);
 }
 
@@ -238,7 +238,7 @@ static void selftest_serve(struct selftest_loop *loop)
            (call.length <= sizeof(data)) &&
            selftest_read_all(loop, data, call.length)) {
         loop->calls[call.op](loop, &call, data);
-        selftest_tell(loop, &call, data);
+        selftest_send_call(loop, &call, data);
     }
     exit(SELFTEST_PASS);
 }

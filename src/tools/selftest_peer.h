@@ -71,8 +71,8 @@ bool selftest_peer_is_gone(int fd);
 /* Send a call; receive an answer, with up to SELFTEST_SIZE bytes in @data; or
  * do both. If the target has ended, print a line and end the process: with the
  * status that it sent (SELFTEST_END), or SELFTEST_NOT_RUN. */
-void selftest_tell(struct selftest_loop *loop, const struct selftest_call *call,
-                   const void *data);
+void selftest_send_call(struct selftest_loop *loop,
+                        const struct selftest_call *call, const void *data);
 void selftest_answer(struct selftest_loop *loop, struct selftest_call *call,
                      void *data);
 void selftest_call(struct selftest_loop *loop, struct selftest_call *call,

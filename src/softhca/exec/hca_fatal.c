@@ -29,7 +29,7 @@ static void hca_fatal_qp(void *obj, void *arg)
     hca_obj_unlock(qp);
 }
 
-static void hca_fatal_tell(void *obj, void *arg)
+static void hca_fatal_notify(void *obj, void *arg)
 {
     const struct ib_uverbs_async_event_desc desc = {
         .event_type = IBV_EVENT_DEVICE_FATAL,
@@ -52,7 +52,7 @@ void hca_fatal_device(unsigned dev)
     hca_info("mlx5_%u of node %u: has failed", dev % HCA_DEVS_PER_NODE,
              dev / HCA_DEVS_PER_NODE);
     hca_obj_foreach(HCA_KIND_QP, hca_self, hca_fatal_qp, &dev);
-    hca_obj_foreach(HCA_KIND_CHAN, hca_self, hca_fatal_tell, &dev);
+    hca_obj_foreach(HCA_KIND_CHAN, hca_self, hca_fatal_notify, &dev);
 }
 
 bool hca_fatal_is(unsigned dev)

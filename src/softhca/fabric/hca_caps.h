@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Most streams of a DCI, and most of them that may be in error: log2 */
+/* Maximum streams of a DCI, and of these in error: log2 */
 #define HCA_MAX_LOG_STREAMS 8u
 #define HCA_MAX_LOG_ERRORED 4u
 

@@ -91,7 +91,8 @@ void hca_chan_destroy(uint32_t num)
     }
 }
 
-/* The cached descriptor of a peer's channel. Under hca_chan_mutex. */
+/* Returns the cached descriptor of a peer's channel. Called with
+ * hca_chan_mutex. */
 static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
 {
     struct hca_chan_peer *peer = &hca_chan_peers[num % HCA_CHAN_CACHE];

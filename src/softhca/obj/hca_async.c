@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
 
-int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type)
+int hca_async_notify(struct hca_obj *obj, enum hca_eqe_type type)
 {
     uint32_t uncounted = 0; /* events of DEVX are not acknowledged */
 
@@ -48,7 +48,7 @@ void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
         hca_chan_write(obj->async_chan, &desc, sizeof(desc), &obj->events);
     }
     if (eqe != 0) {
-        hca_async_tell(obj, eqe);
+        hca_async_notify(obj, eqe);
     }
 }
 

@@ -42,6 +42,6 @@ int hca_async_subscribe(struct hca_obj *obj,
 /* Writes the cookie of an object's subscription, if it has one for this type.
  * The caller holds obj->lock, as for hca_async_event(). @return 0, or as
  * hca_chan_write(). */
-int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type);
+int hca_async_notify(struct hca_obj *obj, enum hca_eqe_type type);
 
 #endif

@@ -37,7 +37,7 @@ static void hca_cq_fire(struct hca_cq *cq)
                                            &cq->comp_events) != 0)) {
         return;
     }
-    if (hca_async_tell(&cq->obj, HCA_EQE_COMP) != 0) {
+    if (hca_async_notify(&cq->obj, HCA_EQE_COMP) != 0) {
         return;
     }
     cq->armed       = false;

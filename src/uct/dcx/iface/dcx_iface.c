@@ -95,7 +95,7 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     uct_dcx_dci_set_t *set = &iface->super.dci;
-    int is_idle            = !uct_dcx_recover_tells(set);
+    int is_idle            = !uct_dcx_recover_is_ending(set);
     unsigned i;
 
     if (comp != NULL) {

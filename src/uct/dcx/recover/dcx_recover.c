@@ -207,7 +207,7 @@ static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
 
 /* Ends lost operations. A callback may destroy the endpoint, which ends the
  * others meanwhile. */
-static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
+static void uct_dcx_recover_end_ops(uct_dcx_lost_t *lost)
 {
     while (lost->next < lost->num_slots) {
         uct_dcx_slot_end(NULL, &lost->slots[lost->next++], UCS_OK);
@@ -220,7 +220,7 @@ static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 }
 
 
-int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set)
+int uct_dcx_recover_is_ending(const uct_dcx_dci_set_t *set)
 {
     return (set->lost->next < set->lost->num_slots) ||
            !ucs_list_is_empty(&set->lost->ops);
@@ -230,19 +230,19 @@ int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set)
 ucs_status_t uct_dcx_recover_flush(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
                                    uct_completion_t *comp)
 {
-    return uct_dcx_recover_tells(set) ?
+    return uct_dcx_recover_is_ending(set) ?
                uct_dcx_op_flush(&set->ops, ep, &set->lost->ops, 0, comp) :
                UCS_OK;
 }
 
 
-static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+static void uct_dcx_recover_report(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_lost_t *lost = set->lost;
     const uct_dcx_failure_t *failure;
     unsigned i;
 
-    uct_dcx_recover_tell_ops(lost);
+    uct_dcx_recover_end_ops(lost);
     lost->num_slots = 0;
     lost->next      = 0;
     lost->ep        = NULL;
@@ -275,7 +275,7 @@ static void uct_dcx_recover_end(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     dci->txq.turn++;
     uct_dcx_pending_dci_available(set, dci);
     uct_dcx_tx_release(set, dci);
-    uct_dcx_recover_tell(set, dci);
+    uct_dcx_recover_report(set, dci);
 }
 
 
@@ -463,7 +463,7 @@ static void uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
     }
 
     if (lost->ep == ep) {
-        uct_dcx_recover_tell_ops(lost);
+        uct_dcx_recover_end_ops(lost);
     }
 }
 

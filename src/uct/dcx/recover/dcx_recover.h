@@ -45,7 +45,7 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 /* Returns non-zero in the callback of a lost operation, if other lost
  * operations have not ended. */
-int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set);
+int uct_dcx_recover_is_ending(const uct_dcx_dci_set_t *set);
 
 /* Flushes @ep, whose lost operations may be among those that are being ended.
  * Returns as uct_ep_flush(). */
