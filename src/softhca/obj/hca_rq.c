@@ -137,8 +137,9 @@ struct hca_srq_wqe {
     uint16_t next;   /* index of the WQE behind it */
 };
 
-/* The index in its completion is that of a list's WQE, or in a ring a count, as
- * of any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
+/* Reads the next WQE of an SRQ, but does not take it. Its completion has the
+ * index of the WQE in a linked list, or the count of WQEs in a cyclic SRQ, as
+ * in any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
 HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
                                       struct hca_recv *recv,
                                       struct hca_srq_wqe *at)
