@@ -379,6 +379,14 @@ TEST_P(strict_push, differs_from_what_the_ring_holds)
     expect_failed("blueflame copy, first byte that differs is 0x10");
 }
 
+TEST_P(strict_push, differs_in_the_last_byte)
+{
+    copy[wqe.bytes.size() - 1] ^= 1;
+    push();
+    expect_completed(GetParam() == 8);
+    expect_failed("blueflame copy, first byte that differs is 0x20");
+}
+
 /* The next store finds it. */
 TEST_P(strict_push, stops_short)
 {
