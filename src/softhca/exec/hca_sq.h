@@ -24,8 +24,8 @@ int hca_sq_add(struct hca_qp *qp);
  * executed any more. @return it, or NULL: the QP has none. */
 struct hca_sq *hca_sq_detach(struct hca_qp *qp);
 
-/* Frees a removed queue. The caller holds no lock of the QP any more: a timer of
- * it may wait for one, and finds nothing to do. */
+/* Frees a removed queue. The caller holds no lock of the QP any more: a timer
+ * of it may wait for one, and finds nothing to do. */
 void hca_sq_free(struct hca_sq *sq);
 
 /* Drops the fetched WQEs without completions, and writes acknowledged data to

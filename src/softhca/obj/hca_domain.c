@@ -4,8 +4,8 @@
  *
  * Processes that open an XRC domain through the same inode share it: each has
  * an object of its own, and all have the same domain number, that of the first,
- * in obj.user_handle. So a domain outlives its first opener. One process opens a
- * domain at a time (hca_fabric.xrcd_lock).
+ * in obj.user_handle. So a domain outlives its first opener. One process at a
+ * time opens a domain (hca_fabric.xrcd_lock).
  */
 #include "hca_domain.h"
 #include "softhca/base/hca_mutex.h"
