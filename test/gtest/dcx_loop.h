@@ -118,14 +118,15 @@ public:
                            const std::vector<uint8_t> &iface_addr,
                            unsigned path_index, uct_ep_h *new_ep)
     {
-        uct_ep_params_t params = {};
+        std::vector<uint8_t> sealed = seal(dev_addr);
+        uct_ep_params_t params      = {};
 
         params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
                             UCT_EP_PARAM_FIELD_DEV_ADDR |
                             UCT_EP_PARAM_FIELD_IFACE_ADDR |
                             UCT_EP_PARAM_FIELD_PATH_INDEX;
         params.iface      = iface;
-        params.dev_addr   = (uct_device_addr_t *)dev_addr.data();
+        params.dev_addr   = (uct_device_addr_t *)sealed.data();
         params.iface_addr = (uct_iface_addr_t *)iface_addr.data();
         params.path_index = path_index;
         return uct_ep_create(&params, new_ep);
@@ -156,7 +157,7 @@ public:
                       const std::vector<uint8_t> &iface_addr) const
     {
         return uct_iface_is_reachable(
-            iface, (const uct_device_addr_t *)dev_addr.data(),
+            iface, (const uct_device_addr_t *)seal(dev_addr).data(),
             (const uct_iface_addr_t *)iface_addr.data());
     }
 
@@ -184,7 +185,28 @@ public:
     std::vector<uct_ep_h> failed_eps;
     bool survives_errors = false;
 
+    /* Device addresses get the right checksum before they are used */
+    bool seals = true;
+
 private:
+    /* Writes the CRC-32C, bit by bit. */
+    std::vector<uint8_t> seal(std::vector<uint8_t> dev_addr) const
+    {
+        uint32_t crc = ~(uint32_t)m_iface_addr[0]; /* version */
+        size_t size  = dev_addr.size() - sizeof(crc);
+
+        for (size_t bit = 0; bit < size * 8; bit++) {
+            uint32_t in = (dev_addr[bit / 8] >> (bit % 8)) & 1;
+
+            crc = (crc >> 1) ^ (((crc ^ in) & 1) ? 0x82f63b78 : 0);
+        }
+        crc = htobe32(~crc);
+        if (seals) {
+            memcpy(&dev_addr[size], &crc, sizeof(crc));
+        }
+        return dev_addr;
+    }
+
     void open()
     {
         UCT_CALL(

@@ -39,7 +39,7 @@ void dcx_peek_seal_addr(void *iface_addr)
 {
     uct_dcx_iface_addr_t *addr = iface_addr;
 
-    addr->check = uct_dcx_addr_hash(*addr);
+    addr->check = uct_dcx_addr_crc(addr);
 }
 
 

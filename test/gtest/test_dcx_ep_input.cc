@@ -28,7 +28,7 @@ TEST_P(dcx_ep_input, bad_interface_address)
     auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
 
     addr[0] = 3;
-    EXPECT_BAD_ADDR(dev, addr, "has version 3 instead of 9");
+    EXPECT_BAD_ADDR(dev, addr, "has version 3 instead of 10");
 
     addr    = good;
     addr[1] = 0x80;
@@ -53,8 +53,8 @@ TEST_P(dcx_ep_input, bad_interface_address)
     std::fill(addr.begin(), addr.end(), 0xff);
     EXPECT_BAD_ADDR(dev, addr, "has version 255");
 
-    /* without the access key and the process, so that the checksum is constant:
-     * one byte also fits one of 256 bad addresses */
+    /* without the access key and the process, so that the checksum is
+     * constant */
     std::fill(good.begin() + 2, good.begin() + 19, 0x5a);
     dcx_peek_seal_addr(good.data());
     EXPECT_TRUE(m_dcx.is_reachable(dev, good));
@@ -98,6 +98,73 @@ TEST_P(dcx_ep_input, bad_device_address)
     addr[0] = 2;
     std::fill(addr.begin() + 6, addr.end(), 0);
     EXPECT_BAD_ADDR(addr, iface, "no GID");
+}
+
+/* Any one or two wrong bits are found. The log is short. */
+TEST_P(dcx_ep_input, wrong_bits)
+{
+    const auto dev = m_dcx.dev_addr(), iface = m_dcx.iface_addr();
+    auto bad_dev = dev, bad_iface = iface;
+    const size_t dev_bits = dev.size() * 8, bits = dev_bits + iface.size() * 8;
+    std::string log;
+    uct_ep_h ep;
+
+    auto flip = [&](size_t bit) {
+        auto &bytes = (bit < dev_bits) ? bad_dev : bad_iface;
+        size_t at   = (bit < dev_bits) ? bit : bit - dev_bits;
+
+        bytes[at / 8] ^= 1 << (at % 8);
+    };
+
+    m_dcx.seals = false;
+    EXPECT_TRUE(m_dcx.is_reachable(dev, iface));
+    for (size_t one = 0; one < bits; one++) {
+        for (size_t two = one; two < bits; two++) {
+            flip(one);
+            if (two != one) {
+                flip(two);
+            }
+            EXPECT_FALSE(m_dcx.is_reachable(bad_dev, bad_iface))
+                << one << " " << two;
+            bad_dev   = dev;
+            bad_iface = iface;
+        }
+        flip(one);
+        EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+                  m_dcx.create_ep(bad_dev, bad_iface, 0, &ep));
+        log += m_log.take();
+        flip(one);
+    }
+    EXPECT_GT(100, std::count(log.begin(), log.end(), '\n'));
+}
+
+TEST_P(dcx_ep_input, wrong_bits_of_a_key)
+{
+    std::vector<uint8_t> key;
+    uct_md_attr_t attr;
+    uct_rkey_bundle_t bundle;
+    std::string log;
+
+    UCT_CALL(uct_md_query(m_dcx.md(), &attr));
+    key.resize(attr.rkey_packed_size);
+    UCT_CALL(uct_md_mkey_pack(m_dcx.md(), m_dcx.memh, key.data()));
+    UCT_CALL(uct_rkey_unpack(m_dcx.component(), key.data(), &bundle));
+    uct_rkey_release(m_dcx.component(), &bundle);
+    for (size_t one = 0; one < key.size() * 8; one++) {
+        for (size_t two = one; two < key.size() * 8; two++) {
+            auto bad = key;
+
+            bad[one / 8] ^= 1 << (one % 8);
+            if (two != one) {
+                bad[two / 8] ^= 1 << (two % 8);
+            }
+            EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                      uct_rkey_unpack(m_dcx.component(), bad.data(), &bundle));
+        }
+        log += m_log.take();
+    }
+    EXPECT_LT(0, std::count(log.begin(), log.end(), '\n'));
+    EXPECT_GT(100, std::count(log.begin(), log.end(), '\n'));
 }
 
 TEST_P(dcx_ep_input, too_long)

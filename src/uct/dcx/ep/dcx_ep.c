@@ -103,11 +103,40 @@ static ucs_status_t uct_dcx_ep_new(uct_dcx_queues_t *queues,
 }
 
 
+/* Returns 0 if one of a peer's addresses is damaged, or its options do not fit.
+ * The first faults are logged, and each one that doubles their number. */
+static int uct_dcx_ep_check_addr(const uct_dcx_queues_t *queues,
+                                 const uct_dcx_packed_dev_addr_t *dev_addr,
+                                 const uct_dcx_iface_addr_t *addr)
+{
+    static unsigned num_faults;
+    const uct_dcx_addr_own_t own = uct_dcx_fc_addr_own(queues->fc);
+    ucs_log_level_t level;
+
+    level = uct_dcx_fault_is_logged(
+                __atomic_load_n(&num_faults, __ATOMIC_RELAXED)) ?
+                UCS_LOG_LEVEL_ERROR :
+                UCS_LOG_LEVEL_DEBUG;
+    if (dev_addr->check != uct_dcx_dev_addr_crc(&dev_addr->addr)) {
+        ucs_log(level,
+                "%s: the peer's device address is damaged or truncated: its "
+                "checksum is 0x%x instead of 0x%x",
+                queues->port.name, be32toh(dev_addr->check),
+                be32toh(uct_dcx_dev_addr_crc(&dev_addr->addr)));
+    } else if (uct_dcx_addr_check(addr, &own, level)) {
+        return 1;
+    }
+
+    __atomic_fetch_add(&num_faults, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+
 ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(params->iface, uct_dcx_queues_t);
+    const uct_dcx_packed_dev_addr_t *dev_addr;
     const uct_dcx_iface_addr_t *addr;
-    uct_dcx_addr_own_t own;
     uct_dcx_target_t target;
     uct_dcx_route_t route;
     uct_dcx_ep_t *ep;
@@ -116,14 +145,14 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     ucs_status_t status;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
-    addr = (const uct_dcx_iface_addr_t *)params->iface_addr;
-    own  = uct_dcx_fc_addr_own(queues->fc);
-    if (!uct_dcx_addr_check(addr, &own, UCS_LOG_LEVEL_ERROR)) {
+    dev_addr = (const uct_dcx_packed_dev_addr_t *)params->dev_addr;
+    addr     = (const uct_dcx_iface_addr_t *)params->iface_addr;
+    if (!uct_dcx_ep_check_addr(queues, dev_addr, addr)) {
         return UCS_ERR_INVALID_ADDR;
     }
 
     target.dc_key   = addr->dc_key;
-    target.dev_addr = *(const uct_dcx_dev_addr_t *)params->dev_addr;
+    target.dev_addr = dev_addr->addr;
     memcpy(target.dctn, addr->dctn, sizeof(target.dctn));
     route = (uct_dcx_route_t){
         .target     = &target,

@@ -325,7 +325,7 @@ ucs_status_t uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                       UCT_DCX_UCX_IFACE_FLAGS;
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
                             UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
-    attr->device_addr_len = sizeof(uct_dcx_dev_addr_t);
+    attr->device_addr_len = sizeof(uct_dcx_packed_dev_addr_t);
     attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
     attr->dev_num_paths   = queues->port.num_paths;
     uct_dcx_caps_query_am(queues, attr);

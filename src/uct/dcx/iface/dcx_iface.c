@@ -31,9 +31,11 @@
 static ucs_status_t uct_dcx_iface_get_device_address(uct_iface_h tl_iface,
                                                      uct_device_addr_t *addr)
 {
-    uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
+    uct_dcx_queues_t *queues       = ucs_derived_of(tl_iface, uct_dcx_queues_t);
+    uct_dcx_packed_dev_addr_t *out = (uct_dcx_packed_dev_addr_t *)addr;
 
-    uct_dcx_port_get_address(&queues->port, (uct_dcx_dev_addr_t *)addr);
+    uct_dcx_port_get_address(&queues->port, &out->addr);
+    out->check = uct_dcx_dev_addr_crc(&out->addr);
     return UCS_OK;
 }
 
@@ -53,7 +55,7 @@ static ucs_status_t uct_dcx_iface_get_address(uct_iface_h tl_iface,
     addr->credits  = htobe16(iface->fc.bank.base);
     addr->pid      = htobe32(getpid());
     uct_dcx_target_set_dctn(addr->dctn, rx->dctn);
-    addr->check = uct_dcx_addr_hash(*addr);
+    addr->check = uct_dcx_addr_crc(addr);
     return UCS_OK;
 }
 
@@ -65,8 +67,8 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
                                       const uct_iface_addr_t *tl_iface_addr)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
-    const uct_dcx_dev_addr_t *dev_addr =
-        (const uct_dcx_dev_addr_t *)tl_dev_addr;
+    const uct_dcx_packed_dev_addr_t *dev_addr =
+        (const uct_dcx_packed_dev_addr_t *)tl_dev_addr;
     const uct_dcx_iface_addr_t *addr =
         (const uct_dcx_iface_addr_t *)tl_iface_addr;
     const uct_dcx_addr_own_t own = uct_dcx_fc_addr_own(&iface->fc);
@@ -76,7 +78,8 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
         return 0;
     }
 
-    return uct_dcx_port_is_reachable(&iface->super.port, dev_addr);
+    return (dev_addr->check == uct_dcx_dev_addr_crc(&dev_addr->addr)) &&
+           uct_dcx_port_is_reachable(&iface->super.port, &dev_addr->addr);
 }
 
 

@@ -14,6 +14,7 @@
  */
 #include "dcx_mem.h"
 #include "dcx_md.h"
+#include "uct/dcx/base/dcx_crc.h"
 
 #include <endian.h>
 #include <sys/mman.h>
@@ -23,15 +24,14 @@
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
 
-#define UCT_DCX_RKEY_MAGIC 0xdcd4
-#define UCT_DCX_RKEY_CHECK 0x5aa5
+/* Seed of the checksum; changes with the format of a key */
+#define UCT_DCX_RKEY_SEED 0xdcd5
 
 
 /* A remote key on the wire. @check detects anything else: bytes that were cut
  * off, or of another transport. */
 typedef struct uct_dcx_packed_rkey {
-    __be16 magic;
-    __be16 check;
+    __be32 check; /* CRC of @rkey */
     __be32 rkey;
 } UCS_S_PACKED uct_dcx_packed_rkey_t;
 
@@ -578,11 +578,9 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-/* Returns a hash that depends on each bit: the upper half of a product by an
- * odd constant. */
-static uint16_t uct_dcx_rkey_check(uint32_t rkey)
+static __be32 uct_dcx_rkey_crc(__be32 rkey)
 {
-    return ((rkey * 0x9e3779b1u) >> 16) ^ UCT_DCX_RKEY_CHECK;
+    return htobe32(uct_dcx_crc(UCT_DCX_RKEY_SEED, &rkey, sizeof(rkey)));
 }
 
 
@@ -590,9 +588,8 @@ void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer)
 {
     uct_dcx_packed_rkey_t *packed = buffer;
 
-    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
-    packed->check = htobe16(uct_dcx_rkey_check(rkey));
     packed->rkey  = htobe32(rkey);
+    packed->check = uct_dcx_rkey_crc(packed->rkey);
 }
 
 
@@ -630,13 +627,17 @@ ucs_status_t uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
 {
     const uct_dcx_packed_rkey_t *packed = buffer;
     uint32_t rkey                       = be32toh(packed->rkey);
+    static unsigned num_faults;
+    unsigned count;
 
-    if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
-        (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
-        ucs_error("not a remote key of dcx (0x%04x%04x%08x): it was truncated "
-                  "or overwritten, or the peer runs another version of dcx; "
-                  "in an MPI program, a dynamic window may be the cause",
-                  be16toh(packed->magic), be16toh(packed->check), rkey);
+    if (ucs_unlikely(packed->check != uct_dcx_rkey_crc(packed->rkey))) {
+        count = __atomic_fetch_add(&num_faults, 1, __ATOMIC_RELAXED);
+        ucs_log(uct_dcx_fault_is_logged(count) ? UCS_LOG_LEVEL_ERROR :
+                                                 UCS_LOG_LEVEL_DEBUG,
+                "not a remote key of dcx (0x%08x%08x): it was truncated or "
+                "overwritten, or the peer runs another version of dcx; in an "
+                "MPI program, a dynamic window may be the cause",
+                be32toh(packed->check), rkey);
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -50,11 +50,11 @@ int uct_dcx_addr_check(const uct_dcx_iface_addr_t *addr,
         return 0;
     }
 
-    if (addr->check != uct_dcx_addr_hash(*addr)) {
+    if (addr->check != uct_dcx_addr_crc(addr)) {
         ucs_log(level,
                 "the peer's interface address is damaged or truncated: its "
                 "checksum is 0x%x instead of 0x%x",
-                addr->check, uct_dcx_addr_hash(*addr));
+                be32toh(addr->check), be32toh(uct_dcx_addr_crc(addr)));
         return 0;
     }
 

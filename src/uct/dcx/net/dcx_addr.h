@@ -8,17 +8,17 @@
 #ifndef UCT_DCX_ADDR_H
 #define UCT_DCX_ADDR_H
 
-#include <assert.h>
+#include "uct/dcx/base/dcx_crc.h"
+
 #include <endian.h>
 #include <linux/types.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <ucs/config/types.h>
 #include <ucs/sys/compiler_def.h>
 
 
-/* The interface address on the wire: 24 bytes */
+/* The interface address on the wire: 27 bytes */
 typedef struct uct_dcx_iface_addr {
     uint8_t version; /* UCT_DCX_ADDR_VERSION */
     uint8_t flags;   /* UCT_DCX_ADDR_FLAG_* */
@@ -28,11 +28,11 @@ typedef struct uct_dcx_iface_addr {
     __be32 pid;      /* of the process, for messages */
     __be32 seg_size; /* bytes of a receive buffer, the limit of a message with
                       * its header */
-    uint8_t check;   /* hash of all fields before; last, so that bytes behind a
+    __be32 check;    /* CRC of all fields before; last, so that bytes behind a
                       * truncated address do not match */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
-enum { UCT_DCX_ADDR_VERSION = 9 };
+enum { UCT_DCX_ADDR_VERSION = 10 };
 
 enum {
     UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0), /* uses flow control: peers have to
@@ -42,16 +42,11 @@ enum {
 };
 
 
-/* Returns the value for @check: the highest byte of a hash. */
-static inline uint8_t uct_dcx_addr_hash(uct_dcx_iface_addr_t addr)
+/* Returns the value for @check. */
+static inline __be32 uct_dcx_addr_crc(const uct_dcx_iface_addr_t *addr)
 {
-    const uint64_t factor = 0x9e3779b97f4a7c15ull;
-    uint64_t word[3];
-
-    static_assert(sizeof(addr) == sizeof(word), "all of the address");
-    addr.check = 0;
-    memcpy(word, &addr, sizeof(word));
-    return ((((word[0] * factor) ^ word[1]) * factor ^ word[2]) * factor) >> 56;
+    return htobe32(uct_dcx_crc(UCT_DCX_ADDR_VERSION, addr,
+                               offsetof(uct_dcx_iface_addr_t, check)));
 }
 
 

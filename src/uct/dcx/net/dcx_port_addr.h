@@ -6,12 +6,13 @@
 #ifndef UCT_DCX_PORT_ADDR_H
 #define UCT_DCX_PORT_ADDR_H
 
+#include "dcx_addr.h"
 #include "dcx_port.h"
 #include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/dev/dcx_wqe.h"
 
 
-/* The device address on the wire: 22 bytes */
+/* The address of a port */
 typedef struct uct_dcx_dev_addr {
     uint8_t flags;    /* UCT_DCX_DEV_ADDR_*, LMC in the upper bits */
     uint8_t gid_type; /* RoCE: enum ibv_gid_type */
@@ -20,11 +21,24 @@ typedef struct uct_dcx_dev_addr {
     uint8_t gid[16];
 } UCS_S_PACKED uct_dcx_dev_addr_t;
 
+/* The device address on the wire: 26 bytes */
+typedef struct uct_dcx_packed_dev_addr {
+    uct_dcx_dev_addr_t addr;
+    __be32 check; /* uct_dcx_dev_addr_crc() */
+} UCS_S_PACKED uct_dcx_packed_dev_addr_t;
+
 enum {
     UCT_DCX_DEV_ADDR_ETHERNET  = UCS_BIT(0),
     UCT_DCX_DEV_ADDR_GLOBAL    = UCS_BIT(1), /* requires a GRH */
     UCT_DCX_DEV_ADDR_LMC_SHIFT = 5           /* the port has 2^LMC LIDs */
 };
+
+
+/* Returns the checksum of a device address. */
+static inline __be32 uct_dcx_dev_addr_crc(const uct_dcx_dev_addr_t *addr)
+{
+    return htobe32(uct_dcx_crc(UCT_DCX_ADDR_VERSION, addr, sizeof(*addr)));
+}
 
 
 /* The address of a target (DCT). A request for credits contains it, as a
