@@ -110,6 +110,36 @@ TEST_P(dcx_key, sizes)
     EXPECT_EQ(1u, keys.stats().exhausted);
 }
 
+/* No more keys can be made, and peers hold all: the caller does not wait for
+ * them. */
+TEST_P(dcx_key, all_are_held)
+{
+    keys_t keys(dev, 16); /* half of them can be held, as many as are made at
+                           * a time */
+    std::vector<uct_dcx_key_t *> held;
+    std::vector<dcx_layout> layouts;
+    uct_dcx_key_t *key;
+
+    for (uint32_t i = 0; i < 9; i++) {
+        layouts.push_back(rows(4, i));
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        keys.touch(layouts[i]);
+        ASSERT_EQ(UCS_OK,
+                  uct_dcx_keys_get(&keys.keys, layouts[i].get(), 1, &key));
+        held.push_back(key);
+    }
+    ASSERT_EQ(8u, held[0]->size->num);
+    ASSERT_EQ(8u, held[0]->size->num_held);
+    held[0]->size->max = 8; /* as after a failure to make more */
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, keys.try_get(layouts[8], &key));
+    uct_dcx_keys_put(&keys.keys, held[0], 1);
+    keys.touch(layouts[8]);
+    for (uint32_t i = 1; i < 8; i++) {
+        uct_dcx_keys_put(&keys.keys, held[i], 1);
+    }
+}
+
 TEST_P(dcx_key, evicts_the_least_recently_used)
 {
     keys_t keys(dev, 4);

@@ -109,8 +109,10 @@ static ucs_status_t uct_dcx_keys_miss(uct_dcx_keys_t *keys,
     key = uct_dcx_keys_victim(keys, size, layout, &number);
     if (key == NULL) {
         keys->stats.exhausted++;
-        return ((size->num > 0) || size->is_growing) ? UCS_ERR_BUSY :
-                                                       UCS_ERR_EXCEEDS_LIMIT;
+        /* Held keys wait for peers. */
+        return ((size->num > size->num_held) || size->is_growing) ?
+                   UCS_ERR_BUSY :
+                   UCS_ERR_EXCEEDS_LIMIT;
     }
 
     keys->stats.misses++;
