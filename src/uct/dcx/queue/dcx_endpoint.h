@@ -51,8 +51,7 @@ enum {
     UCT_DCX_EP_FLAG_LAYOUT = UCS_BIT(7),
 
     /* flags of endpoints whose WQEs uct_dcx_post_end_special() finishes */
-    UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
-                               UCT_DCX_EP_FLAG_SHARED
+    UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SHARED
 };
 
 
