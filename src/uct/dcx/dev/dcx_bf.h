@@ -85,7 +85,13 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_bf_copy(uintptr_t to, const void *block)
     dst[2] = c;
     dst[3] = d;
 #elif defined(__ARM_NEON)
-    vst1q_u64_x4((uint64_t *)to, vld1q_u64_x4((const uint64_t *)block));
+    volatile uint64x2_t *dst = (volatile uint64x2_t *)to;
+    const uint64x2_t *src    = (const uint64x2_t *)block;
+
+    dst[0] = src[0];
+    dst[1] = src[1];
+    dst[2] = src[2];
+    dst[3] = src[3];
 #endif
 }
 
