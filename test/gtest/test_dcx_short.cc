@@ -198,6 +198,22 @@ TEST_P(dcx_short, of_descriptors)
     EXPECT_LT(3u, num_failed) << "it is no test";
 }
 
+class dcx_subnet_log : public dcx_short {};
+
+/* The name of a port does not open it if its subnet is not the one. */
+TEST_P(dcx_subnet_log, port_of_another_subnet)
+{
+    result res = open([] {});
+
+    EXPECT_FALSE(res.is_open);
+    EXPECT_NE(std::string::npos,
+              res.log.find("mlx5_0:1 is in another subnet than "
+                           "UCX_DCX_SUBNET_PREFIX"))
+        << res.log;
+}
+
+INSTANTIATE_TEST_SUITE_P(subnet, dcx_subnet_log, testing::Values(0));
+
 class dcx_lost_log : public dcx_short {};
 
 /* A peer does not answer: the log says which, and why, at the default level. */
@@ -235,6 +251,7 @@ int main(int argc, char **argv)
           {{"SOFTHCA_FAULT", "drop:count=0"},
            {"UCX_DCX_TIMEOUT", "1ms"},
            {"UCX_DCX_RETRY_COUNT", "1"}}},
+         {"subnet", {{"UCX_DCX_SUBNET_PREFIX", "fec0:0:0:1"}}},
          {"plain", {}},
          {"tags",
           {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TX_POLICY", "rand"}}}});

@@ -72,6 +72,7 @@ ucs_status_t uct_dcx_port_query_devices(uct_md_h tl_md,
 
 
 static ucs_status_t uct_dcx_port_find(uct_dcx_port_t *port,
+                                      const uct_dcx_md_t *md,
                                       const char *dev_name)
 {
     const char *name = uct_dcx_device_name(port->dev);
@@ -98,6 +99,12 @@ static ucs_status_t uct_dcx_port_find(uct_dcx_port_t *port,
     if (port->attr.state != IBV_PORT_ACTIVE) {
         ucs_error("%s is not active (%s): check cable and subnet manager",
                   dev_name, ibv_port_state_str(port->attr.state));
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    if (!uct_dcx_port_in_subnet(md, num, &port->attr)) {
+        ucs_error("%s is in another subnet than UCX_DCX_SUBNET_PREFIX",
+                  dev_name);
         return UCS_ERR_UNREACHABLE;
     }
     return UCS_OK;
@@ -240,7 +247,7 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
 
     memset(port, 0, sizeof(*port));
     port->dev = &md->dev;
-    status    = uct_dcx_port_find(port, dev_name);
+    status    = uct_dcx_port_find(port, md, dev_name);
     if (status != UCS_OK) {
         return status;
     }
