@@ -79,6 +79,15 @@ static shape_t *walk_named(walk_t *walk, const mpi_extents_t *extents)
 
 /* --- a type, repeated ----------------------------------------------------- */
 
+/* Returns @a * @b. If that overflows, a value with which a shape cannot be
+ * built, as its end would overflow. */
+static ptrdiff_t walk_product(ptrdiff_t a, ptrdiff_t b)
+{
+    ptrdiff_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? PTRDIFF_MAX : product;
+}
+
 /* Returns @count copies of a shape, @stride bytes apart, and frees the shape.
  * NULL stays NULL. */
 static shape_t *walk_repeat(walk_t *walk, shape_t *shape, ptrdiff_t offset,
@@ -120,7 +129,7 @@ static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
     }
 
     stride = (args->combiner == MPI_LIB_VECTOR) ?
-                 args->ints[2] * shape->extent :
+                 walk_product(args->ints[2], shape->extent) :
                  args->addresses[0];
     shape  = walk_repeat(walk, shape, 0, args->ints[1], shape->extent);
     return walk_repeat(walk, shape, 0, args->ints[0], stride);
@@ -135,9 +144,9 @@ static ptrdiff_t walk_displacement(const mpi_args_t *args, int i,
 {
     switch (args->combiner) {
     case MPI_LIB_INDEXED:
-        return args->ints[1 + args->ints[0] + i] * extent;
+        return walk_product(args->ints[1 + args->ints[0] + i], extent);
     case MPI_LIB_INDEXED_BLOCK:
-        return args->ints[2 + i] * extent;
+        return walk_product(args->ints[2 + i], extent);
     default:
         return args->addresses[i];
     }
@@ -228,9 +237,9 @@ static shape_t *walk_subarray(walk_t *walk, const mpi_args_t *args)
     for (int i = 0; i < num; i++) {
         int dim = walk_array_dim(walk, num, order, i);
 
-        shape = walk_repeat(walk, shape, starts[dim] * stride, subsizes[dim],
-                            stride);
-        stride *= sizes[dim];
+        shape  = walk_repeat(walk, shape, walk_product(starts[dim], stride),
+                             subsizes[dim], stride);
+        stride = walk_product(stride, sizes[dim]);
     }
     return shape;
 }
@@ -293,12 +302,15 @@ static shape_t *walk_darray_make(walk_t *walk, shape_t *shape,
     }
     rest    = array->size - array->first - num * array->round;
     dims[0] = (shape_dim_t){.count = array->block, .stride = stride};
-    dims[1] = (shape_dim_t){.count = num, .stride = array->round * stride};
-    shape_build_add_shape(builder, shape, array->first * stride, dims, 2);
+    dims[1] = (shape_dim_t){.count  = num,
+                            .stride = walk_product(array->round, stride)};
+    shape_build_add_shape(builder, shape, walk_product(array->first, stride),
+                          dims, 2);
 
     dims[0].count = (rest > 0) ? rest : 0;
     shape_build_add_shape(
-        builder, shape, (array->first + num * array->round) * stride, dims, 1);
+        builder, shape, walk_product(array->first + num * array->round, stride),
+        dims, 1);
     return shape_build_end(builder, 0);
 }
 
@@ -315,8 +327,8 @@ static shape_t *walk_darray(walk_t *walk, const mpi_args_t *args)
 
         walk_darray_init(walk, args, walk_array_dim(walk, num, order, i),
                          &array);
-        shape = walk_darray_make(walk, inner, &array, stride);
-        stride *= array.size;
+        shape  = walk_darray_make(walk, inner, &array, stride);
+        stride = walk_product(stride, array.size);
         free(inner);
     }
     return shape;

@@ -7,12 +7,11 @@ int hook_pause_take(hook_pause_t *pause)
 {
     unsigned left = atomic_load_explicit(&pause->left, memory_order_relaxed);
 
-    if (left == 0) {
-        return 0;
+    while ((left > 0) && !atomic_compare_exchange_weak_explicit(
+                             &pause->left, &left, left - 1,
+                             memory_order_relaxed, memory_order_relaxed)) {
     }
-
-    atomic_store_explicit(&pause->left, left - 1, memory_order_relaxed);
-    return 1;
+    return left > 0;
 }
 
 void hook_pause_came(hook_pause_t *pause, int is_short)

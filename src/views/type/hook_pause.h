@@ -5,8 +5,8 @@
  * view; after the next, three; then seven and so on up to 255, until a long
  * message comes.
  *
- * Any thread may call this, without a lock. If two threads do so at once, more
- * or fewer receives may go without a view.
+ * Any thread may call this, without a lock. If two messages come at once, only
+ * one of them may count.
  */
 #ifndef HOOK_PAUSE_H
 #define HOOK_PAUSE_H
