@@ -8,9 +8,9 @@
  *     ARGUMENTs: MILLISECONDS fresh|touched GROUP...
  *
  * The second pair of ranks is optional. Memory is that of turns_allocate(),
- * groups are those of mpi_layout.h. All data is checked once, and that nothing else was written. For each layout,
- * with blocks on both sides ("both") and on one ("one": contiguous on the
- * other), prints
+ * groups are those of mpi_layout.h. All data is checked once, and that nothing
+ * else was written. For each layout, with blocks on both sides ("both") and on
+ * one ("one": contiguous on the other), prints
  *
  *     NAME BYTES BLOCK SIDES   us of a contiguous message (half of both
  *     directions)
@@ -42,10 +42,11 @@ typedef struct job {
     int is_refused; /* the MPI refused a message */
 } job_t;
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     fprintf(stderr, "mpi_types: %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
 }
 
 /* Direction of a message: one side sends, then receives; the other receives

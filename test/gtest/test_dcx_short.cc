@@ -27,7 +27,7 @@ bool is_failing(const void *caller)
 
 } /* namespace */
 
-/* --- allocators in front of those of libc ---------------------------------- */
+/* --- allocators in front of those of libc --------------------------------- */
 
 extern "C" {
 /* UCX that tracks memory calls these. */

@@ -20,8 +20,8 @@ struct hca_vma {
     const char *line;    /* whole, without its newline; valid during the call */
 };
 
-/* Keeps a descriptor, with which the other functions work, too, when the process
- * has none left. @return 0, or -errno */
+/* Keeps a descriptor, with which the other functions work, too, when the
+ * process has none left. @return 0, or -errno */
 int hca_maps_keep(void);
 
 /* Closes it in a forked child: it shows the mappings of the parent. */
@@ -35,10 +35,10 @@ bool hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg);
  * @return false if there is none, or the file cannot be opened. */
 bool hca_maps_find(uintptr_t addr, struct hca_vma *vma);
 
-/* Checks that [start, end) is in one mapping of plain memory: private, without a
- * file, readable, writable, not executable, neither stack nor heap. The program
- * may have used only some kinds of madvise() on it.
- * @return these kinds, bits 1 << MADV_*; -EBUSY if the range is other memory. */
+/* Checks that [start, end) is in one mapping of plain memory: private, without
+ * a file, readable, writable, not executable, neither stack nor heap. The
+ * program may have used only some kinds of madvise() on it.
+ * @return these kinds, bits 1 << MADV_*; -EBUSY: the range is other memory. */
 int hca_maps_plain(uintptr_t start, uintptr_t end);
 
 /* A range of whole pages. If not all of it is mapped, is_shared and prot may

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mutexes in shared memory that survive the death of their owner, a process that
- * is killed or a thread that ends. Without contention a lock is one
+ * Mutexes in shared memory that survive the death of their owner, a process
+ * that is killed or a thread that ends. Without contention a lock is one
  * compare-and-swap, an unlock one exchange. The word of a mutex is
  *
  *   0            free:    a lock makes it the id of its thread (hca_task.h)

@@ -197,7 +197,7 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
  * system call. */
 #define HCA_MEM_NEAR 16384u
 
-/* Wait for an owner that changes its runs, as long as for a lock (hca_mutex.h) */
+/* Limit of the wait for an owner that changes its runs */
 #define HCA_MEM_CHANGE_NS 5000000000ull
 
 /* Pieces of one system call, if some others are near. */

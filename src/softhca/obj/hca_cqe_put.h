@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Writing an entry of a completion queue: hca_cqe_put() of hca_cqe.h, inline for
- * the completion of each message.
+ * Writing an entry of a completion queue: hca_cqe_put() of hca_cqe.h, inline
+ * for the completion of each message.
  */
 #ifndef HCA_CQE_PUT_H
 #define HCA_CQE_PUT_H

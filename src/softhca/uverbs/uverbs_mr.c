@@ -377,7 +377,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (ret == 0) {
         pins = (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
                ((mr->mkey->access ^ region.access) & IBV_ACCESS_ON_DEMAND);
-        ret  = uverbs_mr_change(mr, &region, pd, pins);
+        ret = uverbs_mr_change(mr, &region, pd, pins);
     }
     if (ret != 0) {
         return ret;

@@ -98,8 +98,8 @@ typedef struct uct_dcx_ext_ops {
     /* Gives the entries to the device. The layout must not be used until wait()
      * has returned UCS_OK, but other layouts may name it. Stores the key that
      * is valid from now on in @lkey_p. Waits while the device's queue is full,
-     * or has not executed the previous set(). Logs and returns UCS_ERR_TIMED_OUT,
-     * and revokes the layout, if the queue makes no progress. */
+     * or has not executed the previous set(). If the queue makes no progress,
+     * logs and returns UCS_ERR_TIMED_OUT, and revokes the layout. */
     ucs_status_t (*set)(uct_dcx_ext_layout_t *layout,
                         const uct_dcx_ext_form_t *form, uint32_t *lkey_p);
 

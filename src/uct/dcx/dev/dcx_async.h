@@ -4,8 +4,8 @@
  * kernel reports (ibv_get_async_event(3)). Each is logged in one line and
  * acknowledged. Belongs to a memory domain, which has a context of its own, and
  * with it its own stream of events. Runs on UCX's async thread. Of an interface
- * it reads only the names and numbers of queues. An interface is told of errors,
- * in that thread, and acts on them in its own (iface/dcx_fatal.c).
+ * it reads only the names and numbers of queues. An interface is notified of
+ * errors in that thread, and acts on them in its own (iface/dcx_fatal.c).
  */
 #ifndef UCT_DCX_ASYNC_H
 #define UCT_DCX_ASYNC_H

@@ -10,8 +10,8 @@
  * is not acknowledged in time is canceled, and all others to its origin are
  * dropped. It is sent again for a while, as the link may have been down; all
  * such answers (fc->late) use one initiator, one after the other. After that a
- * peer that lives sends its request again. A shared initiator cannot be canceled: there
- * all answers are sent at once, and none again.
+ * peer that lives sends its request again. A shared initiator cannot be
+ * canceled: there all answers are sent at once, and none again.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -200,7 +200,8 @@ static int uct_dcx_fc_is_repeated(const uct_dcx_fc_t *fc,
 
 
 /* Handles a lost answer: it is sent again, soon if the peer's device has
- * refused it. On RoCE the MAC of the peer may have changed: the next answer looks it up. */
+ * refused it. On RoCE the MAC of the peer may have changed: the next answer
+ * looks it up. */
 static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
                                    uct_dcx_fc_answer_t *answer,
                                    ucs_status_t status)

@@ -558,8 +558,8 @@ static inline void *uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry,
 }
 
 
-/* Copies @count blocks, which begin at every @to_step or @from_step bytes. Needs
- * no call for each element of a matrix column. */
+/* Copies @count blocks, which begin at every @to_step or @from_step bytes.
+ * Needs no call for each element of a matrix column. */
 static inline void uct_dcx_sgl_copy(uint8_t *to, size_t to_step,
                                     const uint8_t *from, size_t from_step,
                                     uint32_t bytes, uint32_t count)
