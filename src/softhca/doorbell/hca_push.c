@@ -42,7 +42,9 @@ HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
 }
 
 /* A first store of less than a block completes nothing, so the length of the
- * row is not needed yet. A later one may exceed the row. */
+ * row is not needed yet. A later one may exceed the row. Stores may come before
+ * that of the ctrl segment, as write combining puts them together: compilers
+ * reorder the stores of a block. */
 HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
                                      unsigned size, uint64_t ctrl)
 {
@@ -61,6 +63,8 @@ HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
             return NULL;
         }
         all = words;
+    } else if ((push->words[half] == 0) || (push->data[half][0] == 0)) {
+        all = push->words[half] | words;
     } else {
         row = push_row(push->data[half][0]);
         all = push->words[half] | (words & row);
@@ -89,8 +93,8 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
     } else {
         memcpy((uint8_t *)push->data[half] + pos, value, size);
     }
-    row = push_row(push->data[half][0]);
-    push->words[half] |= words & row;
+    row               = push_row(push->data[half][0]);
+    push->words[half] = (push->words[half] | words) & row;
     return (row != 0) && ((push->words[half] | 1) == row);
 }
 

@@ -221,12 +221,13 @@ static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
 }
 
 /* Returns true if a store to the beginning of a half is of another WQE than the
- * stores before it. (libc's memcpy() stores sizes equal to its registers'
- * twice.) */
+ * one that began there. (libc's memcpy() stores sizes equal to its registers'
+ * twice.) Bit 0 is clear if the stores so far came before the beginning, or
+ * behind a doorbell. */
 static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
                              const void *value)
 {
-    return (push->words[half] != 0) &&
+    return (push->words[half] & 1) &&
            (memcmp(push->data[half], value, sizeof(uint64_t)) != 0);
 }
 
