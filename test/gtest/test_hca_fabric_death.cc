@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 
 static void kill_and_wait(pid_t pid)
@@ -23,10 +24,11 @@ static void kill_and_wait(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* A process to be killed: attached, with memory and a CQ */
+/* A process to be killed: attached, with memory and a CQ, and about to run
+ * @body, if there is one */
 class victim {
 public:
-    victim()
+    explicit victim(const std::function<void()> &body = nullptr)
     {
         int ready[2];
 
@@ -35,8 +37,14 @@ public:
         if (m_pid == 0) {
             EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             hca_arena_alloc(8 << 20);
+            if (body) {
+                EXPECT_EQ(0, hca_helper_start());
+            }
             num = hca_obj_publish(HCA_KIND_CQ, hca_obj_alloc(HCA_KIND_CQ, 0));
             EXPECT_EQ((ssize_t)sizeof(num), write(ready[1], &num, sizeof(num)));
+            if (body) {
+                body();
+            }
             pause();
         }
         EXPECT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
@@ -53,6 +61,14 @@ public:
     }
 
     void die() { kill_and_wait(m_pid); }
+
+    bool has(int fd) const
+    {
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", m_pid, fd);
+        return access(path, F_OK) == 0;
+    }
 
     uint32_t num  = 0; /* number of its CQ */
     unsigned slot = 0;
@@ -177,6 +193,99 @@ TEST_F(hca_fabric_test, watchers_take_back_once)
             }
             close(ready[0]);
             close(ready[1]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* Closes the pipe that peers watch, as a program does that closes descriptors by
+ * system calls. */
+static void close_asks()
+{
+    ino_t inode = hca_fabric->procs[hca_self].asks_inode;
+    struct stat st;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        if ((fstat(fd, &st) == 0) && (st.st_ino == inode)) {
+            syscall(SYS_close, fd);
+        }
+    }
+}
+
+/* A process that lives, but has no pipe any more, keeps its objects until it
+ * ends. */
+static void expect_lives_without_pipe(const std::function<void()> &body,
+                                      bool is_watched)
+{
+    int go[2];
+    char byte;
+
+    ASSERT_EQ(0, pipe(go));
+    victim peer([&] {
+        EXPECT_EQ(1, read(go[0], &byte, 1));
+        body();
+    });
+    if (is_watched) {
+        EXPECT_TRUE(hca_proc_alive(peer.slot));
+    }
+    EXPECT_EQ(1, write(go[1], "", 1));
+    EXPECT_TRUE(hca_eventually(
+        [&] { return !peer.has(hca_fabric->procs[peer.slot].asks_fd); }));
+    time_quiet(QUIET_LOCK);
+    EXPECT_TRUE(hca_proc_alive(peer.slot)) << is_watched;
+    EXPECT_NE(nullptr, peer.cq()) << is_watched;
+
+    peer.die();
+    EXPECT_TRUE(hca_eventually([&] { return peer.cq() == nullptr; }));
+    close(go[0]);
+    close(go[1]);
+}
+
+TEST_F(hca_fabric_test, process_that_closed_its_pipe_lives)
+{
+    run([] {
+        attach();
+        expect_lives_without_pipe(close_asks, false);
+        expect_lives_without_pipe(close_asks, true);
+        hca_fabric_detach();
+    });
+}
+
+/* Its first thread has ended: /proc has no descriptors of it. */
+TEST_F(hca_fabric_test, process_without_its_first_thread_lives)
+{
+    run([] {
+        const auto end = [] {
+            std::thread(pause).detach();
+            syscall(SYS_exit, 0);
+        };
+
+        attach();
+        expect_lives_without_pipe(end, false);
+        expect_lives_without_pipe(end, true);
+        hca_fabric_detach();
+    });
+}
+
+TEST_F(hca_fabric_test, process_ends_by_exec)
+{
+    run([] {
+        attach();
+        for (unsigned round = 0; round < 10; round++) {
+            int go[2];
+            char byte;
+
+            ASSERT_EQ(0, pipe(go));
+            victim peer([&] {
+                EXPECT_EQ(1, read(go[0], &byte, 1));
+                execlp("sleep", "sleep", "1000", NULL);
+            });
+            EXPECT_TRUE(hca_proc_alive(peer.slot));
+            EXPECT_EQ(1, write(go[1], "", 1));
+            EXPECT_TRUE(hca_eventually([&] { return peer.cq() == nullptr; }));
+            peer.die();
+            close(go[0]);
+            close(go[1]);
         }
         hca_fabric_detach();
     });

@@ -22,7 +22,9 @@
 #define HCA_HELPER_STACK  (512ul << 10)
 #define HCA_HELPER_STOP_S 10
 
-static pthread_mutex_t hca_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Held over fork(): a child has all descriptors of the helper, or none. */
+static pthread_mutex_t hca_helper_mutex =
+    PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static bool hca_helper_runs;
 static int hca_helper_epoll = -1;
 
@@ -181,12 +183,16 @@ void hca_helper_fork_begin(void)
 {
     struct timespec deadline = hca_mutex_deadline();
 
+    pthread_mutex_clocklock(&hca_helper_mutex, CLOCK_MONOTONIC, &deadline);
     pthread_mutex_clocklock(&hca_helper_work, CLOCK_MONOTONIC, &deadline);
+    hca_proc_watch_fork_begin(&deadline);
 }
 
 void hca_helper_fork_end(void)
 {
+    hca_proc_watch_fork_end();
     pthread_mutex_unlock(&hca_helper_work); /* fails without the mutex */
+    pthread_mutex_unlock(&hca_helper_mutex);
 }
 
 void hca_helper_forked(void)
@@ -196,7 +202,7 @@ void hca_helper_forked(void)
         hca_helper_close();
         hca_timer_forked();
     }
-    hca_helper_runs = false;
-    hca_helper_work = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-    pthread_mutex_init(&hca_helper_mutex, NULL);
+    hca_helper_runs  = false;
+    hca_helper_work  = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    hca_helper_mutex = hca_helper_work;
 }

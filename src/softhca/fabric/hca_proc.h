@@ -8,6 +8,8 @@
 
 #include "hca_segment.h"
 
+#include <time.h>
+
 /* Returns true if a process has the slot and was not found dead. */
 static inline bool hca_proc_is_attached(unsigned proc)
 {
@@ -51,9 +53,15 @@ int hca_proc_watch_init(int epoll);
 /* Ends watching and closes its descriptors. */
 void hca_proc_watch_cleanup(void);
 
-/* Handle events: a peer has ended, or one has written to asks_fd. */
+/* Handle events: a peer has ended, or closed its pipe, or one has written to
+ * asks_fd. */
 void hca_proc_watch_died(unsigned proc, uint32_t gen);
 void hca_proc_watch_asked(void);
+
+/* Keep a forked child from getting a writable end of a peer's pipe, with which
+ * it would hide the peer's end. The parent calls both. */
+void hca_proc_watch_fork_begin(const struct timespec *deadline);
+void hca_proc_watch_fork_end(void);
 
 /* Ends all watches in a forked child, before hca_proc_watch_cleanup(). */
 void hca_proc_watch_forked(void);

@@ -2,7 +2,9 @@
 /*
  * Watching peers: each process has a pipe. A peer writes its slot into it to be
  * watched here, and has it in the epoll set of its helper (hca_helper.c), as it
- * hangs up when this process ends. hca_peers_mutex guards the table of peers.
+ * hangs up when this process ends. A process that lives without its pipe, as
+ * the program has closed it, is watched by a pidfd. hca_peers_mutex guards the
+ * table of peers.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
@@ -19,17 +21,25 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Limit for the time that exec() needs from the end of the old program's
+ * descriptors to the new one's stack */
+#define HCA_PEER_CHECKS   100u
+#define HCA_PEER_PAUSE_NS 1000000l
 
 /* Knowledge of a slot; written under hca_peers_mutex. */
 struct hca_peer {
     _Atomic uint32_t gen; /* life of the slot that is watched; 0 none */
     uint32_t warned;      /* life that could not be watched */
-    int fd;               /* hca_peer_open() */
+    int fd;               /* its pipe or a pidfd */
+    bool is_pidfd;
 };
 
 static struct hca_peer hca_peers[HCA_MAX_PROCS];
-static pthread_mutex_t hca_peers_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t hca_peers_mutex =
+    PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 
 static int hca_watch_epoll = -1; /* the helper's; -1: it does not run */
 
@@ -63,21 +73,6 @@ void hca_proc_watch_cleanup(void)
     hca_watch_epoll = -1;
 }
 
-void hca_proc_watch_died(unsigned slot, uint32_t gen)
-{
-    struct hca_peer *peer = &hca_peers[slot];
-
-    pthread_mutex_lock(&hca_peers_mutex);
-    if (atomic_load(&peer->gen) == gen) {
-        hca_fd_close(peer->fd); /* also leaves the epoll set */
-        atomic_store(&peer->gen, 0);
-    }
-    pthread_mutex_unlock(&hca_peers_mutex);
-
-    hca_fabric_reap(slot, gen);
-    hca_share_map_collect();
-}
-
 void hca_proc_watch_asked(void)
 {
     uint32_t slot;
@@ -86,6 +81,16 @@ void hca_proc_watch_asked(void)
         (slot < HCA_MAX_PROCS)) {
         hca_proc_alive(slot);
     }
+}
+
+void hca_proc_watch_fork_begin(const struct timespec *deadline)
+{
+    pthread_mutex_clocklock(&hca_peers_mutex, CLOCK_MONOTONIC, deadline);
+}
+
+void hca_proc_watch_fork_end(void)
+{
+    pthread_mutex_unlock(&hca_peers_mutex); /* fails without the mutex */
 }
 
 void hca_proc_watch_forked(void)
@@ -97,67 +102,79 @@ void hca_proc_watch_forked(void)
         }
         atomic_store(&hca_asked[i], 0);
     }
-    pthread_mutex_init(&hca_peers_mutex, NULL);
+    hca_peers_mutex = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 }
 
-/* Opens the pipe of a process. @return descriptor, -ESRCH: it has become
- * another program, or -errno */
-static int hca_peer_open_pipe(const struct hca_proc *proc, int asks_fd)
+/* Opens the pipe of a process. @return descriptor or -errno */
+static int hca_peer_open_pipe(const struct hca_proc *proc, int asks_fd,
+                              int access)
 {
     char path[48];
     struct stat st;
     int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, asks_fd);
-    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    fd = syscall(SYS_openat, AT_FDCWD, path, access | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
-        return (errno == ENOENT) ? -ESRCH : -errno;
+        return -errno;
     }
     if ((hca_sys()->fstat(fd, &st) != 0) || (st.st_ino != proc->asks_inode)) {
         syscall(SYS_close, fd);
-        return -ESRCH;
+        return -ENOENT; /* the number is another file's */
     }
     return fd;
 }
 
-/* Opens a descriptor that has an event when the process is gone: its pipe,
- * which hangs up when the last writable end is closed, also by exec(); a pidfd
- * if @asks_fd is 0, as the process has no helper yet. */
-static int hca_peer_open(const struct hca_proc *proc, int asks_fd)
+/* Does hca_proc_check() for a process without its pipe. One that runs exec(),
+ * or ends, has no stack for a moment. A zombie has none: its other threads may
+ * live. */
+static int hca_peer_check(const struct hca_proc *proc)
 {
-    int fd;
+    const struct timespec pause = {.tv_nsec = HCA_PEER_PAUSE_NS};
+    struct hca_task task;
 
-    if (asks_fd != 0) {
-        fd = hca_peer_open_pipe(proc, asks_fd);
-    } else { /* Debian 12's kernel headers lack its name */
-        fd = syscall(SYS_pidfd_open, proc->pid, 0);
-        fd = (fd < 0) ? -errno : fd;
+    for (unsigned i = 0; (i < HCA_PEER_CHECKS) && (proc->stack != 0) &&
+                         (hca_task_stat(proc->pid, &task) == 0) &&
+                         (task.stack == 0) && (task.state != 'Z');
+         i++) {
+        syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
     }
-    return hca_fd_mark(fd);
+    return hca_proc_check(proc);
 }
 
-/* Watches the process of a slot. Under hca_peers_mutex.
+/* Watches the process of a slot, under hca_peers_mutex: by its pipe, which
+ * hangs up when the last writable end is closed, also by exec(); by a pidfd if
+ * it has no pipe.
+ * @param asks_fd  its pipe; 0: none
  * @return 0, -ESRCH (it is dead), or -errno: its state cannot be found out, or
  *         it cannot be watched. */
-static int hca_peer_watch(unsigned slot, uint32_t gen)
+static int hca_peer_watch(unsigned slot, uint32_t gen, int asks_fd)
 {
     struct hca_proc *proc    = &hca_fabric->procs[slot];
     struct hca_peer *peer    = &hca_peers[slot];
-    int asks_fd              = atomic_load(&proc->asks_fd);
-    struct epoll_event event = {.events   = (asks_fd == 0) ? EPOLLIN : 0,
-                                .data.u64 = ((uint64_t)slot << 32) | gen};
-    int fd, ret;
+    struct epoll_event event = {.data.u64 = ((uint64_t)slot << 32) | gen};
+    int fd                   = -ENOENT, ret;
 
     if (atomic_load(&peer->gen) != 0) {
         hca_fd_close(peer->fd); /* of an earlier life that left in order */
         atomic_store(&peer->gen, 0);
     }
 
-    fd = hca_peer_open(proc, asks_fd);
+    if (asks_fd != 0) {
+        fd = hca_peer_open_pipe(proc, asks_fd, O_RDONLY);
+    }
+    peer->is_pidfd = (fd < 0);
+    if (peer->is_pidfd) { /* Debian 12's kernel headers lack its name */
+        fd           = syscall(SYS_pidfd_open, proc->pid, 0);
+        fd           = (fd < 0) ? -errno : fd;
+        event.events = EPOLLIN;
+    }
     if (fd < 0) { /* or the pid is another process' thread */
         return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : fd;
     }
-    ret = hca_proc_check(proc); /* else the pid was reused */
+    hca_fd_mark(fd);
+    /* else the pid was reused */
+    ret = peer->is_pidfd ? hca_peer_check(proc) : hca_proc_check(proc);
     if ((ret == 0) &&
         (epoll_ctl(hca_watch_epoll, EPOLL_CTL_ADD, fd, &event) < 0)) {
         ret = -errno;
@@ -184,6 +201,33 @@ static void hca_peer_warn(unsigned slot, uint32_t gen, int error)
     }
 }
 
+void hca_proc_watch_died(unsigned slot, uint32_t gen)
+{
+    struct hca_peer *peer = &hca_peers[slot];
+    int ret               = -ESRCH;
+
+    pthread_mutex_lock(&hca_peers_mutex);
+    if (atomic_load(&peer->gen) == gen) {
+        hca_fd_close(peer->fd); /* also leaves the epoll set */
+        atomic_store(&peer->gen, 0);
+        if (!peer->is_pidfd) {
+            ret = hca_peer_check(&hca_fabric->procs[slot]);
+        }
+        if (ret != -ESRCH) {
+            ret = hca_peer_watch(slot, gen, 0);
+        }
+    }
+    if ((ret != 0) && (ret != -ESRCH)) {
+        hca_peer_warn(slot, gen, -ret);
+    }
+    pthread_mutex_unlock(&hca_peers_mutex);
+
+    if (ret == -ESRCH) {
+        hca_fabric_reap(slot, gen);
+        hca_share_map_collect();
+    }
+}
+
 /* A peer counts as alive until it is known to be dead. */
 static bool hca_proc_ask(unsigned slot, uint32_t gen)
 {
@@ -191,7 +235,8 @@ static bool hca_proc_ask(unsigned slot, uint32_t gen)
 
     pthread_mutex_lock(&hca_peers_mutex);
     if (atomic_load(&hca_peers[slot].gen) != gen) {
-        ret = hca_peer_watch(slot, gen);
+        ret = hca_peer_watch(slot, gen,
+                             atomic_load(&hca_fabric->procs[slot].asks_fd));
     }
     if ((ret != 0) && (ret != -ESRCH)) {
         hca_peer_warn(slot, gen, -ret);
@@ -223,15 +268,19 @@ bool hca_proc_alive(unsigned slot)
 
 static int hca_proc_write_ask(unsigned slot)
 {
-    uint32_t self = hca_self;
-    int fd  = hca_proc_open_fd(slot, hca_fabric->procs[slot].asks_fd, O_RDWR);
-    int ret = (fd < 0) ? fd : 0;
+    const struct hca_proc *proc = &hca_fabric->procs[slot];
+    uint32_t self               = hca_self;
+    int fd, ret;
 
+    pthread_mutex_lock(&hca_peers_mutex); /* no child gets a writable end */
+    fd  = hca_peer_open_pipe(proc, proc->asks_fd, O_RDWR);
+    ret = (fd < 0) ? fd : 0;
     if (fd >= 0) {
         ret = (syscall(SYS_write, fd, &self, sizeof(self)) < 0) ? -errno : 0;
         syscall(SYS_close, fd);
     }
-    return ret;
+    pthread_mutex_unlock(&hca_peers_mutex);
+    return ((ret != 0) && (hca_proc_check(proc) == -ESRCH)) ? -ESRCH : ret;
 }
 
 void hca_proc_have_watched(unsigned slot)
