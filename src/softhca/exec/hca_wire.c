@@ -77,15 +77,25 @@ static bool hca_wire_pkey_fits(const struct hca_qp *qp,
     return false;
 }
 
+/* Returns true if the process of the SRQ lives that an XRC message names, or if
+ * there is no such SRQ: the responder then says so. */
+static bool hca_wire_srq_alive(const struct hca_msg *msg)
+{
+    const struct hca_obj *srq = hca_obj_peek(HCA_KIND_SRQ, msg->srqn);
+
+    return (srq == NULL) || hca_proc_alive(srq->proc);
+}
+
 /* Returns the target, locked; NULL if none could answer. Checks before taking
- * the lock that the target's process lives: that call may take back all objects
- * of a dead process, this lock included. */
+ * the lock that the processes of the target and of its SRQ live: that call may
+ * take back all objects of a dead process, this lock included. */
 static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 {
     struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
 
     if ((target != NULL) &&
         ((target->obj.proc == hca_self) || hca_proc_alive(target->obj.proc)) &&
+        ((msg->srqn == 0) || hca_wire_srq_alive(msg)) &&
         hca_obj_lock_found(HCA_KIND_QP, target, msg->dest_qpn)) {
         return target;
     }
