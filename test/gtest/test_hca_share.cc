@@ -913,6 +913,47 @@ TEST_F(hca_share_test, queue_waits_for_an_atomic)
         });
 }
 
+/* A peer is stopped in the middle of an atomic: a queue that takes pages, fork()
+ * and the end of the process wait only for a limited time. */
+TEST_F(hca_share_test, fork_beside_a_stopped_atomic)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+            pid_t peer;
+            int status;
+
+            tell(w, mem);
+            peer = w.hear();
+            kill(peer, SIGSTOP);
+            std::thread thread([mem] {
+                struct hca_umem umem;
+
+                ASSERT_EQ(0, hca_umem_share(&umem, (uintptr_t)mem, 64, true));
+                hca_umem_unshare(&umem);
+            });
+            time_quiet(QUIET_LOCK);
+            pid_t pid = fork();
+            if (pid == 0) {
+                _exit(0);
+            }
+            EXPECT_EQ(pid, waitpid(pid, &status, 0));
+            thread.join();
+            kill(peer, SIGCONT);
+            w.meet();
+        },
+        [](const wire &w) {
+            far_memory far(w);
+
+            ASSERT_NE(nullptr, far.near(0, 64));
+            hca_mutex_lock(&hca_fabric->atomic_locks[7]);
+            w.say(getpid());
+            w.hear();
+            hca_mutex_unlock(&hca_fabric->atomic_locks[7]);
+            w.say();
+        });
+}
+
 /* A child that is forked while pages are exchanged can write to them. */
 TEST_F(hca_share_test, fork_while_a_queue_takes_pages)
 {

@@ -81,9 +81,10 @@ static inline void hca_mutex_unlock(struct hca_mutex *mutex)
 bool hca_mutex_lock_until(struct hca_mutex *mutex,
                           const struct timespec *deadline, bool *is_broken);
 
-/* Returns the deadline for locks that the destruction of an object, or the end
- * of a process, waits for: two seconds from now, as a stopped process may hold
- * them. All other callers wait without a limit. */
+/* Returns the deadline for locks that the destruction of an object, fork(), the
+ * end of a process, or a queue that takes pages waits for: two seconds from
+ * now, as a stopped process may hold them. All other callers wait without a
+ * limit. */
 struct timespec hca_mutex_deadline(void);
 
 /* Locks the mutex if it is free, or if its last owner died with it, which the

@@ -482,12 +482,17 @@ void hca_share_end(uint64_t id)
 }
 
 /* Waits for atomics that began before, as they are not repeated like copies
- * (hca_mem_near()). */
+ * (hca_mem_near()). One of a stopped process is not waited for. */
 static void share_wait_atomics(void)
 {
+    struct timespec deadline = hca_mutex_deadline();
+    bool is_broken;
+
     for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
-        hca_mutex_lock(&hca_fabric->atomic_locks[i]);
-        hca_mutex_unlock(&hca_fabric->atomic_locks[i]);
+        if (hca_mutex_lock_until(&hca_fabric->atomic_locks[i], &deadline,
+                                 &is_broken)) {
+            hca_mutex_unlock(&hca_fabric->atomic_locks[i]);
+        }
     }
 }
 

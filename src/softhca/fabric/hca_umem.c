@@ -10,6 +10,7 @@
 #include "hca_freeze.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_maps.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/base/hca_sys.h"
 #include "hca_segment.h"
 #include "hca_share.h"
@@ -46,7 +47,7 @@ struct hca_span {
     uint32_t users[]; /* umems, of each page */
 };
 
-static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t hca_umem_mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static struct hca_span *hca_spans;
 static unsigned hca_num_spans;
 
@@ -432,21 +433,30 @@ const char *hca_umem_error(int error)
     }
 }
 
+/* Waits until hca_mutex_deadline(): a thread with the mutex may wait for a
+ * stopped process, and exchanges no pages then. */
+static void hca_umem_lock_last(void)
+{
+    struct timespec deadline = hca_mutex_deadline();
+
+    pthread_mutex_clocklock(&hca_umem_mutex, CLOCK_MONOTONIC, &deadline);
+}
+
 void hca_umem_abandon(void)
 {
-    pthread_mutex_lock(&hca_umem_mutex);
+    hca_umem_lock_last();
     for (struct hca_span *span = hca_spans; span; span = span->next) {
         hca_maps_walk(hca_umem_unshare_vma,
                       &(struct hca_umem_part){span, span->start, span->end, 0});
     }
     hca_spans     = NULL; /* their umems still point to them */
     hca_num_spans = 0;
-    pthread_mutex_unlock(&hca_umem_mutex);
+    pthread_mutex_unlock(&hca_umem_mutex); /* fails without the mutex */
 }
 
 void hca_umem_fork_begin(void)
 {
-    pthread_mutex_lock(&hca_umem_mutex);
+    hca_umem_lock_last();
 }
 
 void hca_umem_fork_end(void)
@@ -456,7 +466,7 @@ void hca_umem_fork_end(void)
 
 void hca_umem_forked(void)
 {
-    pthread_mutex_init(&hca_umem_mutex, NULL);
+    hca_umem_mutex = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
     hca_trap_freeze_forked();
     hca_umem_abandon();
 }

@@ -45,12 +45,12 @@ void hca_umem_unshare(struct hca_umem *umem);
 const char *hca_umem_error(int error);
 
 /* Around fork(), in the parent: no pages are exchanged meanwhile, as the child
- * would keep them read-only. */
+ * would keep them read-only. The first waits until hca_mutex_deadline(). */
 void hca_umem_fork_begin(void);
 void hca_umem_fork_end(void);
 
 /* Make all pages private: in a forked child, and when the process leaves the
- * fabric. */
+ * fabric, which waits for other threads until hca_mutex_deadline(). */
 void hca_umem_forked(void);
 void hca_umem_abandon(void);
 
