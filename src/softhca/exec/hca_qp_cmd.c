@@ -203,9 +203,8 @@ int hca_qp_destroy(struct hca_qp *qp, uint32_t *events)
         hca_qp_unlock_both(qp, false);
         return ret;
     }
-    if (hca_qp_state(qp) != IBV_QPS_RESET) {
-        hca_qp_enter(qp, IBV_QPS_RESET);
-    }
+    /* also in RESET: hca_fatal_device() drops nothing */
+    hca_qp_enter(qp, IBV_QPS_RESET);
     sq = hca_sq_detach(qp);
     hca_qp_unlock_both(qp, false);
     if (sq != NULL) {
