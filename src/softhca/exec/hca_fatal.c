@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A device that fails (hca_fatal.h). Event and answers to commands are those of
- * the kernel (mlx5_ib_event(), mlx5_internal_err_ret_value()). A queue pair in
- * RESET sends nothing, flushes nothing and does not answer.
+ * the kernel (mlx5_ib_event(), mlx5_internal_err_ret_value()), but that a step
+ * of a queue pair to ERR or RESET fails, too. A queue pair in RESET sends
+ * nothing, flushes nothing and does not answer.
  */
 #include "hca_fatal.h"
 #include "softhca/base/hca_log.h"
@@ -53,6 +54,13 @@ void hca_fatal_device(unsigned dev)
              dev / HCA_DEVS_PER_NODE);
     hca_obj_foreach(HCA_KIND_QP, hca_self, hca_fatal_qp, &dev);
     hca_obj_foreach(HCA_KIND_CHAN, hca_self, hca_fatal_notify, &dev);
+}
+
+void hca_fatal_forked(void)
+{
+    for (unsigned dev = 0; dev < HCA_MAX_DEVS; dev++) {
+        atomic_store(&hca_fatal_devs[dev], false);
+    }
 }
 
 bool hca_fatal_is(unsigned dev)

@@ -17,4 +17,7 @@ void hca_fatal_device(unsigned dev);
  * those that destroy an object. */
 bool hca_fatal_is(unsigned dev);
 
+/* Forgets the failures of its parent in a forked child. */
+void hca_fatal_forked(void);
+
 #endif
