@@ -196,11 +196,16 @@ static int hca_rundir_holder(void)
     return found;
 }
 
-/* Logs that @pid keeps others waiting. */
+/* Logs that @pid, 0 if unknown, keeps others waiting. */
 static void hca_rundir_complain(int pid, bool is_last)
 {
-    hca_warn("%s: locked by process %d, which may be stopped%s",
-             hca_rundir_folder, pid, is_last ? "" : "; waiting");
+    char holder[32] = "another process";
+
+    if (pid != 0) {
+        snprintf(holder, sizeof(holder), "process %d", pid);
+    }
+    hca_warn("%s: locked by %s, which may be stopped%s", hca_rundir_folder,
+             holder, is_last ? "" : "; waiting");
 }
 
 /* Waits for the lock of the folder, which each process has for an instant,
@@ -308,8 +313,11 @@ void hca_rundir_rmdir(void)
 
 void hca_rundir_unlock(void)
 {
-    hca_sys()->close(hca_rundir_fd); /* ends the flock */
+    int fd = hca_rundir_fd;
+
     hca_rundir_fd = -1;
+    flock(fd, LOCK_UN); /* a forked child may have it open */
+    hca_sys()->close(fd);
 }
 
 static int hca_rundir_find_one(const char *name, void *fabric)
@@ -371,6 +379,10 @@ void hca_rundir_forked(void)
     if (hca_rundir_own_fd >= 0) {
         hca_fd_close(hca_rundir_own_fd); /* the lock stays the parent's */
     }
+    if (hca_rundir_fd >= 0) {
+        hca_sys()->close(hca_rundir_fd);
+    }
+    hca_rundir_fd     = -1;
     hca_rundir_own_fd = -1;
     hca_rundir_own[0] = '\0';
 }
