@@ -363,7 +363,9 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (mr == NULL) {
         return ret;
     }
-    if ((mr->dm != NULL) || (mr->map.size > 0)) {
+    /* without a number: a deregistration ended with ETIMEDOUT */
+    if ((mr->dm != NULL) || (mr->map.size > 0) ||
+        (atomic_load(&mr->mkey->obj.num) == 0)) {
         return -EINVAL;
     }
     pd = mr->pd;
