@@ -10,7 +10,8 @@
  * between functions, the other place for a longer jump, is out of reach of a
  * short jump at the doorbells of libmlx5 and UCX.) A debugger's breakpoint on
  * the successor would bend such a jump: where it would then lead, a second
- * page jumps back to the trampoline, which returns to the breakpoint.
+ * page jumps back to the trampoline, which returns to the breakpoint, but from a
+ * row of stores to what follows the whole row.
  */
 #define _GNU_SOURCE
 #include "hca_patch_code.h"
@@ -205,8 +206,7 @@ static void code_push(struct code *c, const struct hca_patch_store *store)
 
 /* Builds code that prepares the stack for hca_trap_enter, calls it, and either
  * goes on behind the store or executes the original, only the first of a row.
- * Returns the offset of the
- * original. */
+ * Returns the offset of the original. */
 static unsigned code_build(struct code *c, const struct hca_patch_store *store,
                            const void *enter)
 {
