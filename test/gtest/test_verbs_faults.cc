@@ -465,6 +465,7 @@ TEST_P(verbs_fatal, device_is_silent)
     EXPECT_TRUE(verbs_is_empty(idle.b.recv_cq));
     EXPECT_NE(0, ibv_query_port(dev.ctx, 1, &port));
     EXPECT_EQ(EIO, errno);
+    EXPECT_EQ(0, peer_process([](int) { hca_device own; }).wait());
 }
 
 INSTANTIATE_TEST_SUITE_P(fatal, verbs_fatal, testing::Values(0));

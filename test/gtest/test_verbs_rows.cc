@@ -691,6 +691,11 @@ TEST_P(verbs_stopped, writer_delays_one_key)
     }
     EXPECT_EQ(ETIMEDOUT, ibv_dereg_mr(mrs.back()));
     EXPECT_NE(std::string::npos, log.take().find("used by a stopped process"));
+    EXPECT_EQ(IBV_REREG_MR_ERR_CMD,
+              ibv_rereg_mr(mrs.back(), IBV_REREG_MR_CHANGE_ACCESS, dev.pd, NULL,
+                           0, IBV_ACCESS_LOCAL_WRITE))
+        << "its key leads nowhere";
+    EXPECT_EQ(EINVAL, errno);
 
     dcx_deadline deadline(TIME_PROMPT);
     for (struct ibv_mr *mr : mrs) {
