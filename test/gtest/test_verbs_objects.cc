@@ -6,9 +6,11 @@
  * Completion queues and memory have files of their own.
  */
 #include "tm_bench.h"
+#include "verbs_peer.h"
 
 #include <algorithm>
 #include <fcntl.h>
+#include <fstream>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -496,6 +498,63 @@ TEST_P(verbs_objects, xrc_domain_of_a_file_is_shared_by_contexts)
         EXPECT_EQ(0, ibv_destroy_cq(send_cq));
     }
     close(fd);
+}
+
+int xrc_fd; /* the file of the domain, in both processes */
+
+void xrc_become_another(int fd)
+{
+    hca_device dev;
+    xrc_domain domain(dev, xrc_fd, O_CREAT);
+    struct ibv_cq *cq   = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+    struct ibv_srq *srq = xrc_create_srq(dev, domain.xrcd, cq);
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    struct ibv_sge sge    = {(uintptr_t)mem.addr, 64, mem.mr->lkey};
+    struct ibv_recv_wr wr = {9, NULL, &sge, 1}, *bad;
+    uint32_t num;
+
+    EXPECT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
+    EXPECT_EQ(0, ibv_get_srq_num(srq, &num));
+    EXPECT_EQ((ssize_t)sizeof(num), ::write(fd, &num, sizeof(num)));
+    EXPECT_EQ((ssize_t)sizeof(num), ::read(fd, &num, sizeof(num)));
+    execlp("sleep", "sleep", "1000", NULL);
+}
+
+/* The process of the SRQ has become another program; that of the QP lives. */
+TEST_P(verbs_objects, xrc_message_to_a_process_that_ended_by_exec)
+{
+    char path[] = "/dev/shm/dcx-test-xrc-XXXXXX";
+    verbs_op op = send();
+
+    xrc_fd = mkstemp(path);
+    ASSERT_LE(0, xrc_fd);
+    unlink(path);
+    peer_process peer(xrc_become_another);
+    uint32_t *num = &op.wr.qp_type.xrc.remote_srqn;
+    ASSERT_EQ((ssize_t)sizeof(*num), ::read(peer.fd, num, sizeof(*num)));
+    {
+        xrc_domain domain(dev, xrc_fd, O_CREAT);
+        struct ibv_cq *cq       = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+        struct ibv_qp *receiver = xrc_create_qp(dev, domain.xrcd, NULL);
+        struct ibv_qp *sender   = xrc_create_qp(dev, NULL, cq);
+
+        ASSERT_TRUE(receiver && sender);
+        xrc_connect(dev, sender, receiver);
+        ASSERT_EQ((ssize_t)sizeof(*num), ::write(peer.fd, num, sizeof(*num)));
+        std::string name = "/proc/" + std::to_string(peer.pid) + "/comm";
+        ASSERT_TRUE(hca_until([&] {
+            std::ifstream file(name);
+            std::string comm;
+            return std::getline(file, comm) && (comm == "sleep");
+        }));
+        ASSERT_EQ(0, op.post(sender));
+        EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, verbs_wait(cq).status)
+            << "there is no such SRQ any more";
+        EXPECT_EQ(0, ibv_destroy_qp(sender));
+        EXPECT_EQ(0, ibv_destroy_qp(receiver));
+        EXPECT_EQ(0, ibv_destroy_cq(cq));
+    }
+    close(xrc_fd);
 }
 
 /* --- tags ----------------------------------------------------------------- */
