@@ -198,8 +198,7 @@ TEST_F(hca_fabric_test, watchers_take_back_once)
     });
 }
 
-/* Closes the pipe that peers watch, as a program does that closes descriptors by
- * system calls. */
+/* Closes the pipe that peers watch, as a program may do by system calls. */
 static void close_asks()
 {
     ino_t inode = hca_fabric->procs[hca_self].asks_inode;

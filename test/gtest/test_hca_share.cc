@@ -913,8 +913,8 @@ TEST_F(hca_share_test, queue_waits_for_an_atomic)
         });
 }
 
-/* A peer is stopped in the middle of an atomic: a queue that takes pages, fork()
- * and the end of the process wait only for a limited time. */
+/* A peer is stopped in the middle of an atomic: a queue that takes pages, and
+ * fork(), wait for it only for a limited time. */
 TEST_F(hca_share_test, fork_beside_a_stopped_atomic)
 {
     with_peer(

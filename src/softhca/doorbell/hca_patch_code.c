@@ -10,8 +10,8 @@
  * between functions, the other place for a longer jump, is out of reach of a
  * short jump at the doorbells of libmlx5 and UCX.) A debugger's breakpoint on
  * the successor would bend such a jump: where it would then lead, a second
- * page jumps back to the trampoline, which returns to the breakpoint, but from a
- * row of stores to what follows the whole row.
+ * page jumps back to the trampoline, which returns to the breakpoint; that of a
+ * row goes on behind the whole row.
  */
 #define _GNU_SOURCE
 #include "hca_patch_code.h"
