@@ -110,6 +110,7 @@ static int hca_helper_add(int fd, uint64_t tag)
 static void hca_helper_close(void)
 {
     hca_fd_close(hca_helper_epoll);
+    hca_helper_epoll = -1;
     hca_timer_cleanup();
     hca_proc_watch_cleanup();
 }
@@ -198,7 +199,7 @@ void hca_helper_fork_end(void)
 void hca_helper_forked(void)
 {
     hca_proc_watch_forked();
-    if (hca_helper_runs) {
+    if (hca_helper_epoll >= 0) { /* it runs, or was about to start */
         hca_helper_close();
         hca_timer_forked();
     }
