@@ -11,6 +11,7 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <endian.h>
+#include <ucs/async/async.h>
 
 
 void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
@@ -362,4 +363,16 @@ unsigned dcx_peek_place(uct_ep_h ep)
 void dcx_peek_no_more_dcis(uct_iface_h iface)
 {
     ucs_derived_of(iface, uct_dcx_queues_t)->dci.is_short = 1;
+}
+
+
+void dcx_peek_block(uct_worker_h worker)
+{
+    UCS_ASYNC_BLOCK(ucs_derived_of(worker, uct_priv_worker_t)->async);
+}
+
+
+void dcx_peek_unblock(uct_worker_h worker)
+{
+    UCS_ASYNC_UNBLOCK(ucs_derived_of(worker, uct_priv_worker_t)->async);
 }

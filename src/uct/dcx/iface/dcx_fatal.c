@@ -12,7 +12,11 @@
 #include "uct/dcx/mem/dcx_md.h"
 #include "uct/dcx/recover/dcx_recover.h"
 
-#include <ucs/debug/log.h>
+
+enum {
+    UCT_DCX_FATAL_QP     = UCS_BIT(0), /* a QP is in error */
+    UCT_DCX_FATAL_DEVICE = UCS_BIT(1)  /* any other failure */
+};
 
 
 static uct_dcx_async_t *uct_dcx_fatal_async(const uct_dcx_iface_t *iface)
@@ -72,31 +76,25 @@ static void uct_dcx_fatal_close(uct_dcx_iface_t *iface)
 }
 
 
-/* Called by uct_worker_progress(). What has completed ends before the rest
- * fails. */
-static unsigned uct_dcx_fatal_progress(void *arg)
+/* Lets completed operations end before the rest fails. */
+void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
 {
-    uct_dcx_iface_t *iface = arg;
     uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
     unsigned flags;
 
     pthread_mutex_lock(&async->lock);
-    flags              = iface->fatal.flags;
-    iface->fatal.flags = 0;
-    uct_worker_progress_unregister_safe(&iface->super.super.worker->super,
-                                        &iface->fatal.id);
+    flags = __atomic_exchange_n(&iface->super.dci.fatal, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&async->lock);
 
-    if ((flags == 0) || iface->fatal.is_closed) {
-        return 0;
+    uct_iface_progress(&iface->super.super.super);
+    if (iface->fatal.is_closed) {
+        return;
     }
 
-    uct_iface_progress(&iface->super.super.super);
     if ((flags & UCT_DCX_FATAL_DEVICE) ||
         !uct_dcx_fatal_reset_qps(&iface->super.dci)) {
         uct_dcx_fatal_close(iface);
     }
-    return 1;
 }
 
 
@@ -142,6 +140,9 @@ static unsigned uct_dcx_fatal_flags(const uct_dcx_iface_t *iface,
 }
 
 
+/* Called with async->lock held, which the thread of the interface takes, too,
+ * maybe while it has UCX's lock of the worker. So it must not take that one:
+ * uct_worker_progress_register_safe() does. */
 static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
                                 const struct ibv_async_event *event)
 {
@@ -150,10 +151,7 @@ static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
     unsigned flags         = uct_dcx_fatal_flags(iface, event);
 
     if (flags != 0) {
-        iface->fatal.flags |= flags;
-        uct_worker_progress_register_safe(&iface->super.super.worker->super,
-                                          uct_dcx_fatal_progress, iface, 0,
-                                          &iface->fatal.id);
+        __atomic_fetch_or(&iface->super.dci.fatal, flags, __ATOMIC_RELAXED);
         uct_dcx_event_wake(&iface->event);
     }
 }
@@ -164,8 +162,6 @@ static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
 void uct_dcx_fatal_init(uct_dcx_iface_t *iface)
 {
     iface->fatal.user.fatal = uct_dcx_fatal_event;
-    iface->fatal.id         = UCS_CALLBACKQ_ID_NULL;
-    iface->fatal.flags      = 0;
     iface->fatal.is_closed  = 0;
     uct_dcx_async_add(uct_dcx_fatal_async(iface), &iface->fatal.user);
 }
@@ -174,6 +170,4 @@ void uct_dcx_fatal_init(uct_dcx_iface_t *iface)
 void uct_dcx_fatal_cleanup(uct_dcx_iface_t *iface)
 {
     uct_dcx_async_remove(uct_dcx_fatal_async(iface), &iface->fatal.user);
-    uct_worker_progress_unregister_safe(&iface->super.super.worker->super,
-                                        &iface->fatal.id);
 }

@@ -13,4 +13,9 @@
 /* Starts and stops handling errors of the interface's queues and device. */
 void uct_dcx_fatal_init(uct_dcx_iface_t *iface);
 void uct_dcx_fatal_cleanup(uct_dcx_iface_t *iface);
+
+/* Handles failures that were reported (uct_dcx_fatal_is_pending()). Called by
+ * progress. */
+void uct_dcx_fatal_progress(uct_dcx_iface_t *iface);
+
 #endif

@@ -25,18 +25,10 @@ typedef struct uct_dcx_event {
 } uct_dcx_event_t;
 
 
-enum {
-    UCT_DCX_FATAL_QP     = UCS_BIT(0), /* a QP is in error */
-    UCT_DCX_FATAL_DEVICE = UCS_BIT(1)  /* any other failure */
-};
-
 /* Failures of queues and of the device, see dcx_fatal.c */
 typedef struct uct_dcx_fatal {
     uct_dcx_async_user_t user;
-    uct_worker_cb_id_t id; /* handles @flags; protected by the lock of
-                            * events, as @flags are */
-    unsigned flags;        /* UCT_DCX_FATAL_* that are not handled yet */
-    int is_closed;         /* all operations and endpoints have failed */
+    int is_closed; /* all operations and endpoints have failed */
 } uct_dcx_fatal_t;
 
 
@@ -53,7 +45,7 @@ typedef struct uct_dcx_iface {
  * yet. */
 static inline int uct_dcx_fatal_is_pending(const uct_dcx_iface_t *iface)
 {
-    return __atomic_load_n(&iface->fatal.flags, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&iface->super.dci.fatal, __ATOMIC_RELAXED) != 0;
 }
 
 #endif

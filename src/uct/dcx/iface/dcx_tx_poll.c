@@ -4,6 +4,7 @@
  * request one.
  */
 #include "dcx_tx_poll.h"
+#include "dcx_fatal.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_signal.h"
@@ -188,6 +189,11 @@ UCS_F_NOINLINE unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count)
 {
     uct_dcx_dci_set_t *set = &iface->super.dci;
 
+    if (ucs_unlikely(set->fatal != 0)) {
+        uct_dcx_fatal_progress(iface);
+        ++count;
+    }
+
     if (set->todo & UCT_DCX_TODO_GROUPS) {
         count += uct_dcx_tx_poll_others(&iface->super);
     }
@@ -217,7 +223,7 @@ static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
     uct_dcx_queues_t *queues = &iface->super;
     unsigned count = uct_dcx_tx_poll_cq(queues, &queues->dci.group[0].cq);
 
-    return (queues->dci.todo == 0) ? count : uct_dcx_tx_todo(iface, count);
+    return (queues->dci.has_todo == 0) ? count : uct_dcx_tx_todo(iface, count);
 }
 
 
@@ -234,5 +240,6 @@ unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
     }
 
     uct_dcx_cq_update(&queues->dci.group[0].cq);
-    return ucs_likely(queues->dci.todo == 0) ? 1 : uct_dcx_tx_todo(iface, 1);
+    return ucs_likely(queues->dci.has_todo == 0) ? 1 :
+                                                   uct_dcx_tx_todo(iface, 1);
 }

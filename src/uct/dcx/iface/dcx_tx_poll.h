@@ -27,7 +27,7 @@ static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tx_progress(uct_dcx_iface_t *iface)
     if (cqe != NULL) {
         return uct_dcx_tx_poll(iface, cqe);
     }
-    return ucs_unlikely(set->todo != 0) ? uct_dcx_tx_todo(iface, 0) : 0;
+    return ucs_unlikely(set->has_todo != 0) ? uct_dcx_tx_todo(iface, 0) : 0;
 }
 
 #endif

@@ -77,8 +77,14 @@ typedef struct uct_dcx_dci_params {
 /* The initiators, and the parameters of new ones. Most callers need nothing
  * else of an interface. */
 typedef struct uct_dcx_dci_set {
-    uint8_t todo;       /* UCT_DCX_TODO_*, also of the receiving
-                         * side: progress tests one byte */
+    union {
+        struct {
+            uint8_t todo;  /* UCT_DCX_TODO_*, also of the receiving side */
+            uint8_t fatal; /* UCT_DCX_FATAL_*, set by the thread of events:
+                            * iface/dcx_fatal.c */
+        };
+        uint16_t has_todo; /* of the two, for progress: one test */
+    };
     uct_dcx_dci_t *dci; /* indexed by the pool's numbers; txq.qp
                          * tells if it exists */
     uct_dcx_pool_t pool;
