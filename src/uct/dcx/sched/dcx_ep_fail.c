@@ -133,8 +133,9 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
         return uct_dcx_ep_post_mark(ep, dci);
     }
 
-    if (dci->state == UCT_DCX_DCI_ERROR) {
-        return UCS_OK;
+    if ((dci->state == UCT_DCX_DCI_ERROR) ||
+        (dci->state == UCT_DCX_DCI_LOST)) {
+        return UCS_OK; /* it ends with an error already */
     }
 
     if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
