@@ -498,6 +498,121 @@ TEST_P(dcx_async_dead, device_is_fatal)
     }
 }
 
+/* The callback of an operation that ends as its interface is closed uses other
+ * endpoints, which have not failed yet. */
+class dcx_async_closing : public dcx_async_open {
+protected:
+    struct acting {
+        completion super;
+        dcx_async_closing *test;
+    };
+
+    static void acted(uct_completion_t *self)
+    {
+        acting *comp = (acting *)self;
+
+        completed(self);
+        comp->test->m_act();
+    }
+
+    void put(uct_ep_h ep, uct_completion_t *comp)
+    {
+        uct_iov_t iov = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
+
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(ep, &iov, 1,
+                                   (uintptr_t)m_dcx.mem.data() + 64,
+                                   m_rkey.rkey, comp));
+    }
+
+    static bool is_shared() { return getenv("UCX_DCX_TX_POLICY") != NULL; }
+
+    /* Two endpoints have operations, and a third has none. */
+    void close(std::function<void()> act)
+    {
+        m_act                 = act;
+        m_acting              = {{{acted, 1, UCS_OK}, &m_count}, this};
+        m_comps               = {{{completed, 1, UCS_OK}, &m_count}};
+        m_dcx.survives_errors = true;
+        m_waiting.status      = UCS_OK;
+        ASSERT_NO_FATAL_FAILURE(put(m_dcx.ep, &m_acting.super.super));
+        ASSERT_NO_FATAL_FAILURE(put(m_busy, &m_comps.back().super));
+        raise_event(dci()->context->async_fd, IBV_EVENT_DEVICE_FATAL, 0);
+        EXPECT_TRUE(wait_until([&] { return m_count == 2; }));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, m_acting.super.super.status);
+    }
+
+    /* Counts the reports of an endpoint's error. */
+    unsigned reports(uct_ep_h ep)
+    {
+        EXPECT_TRUE(wait_until([&] { return !m_dcx.errors.empty(); }));
+        return std::count(m_dcx.failed_eps.begin(), m_dcx.failed_eps.end(), ep);
+    }
+
+    void TearDown() override
+    {
+        for (auto ep : {m_busy, m_idle}) {
+            if (ep != NULL) {
+                uct_ep_destroy(ep);
+            }
+        }
+    }
+
+    std::function<void()> m_act;
+    acting m_acting;
+    uct_ep_h m_busy = m_dcx.make_ep();
+    uct_ep_h m_idle = m_dcx.make_ep();
+};
+
+TEST_P(dcx_async_closing, canceled)
+{
+    ucs_status_t status = UCS_OK;
+
+    close([&] { status = uct_ep_flush(m_busy, UCT_FLUSH_FLAG_CANCEL, NULL); });
+    EXPECT_EQ(is_shared() ? UCS_ERR_IO_ERROR : UCS_INPROGRESS, status);
+    EXPECT_EQ(1u, reports(m_idle));
+    /* no error of an endpoint that was canceled is reported */
+    EXPECT_EQ(is_shared() ? 1u : 0u, reports(m_busy));
+    expect_closed(m_dcx.errors.size());
+}
+
+TEST_P(dcx_async_closing, invalidated)
+{
+    close([&] {
+        for (auto ep : {m_busy, m_idle}) {
+            EXPECT_EQ(is_shared() ? UCS_ERR_IO_ERROR : UCS_OK,
+                      uct_ep_invalidate(ep, 0));
+        }
+    });
+    EXPECT_EQ(1u, reports(m_busy));
+    EXPECT_EQ(1u, reports(m_idle));
+    expect_closed(3);
+}
+
+TEST_P(dcx_async_closing, destroyed)
+{
+    close([&] {
+        uct_ep_destroy(m_busy);
+        m_busy = NULL;
+        uct_ep_destroy(m_idle);
+        m_idle = NULL;
+    });
+    expect_closed(1);
+}
+
+TEST_P(dcx_async_closing, used)
+{
+    close([&] {
+        for (auto ep : {m_busy, m_idle}) {
+            EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_am_short(ep, 5, 1, NULL, 0));
+        }
+        EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_flush(m_busy, 0, NULL));
+    });
+    EXPECT_EQ(1u, reports(m_busy));
+    EXPECT_EQ(1u, reports(m_idle));
+    expect_closed(3);
+}
+
 class dcx_async_asleep : public dcx_async_open {};
 
 /* A program that sleeps on the descriptor is woken. */
@@ -566,6 +681,8 @@ INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead_shared, dcx_async_dead, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(closing, dcx_async_closing, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(closing_shared, dcx_async_closing, testing::Values(0));
 
 /* --- the file ------------------------------------------------------------- */
 
@@ -694,6 +811,11 @@ int main(int argc, char **argv)
             {"dead", {{"SOFTHCA_FAULT", DIES}}},
             {"dead_shared",
              {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TX_POLICY", "rand"}}},
+            {"closing", {{"SOFTHCA_FAULT", LOSES}}},
+            {"closing_shared",
+             {{"SOFTHCA_FAULT", LOSES},
+              {"UCX_DCX_TX_POLICY", "rand"},
+              {"UCX_DCX_RAND_SEED", "1"}}},
             {"off", {{"UCX_DCX_ASYNC_EVENTS", "n"}}},
             {"file", {}},
         });

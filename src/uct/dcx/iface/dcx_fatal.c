@@ -64,6 +64,7 @@ static void uct_dcx_fatal_close(uct_dcx_iface_t *iface)
     uct_dcx_queues_t *queues = &iface->super;
 
     iface->fatal.is_closed = 1;
+    queues->dci.is_closing = 1;
     uct_dcx_dct_cleanup(queues);
     uct_dcx_recover_close(&queues->dci);
     uct_dcx_fc_stop(&iface->fc);
@@ -73,6 +74,7 @@ static void uct_dcx_fatal_close(uct_dcx_iface_t *iface)
     uct_dcx_slab_visit(&queues->eps.plain, uct_dcx_fatal_close_ep);
     uct_dcx_slab_visit(&queues->eps.grh, uct_dcx_fatal_close_ep);
     uct_dcx_slab_visit(&queues->eps.small, uct_dcx_fatal_close_ep);
+    queues->dci.is_closing = 0;
 }
 
 

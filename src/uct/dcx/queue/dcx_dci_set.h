@@ -121,6 +121,8 @@ typedef struct uct_dcx_dci_set {
     uct_dcx_lost_t *lost;         /* recover/ */
     unsigned num_lost;            /* initiators that are LOST, or could not
                                    * be created */
+    int is_closing;               /* all are LOST, and each endpoint is about
+                                   * to fail: uct_dcx_fatal_close() */
     uct_dcx_fc_table_t *fc_table; /* endpoints that requested credits */
     const uct_dcx_port_t *port;
     uct_dcx_td_t td; /* has the common doorbell register */

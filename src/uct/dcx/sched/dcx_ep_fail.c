@@ -58,7 +58,12 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
 
 ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep)
 {
-    if (uct_dcx_tx_is_lost(uct_dcx_ep_dci_set(ep), ep)) {
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+
+    if (uct_dcx_tx_is_lost(set, ep)) {
+        if (set->is_closing && (ep->state != UCT_DCX_EP_FAILED)) {
+            return UCS_ERR_IO_ERROR; /* it fails later, with a report */
+        }
         uct_dcx_ep_fail(ep, UCS_ERR_IO_ERROR);
     }
 
@@ -133,8 +138,7 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
         return uct_dcx_ep_post_mark(ep, dci);
     }
 
-    if ((dci->state == UCT_DCX_DCI_ERROR) ||
-        (dci->state == UCT_DCX_DCI_LOST)) {
+    if ((dci->state == UCT_DCX_DCI_ERROR) || (dci->state == UCT_DCX_DCI_LOST)) {
         return UCS_OK; /* it ends with an error already */
     }
 

@@ -22,14 +22,16 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
 
 /* Returns the status of an operation that cannot be posted: the error of a
  * failed endpoint, otherwise UCS_ERR_NO_RESOURCE. Fails the endpoint first if
- * all initiators that it could get are lost. */
+ * all initiators that it could get are lost. While the interface is closed, only
+ * returns UCS_ERR_IO_ERROR then, as the error is going to be reported. */
 ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep);
 
 /* Makes the endpoint, which has @dci, fail with a later completion, which
  * progress handles. An exclusive queue is moved to the error state. A shared
  * one is not stopped, as others use it: a NOP marks the place from which on the
  * endpoint has failed. Operations before it end with UCS_ERR_CANCELED when the
- * device has completed them. Returns UCS_ERR_IO_ERROR, which was logged, or
+ * device has completed them. Does nothing with an exclusive one that is LOST:
+ * the endpoint fails soon. Returns UCS_ERR_IO_ERROR, which was logged, or
  * as uct_dcx_ep_no_resource() if a shared one has no room. */
 ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
 
