@@ -598,6 +598,12 @@ TEST_P(dcx_async_closing, destroyed)
         m_idle = NULL;
     });
     expect_closed(1);
+    for (std::string line; m_log.left() > 0;) {
+        line = m_log.next(); /* an initiator is reset once */
+        EXPECT_EQ(std::string::npos, line.find("failed to reset")) << line;
+    }
+    m_idle = m_dcx.make_ep();
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_am_short(m_idle, 5, 1, NULL, 0));
 }
 
 TEST_P(dcx_async_closing, used)

@@ -368,6 +368,7 @@ static void uct_dcx_recover_begin_silent(uct_dcx_dci_set_t *set,
 
 int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
+    uct_dcx_recover_begin_silent(set, dci); /* also for recover_close() */
     if (!uct_dcx_recover_reset(set, dci) || (dci->state == UCT_DCX_DCI_LOST)) {
         return 0;
     }
@@ -377,7 +378,6 @@ int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
         return 1;
     }
 
-    uct_dcx_recover_begin_silent(set, dci);
     if (uct_dcx_dci_is_shared(dci)) {
         uct_dcx_tx_set_state(dci, UCT_DCX_DCI_DRAINING);
         uct_dcx_recover_reopen(dci);
@@ -489,7 +489,8 @@ static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
 static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     if (!uct_dcx_txq_is_idle(&dci->txq)) {
-        if (!uct_dcx_recover_reset(set, dci)) {
+        if ((dci->state != UCT_DCX_DCI_LOST) && /* it was stopped before */
+            !uct_dcx_recover_reset(set, dci)) {
             uct_dcx_signal_post_nop(dci);
             return 0;
         }
