@@ -26,6 +26,23 @@ extern "C" {
 ucs_status_t ucs_async_remove_handler(int id, int is_sync);
 }
 
+/* No QP leaves the state RESET while this is set. */
+static bool refuses_init;
+
+extern "C" int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+                             int attr_mask)
+{
+    static void *const libibverbs = dlopen("libibverbs.so.1", RTLD_NOW);
+    static const auto next        = (decltype(&ibv_modify_qp))dlsym(libibverbs,
+                                                                    "ibv_modify_qp");
+
+    if (refuses_init && (attr->qp_state == IBV_QPS_INIT)) {
+        errno = EIO;
+        return EIO;
+    }
+    return next(qp, attr, attr_mask);
+}
+
 namespace {
 
 /* Collects the log of all threads, with the level in front: "W mlx5_0: ..." */
@@ -460,6 +477,20 @@ TEST_P(dcx_async_open, send_queue_is_fatal)
     EXPECT_TRUE(wait_until([&] { return m_dcx.received == 1; }));
     uct_ep_destroy(other);
     m_dcx.flush();
+}
+
+/* A queue that can be reset, but does not work again: the interface is
+ * closed. */
+TEST_P(dcx_async_open, send_queue_does_not_work_again)
+{
+    m_dcx.survives_errors = true;
+    m_waiting.status      = UCS_OK;
+    fill();
+    refuses_init = true;
+    EXPECT_NO_FATAL_FAILURE(break_dci());
+    expect_ended();
+    refuses_init = false;
+    expect_closed();
 }
 
 INSTANTIATE_TEST_SUITE_P(open, dcx_async_open, testing::Values(0));
