@@ -666,6 +666,13 @@ TEST_P(dcx_async_asleep, device_is_fatal_while_the_user_sleeps)
     m_waiting.status = UCS_OK;
     expect_ended();
     expect_closed();
+
+    /* once only */
+    while (uct_iface_event_arm(m_dcx.iface, UCT_EVENT_SEND_COMP) ==
+           UCS_ERR_BUSY) {
+        uct_worker_progress(m_dcx.worker);
+    }
+    EXPECT_EQ(0, poll(&pfd, 1, 0));
 }
 
 class dcx_async_tags : public dcx_async_open {

@@ -87,6 +87,7 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
     pthread_mutex_lock(&async->lock);
     flags = __atomic_exchange_n(&iface->super.dci.fatal, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&async->lock);
+    iface->event.timer_runs = 1; /* by uct_dcx_event_wake(): arming stops it */
 
     uct_iface_progress(&iface->super.super.super);
     if (iface->fatal.is_closed) {
