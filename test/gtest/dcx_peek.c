@@ -175,6 +175,14 @@ int dcx_peek_has_fc(uct_iface_h iface)
 }
 
 
+unsigned dcx_peek_granted(uct_iface_h iface)
+{
+    const uct_dcx_iface_t *self = ucs_derived_of(iface, uct_dcx_iface_t);
+
+    return self->fc.bank.granted[0] + self->fc.bank.granted[1];
+}
+
+
 unsigned dcx_peek_credits(uct_ep_h tl_ep)
 {
     const uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);

@@ -82,6 +82,10 @@ void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count);
  * grant. */
 unsigned dcx_peek_credits(uct_ep_h ep);
 
+/* Returns the credits beyond the base that a receiver has granted and that were
+ * not returned. */
+unsigned dcx_peek_granted(uct_iface_h iface);
+
 /* Lets the next progress repeat the requests of blocked endpoints. */
 void dcx_peek_tick(uct_iface_h iface);
 

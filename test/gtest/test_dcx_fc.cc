@@ -772,6 +772,9 @@ TEST_P(dcx_fc_refused, is_sent_again)
     sender.send_in_line(100);
     progress_until([&] { return sender.sent == 100; });
     drain();
+
+    /* of FC_WINDOW, 2 are FC_INITIAL: a grant counts once */
+    EXPECT_EQ(6u, dcx_peek_granted(m_b->iface));
 }
 
 INSTANTIATE_TEST_SUITE_P(refused, dcx_fc_refused, testing::Values(0));

@@ -44,6 +44,7 @@ typedef struct uct_dcx_fc_answer {
     uint8_t has_ep;
     uint8_t id;            /* UCT_DCX_FC_ID_* */
     uint8_t tries;         /* times that it was refused */
+    uint8_t is_granted;    /* @request.state is the grant */
     ucs_time_t since;      /* first tick that saw it in fc->sending; 0: none */
     ucs_time_t until;      /* end of its life; 0: was always acknowledged */
     uct_pending_req_t req; /* waits for an initiator */
@@ -251,16 +252,16 @@ static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
  * peer cannot be reached. */
 static ucs_status_t uct_dcx_fc_post_answer(uct_dcx_fc_answer_t *answer)
 {
-    uct_dcx_ep_t *ep         = &answer->ep.super;
-    uct_dcx_dci_set_t *set   = uct_dcx_ep_dci_set(ep);
-    uct_dcx_fc_t *fc         = uct_dcx_ep_queues(ep)->fc;
-    uct_dcx_am_hdr_t hdr     = {.am_id = answer->id};
-    uct_dcx_fc_grant_t state = answer->request.state;
-    uct_dcx_post_t tx        = {
-               .opcode = MLX5_OPCODE_SEND,
-               .flags  = MLX5_WQE_CTRL_SOLICITED,
-               .done   = uct_dcx_fc_done_answer,
-               .buffer = answer,
+    uct_dcx_ep_t *ep          = &answer->ep.super;
+    uct_dcx_dci_set_t *set    = uct_dcx_ep_dci_set(ep);
+    uct_dcx_fc_t *fc          = uct_dcx_ep_queues(ep)->fc;
+    uct_dcx_am_hdr_t hdr      = {.am_id = answer->id};
+    uct_dcx_fc_grant_t *state = &answer->request.state;
+    uct_dcx_post_t tx         = {
+                .opcode = MLX5_OPCODE_SEND,
+                .flags  = MLX5_WQE_CTRL_SOLICITED,
+                .done   = uct_dcx_fc_done_answer,
+                .buffer = answer,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
@@ -274,14 +275,15 @@ static ucs_status_t uct_dcx_fc_post_answer(uct_dcx_fc_answer_t *answer)
         return UCS_OK;
     }
 
-    if (answer->id == UCT_DCX_FC_ID_GRANT) {
-        state = uct_dcx_fc_grant(fc, &state);
+    if ((answer->id == UCT_DCX_FC_ID_GRANT) && !answer->is_granted) {
+        *state             = uct_dcx_fc_grant(fc, state);
+        answer->is_granted = 1; /* the peer takes it once, if sent again */
     }
 
     uct_dcx_post_begin(&wqe, dci, ep);
-    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(state));
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(*state));
     uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
-    uct_dcx_wqe_inline_head(&wqe, &state, sizeof(state));
+    uct_dcx_wqe_inline_head(&wqe, state, sizeof(*state));
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     return UCS_OK;
@@ -337,10 +339,11 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
         return;
     }
 
-    answer->id      = id;
-    answer->tries   = 0;
-    answer->until   = 0;
-    answer->request = *request;
+    answer->id         = id;
+    answer->tries      = 0;
+    answer->is_granted = 0;
+    answer->until      = 0;
+    answer->request    = *request;
     if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
         uct_dcx_fc_forget_origin(&fc->late, &request->origin);
     }
