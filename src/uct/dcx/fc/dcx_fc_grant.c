@@ -48,7 +48,7 @@ typedef struct uct_dcx_fc_answer {
     ucs_time_t since;      /* first tick that saw it in fc->sending; 0: none */
     ucs_time_t until;      /* end of its life; 0: was always acknowledged */
     uct_pending_req_t req; /* waits for an initiator */
-    ucs_list_link_t list;  /* entry of fc->waiting or fc->sending */
+    ucs_list_link_t list;  /* entry of fc->waiting, fc->sending or fc->late */
     uct_dcx_fc_request_t request;
 } uct_dcx_fc_answer_t;
 
@@ -402,8 +402,13 @@ void uct_dcx_fc_grant_progress(uct_dcx_fc_t *fc, ucs_time_t now)
         uct_dcx_fc_begin_answer(fc, answer);
     }
 
-    if (uct_dcx_fc_is_retry_due(fc)) {
+    while (uct_dcx_fc_is_retry_due(fc)) {
         answer = ucs_list_extract_head(&fc->late, uct_dcx_fc_answer_t, list);
+        if (now >= answer->until) {
+            ucs_mpool_put(answer); /* has waited too long for its turn */
+            continue;
+        }
+
         fc->retried = answer;
         uct_dcx_fc_begin_answer(fc, answer);
     }
