@@ -8,6 +8,7 @@
 #include "dcx_mem_place.h"
 #include "uct/dcx/base/dcx_config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -434,7 +435,7 @@ static ucs_status_t uct_dcx_md_check_files(const char *md_name)
         num++;
     }
 
-    if (num < UCT_DCX_MD_FILES) {
+    if ((num < UCT_DCX_MD_FILES) && ((errno == EMFILE) || (errno == ENFILE))) {
         ucs_error("%s: a memory domain needs %d file descriptors, got %u: %m; "
                   "raise ulimit -n",
                   md_name, UCT_DCX_MD_FILES, num);
