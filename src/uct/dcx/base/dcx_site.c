@@ -34,7 +34,8 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
     {"ASYNC_EVENTS", "y",
      "Read and log asynchronous events of the device, in UCX's async thread:\n"
      "the port goes down or up, a queue or the device fails, addresses\n"
-     "change. \"n\" does not report them.",
+     "change. \"n\" does not report them, and operations on a device or queue\n"
+     "that fails without a completion never end.",
      ucs_offsetof(uct_dcx_site_md_config_t, async_events),
      UCS_CONFIG_TYPE_BOOL},
 
