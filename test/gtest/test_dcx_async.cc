@@ -650,6 +650,35 @@ TEST_P(dcx_async_closing, used)
     expect_closed(3);
 }
 
+/* Progress handles one completion at a time in this mode. */
+class dcx_async_polls : public dcx_async_open {};
+
+TEST_P(dcx_async_polls, completed_operations_succeed)
+{
+    std::vector<uct_ep_h> eps;
+    uct_iov_t iov = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
+
+    m_dcx.survives_errors = true;
+    for (unsigned i = 0; i < 4; i++) {
+        eps.push_back(m_dcx.make_ep());
+        m_comps.push_back({{completed, 1, UCS_OK}, &m_count});
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(eps.back(), &iov, 1,
+                                   (uintptr_t)m_dcx.mem.data() + 64,
+                                   m_rkey.rkey, &m_comps.back().super));
+    }
+    raise_event(dci()->context->async_fd, IBV_EVENT_DEVICE_FATAL, 0);
+    expect_line("E mlx5_0: the device has failed");
+    EXPECT_TRUE(wait_until([&] { return m_count == m_comps.size(); }));
+    for (const auto &comp : m_comps) {
+        EXPECT_EQ(UCS_OK, comp.super.status);
+    }
+    expect_closed(eps.size() + 1);
+    for (auto ep : eps) {
+        uct_ep_destroy(ep);
+    }
+}
+
 class dcx_async_asleep : public dcx_async_open {};
 
 /* A program that sleeps on the descriptor is woken. */
@@ -725,6 +754,7 @@ INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead_shared, dcx_async_dead, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(polls, dcx_async_polls, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(closing, dcx_async_closing, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(closing_shared, dcx_async_closing, testing::Values(0));
 
@@ -855,6 +885,7 @@ int main(int argc, char **argv)
             {"dead", {{"SOFTHCA_FAULT", DIES}}},
             {"dead_shared",
              {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TX_POLICY", "rand"}}},
+            {"polls", {{"UCX_DCX_TX_MAX_POLL", "1"}}},
             {"closing", {{"SOFTHCA_FAULT", LOSES}}},
             {"closing_shared",
              {{"SOFTHCA_FAULT", LOSES},

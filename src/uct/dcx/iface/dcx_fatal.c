@@ -78,10 +78,13 @@ static void uct_dcx_fatal_close(uct_dcx_iface_t *iface)
 }
 
 
-/* Lets completed operations end before the rest fails. */
+/* Lets completed operations end before the rest fails. A call of progress
+ * handles at least one completion of each queue: the limit is for those that
+ * are still being written, maybe without end. */
 void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
 {
     uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
+    uint32_t left          = iface->super.dci.group[0].cq.count;
     unsigned flags;
 
     pthread_mutex_lock(&async->lock);
@@ -89,7 +92,10 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
     pthread_mutex_unlock(&async->lock);
     iface->event.timer_runs = 1; /* by uct_dcx_event_wake(): arming stops it */
 
-    uct_iface_progress(&iface->super.super.super);
+    while ((uct_iface_progress(&iface->super.super.super) > 0) &&
+           (--left > 0)) {
+    }
+
     if (iface->fatal.is_closed) {
         return;
     }
