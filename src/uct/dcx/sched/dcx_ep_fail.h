@@ -22,8 +22,8 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
 
 /* Returns the status of an operation that cannot be posted: the error of a
  * failed endpoint, otherwise UCS_ERR_NO_RESOURCE. Fails the endpoint first if
- * all initiators that it could get are lost. While the interface is closed, only
- * returns UCS_ERR_IO_ERROR then, as the error is going to be reported. */
+ * all initiators that it could get are lost. While its interface is closed,
+ * returns UCS_ERR_IO_ERROR instead, as the error is going to be reported. */
 ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep);
 
 /* Makes the endpoint, which has @dci, fail with a later completion, which
