@@ -318,7 +318,7 @@ TEST_F(hca_push_stores, of_a_row_in_any_order)
 TEST_F(hca_push_stores, of_a_block_in_any_order)
 {
     unsigned order[] = {0, 16, 32, 48}, count = 0;
-    char *to         = page + HCA_PUSH_START;
+    char *to = page + HCA_PUSH_START;
 
     do {
         if (count % 3 == 1) {
