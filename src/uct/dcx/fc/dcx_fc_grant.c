@@ -212,7 +212,9 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
     }
 
     uct_dcx_fc_unlist_answer(fc, answer);
-    if (status != UCS_ERR_CONNECTION_RESET) {
+    if (fc->max_sending == 0) {
+        /* stopped: it is in no list any longer */
+    } else if (status != UCS_ERR_CONNECTION_RESET) {
         uct_dcx_fc_forget_origin(&fc->waiting, &answer->request.origin);
         if (uct_dcx_fc_is_repeated(fc, answer, status)) {
             ucs_list_add_tail(&fc->late, &answer->list);
@@ -350,8 +352,10 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
 
     if (ucs_likely(fc->num_sending < fc->max_sending)) {
         uct_dcx_fc_begin_answer(fc, answer);
-    } else {
+    } else if (fc->max_sending > 0) {
         ucs_list_add_tail(&fc->waiting, &answer->list);
+    } else {
+        ucs_mpool_put(answer);
     }
 }
 
@@ -461,6 +465,7 @@ void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
 {
     uct_dcx_fc_answer_t *answer, *next;
 
+    fc->max_sending = 0; /* those that end from now on are not sent again */
     ucs_list_splice_tail(&fc->waiting, &fc->late);
     ucs_list_head_init(&fc->late);
     ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
