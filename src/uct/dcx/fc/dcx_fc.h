@@ -107,8 +107,8 @@ struct uct_dcx_fc {
     struct uct_dcx_fc_answer *retried; /* the one of these that is in
                                         * @sending, or NULL */
     unsigned num_sending;              /* length of @sending */
-    unsigned max_sending; /* 0: stopped */
-    ucs_time_t patience; /* until an answer is canceled */
+    unsigned max_sending;              /* 0: stopped */
+    ucs_time_t patience;               /* until an answer is canceled */
 };
 
 
