@@ -95,7 +95,7 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 
     if ((target != NULL) &&
         ((target->obj.proc == hca_self) || hca_proc_alive(target->obj.proc)) &&
-        ((msg->srqn == 0) || hca_wire_srq_alive(msg)) &&
+        ((target->type != HCA_QP_XRC_RECV) || hca_wire_srq_alive(msg)) &&
         hca_obj_lock_found(HCA_KIND_QP, target, msg->dest_qpn)) {
         return target;
     }
