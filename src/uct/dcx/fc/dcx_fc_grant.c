@@ -465,7 +465,7 @@ void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
 {
     uct_dcx_fc_answer_t *answer, *next;
 
-    fc->max_sending = 0; /* those that end from now on are not sent again */
+    fc->max_sending = 0; /* an answer that ends later is not sent again */
     ucs_list_splice_tail(&fc->waiting, &fc->late);
     ucs_list_head_init(&fc->late);
     ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
