@@ -29,8 +29,8 @@ extern const char hca_trap_guard_again[] __attribute__((visibility("hidden")));
  * loop of 64 bytes and the last 64 again, more by the microcode of rep movsb,
  * which moves whole lines. It may store them in any order, but all before the
  * stores that follow (Intel SDM, "Fast-String Operation and Out-of-Order
- * Stores"): so the last 64 bytes come last, as a
- * program may wait for the last byte. Bit 2 of hca_cpu_save.mask: AVX. */
+ * Stores"): so the last 64 bytes come last, as a program may wait for the last
+ * byte. Bit 2 of hca_cpu_save.mask: AVX. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl hca_trap_guard_memcpy\n"
@@ -129,15 +129,8 @@ __asm__(".text\n"
         "    ret\n"
         "9:  leaq -64(%rdx), %rcx\n"
         "    rep movsb\n"
-        "    movups (%rsi), %xmm0\n"
-        "    movups 16(%rsi), %xmm1\n"
-        "    movups 32(%rsi), %xmm2\n"
-        "    movups 48(%rsi), %xmm3\n"
-        "    movups %xmm0, (%rdi)\n"
-        "    movups %xmm1, 16(%rdi)\n"
-        "    movups %xmm2, 32(%rdi)\n"
-        "    movups %xmm3, 48(%rdi)\n"
-        "    ret\n"
+        "    movl $64, %edx\n"
+        "    jmp 1b\n"
         "hca_trap_guard_end:\n"
         "hca_trap_guard_again:\n"
         "    movq %r8, %rdi\n"

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -105,20 +104,17 @@ void hca_proc_watch_forked(void)
     hca_peers_mutex = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 }
 
-/* Opens the pipe of a process. @return descriptor or -errno */
-static int hca_peer_open_pipe(const struct hca_proc *proc, int asks_fd,
-                              int access)
+/* Opens the pipe of a process, as hca_proc_open_fd() does. */
+static int hca_peer_open_pipe(unsigned slot, int asks_fd, int access)
 {
-    char path[48];
+    int fd = hca_proc_open_fd(slot, asks_fd, access);
     struct stat st;
-    int fd;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, asks_fd);
-    fd = syscall(SYS_openat, AT_FDCWD, path, access | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
-        return -errno;
+        return fd;
     }
-    if ((hca_sys()->fstat(fd, &st) != 0) || (st.st_ino != proc->asks_inode)) {
+    if ((hca_sys()->fstat(fd, &st) != 0) ||
+        (st.st_ino != hca_fabric->procs[slot].asks_inode)) {
         syscall(SYS_close, fd);
         return -ENOENT; /* the number is another file's */
     }
@@ -161,7 +157,7 @@ static int hca_peer_watch(unsigned slot, uint32_t gen, int asks_fd)
     }
 
     if (asks_fd != 0) {
-        fd = hca_peer_open_pipe(proc, asks_fd, O_RDONLY);
+        fd = hca_peer_open_pipe(slot, asks_fd, O_RDONLY);
     }
     peer->is_pidfd = (fd < 0);
     if (peer->is_pidfd) { /* Debian 12's kernel headers lack its name */
@@ -173,8 +169,7 @@ static int hca_peer_watch(unsigned slot, uint32_t gen, int asks_fd)
         return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : fd;
     }
     hca_fd_mark(fd);
-    /* else the pid was reused */
-    ret = peer->is_pidfd ? hca_peer_check(proc) : hca_proc_check(proc);
+    ret = peer->is_pidfd ? hca_peer_check(proc) : 0; /* the pid was reused? */
     if ((ret == 0) &&
         (epoll_ctl(hca_watch_epoll, EPOLL_CTL_ADD, fd, &event) < 0)) {
         ret = -errno;
@@ -273,7 +268,7 @@ static int hca_proc_write_ask(unsigned slot)
     int fd, ret;
 
     pthread_mutex_lock(&hca_peers_mutex); /* no child gets a writable end */
-    fd  = hca_peer_open_pipe(proc, proc->asks_fd, O_RDWR);
+    fd  = hca_peer_open_pipe(slot, proc->asks_fd, O_RDWR);
     ret = (fd < 0) ? fd : 0;
     if (fd >= 0) {
         ret = (syscall(SYS_write, fd, &self, sizeof(self)) < 0) ? -errno : 0;

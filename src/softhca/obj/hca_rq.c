@@ -106,12 +106,10 @@ static void hca_rq_count(struct hca_qp *qp, uint16_t index)
 
 void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv)
 {
-    if (recv->in_ring) {
-        recv->in_ring = false;
-        qp->resp.ci++;
-        if (hca_pcie_is_on()) {
-            hca_rq_count(qp, recv->index);
-        }
+    recv->in_ring = false;
+    qp->resp.ci++;
+    if (hca_pcie_is_on()) {
+        hca_rq_count(qp, recv->index);
     }
 }
 

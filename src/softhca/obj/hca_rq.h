@@ -47,8 +47,8 @@ struct hca_recv {
  * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or an error, logged. */
 enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv);
 
-/* Removes a receive that is about to complete from the QP's own queue; does
- * nothing if it came from an SRQ. */
+/* Removes a receive that is about to complete from the QP's own queue
+ * (recv->in_ring). */
 void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv);
 
 /* Returns the number of receives in the QP's own queue that are posted and not

@@ -10,6 +10,8 @@
 #include "hca_msg.h"
 #include "softhca/obj/hca_rq.h"
 
+#include <errno.h>
+
 struct hca_responder {
     struct hca_qp *qp;
     const struct hca_msg *msg;
@@ -51,6 +53,15 @@ enum hca_check hca_resp_strides_send(struct hca_responder *resp,
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
                             enum hca_check check, uint64_t got);
 
+/* Returns the result of a copy, or an atomic, that failed with @ret: @fault,
+ * logged; HCA_DROP, as a process that is gone does not answer. */
+static inline enum hca_check hca_resp_failed(const struct hca_responder *resp,
+                                             int ret, enum hca_check fault)
+{
+    return (ret == -ESRCH) ? HCA_DROP :
+                             hca_resp_bad(resp, fault, resp->msg->raddr);
+}
+
 /* Takes the next receive of the QP's own queue or SRQ into resp->recv.
  * @return as hca_resp_execute(). */
 static inline enum hca_check hca_resp_take_recv(struct hca_responder *resp)
@@ -81,10 +92,16 @@ enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data);
  * @return HCA_OK, HCA_DROP, or an error. */
 enum hca_check hca_resp_deliver(struct hca_responder *resp);
 
+/* hca_resp_invalidate() for a SEND with invalidate */
+enum hca_check hca_resp_invalidate_key(struct hca_responder *resp);
+
 /* Invalidates the mkey of a SEND with invalidate. Not before there is a receive
  * for it, as the sender may have to try again.
  * @return HCA_OK, also for other messages, or HCA_CHECK_RKEY_INVAL, logged. */
-enum hca_check hca_resp_invalidate(struct hca_responder *resp);
+static inline enum hca_check hca_resp_invalidate(struct hca_responder *resp)
+{
+    return resp->msg->has_inval ? hca_resp_invalidate_key(resp) : HCA_OK;
+}
 
 /* Stores the domain of remote mkeys in @pdn. For XRC that is the SRQ's, whose
  * process becomes the owner of resp->memory.

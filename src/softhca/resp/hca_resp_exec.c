@@ -8,8 +8,6 @@
 #include "hca_qp.h"
 #include "softhca/obj/hca_pcie.h"
 
-#include <errno.h>
-
 /* --- SEND --------------------------------------------------------------- */
 
 static enum hca_check hca_resp_send(struct hca_responder *resp)
@@ -126,9 +124,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
                              (uintptr_t)resp->memory.iov[0].iov_base,
                              resp->msg->atomic, &resp->ack->atomic);
     if (ret != 0) {
-        return (ret == -ESRCH) ? /* no answer, as the process is gone */
-                   HCA_DROP :
-                   hca_resp_bad(resp, HCA_CHECK_RKEY_FAULT, resp->msg->raddr);
+        return hca_resp_failed(resp, ret, HCA_CHECK_RKEY_FAULT);
     }
     resp->qp->resp.last_atomic = resp->ack->atomic;
     if (hca_pcie_is_on()) {

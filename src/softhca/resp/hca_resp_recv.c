@@ -90,12 +90,7 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     if (unlocks && !hca_resp_relock(resp)) {
         return HCA_DROP;
     }
-    if (ret == 0) {
-        return HCA_OK;
-    }
-    return (ret == -ESRCH) ? /* no answer, as the process is gone */
-               HCA_DROP :
-               hca_resp_bad(resp, fault, resp->msg->raddr);
+    return (ret == 0) ? HCA_OK : hca_resp_failed(resp, ret, fault);
 }
 
 /* Only the CQE removes a receive from the queue: a sender that dies in the
@@ -176,18 +171,14 @@ hca_resp_put(struct hca_responder *resp)
                                         HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-enum hca_check hca_resp_invalidate(struct hca_responder *resp)
+enum hca_check hca_resp_invalidate_key(struct hca_responder *resp)
 {
-    struct hca_key_use use;
-
-    if (!resp->msg->has_inval) {
-        return HCA_OK;
-    }
-    use = (struct hca_key_use){
+    struct hca_key_use use = {
         .key = be32toh(resp->msg->imm),
         .qpn = resp->qp->obj.num,
         .dev = resp->qp->obj.dev,
     };
+
     if (!hca_resp_pdn(resp, &use.pdn) ||
         (hca_mkey_invalidate_remote(&use) != HCA_KEY_OK)) {
         return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
@@ -214,11 +205,8 @@ static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 
 enum hca_check hca_resp_deliver(struct hca_responder *resp)
 {
-    enum hca_check check = HCA_OK;
+    enum hca_check check = hca_resp_invalidate(resp);
 
-    if (resp->msg->has_inval) {
-        check = hca_resp_invalidate(resp);
-    }
     if (check != HCA_OK) {
         return check;
     }
