@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <ucs/config/types.h>
+#include <ucs/sys/math.h>
 
 
 /* Returns the CRC-32C of @size bytes (RFC 3720, appendix B.4). @seed: the CRC
@@ -34,11 +36,14 @@ static inline uint32_t uct_dcx_crc(uint32_t seed, const void *data, size_t size)
 }
 
 
-/* Returns non-zero if fault number @count, from 0, is logged: a peer cannot
- * fill the log. */
-static inline int uct_dcx_fault_is_logged(unsigned count)
+/* Returns the level at which a fault is logged, behind @num_faults others: a
+ * peer cannot fill the log. */
+static inline ucs_log_level_t uct_dcx_fault_level(const unsigned *num_faults)
 {
-    return (count < 64) || ((count & (count - 1)) == 0);
+    unsigned num = __atomic_load_n(num_faults, __ATOMIC_RELAXED);
+
+    return ((num < 64) || ucs_is_pow2(num)) ? UCS_LOG_LEVEL_ERROR :
+                                              UCS_LOG_LEVEL_DEBUG;
 }
 
 #endif

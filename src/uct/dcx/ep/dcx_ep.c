@@ -111,12 +111,8 @@ static int uct_dcx_ep_check_addr(const uct_dcx_queues_t *queues,
 {
     static unsigned num_faults;
     const uct_dcx_addr_own_t own = uct_dcx_fc_addr_own(queues->fc);
-    ucs_log_level_t level;
+    ucs_log_level_t level        = uct_dcx_fault_level(&num_faults);
 
-    level = uct_dcx_fault_is_logged(
-                __atomic_load_n(&num_faults, __ATOMIC_RELAXED)) ?
-                UCS_LOG_LEVEL_ERROR :
-                UCS_LOG_LEVEL_DEBUG;
     if (dev_addr->check != uct_dcx_dev_addr_crc(&dev_addr->addr)) {
         ucs_log(level,
                 "%s: the peer's device address is damaged or truncated: its "

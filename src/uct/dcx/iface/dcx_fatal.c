@@ -87,6 +87,8 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
     uint32_t left          = iface->super.dci.group[0].cq.count;
     unsigned flags;
 
+    /* Under the lock, as the wake of these flags is over then: none comes after
+     * arming. */
     pthread_mutex_lock(&async->lock);
     flags = __atomic_exchange_n(&iface->super.dci.fatal, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&async->lock);

@@ -628,16 +628,14 @@ ucs_status_t uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
     const uct_dcx_packed_rkey_t *packed = buffer;
     uint32_t rkey                       = be32toh(packed->rkey);
     static unsigned num_faults;
-    unsigned count;
 
     if (ucs_unlikely(packed->check != uct_dcx_rkey_crc(packed->rkey))) {
-        count = __atomic_fetch_add(&num_faults, 1, __ATOMIC_RELAXED);
-        ucs_log(uct_dcx_fault_is_logged(count) ? UCS_LOG_LEVEL_ERROR :
-                                                 UCS_LOG_LEVEL_DEBUG,
+        ucs_log(uct_dcx_fault_level(&num_faults),
                 "not a remote key of dcx (0x%08x%08x): it was truncated or "
                 "overwritten, or the peer runs another version of dcx; in an "
                 "MPI program, a dynamic window may be the cause",
                 be32toh(packed->check), rkey);
+        __atomic_fetch_add(&num_faults, 1, __ATOMIC_RELAXED);
         return UCS_ERR_INVALID_PARAM;
     }
 

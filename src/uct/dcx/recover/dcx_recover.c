@@ -366,6 +366,16 @@ static void uct_dcx_recover_begin_silent(uct_dcx_dci_set_t *set,
 }
 
 
+/* Ends all that was outstanding with the failures of its streams. */
+static void uct_dcx_recover_end_silent(uct_dcx_dci_set_t *set,
+                                       uct_dcx_dci_t *dci)
+{
+    uct_dcx_recover_part(set, dci);
+    uct_dcx_lost_add_all(set->lost, dci);
+    uct_dcx_recover_end(set, dci);
+}
+
+
 int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_recover_begin_silent(set, dci); /* also for recover_close() */
@@ -382,9 +392,7 @@ int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
         uct_dcx_tx_set_state(dci, UCT_DCX_DCI_DRAINING);
         uct_dcx_recover_reopen(dci);
     }
-    uct_dcx_recover_part(set, dci);
-    uct_dcx_lost_add_all(set->lost, dci);
-    uct_dcx_recover_end(set, dci);
+    uct_dcx_recover_end_silent(set, dci);
     return 1;
 }
 
@@ -421,10 +429,7 @@ void uct_dcx_recover_close(uct_dcx_dci_set_t *set)
     uct_dcx_dci_set_open(set);
 
     for (i = 0; i < set->num_created; ++i) {
-        dci = &set->dci[set->created[i]];
-        uct_dcx_recover_part(set, dci);
-        uct_dcx_lost_add_all(set->lost, dci);
-        uct_dcx_recover_end(set, dci);
+        uct_dcx_recover_end_silent(set, &set->dci[set->created[i]]);
     }
 }
 
