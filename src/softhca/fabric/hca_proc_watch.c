@@ -24,8 +24,9 @@
 #include <unistd.h>
 
 /* Limit for the time that exec() needs from the end of the old program's
- * descriptors to the new one's stack */
-#define HCA_PEER_CHECKS   100u
+ * descriptors to the new one's stack, and the threads of a process that ends
+ * from the first one's end to the last one's */
+#define HCA_PEER_CHECKS   1000u
 #define HCA_PEER_PAUSE_NS 1000000l
 
 /* Knowledge of a slot; written under hca_peers_mutex. */
@@ -122,20 +123,22 @@ static int hca_peer_open_pipe(unsigned slot, int asks_fd, int access)
 }
 
 /* Does hca_proc_check() for a process without its pipe. One that runs exec(),
- * or ends, has no stack for a moment. A zombie has none: its other threads may
- * live. */
+ * or ends, has no stack for a moment. */
 static int hca_peer_check(const struct hca_proc *proc)
 {
     const struct timespec pause = {.tv_nsec = HCA_PEER_PAUSE_NS};
     struct hca_task task;
+    int ret = hca_proc_check(proc);
 
-    for (unsigned i = 0; (i < HCA_PEER_CHECKS) && (proc->stack != 0) &&
+    for (unsigned i = 0; (i < HCA_PEER_CHECKS) && (ret == 0) &&
+                         (proc->stack != 0) &&
                          (hca_task_stat(proc->pid, &task) == 0) &&
-                         (task.stack == 0) && (task.state != 'Z');
+                         (task.stack == 0);
          i++) {
         syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
+        ret = hca_proc_check(proc);
     }
-    return hca_proc_check(proc);
+    return ret;
 }
 
 /* Watches the process of a slot, under hca_peers_mutex: by its pipe, which
