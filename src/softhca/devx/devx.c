@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The methods that carry DEVX commands: the check that a method may carry a
- * command, copies of both mailboxes, the answer. If the device refuses a
- * command, the error is EREMOTEIO and the out mailbox is written (since Linux
- * 5.18; libmlx5 reads the status from there, mlx5_get_cmd_status_err()).
+ * The ioctl methods that carry DEVX commands: check that the method may carry
+ * the command, copy both mailboxes, run the command, answer. If the device
+ * refuses a command, the error is EREMOTEIO and the out mailbox is written
+ * (since Linux 5.18; libmlx5 reads the status from there,
+ * mlx5_get_cmd_status_err()).
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -15,9 +16,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Opcode and status; the largest answer is a page of capabilities. */
-#define DEVX_MIN_MAILBOX 16u
-#define DEVX_MAX_OUT     (16u + 4096u)
+#define DEVX_MIN_MAILBOX 16u           /* general_obj_in_cmd_hdr, _out_ */
+#define DEVX_MAX_OUT     (16u + 4096u) /* a page of capabilities */
 
 static const struct devx_cmd *const devx_cmds[] = {
     devx_cap_cmds, devx_mkey_cmds,      devx_cq_cmds,
@@ -39,8 +39,9 @@ static const struct devx_cmd *devx_find(uint16_t opcode)
     return NULL;
 }
 
-/* A longer mailbox is fine if the rest is zero, as for every layout that grew;
- * a command with a list behind it checks the rest itself. */
+/* A mailbox may be longer than the command's layout if the rest is zero: newer
+ * programs have longer layouts. A command with has_list checks the rest itself.
+ */
 static enum devx_status devx_check_sizes(struct devx_call *call)
 {
     enum devx_status status;
@@ -82,8 +83,9 @@ static enum devx_status devx_run(struct devx_call *call)
     return status;
 }
 
-/* Copies the in mailbox and finds its row. @return -EINVAL if the method does
- * not carry such a command. Without a row, call->cmd is NULL. */
+/* Copies the in mailbox and finds the row of its opcode; call->cmd is NULL if
+ * there is none. @return -EINVAL if commands of this row need another method.
+ */
 static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
                           uint16_t in_id, enum devx_class class)
 {
@@ -105,7 +107,7 @@ static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
     return ((call->cmd != NULL) && (call->cmd->class != class)) ? -EINVAL : 0;
 }
 
-/* Runs the command; the answer is always written. */
+/* Runs the command and writes the answer, also if the command failed. */
 static int devx_execute(struct uverbs_req *req, struct devx_call *call,
                         uint16_t out_id)
 {
@@ -179,8 +181,8 @@ static int devx_create(struct uverbs_req *req)
     return ret;
 }
 
-/* Returns true if the handle's object has this number of the device, and was
- * made by that command or by its counterpart in verbs. */
+/* Returns true if the device knows @obj by @number, and if it was made by the
+ * command @creator or by its counterpart in verbs. */
 static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
                        uint32_t number)
 {
@@ -209,8 +211,8 @@ static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
     }
 }
 
-/* MODIFY and QUERY of one object: the mailbox must name the handle's object
- * (devx_is_valid_obj_id()). */
+/* MODIFY and QUERY: the mailbox must name the object of the handle (the
+ * kernel's devx_is_valid_obj_id()). */
 static int devx_on_object(struct uverbs_req *req, enum devx_class class)
 {
     const struct uverbs_attr_spec *attrs = req->method->attrs;
@@ -274,7 +276,7 @@ static const struct uverbs_attr_spec devx_query_uar_attrs[] = {
      0},
 };
 
-/* Turns an index of the library into the page of the device: both are the same,
+/* Translates a UAR index of libmlx5 into that of the device. Both are the same,
  * as ALLOC_UAR makes all pages. */
 static int devx_query_uar(struct uverbs_req *req)
 {

@@ -1,11 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
- * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
- * without a row it is 0. Places of the fields: mlx5_ifc.h (cmd_hca_cap,
- * cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap, device_mem_cap, lagc,
- * hca_vport_context); for strides those of MLNX_OFED (ib_striding_wq) and of
- * UCX.
+ * QUERY_HCA_CAP, which has a page of capabilities for each op_mod, QUERY_LAG
+ * and QUERY_HCA_VPORT_CONTEXT. devx_caps[] has a row for each capability;
+ * without a row it is 0. Layouts: mlx5_ifc.h (cmd_hca_cap, cmd_hca_cap_2,
+ * atomic_caps, roce_cap, odp_cap, device_mem_cap, lagc, hca_vport_context); for
+ * strides, mlx5_ifc.h of MLNX_OFED (ib_striding_wq) and of UCX.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -19,9 +18,9 @@
 
 #include <endian.h>
 
-/* Modifier: page in the upper bits; bit 0 asks for the values in use instead
- * of the largest, which are the same here. Missing pages have no capability:
- * those of steering and offloads (enum mlx5_cap_type). */
+/* op_mod: bits 15..1 are the page (enum mlx5_cap_type of the kernel), bit 0
+ * asks for the current values instead of the largest, which are the same here.
+ * All other pages, as those of steering and offloads, are 0. */
 enum devx_page {
     DEVX_PAGE_GENERAL = PRM_CAP_GENERAL,
     DEVX_PAGE_ODP     = 0x02,
@@ -34,7 +33,7 @@ enum devx_page {
 
 #define DEVX_PAGE_AT offsetof(struct prm_query_hca_cap_out, cap)
 
-/* Ports that have a capability */
+/* Conditions for a capability */
 enum devx_where {
     DEVX_ON_ALL,
     DEVX_ON_IB,
@@ -48,7 +47,7 @@ enum devx_where {
     DEVX_ON_OOO,
     DEVX_ON_RELAXED,
 
-    /* with an enum hca_lack: devices that have it, or that lack it */
+    /* with an enum hca_lack: the device has this feature, or lacks it */
     DEVX_ON_HAVE = 0x40,
     DEVX_ON_LACK = 0x80,
     DEVX_ON_WHAT = 0x3f
@@ -68,7 +67,7 @@ struct devx_cap {
     {DEVX_PAGE_##_page, DEVX_ON_##_where, DEVX_BITS(_offset, _high, _low), \
      _value}
 
-/* A single bit, of devices that have or lack something */
+/* A single bit, on devices that have or lack the feature */
 #define CAP_HAVE(_lack, _page, _offset, _bit, _value) \
     {DEVX_PAGE_##_page, DEVX_ON_HAVE | HCA_LACK_##_lack, \
      DEVX_BITS(_offset, _bit, _bit), _value}
@@ -76,8 +75,8 @@ struct devx_cap {
     {DEVX_PAGE_##_page, DEVX_ON_LACK | HCA_LACK_##_lack, \
      DEVX_BITS(_offset, _bit, _bit), _value}
 
-/* A single bit of the general page, PRM_HCA_CAP_*; a member of the page of
- * atomics, which is the lower half of its word. */
+/* CAP_BIT: a bit of the general page, PRM_HCA_CAP_*. CAP_ATOMIC: a member of
+ * the page of atomics, which is the lower half of its word. */
 #define CAP_BIT(_bit) \
     CAP(GENERAL, (_bit) / 32 * 4, 31 - (_bit) % 32, 31 - (_bit) % 32, 1)
 #define CAP_ATOMIC(_member, _value) \
@@ -85,7 +84,7 @@ struct devx_cap {
      DEVX_BITS(offsetof(struct prm_atomic_caps, _member) & ~3u, 15, 0), _value}
 
 /* Compare-swap and fetch-add, and both with masks; operands of 4 and 8 bytes.
- * Replies are in the order of the host, as verbs report it (atomic_cap). */
+ * Results have the host's byte order. */
 #define DEVX_ATOMIC_OPS \
     (PRM_ATOMIC_CMP_SWAP | PRM_ATOMIC_FETCH_ADD | PRM_ATOMIC_MASKED_CMP_SWAP | \
      PRM_ATOMIC_MASKED_FETCH_ADD)
@@ -227,7 +226,7 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
            ((where == DEVX_ON_RELAXED) && (hca_order == HCA_ORDER_RELAXED));
 }
 
-/* Set by variables */
+/* Capabilities whose values SOFTHCA_* variables set */
 #define CAP_LOG_TAGS      DEVX_BITS(0xbc, 12, 8)  /* log_tag_matching_list_sz */
 #define CAP_LOG_RA_REQ_DC DEVX_BITS(0x24, 21, 16) /* log_max_ra_req_dc */
 #define CAP_INDIRECTION   DEVX_BITS(0x20, 31, 24) /* max_indirection */
@@ -340,7 +339,7 @@ const struct devx_cmd devx_cap_cmds[] = {
      .class    = DEVX_GENERAL,
      .name     = "query_hca_cap",
      .in_size  = sizeof(struct prm_query_hca_cap_in),
-     .out_size = DEVX_PAGE_AT + 0x100, /* size in old programs: perftest */
+     .out_size = DEVX_PAGE_AT + 0x100, /* perftest has this old size */
      .run      = devx_query_cap},
     {.opcode   = PRM_CMD_QUERY_LAG,
      .class    = DEVX_GENERAL,

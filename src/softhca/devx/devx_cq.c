@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * CREATE_CQ and QUERY_CQ: completion queues in umems. Layouts: mlx5_ifc.h
- * (create_cq_in, cqc); the field for the ring's umem is that of DPDK, as Linux
- * has reserved bits there.
+ * (create_cq_in, cqc). The fields cq_umem_offset and cq_umem_id are those of
+ * DPDK's mlx5_prm.h; Linux has reserved bits there.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -48,9 +48,9 @@ static const struct devx_field devx_create_cq_fields[] = {
     {NULL, 0, 0},
 };
 
-/* The kernel sets the bits that select umems. A period begins with the event or
- * with the completion, which makes no difference here. No queue of a single
- * entry (cc). */
+/* The *_umem_valid bits are ignored, as the kernel sets them. cq_period_mode
+ * (the period begins with the event or with the completion) makes no difference
+ * here. cc (collapsed: each CQE in the first entry) is not supported. */
 static const struct devx_field devx_cqc_fields[] = {
     {"cqc dbr_umem_valid", DEVX_BITS(0x00, 25, 25), 1},
     {"cqc cqe_sz", CQC_CQE_SZ, CQE_SZ_128_PAD},

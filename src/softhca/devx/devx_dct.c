@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_DCT, DRAIN_DCT, QUERY_DCT (mlx5_ifc.h: dctc). A target exists, and is
- * active, from its creation on; one command does the three steps of verbs.
- * Drained, it takes no message any more; the kernel drains before it destroys.
+ * CREATE_DCT, DRAIN_DCT, QUERY_DCT (mlx5_ifc.h: dctc). CREATE_DCT makes a
+ * target that is active at once; verbs need a creation and two changes of state
+ * for this. A drained target takes no more messages; the kernel drains a target
+ * before it destroys it.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -50,7 +51,8 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0},
 };
 
-/* This device has no handshakes, counters and latency. */
+/* counter_set_id, latency_sensitive, force_full_handshake, eth_prio, ecn and
+ * dscp are ignored. */
 static const struct devx_field devx_dctc_fields[] = {
     {"dctc dp_ordering_0", DCTC_DP_0, DEVX_IF_OOO},
     {"dctc dp_ordering_1", DCTC_DP_1, DEVX_IF_OOO},
@@ -172,7 +174,7 @@ static void devx_dct_spec(const struct devx_call *call,
     };
 }
 
-/* Finds the objects that a target is made of, by their numbers. */
+/* Finds and references the PD, the CQ and the SRQ of a target. */
 static enum devx_status devx_dct_objects(struct devx_call *call)
 {
     const uint8_t *ctx     = call->in + DCT_CTX;

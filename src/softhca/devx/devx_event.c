@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Events of DEVX objects: a channel of their own, on which the program reads
- * the cookie of each subscription that fired, and nothing else (OMIT_DATA). An
- * object has one subscription, of any number of event types.
+ * Events of DEVX objects. For each event the program reads from a channel the
+ * cookie of the subscription, and nothing else: only channels with OMIT_DATA
+ * are supported. An object has at most one subscription, to any event types.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#define DEVX_MAX_EVENTS 16u /* of one call, as in the kernel */
+#define DEVX_MAX_EVENTS 16u /* types in one call, as in the kernel */
 
 static const struct uverbs_attr_spec devx_event_fd_attrs[] = {
     {MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE, UVERBS_NEW,
@@ -29,7 +29,7 @@ static int devx_event_fd_alloc(struct uverbs_req *req)
         return -EINVAL;
     }
     if (flags == 0) {
-        return -EOPNOTSUPP; /* with the entry of the event queue */
+        return -EOPNOTSUPP; /* reads would return the EQE, too */
     }
     return uverbs_event_alloc(req, MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD,
                               MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE);
@@ -52,8 +52,9 @@ static const struct uverbs_attr_spec devx_subscribe_attrs[] = {
     {MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE, UVERBS_IN, 0, 8, 8, 0},
 };
 
-/* Types of an object's events, and that of a port (the kernel's
- * is_legacy_obj_event_num() and is_legacy_unaffiliated_event_num()). */
+/* Event types that may be subscribed to with an object and without one (the
+ * kernel's is_legacy_obj_event_num(), is_legacy_unaffiliated_event_num()); the
+ * latter is PORT_CHANGE. */
 #define DEVX_EVENTS_OBJ \
     (HCA_EQE_BIT(0x00) | HCA_EQE_BIT(0x01) | HCA_EQE_BIT(0x02) | \
      HCA_EQE_BIT(0x03) | HCA_EQE_BIT(HCA_EQE_CQ_ERROR) | \
@@ -89,7 +90,7 @@ static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)
     return 0;
 }
 
-/* Events of the port do not happen here: a subscription without an object never
+/* Accepts a subscription without an object (events of the port), but it never
  * fires. */
 static int devx_subscribe(struct uverbs_req *req)
 {

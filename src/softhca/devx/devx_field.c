@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Fields of mailboxes: big endian words, bits counted from the lowest. A
- * mailbox is checked by clearing the fields in its table: the remaining bits
- * are reserved, and must be zero. No state.
+ * Reads, writes and checks fields of mailboxes: big-endian words, bit 0 is the
+ * least significant. The check clears the fields of a table in a copy of the
+ * mailbox: all other bits are reserved and must be zero. No state.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -103,7 +103,7 @@ static uint64_t devx_max(const struct devx_field *field)
 enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
                             const struct devx_field *fields)
 {
-    uint8_t rest[512]; /* more than any layout; a list follows */
+    uint8_t rest[512]; /* larger than all layouts, without their lists */
 
     assert(size <= sizeof(rest));
     memcpy(rest, call->in + base, size);

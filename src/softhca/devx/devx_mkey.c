@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_MKEY: indirect mkeys, whose entries are ranges of other mkeys, given
- * with the command or left to UMR (mlx5_ifc.h: create_mkey_in, mkc; an entry
- * is a klm, of which KSM ignores the length, as log_entity_size is the size of
- * all of its entries). An entry's mkey is looked up at each use: it need not
- * exist now, and may be destroyed before the indirect one.
+ * CREATE_MKEY: indirect mkeys. Their entries are ranges of other mkeys; the
+ * command carries them, or a UMR WQE fills them in later. An entry is a klm
+ * (mlx5_ifc.h; create_mkey_in and mkc, too); KSM ignores its length, as all
+ * entries have the size log_entity_size. The mkey of an entry is looked up at
+ * each access: it need not exist yet, and may be destroyed first.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -21,7 +21,7 @@
 #define MKEY_ACTUAL  DEVX_WORD(MKEY_ACTUAL_AT)
 #define MKEY_IN_SIZE sizeof(struct prm_create_mkey_in) /* entries follow */
 
-/* mkc; bits not used by the transport are defined here */
+/* mkc. common/prm_cmd.h has only the bits that the transport uses. */
 #define MKC_RIGHTS(_mask) DEVX_FIELD(prm_mkc, rights, _mask)
 #define MKC_FREE          MKC_RIGHTS(1u << 30)
 #define MKC_MODE_4_2      MKC_RIGHTS(7u << 26)
@@ -59,15 +59,15 @@ static const struct devx_field devx_create_mkey_fields[] = {
     {NULL, 0, 0},
 };
 
-/* The rest of the mailbox between the mkc and the entries */
+/* Fields between the mkc and the entries */
 static const struct devx_field devx_mkey_tail_fields[] = {
     {"translations_octword_actual_size",
      MKEY_ACTUAL - DEVX_BITS(MKEY_CTX + MKEY_CTX_SIZE, 0, 0), DEVX_ANY},
     {NULL, 0, 0},
 };
 
-/* No signatures, no encryption; relaxed order makes no difference to a device
- * that executes in order. */
+/* There are no signatures and no encryption. relaxed_ordering_* are ignored:
+ * only those of the regions below count (hca_order.h). */
 static const struct devx_field devx_mkc_fields[] = {
     {"free", MKC_FREE, 1},
     {"access_mode_4_2", MKC_MODE_4_2, 0},
@@ -95,15 +95,15 @@ static const struct devx_field devx_mkc_fields[] = {
 
 /* The requested mkey, in host order. */
 struct devx_mkey {
-    uint32_t num, max; /* entries given, room for */
+    uint32_t num, max; /* entries in the command, and that fit in the mkey */
     uint64_t start, length;
     uint8_t shift; /* KSM */
     bool free, has_umr;
     struct uverbs_pd *pd;
 };
 
-/* Returns true if the entries span the mkey. Entities begin at multiples of
- * their size, for any start of the mkey: if that is inside the first, this one
+/* Returns true if the entries cover the range of the mkey (KSM). Entries begin
+ * at multiples of their size: if the mkey starts inside the first one, this
  * covers less ("CREATE_MKEY range check issue" of UCX's ib_mlx5dv_md.c). */
 static bool devx_mkey_spans(const struct devx_mkey *mkey)
 {
@@ -114,8 +114,8 @@ static bool devx_mkey_spans(const struct devx_mkey *mkey)
            (last >> mkey->shift < mkey->num);
 }
 
-/* Checks the number of entries. A list that is too short for its mkey is an
- * error of accesses beyond it, except for KSM, where the command shows it. */
+/* Checks the number of entries. If they do not cover the mkey, the command
+ * fails for KSM; for KLM, accesses beyond the last entry do. */
 static enum devx_status devx_mkey_check_list(struct devx_call *call,
                                              const struct devx_mkey *mkey)
 {
@@ -152,10 +152,10 @@ static bool devx_mkey_has_no_atomic(uint32_t key)
            !(mkey->access & IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-/* Atomics by an indirect mkey need the right to them in its entries, which
- * firmware checks when the mkey is made (issue 8218 of UCX); and the right is
- * not available if a UMR may not give it (INDIRECT_ATOMICS of UCX's
- * ib_mlx5dv_md.c). A missing mkey is not checked. */
+/* An indirect mkey may allow atomics only if the mkeys of its entries do;
+ * firmware checks this at creation (issue 8218 of UCX). Devices whose UMR may
+ * not give this right refuse it here, too (INDIRECT_ATOMICS of UCX's
+ * ib_mlx5dv_md.c). Entries whose mkey does not exist yet are not checked. */
 static enum devx_status devx_mkey_check_atomic(struct devx_call *call,
                                                const struct devx_mkey *mkey)
 {
@@ -202,7 +202,7 @@ static enum devx_status devx_mkey_read(struct devx_call *call,
         return devx_refuse(call, DEVX_BAD_RES, MKC_AT(flags_pd), "mkc pd",
                            devx_get(mkc, MKC_PD));
     }
-    /* entities are whole pages of the host (log_page_size) */
+    /* an entry of a KSM has a page at least */
     if ((mode == MKC_MODE_KSM) ? (mkey->shift < 12) : (mkey->shift != 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, MKC_AT(log_entity_size),
                            "mkc log_entity_size", mkey->shift);
@@ -234,7 +234,8 @@ static uint32_t devx_mkc_access(const uint8_t *mkc)
            (devx_get(mkc, MKC_ATOMIC) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-/* Waits for accesses that began before; later ones find no mkey. */
+/* Waits for accesses that have begun; later ones find no mkey. If one does not
+ * end, the mkey leaks until the process ends. */
 static int devx_mkey_release(struct devx_obj *obj)
 {
     hca_mkey_destroy(obj->hw);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Objects made by DEVX commands: handles of the context, like those of verbs,
- * for objects of the device. An object names others by number; they are kept
- * while it lives, as by the firmware.
+ * Objects made by DEVX commands, with handles like those of verbs. An object
+ * names others by number; they cannot be destroyed before it (EBUSY), as with
+ * the firmware.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -78,7 +78,8 @@ static bool devx_is_devx_cq(const struct uverbs_obj *obj, uint32_t number)
 
 typedef bool (*devx_is_t)(const struct uverbs_obj *obj, uint32_t number);
 
-/* Finds an object that verbs have created, or else a command. */
+/* Finds an object that verbs created; if there is none, that a command created.
+ */
 static struct uverbs_obj *devx_find(const struct devx_call *call,
                                     uint32_t number, uint16_t type,
                                     devx_is_t is_of_verbs, devx_is_t is_of_devx)

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_QP and QUERY_QP: RC, UC, UD and DC initiators. A queue pair's umem has
- * first the receive queue, if there is one of its own, and then the send queue,
- * like libmlx5's buffer.
+ * CREATE_QP and QUERY_QP: RC, UC, UD and DC initiators. The umem of a queue
+ * pair holds the receive queue, if it has its own, and then the send queue, as
+ * in libmlx5.
  */
 #define _GNU_SOURCE
 #include "devx_qp.h"
@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* create_qp_in, behind the context */
+/* create_qp_in, after the context */
 #define QP_WQ_UMEM       DEVX_WORD(0x108)
 #define QP_WQ_UMEM_VALID DEVX_BITS(0x10c, 31, 31)
 
@@ -29,12 +29,12 @@ static const struct devx_field devx_create_qp_fields[] = {
     {NULL, 0, 0},
 };
 
-/* 0: a free-running clock, 1: that of the device (MLX5_QPC_TIMESTAMP_FORMAT_*
+/* 0: free-running clock, 1: the device's default (MLX5_QPC_TIMESTAMP_FORMAT_*
  * of mlx5_ifc.h) */
 #define QPC_TS_FORMAT DEVX_BITS(0x08, 7, 6)
 
-/* Fields at creation; all others are 0 until the state changes. There are no
- * signatures, counters or migration. */
+/* Fields at creation; all others must be 0 and are set when the state changes.
+ * pm_state, latency_sensitive, counter_set_id and the like are ignored. */
 static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc st", QPC_ST, QPC_ST_DCI},
     {"qpc pm_state", QPC_PM_STATE, DEVX_ANY},
@@ -121,7 +121,7 @@ static enum devx_status devx_qp_type(struct devx_call *call,
                devx_qp_bad(call, DEVX_BAD_PARAM, QPC_ST, "qpc st");
 }
 
-/* An initiator receives nothing, with any context. */
+/* Finds the receive queue. A DC initiator has none, with any rq_type. */
 static enum devx_status devx_qp_receives(struct devx_call *call,
                                          struct hca_qp_spec *spec)
 {
@@ -225,8 +225,8 @@ void devx_qp_made(struct devx_call *call, struct hca_qp *hw)
     call->obj->release = devx_qp_release;
 }
 
-/* Scatter to CQE: 0x11 and 0x22 of the requester, 1 and 2 of the responder
- * mean 32 and 64 bytes. */
+/* Checks the command and fills in @spec. Scatter to CQE of 32 or 64 bytes is
+ * cs_req 0x11 or 0x22, and cs_res 1 or 2. */
 static enum devx_status devx_qp_spec(struct devx_call *call,
                                      struct hca_qp_spec *spec)
 {

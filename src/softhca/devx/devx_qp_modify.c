@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Commands that change the state of a queue pair. Each is a step between two
- * states with the attributes that this step needs (exec/hca_qp_cmd_step.c). The
- * address of the peer is not that of verbs: on RoCE the program has resolved
- * its MAC. Optional attributes count if opt_param_mask selects them (the
- * kernel's linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
+ * states with the attributes that it needs (exec/hca_qp_cmd_step.c). On RoCE
+ * the program gives the MAC of the peer, which verbs resolve themselves.
+ * Optional attributes count if opt_param_mask selects them (the kernel's
+ * linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_dev.h"
@@ -34,15 +34,15 @@ struct devx_step {
     uint16_t opcode;
     bool any;         /* from every state */
     uint8_t from, to; /* enum ibv_qp_state */
-    uint8_t fields;   /* enum devx_step_fields: bits of its fields */
+    uint8_t fields;   /* enum devx_step_fields; 0: no context */
 };
 
-/* Steps that a field of the context belongs to */
+/* Bits: steps that may set a field of the context */
 enum devx_step_fields {
-    STEP_INIT = 1, /* to INIT */
+    STEP_INIT = 1, /* RESET to INIT */
     STEP_RTR  = 2,
-    STEP_RTS  = 4,
-    STEP_STAY = 8 /* INIT to INIT, RTS to RTS */
+    STEP_RTS  = 4, /* RTR to RTS */
+    STEP_STAY = 8  /* INIT to INIT, RTS or SQE to RTS */
 };
 
 static const struct devx_step devx_steps[] = {
@@ -228,7 +228,8 @@ static void devx_qpc_attr(const uint8_t *ctx, bool roce,
     devx_qpc_path(ctx, roce, &attr->path);
 }
 
-/* Reads rights, each by itself: @given are those that the command sets. */
+/* Sets the rights whose OPTPAR_* bits are in @given as the context has them;
+ * keeps the others of @access. @return the new rights. */
 static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
                                 unsigned access)
 {
@@ -250,7 +251,8 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
     return access;
 }
 
-/* An initiator executes no requests: rights of it are ignored. */
+/* Returns the attributes that opt_param_mask selects. Only RC and UC have
+ * rights of remote access; for others these are ignored. */
 static uint32_t devx_optional(enum hca_qp_type type, uint32_t optpar)
 {
     return (((optpar & OPTPAR_ACCESS) && (type <= HCA_QP_UC)) ?
@@ -262,8 +264,8 @@ static uint32_t devx_optional(enum hca_qp_type type, uint32_t optpar)
            ((optpar & OPTPAR_RAE) ? HCA_QP_ATOMIC_MODE : 0);
 }
 
-/* The path of an initiator is its source only. The mode of atomics belongs to
- * the right, and without one there are no atomics. */
+/* Returns the attributes of a step. atomic_mode counts where rae may be set; 0
+ * means no atomics. The path of a DC initiator has only its source. */
 static uint32_t devx_step_mask(const struct devx_step *step,
                                enum hca_qp_type type, uint32_t optpar)
 {
@@ -301,7 +303,7 @@ static enum devx_status devx_step_change(struct devx_call *call,
     return DEVX_OK;
 }
 
-/* Refuses an attribute (@bad) or else the step, as the device did. */
+/* Refuses the attribute @bad, or the step if @bad is none of the table's. */
 static enum devx_status devx_step_refuse(struct devx_call *call,
                                          const struct hca_qp *hw, uint32_t bad)
 {

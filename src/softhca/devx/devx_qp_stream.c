@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * RTS2RTS_QP with the extension of the context: it resets a stream of a DC
- * initiator that is in error, as sent by mlx5dv_dci_stream_id_reset(), for a QP
- * made by verbs or by DEVX. Layout: mlx5_ifc.h, rts2rts_qp_in and qpc_ext.
+ * RTS2RTS_QP with qpc_ext resets a stream in error of a DC initiator that verbs
+ * or DEVX made. mlx5dv_dci_stream_id_reset() sends it. Layout: mlx5_ifc.h,
+ * rts2rts_qp_in and qpc_ext.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -11,7 +11,7 @@
 
 #define STREAM_IN_SIZE 464u
 
-/* Bit of opt_param_mask_95_32: the extension's dci_stream_channel_id counts */
+/* Bit of opt_param_mask_95_32: use dci_stream_channel_id of qpc_ext */
 #define STREAM_OPTPAR_ID 1u
 
 #define STREAM_OPTPAR_95_32 DEVX_QWORD(0x108)

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_GENERAL_OBJECT, of reserved numbers only: a block of numbers that no
- * queue pair of the device has as long as the object lives
+ * CREATE_GENERAL_OBJECT of type RESERVED_QPN, the only one supported: a block
+ * of QP numbers that the device gives to no queue pair while the object lives
  * (mlx5dv_reserved_qpn_alloc()). Layouts: mlx5_ifc.h (create_reserved_qpn_in,
  * general_obj_in_cmd_hdr, MLX5_OBJ_TYPE_RESERVED_QPN).
  */
@@ -37,7 +37,8 @@ static enum devx_status devx_reserve_qpns(struct devx_call *call)
     return DEVX_OK;
 }
 
-/* A block has the size in the capability, for which libmlx5 asks. */
+/* The block must have the size that the capability log_reserved_qpn_granularity
+ * announces. */
 static enum devx_status devx_create_general(struct devx_call *call)
 {
     uint64_t type  = devx_get(call->in, GENERAL_TYPE);

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_RMP, MODIFY_RMP: a receive memory pool is the device's form of a
- * shared receive queue of verbs (the kernel's hw/mlx5/srq_cmd.c creates its own
- * so); its number is that of an SRQ. rmpc basic_cyclic_rcv_wqe, which would
- * omit the first segment of a WQE, is not supported, and strides are for tag
- * matching only (hca_resp_strides.c).
+ * CREATE_RMP, MODIFY_RMP: a receive memory pool is what the kernel makes for an
+ * SRQ of verbs (hw/mlx5/srq_cmd.c); both share one number space. rmpc
+ * basic_cyclic_rcv_wqe (WQEs without their first segment) is not supported, and
+ * strides only with tag matching (hca_resp_strides.c).
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -83,8 +82,8 @@ static enum devx_status devx_create_rmp(struct devx_call *call)
                                       "wq pd", devx_get(wq, WQ_PD));
 }
 
-/* modify_rmp_in: besides the state, which is always RDY, the low-water mark,
- * which arms one event as that of an SRQ does. */
+/* modify_rmp_in: the state, which must be RDY, and the low-water mark, which
+ * arms one event like the limit of an SRQ. */
 #define MODIFY_RMP_STATE DEVX_BITS(0x08, 31, 28)
 #define MODIFY_RMP_RMPN  DEVX_BITS(0x08, 23, 0)
 #define MODIFY_RMP_MASK  DEVX_QWORD(0x10)

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * UMEM_REG and UMEM_DEREG: memory of the program for rings and doorbell
- * records of DEVX objects, which name it by its id. It is kept while one of
- * these objects lives.
+ * records of DEVX objects, which name it by its id. It cannot be deregistered
+ * while one of them lives (EBUSY).
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -33,14 +33,14 @@ static const struct uverbs_attr_spec devx_umem_reg_attrs[] = {
     {MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, UVERBS_IN, 0, 8, 8, 0},
 };
 
-/* Ids are small numbers of the context; 0 is none, so that an empty field names
- * nothing. */
+/* Returns the id, unique in the context. 0 is no id: an empty field of a
+ * mailbox names no umem. */
 static uint32_t devx_umem_id(const struct devx_umem *umem)
 {
     return umem->obj.handle + 1;
 }
 
-/* Checks like devx_umem_get() of the kernel. */
+/* Checks as the kernel's devx_umem_get() does. */
 static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
                            uint64_t length)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Receive queues in umems. WQEs are a linked list, or a ring (wq_type cyclic);
- * in both they begin with the segment that has the index of the next.
+ * Receive queues in umems. WQEs form a linked list, or a ring (wq_type cyclic);
+ * in both, a WQE begins with the segment that has the index of the next one.
  */
 #define _GNU_SOURCE
 #include "devx_wq.h"
@@ -16,17 +16,17 @@
 #define WQ_DBR_UMEM    DEVX_WORD(0x28)
 #define WQ_UMEM        DEVX_WORD(0x2c)
 
-/* Strides: log2 of their number, with a sign (HCA capability
- * ext_stride_num_range), and its least value; log2 of their size, without one
- * (the kernel's hw/mlx5/mlx5_ib.h, MLX5_EXT_MIN_SINGLE_WQE_LOG_NUM_STRIDES and
- * neighbours). */
+/* Strides of a WQE: log2 of their number is a base plus a signed field (HCA
+ * capability ext_stride_num_range), and at least WQ_NUM_STRIDES_MIN; log2 of
+ * their size is a base plus an unsigned field (the kernel's
+ * hw/mlx5/mlx5_ib.h, MLX5_EXT_MIN_SINGLE_WQE_LOG_NUM_STRIDES and others). */
 #define WQ_NUM_STRIDES_BITS 4
 #define WQ_NUM_STRIDES_BASE 9
 #define WQ_NUM_STRIDES_MIN  3
 #define WQ_STRIDE_SIZE_BASE 6
 
-/* The kernel sets the bits that select umems. No signature; padding of packets'
- * ends means nothing without a bus. */
+/* The *_umem_valid bits are ignored, as the kernel sets them; so is
+ * end_padding_mode. Signatures are not supported. */
 static const struct devx_field devx_wq_fields[] = {
     {"wq_type", WQ_TYPE, WQ_TYPE_CYCLIC_STRIDES},
     {"end_padding_mode", DEVX_BITS(0x00, 26, 25), 1},
@@ -61,7 +61,7 @@ static int devx_wq_log_strides(const uint8_t *wq)
     return WQ_NUM_STRIDES_BASE + value;
 }
 
-/* Fields of strides must be 0 in a queue without strides. */
+/* Checks the fields of strides, which must be 0 in a queue without strides. */
 static enum devx_status devx_wq_check_strides(struct devx_call *call,
                                               size_t base)
 {
@@ -94,7 +94,7 @@ enum devx_status devx_wq_check(struct devx_call *call, size_t base)
     if (status == DEVX_OK) {
         status = devx_wq_check_strides(call, base);
     }
-    if ((status == DEVX_OK) && (log_stride < 5)) { /* one behind the first */
+    if ((status == DEVX_OK) && (log_stride < 5)) { /* two segments at least */
         return devx_refuse(call, DEVX_BAD_PARAM, base + 0x20,
                            "wq log_wq_stride", log_stride);
     }

@@ -2,13 +2,14 @@
 /*
  * CREATE_XRQ, QUERY_XRQ, ARM_XRQ, SET_XRQ_DC_PARAMS_ENTRY: a shared receive
  * queue with tag matching, an SRQ of type TM in verbs. Layouts: mlx5_ifc.h of
- * the kernel (xrqc) and of UCX (set_xrq_dc_params_entry). XRQs without tag
- * matching (for NVMe) are not supported; nor is MODIFY_XRQ (0x72a), of which
- * mlx5_ifc.h has the opcode and mlx5_ib's devx.c the place of xrqn (that of
- * ARM_XRQ): no public source has the rest of its mailbox.
+ * the kernel (xrqc) and of UCX (set_xrq_dc_params_entry).
  *
- * No counter of a NIC counts matches: mlx5_ib's counters.c has none, and xrqc
- * has hw_phase_cnt, which counts unexpected messages. A query logs them.
+ * Not supported: XRQs without tag matching (for NVMe), and MODIFY_XRQ (0x72a).
+ * No public source has the mailbox of the latter: mlx5_ifc.h has the opcode,
+ * mlx5_ib's devx.c the place of xrqn.
+ *
+ * A NIC has no counter of matches (mlx5_ib's counters.c); hw_phase_cnt of xrqc
+ * counts unexpected messages. QUERY_XRQ logs both.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -22,7 +23,7 @@
 
 #include <errno.h>
 
-/* create_xrq_in; query_xrq_out has the context at the same place. */
+/* create_xrq_in; query_xrq_out has xrqc at the same place */
 #define XRQ_CTX     0x10u
 #define XRQ_WQ      0x90u
 #define XRQ_IN_SIZE (XRQ_WQ + DEVX_WQ_SIZE)
@@ -96,7 +97,7 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
                            "xrqc log_matching_list_sz", log_list);
 }
 
-/* The objects of an XRQ, found by their numbers. */
+/* Objects that an XRQ uses */
 struct devx_xrq {
     struct uverbs_pd *pd;
     struct uverbs_obj *cq;
@@ -202,7 +203,7 @@ static const struct devx_field devx_arm_xrq_fields[] = {
     {NULL, 0, 0},
 };
 
-/* One event, as that of an SRQ's limit */
+/* Arms one event, like the limit of an SRQ. */
 static enum devx_status devx_arm_xrq(struct devx_call *call)
 {
     enum devx_status status = devx_check(call, 0, call->cmd->in_size,
@@ -236,8 +237,9 @@ static const struct devx_field devx_dc_params_fields[] = {
     {NULL, 0, 0},
 };
 
-/* Parameters of the reads from initiators of DC. The key must be that of their
- * requests, too (hca_resp_tm.c). */
+/* Sets the parameters of the rendezvous reads from DC initiators. On a device
+ * that lacks TM_OWN_KEY, their requests must have the same key
+ * (hca_resp_tm.c). */
 static enum devx_status devx_set_dc_params(struct devx_call *call)
 {
     struct hca_srq_dc dc = {
