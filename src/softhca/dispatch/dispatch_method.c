@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Finds the handler of an ioctl: the table of methods, the checks of the header
- * common to all, and the brackets around a handler.
+ * Runs the method of an ioctl: checks the header, finds the method in the
+ * tables of uverbs/ and devx/, parses the attributes, and calls the handler
+ * under the lock of the context.
  */
 #define _GNU_SOURCE
 #include "dispatch_method.h"
@@ -38,7 +39,8 @@ static const struct uverbs_method *dispatch_method(uint16_t object, uint16_t id)
     return NULL;
 }
 
-/* Takes the driver's answer as written, as the kernel does. */
+/* Flags the driver's answer (UHW_OUT) as written even if the handler wrote
+ * nothing, as the kernel does (ib_uverbs_run_method()). */
 static int dispatch_finish(struct uverbs_req *req)
 {
     struct uverbs_slot *slot = &req->slots[UVERBS_MAX_SPECS - 1];
@@ -60,7 +62,7 @@ static int dispatch_call(struct uverbs_req *req,
 
     ret = uverbs_req_parse(req, hdr);
     if ((ret == 0) && !req->ctx->ready && !opens) {
-        ret = -EINVAL; /* the kernel has no ucontext then */
+        ret = -EINVAL; /* as the kernel without a ucontext */
     }
     if ((ret == 0) && hca_fatal_is(req->ctx->dev) && !req->method->is_end) {
         ret = -EIO;
