@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Finds calls of copies; see hca_call.h. Called by the trap in the thread that
- * stores. No state. Specification: System V ABI x86-64, Procedure Linkage
- * Table, with and without IBT.
+ * Finds calls of memcpy() and memmove(); see hca_call.h. The trap calls it in
+ * the thread that stores. No state. Specification: System V ABI x86-64,
+ * Procedure Linkage Table, with and without IBT.
  */
 #include "hca_call.h"
 #include "hca_trap.h"
@@ -11,13 +11,13 @@
 
 #define OPCODE_CALL 0xe8
 
-/* Returns true if it has read @size bytes at @addr. */
+/* Reads @size bytes at @addr. @return false if they cannot be accessed. */
 static bool call_read(uintptr_t addr, void *out, size_t size)
 {
     return hca_trap_guard_memcpy(out, (const void *)addr, size) == 0;
 }
 
-/* Skips an instruction or a prefix of a PLT's entry if it is at @addr. */
+/* Skips @code if it is at @addr. @return the address behind it. */
 static uintptr_t call_skip(uintptr_t addr, const char *code, size_t size)
 {
     uint8_t bytes[4];
@@ -27,8 +27,9 @@ static uintptr_t call_skip(uintptr_t addr, const char *code, size_t size)
                addr;
 }
 
-/* Reads the address that a PLT's entry jumps to: jmp *disp(%rip), in some
- * linkers' PLTs behind endbr64 and with the prefix bnd. */
+/* Reads the address that a PLT entry jumps to. The entry is jmp *disp(%rip);
+ * some linkers put endbr64 before it, or the prefix bnd. @return 0 if it is no
+ * such entry. */
 static uintptr_t call_callee(uintptr_t plt)
 {
     uint8_t jump[6];

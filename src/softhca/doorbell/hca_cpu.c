@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Register images and the values in them. hca_trap and the trampolines call
- * it in the storing thread; all it owns is constant after hca_cpu_init(). Two
- * layouts exist for one content: the standard one of the kernel's signal
- * frames, whose offsets CPUID lists, and the compact one of XSAVEC, where the
- * saved components follow each other. Specification: Intel SDM volume 1,
- * 13.4.2 and 13.4.3; struct _fpx_sw_bytes of <asm/sigcontext.h> for the frame.
+ * Reads saved registers. hca_trap and the trampolines call it in the storing
+ * thread; its state is constant after hca_cpu_init(). Vector registers are in
+ * one of three layouts: one behind the other (plain stores); the standard
+ * format of XSAVE and of the kernel's signal frames, whose offsets CPUID lists;
+ * the compacted format of XSAVEC, without gaps. Specification: Intel SDM volume
+ * 1, 13.4.2 and 13.4.3; struct _fpx_sw_bytes of <asm/sigcontext.h>.
  */
 #include "hca_cpu.h"
 
@@ -17,15 +17,15 @@
 #define XSAVE_HEADER 512 /* offset: XSTATE_BV, XCOMP_BV */
 #define XSAVE_FIRST  576 /* offset of the first component */
 
-/* Components by number. Those that the device's code cannot touch stay out: x87
- * (no long double), MPX, the protection keys, AMX tiles. */
+/* Numbers of the components that are saved. The device's code does not touch
+ * the others: x87 (no long double), MPX, the protection keys, AMX tiles. */
 enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
 
 #define BIT(_n)    (1u << (_n))
 #define YMM_MASK   (BIT(SSE) | BIT(AVX))
 #define SAVED_MASK (YMM_MASK | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
 
-/* Sizes for plain stores: a register; an image, with masks and MXCSR */
+/* Bytes of plain stores: of a register; of an image with masks and MXCSR */
 enum { YMM_SIZE = 32, ZMM_SIZE = 64, ZMM_IMAGE = 32 * ZMM_SIZE + 8 * 8 + 4 };
 
 struct hca_cpu_save hca_cpu_save;
@@ -44,7 +44,8 @@ static uint32_t xcr0_low(void)
     return low;
 }
 
-/* Returns the end of the larger layout. */
+/* Fills in the standard and the compacted layout for the components in @mask.
+ * @return the size of the larger one. */
 static uint32_t layout_scan(uint32_t mask)
 {
     uint32_t size, offset, flags, edx, next = XSAVE_FIRST, end = XSAVE_FIRST;
@@ -68,7 +69,7 @@ static uint32_t layout_scan(uint32_t mask)
     return (next > end) ? next : end;
 }
 
-/* Bytes of a register for plain stores; masks have 64 bits with AVX-512BW */
+/* Returns hca_cpu_save.plain. Masks have 64 bits only with AVX-512BW. */
 static uint32_t plain_size(uint32_t mask)
 {
     uint32_t eax, ebx = 0, ecx, edx;
@@ -127,8 +128,9 @@ struct hca_cpu_vec hca_cpu_vec_signal(const void *fpregs)
     return vec;
 }
 
-/* Copies the @n-th piece of @size bytes of a component. A component in its
- * initial state need not have been written (XSTATE_BV): it reads as zero. */
+/* Copies the @n-th piece of @size bytes of a component. Leaves @out, which is
+ * zero, alone if the component is not in XSTATE_BV: XSAVE does not write it in
+ * its initial state. */
 static void vec_piece(struct hca_cpu_vec vec, int component, unsigned n,
                       void *out, size_t size)
 {
@@ -181,7 +183,7 @@ static void vec_read_row(struct hca_cpu_vec vec, const uint8_t *regs,
     }
 }
 
-/* Returns the low @size bytes of value in the byte order that movbe stores. */
+/* Swaps the low @size bytes of @value, as movbe does. */
 static uint64_t value_swap(uint64_t value, unsigned size)
 {
     return __builtin_bswap64(value) >> (64 - 8 * size);

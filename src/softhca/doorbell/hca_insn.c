@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of store instructions: which opcode stores which value. hca_trap
- * calls it on the instruction that faulted, hca_patch relies on its length.
- * hca_insn_enc reads the parts of an instruction from the bytes. No state, no
- * locks, no libc. Specification: Intel SDM volume 2, the opcode pages.
+ * Decodes store instructions: the operand that each opcode stores. hca_trap
+ * calls it for the instruction that faulted, hca_patch relies on the length.
+ * hca_insn_enc decodes prefixes, opcode and memory operand. No state, no locks,
+ * no libc. Specification: Intel SDM volume 2, the opcode pages.
  */
 #include "hca_insn.h"
 #include "hca_insn_enc.h"
@@ -20,7 +20,7 @@ struct vec_op {
     uint8_t encs; /* ENC_* */
     uint8_t size;
     uint8_t lane;
-    bool imm; /* an immediate selects the lane of that size */
+    bool imm; /* an immediate selects the lane, of .size bytes */
 };
 
 #define BIT(_n) (1u << (_n))
@@ -43,7 +43,7 @@ static const struct vec_op vec_ops[] = {
     {MAP_0F, 0x7f, BIT(PP_66) | BIT(PP_F3), ENC_ANY, SIZE_VECTOR, 0, 0},
     {MAP_0F, 0x7f, BIT(PP_F2), ENC_EVEX, SIZE_VECTOR, 0, 0},
     {MAP_0F, 0xe7, BIT(PP_66), ENC_ANY, SIZE_VECTOR, 0, 0},
-    /* vextractf128, vextracti128 and the EVEX forms: halves of a copy */
+    /* vextractf128, vextracti128 and their EVEX forms */
     {MAP_0F3A, 0x19, BIT(PP_66), ENC_VEX | ENC_EVEX, 16, 0, 1},
     {MAP_0F3A, 0x39, BIT(PP_66), ENC_VEX | ENC_EVEX, 16, 0, 1},
     {MAP_0F3A, 0x1b, BIT(PP_66), ENC_EVEX, 32, 0, 1},

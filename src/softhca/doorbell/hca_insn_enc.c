@@ -43,8 +43,8 @@ int32_t hca_insn_int(struct insn_cursor *c, unsigned bytes)
     }
 }
 
-/* Reads legacy prefixes. In 64-bit mode the segments cs, ds, es and ss mean
- * nothing; they serve as padding. */
+/* Reads legacy prefixes. Those of cs, ds, es and ss are ignored, as in 64-bit
+ * mode they have no effect. */
 static int prefix_legacy(struct insn_cursor *c, struct insn_prefix *pfx)
 {
     for (;;) {
@@ -86,7 +86,7 @@ static uint8_t prefix_vex2(struct insn_cursor *c, struct insn_prefix *pfx)
     pfx->rex    = (p & 0x80) ? 0 : REX_R;
     pfx->pp     = p & 3;
     pfx->veclen = (p & 4) ? 32 : 16;
-    return p & 0x78; /* vvvv, all ones when unused */
+    return p & 0x78; /* vvvv; all ones: unused */
 }
 
 static uint8_t prefix_vex3(struct insn_cursor *c, struct insn_prefix *pfx)
@@ -101,8 +101,8 @@ static uint8_t prefix_vex3(struct insn_cursor *c, struct insn_prefix *pfx)
     return p1 & 0x78;
 }
 
-/* Returns as vvvv what is legal for a store only when it is all ones: no
- * mask, no zeroing, no broadcast, the reserved bits as the SDM fixes them. */
+/* Returns vvvv, which is all ones in a store; 0 also if a store cannot have
+ * these bits: a mask, zeroing, broadcast, wrong reserved bits. */
 static uint8_t prefix_evex(struct insn_cursor *c, struct insn_prefix *pfx)
 {
     uint8_t p0 = hca_insn_u8(c), p1 = hca_insn_u8(c), p2 = hca_insn_u8(c);
@@ -125,7 +125,7 @@ static int prefix_vector(struct insn_cursor *c, struct insn_prefix *pfx,
 {
     uint8_t vvvv;
 
-    /* any of these before it makes the instruction invalid */
+    /* 66, f2, f3 or REX before VEX or EVEX: invalid */
     if (pfx->opsize || pfx->pp || pfx->has_rex) {
         return -EINVAL;
     }

@@ -1,19 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rewrites storing instructions into jumps to trampolines, and calls of copies
- * into calls of trampolines. Called from the handler of hca_trap in the thread
- * that stored; one thread at a time rewrites (an atomic flag that no thread
- * waits for), all others read the site array, which only grows. A rewritten
- * site is never touched again: its module may have been unloaded, and its
- * trampoline works for any address.
+ * Rewrites storing instructions into jumps to trampolines, and calls of
+ * memcpy() and memmove() into calls of trampolines. The handler of hca_trap
+ * calls it in the thread that stored. One thread at a time rewrites
+ * (patch_busy, for which no thread waits); all others read patch_sites[], which
+ * only grows. A rewritten site is never restored: its module may have been
+ * unloaded, and its trampoline also executes stores to other memory.
  *
- * Other threads may be about to execute the bytes. First the first byte
- * becomes hlt, a change that is never seen half; a thread that executes it
- * faults, and the handler sends that thread to the trampoline. When
- * membarrier(2) has made each core forget what it had fetched, the other bytes
- * follow, then the first one. This is the kernel's text_poke_bp() with hlt for
- * int3: hlt raises SIGSEGV, which is ours and never blocked, and which
- * debuggers have been told to pass on.
+ * Other threads may be about to execute the bytes. So the first byte is written
+ * first, as hlt; a thread that executes it faults, and the handler sends it to
+ * the trampoline. When membarrier(2) has made each core discard the
+ * instructions that it had fetched, the other bytes follow, and then the first
+ * one. This is the kernel's text_poke_bp() with hlt for int3: hlt raises
+ * SIGSEGV, which is ours and never blocked, while int3 belongs to debuggers.
  */
 #define _GNU_SOURCE
 #include "hca_patch.h"
@@ -37,9 +36,9 @@
 
 struct site {
     _Atomic(uintptr_t) addr;    /* written last; 0: module unloaded */
-    struct hca_patch_code code; /* entry 0: refused */
-    uint8_t own;                /* bytes that change: the store's, if < 5 */
-    uint8_t old;                /* the first of them */
+    struct hca_patch_code code; /* entry 0: not rewritten */
+    uint8_t own;                /* bytes that change, at most the store's */
+    uint8_t old;                /* first byte before the change */
     atomic_bool done;
 };
 
@@ -94,12 +93,12 @@ static struct site *site_find(uintptr_t rip)
     return NULL;
 }
 
-/* The bytes differ if another module was loaded at the address since. */
+/* Forgets a site if another module has been loaded there: its bytes differ. */
 uintptr_t hca_patch_find(uintptr_t rip)
 {
     struct site *site;
 
-    atomic_thread_fence(memory_order_acquire); /* pairs with site_publish() */
+    atomic_thread_fence(memory_order_acquire); /* pairs with byte_store() */
     site = site_find(rip);
     if ((site == NULL) || (site->code.entry == 0)) {
         return 0;
@@ -125,7 +124,7 @@ uintptr_t hca_patch_origin(uintptr_t rip)
     return 0;
 }
 
-/* Returns true if the jump would share bytes with another site's. */
+/* Returns true if a jump at @rip would share bytes with another site's. */
 static bool site_overlaps(uintptr_t rip)
 {
     unsigned i;
@@ -140,8 +139,8 @@ static bool site_overlaps(uintptr_t rip)
     return false;
 }
 
-/* All code calls libc's copies: a detour would slow down every caller. The code
- * of the kernel and of the loader is left alone, too. */
+/* Returns false for libc, as the detour would slow down every caller of its
+ * copies, and for the loader and the vDSO. */
 static bool module_usable(const char *path)
 {
     static const char *const others[] = {"libc.so", "libc-", "ld-", "linux-"};
@@ -162,8 +161,8 @@ static void byte_store(uintptr_t addr, uint8_t byte)
     __atomic_store_n((uint8_t *)addr, byte, __ATOMIC_RELEASE);
 }
 
-/* Writes by the protocol at the head of this file. The text is r-x before and
- * after. */
+/* Writes the jump in the steps that the head of this file describes. The text
+ * is r-x before and after. */
 static int text_write(const struct site *site)
 {
     uintptr_t rip = atomic_load(&site->addr);
@@ -220,13 +219,14 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
 
     memcpy(store.bytes, (const void *)rip, need);
     if (memcmp(store.bytes, code, insn->len) != 0) {
-        return -ENOTSUP; /* another rewriter of code is at work */
+        return -ENOTSUP; /* something else has changed the code */
     }
     store.len = hca_insn_join((const uint8_t *)rip, text.left, &whole);
     return hca_patch_code_create(&store, patch_callee(&whole), &site->code);
 }
 
-/* A debugger steps by source line, and finds no line in a trampoline. */
+/* Returns true if a debugger is attached: it could not step through
+ * trampolines, which have no source lines. */
 static bool patch_debugged(void)
 {
     static const char name[] = "TracerPid:\t";
@@ -247,7 +247,8 @@ static bool patch_debugged(void)
     return (tracer != NULL) && (tracer[sizeof(name) - 1] != '0');
 }
 
-/* Publishes a site, also a refused one, so that it is not tried again. */
+/* Publishes a site. One that cannot be rewritten is published, too, so that it
+ * is not tried again. */
 static struct site *site_publish(const struct site *site)
 {
     unsigned n       = atomic_load(&patch_count);
@@ -258,8 +259,8 @@ static struct site *site_publish(const struct site *site)
     return new;
 }
 
-/* If the text cannot be written, the trampoline still serves threads that fault
- * there. */
+/* Tries to rewrite a site, once. If the text cannot be written, threads that
+ * fault there still go to the trampoline. */
 static void patch_once(uintptr_t rip, const struct hca_insn *insn,
                        const uint8_t *code)
 {
@@ -299,8 +300,8 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
               (void *)site->code.entry);
 }
 
-/* A child forked while another thread rewrites inherits the set flag: it only
- * does without further patches. */
+/* A child forked while another thread rewrites inherits patch_busy as set: it
+ * rewrites no further sites. */
 bool hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
                     const uint8_t *code)
 {

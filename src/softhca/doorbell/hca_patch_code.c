@@ -1,17 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Builds trampolines. Called by hca_patch, one thread at a time.
+ * Builds trampolines. Called by hca_patch, in one thread at a time.
  *
- * A jump has five bytes, doorbell stores three or four, and only the store's
- * own bytes may change, as anything may jump to its successor. So the jump's
- * last bytes are the successor's first ones, which stay as they are, and the
- * trampoline is mapped where the jump then leads: with three bytes of our own
- * that is a window of 64 KiB within +-2 GiB, with four one of 16 MiB. (Padding
- * between functions, the other place for a longer jump, is out of reach of a
- * short jump at the doorbells of libmlx5 and UCX.) A debugger's breakpoint on
- * the successor would bend such a jump: where it would then lead, a second
- * page jumps back to the trampoline, which returns to the breakpoint; that of a
- * row goes on behind the whole row.
+ * A jump has five bytes, a doorbell store three or four, and only the store's
+ * own bytes may change, as other code may jump to the next instruction. So the
+ * last bytes of the jump are the first ones of that instruction, unchanged, and
+ * the trampoline is mapped where the jump then leads: with three own bytes into
+ * a window of 64 KiB within +-2 GiB, with four into one of 16 MiB. (A short
+ * jump to a longer one in the padding between functions is no alternative: at
+ * the doorbells of libmlx5 and UCX, the padding is out of its reach.)
+ *
+ * A debugger's breakpoint on the next instruction changes the target of such a
+ * jump. At that target a second page, the twin, jumps to the trampoline. This
+ * returns to the breakpoint; only a row continues behind its last store.
  */
 #define _GNU_SOURCE
 #include "hca_patch_code.h"
@@ -24,19 +25,19 @@
 #include <unistd.h>
 
 #define CODE_MIN_LEN 3   /* fewer leave a window of 256 bytes */
-#define CODE_TRIES   256 /* places tried within a window */
-#define CODE_DATA    192 /* constants of a trampoline, offset */
+#define CODE_TRIES   256 /* most places tried within a window */
+#define CODE_DATA    192 /* offset of a trampoline's constants */
 #define CODE_PAGE    4096ul
 #define OPCODE_JMP   0xe9
 #define OPCODE_CALL  0xe8
 #define OPCODE_INT3  0xcc
 #define REG_RSP      4
 
-/* Possible targets of a jump, given the bytes of the successor. */
+/* Possible targets of a jump, given the bytes of the next instruction */
 struct window {
     uintptr_t low;
     size_t size;
-    intptr_t twin; /* distance to where a breakpoint would bend it, or 0 */
+    intptr_t twin; /* distance of the twin, 0: none is needed */
 };
 
 /* A trampoline under construction. */
@@ -75,7 +76,7 @@ static bool page_map(uintptr_t addr)
         return page == addr;
     }
 
-    page_unmap(page); /* a kernel that takes the flag for a hint */
+    page_unmap(page); /* a kernel before 4.17 ignores NOREPLACE */
     return false;
 }
 
@@ -95,8 +96,8 @@ static void code_int(struct code *c, int32_t value)
     code_add(c, &value, sizeof(value));
 }
 
-/* Adds an instruction that ends in a reference to the trampoline's constant
- * number @which. */
+/* Adds an instruction whose operand is constant @which of the trampoline,
+ * relative to rip. */
 static void code_constant(struct code *c, const void *opcode, int which)
 {
     code_add(c, opcode, 2);
@@ -134,7 +135,8 @@ static void code_restore(struct code *c)
     code_add(c, "\x9d\x58\x48\x8d\xa4\x24\x88\x00\x00\x00", 10);
 }
 
-/* Only whole words in registers that code_store() can name. */
+/* Allows whole words of 8 bytes, from registers that code_store() can
+ * encode. */
 bool hca_patch_code_pushes(const struct hca_insn *insn)
 {
     const struct hca_insn_src *src = &insn->src;
@@ -191,7 +193,8 @@ static void code_store(struct code *c, const struct hca_insn_src *src)
     }
 }
 
-/* Adds the code behind the call if hca_trap_enter_push may return a place. */
+/* Adds the code that stores the value where hca_trap_enter_push says (rax > 1),
+ * and continues behind the store. */
 static void code_push(struct code *c, const struct hca_patch_store *store)
 {
     unsigned jbe;
@@ -204,9 +207,9 @@ static void code_push(struct code *c, const struct hca_patch_store *store)
     c->bytes[jbe - 1] = c->used - jbe; /* 2: */
 }
 
-/* Builds code that prepares the stack for hca_trap_enter, calls it, and either
- * goes on behind the store or executes the original, only the first of a row.
- * Returns the offset of the original. */
+/* Builds code that prepares the stack for hca_trap_enter and calls it. Then it
+ * either continues behind the store, or executes the original store (the first
+ * one of a row). @return the offset of the original store. */
 static unsigned code_build(struct code *c, const struct hca_patch_store *store,
                            const void *enter)
 {
@@ -244,10 +247,10 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
     return native;
 }
 
-/* Builds code that calls a copy with its fourth argument, the callee of the
- * call that it replaces. That has become a call of the second half; a thread
- * that faulted at it begins with the first half. Returns the offset of the
- * second half. */
+/* Builds code that calls @copy with a fourth argument: the callee of the
+ * replaced call. The site calls the second half. A thread that faults at the
+ * site jumps to the first half, which calls the second. @return the offset of
+ * the second half. */
 static unsigned code_build_call(struct code *c,
                                 const struct hca_patch_store *store,
                                 const void *copy)
@@ -268,8 +271,8 @@ static unsigned code_build_call(struct code *c,
     return second;
 }
 
-/* A jump of the store's own bytes only could use any window; that of a store of
- * four bytes serves as well. */
+/* Returns where the jump may lead. If all of its bytes are the store's, that is
+ * anywhere: any window of 16 MiB will do. */
 static struct window window_of(const struct hca_patch_store *store)
 {
     const unsigned len  = store->insn->len;
@@ -293,7 +296,7 @@ static struct window window_of(const struct hca_patch_store *store)
     };
 }
 
-/* jmp *0(%rip), with the address behind it */
+/* Maps a page that jumps to @page: jmp *0(%rip), with the address behind it. */
 static bool twin_build(uintptr_t addr, uintptr_t page)
 {
     if (!page_map(addr)) {
@@ -329,16 +332,16 @@ static uintptr_t window_map(struct window w)
     return 0;
 }
 
-/* Returns true for the first byte of instructions of two or more: two-byte
- * opcodes, REX, VEX, prefixes. */
+/* Returns true if an instruction with this first byte has two bytes or more:
+ * two-byte opcodes, REX, VEX, prefixes. */
 static bool is_long(uint8_t byte)
 {
     return (byte == 0x0f) || ((byte & 0xf0) == 0x40) || (byte == 0xc4) ||
            (byte == 0xc5) || (byte == 0x66) || (byte == 0xf2) || (byte == 0xf3);
 }
 
-/* The successor's bytes in the jump must be of one instruction, of the store's
- * function: then only a breakpoint on that one can change them. */
+/* Returns true if the bytes behind the store that the jump covers are of one
+ * instruction (int3 is padding): only a breakpoint on this can change them. */
 static bool successor_usable(const uint8_t *bytes, unsigned len)
 {
     if (len >= HCA_PATCH_JUMP) {
@@ -352,8 +355,8 @@ static bool successor_usable(const uint8_t *bytes, unsigned len)
     return (len == HCA_PATCH_JUMP - 1) || is_long(bytes[len]);
 }
 
-/* Doorbells are not on the stack, so the trampoline does not need to know that
- * rsp differs there. */
+/* Refuses stores relative to rsp, which differs in the trampoline: doorbells
+ * are not on the stack. */
 static bool insn_usable(const struct hca_insn *insn)
 {
     return insn_is_call(insn) ||

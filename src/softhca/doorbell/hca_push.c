@@ -41,10 +41,10 @@ HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
     return UINT32_MAX >> (32 - 8 * ds);
 }
 
-/* A first store of less than a block completes nothing, so the length of the
- * row is not needed yet. A later one may exceed the row. Stores may come before
- * that of the ctrl segment, as write combining puts them together: compilers
- * reorder the stores of a block. */
+/* A first store of less than a block completes no row: the length of the row is
+ * not needed yet. A later store may exceed the row. The store of the ctrl
+ * segment may come later, as compilers reorder the stores of a block, which
+ * write combining puts together. */
 HCA_GENERAL_REGS void *hca_push_part(struct hca_push *push, uintptr_t offset,
                                      unsigned size, uint64_t ctrl)
 {
@@ -98,7 +98,7 @@ bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
     return (row != 0) && ((push->words[half] | 1) == row);
 }
 
-/* Looks up like hca_trap_table_find(), but copies nothing. */
+/* Looks up @addr like hca_trap_table_find(), without copying the region. */
 HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size,
                                       uint64_t ctrl)
 {

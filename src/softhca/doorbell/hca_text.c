@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Looks up the text of loaded modules. Called in the thread that stores to a
- * doorbell, also within its fault: the store is an instruction of the program,
- * hence not within the loader, whose lock dl_iterate_phdr() takes. No state.
- * Files are read by plain system calls, as open() is interposed. Specification:
+ * doorbell, also in the handler of its fault. dl_iterate_phdr() takes the
+ * loader's lock; this is safe there, as the loader stores to no doorbell. Files
+ * are read by system calls, as open() is interposed. No state. Specification:
  * ELF program headers, elf(5).
  */
 #define _GNU_SOURCE

@@ -28,7 +28,7 @@
 #define RFLAGS_DF   0x400
 #define RED_ZONE    128
 
-/* The kernel's names for the registers, in the order of encoding. */
+/* Index in uc_mcontext.gregs of each register, in the order of encoding */
 static const int trap_gregs[16] = {
     REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
@@ -47,9 +47,9 @@ struct trap_store {
     struct hca_trap_hit hit;
 };
 
-/* Code may end with its page: bytes beyond are read only if needed. A debugger
- * that steps or stops here leaves its breakpoint in the place of the
- * instruction that faulted. */
+/* Decodes the instruction that faulted. The next page may be inaccessible:
+ * bytes in it are read only if needed. A debugger that steps or stops here may
+ * have put a breakpoint on the instruction. */
 static int trap_decode(struct trap_store *s)
 {
     size_t here = TRAP_PAGE - s->rip % TRAP_PAGE;
@@ -80,8 +80,8 @@ static void trap_ring(const struct trap_store *s, size_t done,
     s->hit.fn(s->hit.arg, s->addr - s->hit.start + done, value, size);
 }
 
-/* Returns how many elements of a string instruction are done at once: those
- * within the range. The rest, if any, is executed again. */
+/* Returns how many elements of a string instruction are executed: those within
+ * the range. The instruction is repeated for the others. */
 static size_t trap_string_count(const struct trap_store *s)
 {
     size_t count = s->insn.rep ? s->gpr[1] : 1;
@@ -90,8 +90,9 @@ static size_t trap_string_count(const struct trap_store *s)
     return (count < room) ? count : room;
 }
 
-/* Executes movs and stos, in pieces of at most 64 bytes, as a device would get
- * them from write combining buffers. */
+/* Executes movs and stos, in pieces of at most 64 bytes, as write combining
+ * would. Bytes of a source that cannot be read are zero. @return false if it
+ * has executed nothing: DF is set, or no element is within the range. */
 static bool trap_string(struct trap_store *s)
 {
     static const struct hca_cpu_vec none;
@@ -128,8 +129,8 @@ static bool trap_string(struct trap_store *s)
     return true;
 }
 
-/* An alternate signal stack is often small. A fault in code that already runs
- * on it stays there. */
+/* Returns true if the handler runs on an alternate signal stack, which is often
+ * small, and the interrupted code does not. */
 static bool trap_on_altstack(const ucontext_t *uc)
 {
     uintptr_t base = (uintptr_t)uc->uc_stack.ss_sp;
@@ -140,8 +141,9 @@ static bool trap_on_altstack(const ucontext_t *uc)
            (from - base >= uc->uc_stack.ss_size);
 }
 
-/* Makes the device run on the interrupted stack, after our return. That stack
- * is free below its red zone, as the signal frame lies on the other one. */
+/* Makes the thread call the device on the interrupted stack, after our return.
+ * That stack is free below its red zone, as the signal frame is on the
+ * other. */
 static void trap_bounce(const struct trap_store *s)
 {
     greg_t *gregs  = s->uc->uc_mcontext.gregs;
@@ -176,9 +178,8 @@ static bool trap_is_string(const struct trap_store *s)
            (s->insn.src.kind == HCA_INSN_STOS);
 }
 
-/* A copy to a BlueFlame register is a row of vector stores, each of which
- * would trap: those that follow right behind the first are executed with it.
- */
+/* Executes the stores to the same range that follow directly. A copy to a
+ * BlueFlame register is a row of vector stores, each of which would trap. */
 static void trap_follow(struct trap_store *s)
 {
     while (!hca_valgrind_active()) {
@@ -196,7 +197,8 @@ static void trap_follow(struct trap_store *s)
     }
 }
 
-/* A store that is not rewritten may be libc's: then its caller is. */
+/* Rewrites the store, or, if that is refused, the call of memcpy() or memmove()
+ * that it belongs to: libc's code is not rewritten. */
 static void trap_patch(const struct trap_store *s)
 {
     struct hca_call call;
@@ -240,9 +242,10 @@ static void trap_explain(const struct trap_store *s)
                                       "");
 }
 
-/* Finds the address of a store. Under valgrind only rip and rsp are up to date
- * in a fault, and not even these for all of its tools; the fault itself has the
- * address, too. The value is omitted. */
+/* Finds the address of a store. Under valgrind the general registers in a fault
+ * may be old, but for some tools rip and rsp: the address is that of the fault,
+ * and the value remains unknown.
+ * @return false if the store is not the one that faulted. */
 static bool trap_locate(struct trap_store *s, uintptr_t fault)
 {
     s->addr = hca_valgrind_active() ? fault :
@@ -251,8 +254,9 @@ static bool trap_locate(struct trap_store *s, uintptr_t fault)
            (s->addr - s->hit.start < s->hit.len);
 }
 
-/* Handles a store to one of our ranges. The instruction is decoded before the
- * sites are searched: if none has it, its bytes were the program's. */
+/* Handles a store to one of our ranges. It decodes the instruction before it
+ * searches the sites: if none is there, the decoded bytes were the
+ * program's. */
 static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t fault = (uintptr_t)info->si_addr, to;
@@ -285,7 +289,8 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
     return trap_execute(&s);
 }
 
-/* Resumes after faults of our code: a guarded copy, a site being rewritten. */
+/* Resumes after a fault of our own: in a guarded copy, or of the hlt at a site
+ * being rewritten. */
 static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t rip = uc->uc_mcontext.gregs[REG_RIP];
@@ -303,8 +308,8 @@ static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
-/* A rewritten instruction that stores to other memory does so in its
- * trampoline; the program must see the fault at the original address. */
+/* Passes the fault on. If it was in a trampoline, which executes the original
+ * store, the program sees it at the address of its own instruction. */
 static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t site = hca_trap_sig_is_fault(info) ?
@@ -317,7 +322,8 @@ static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
     hca_trap_sig_chain(sig, info, uc);
 }
 
-/* Asks also for a guarded copy, before that gives up. */
+/* Asks the function of hca_trap_bus() whether to repeat the access. A guarded
+ * copy begins anew. */
 static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
 {
     bool (*fn)(const void *addr) = atomic_load(&trap_bus_fn);
@@ -331,7 +337,7 @@ static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
-/* Covers guarded copies, too: the page is, or was, just being exchanged. */
+/* Repeats a store to a frozen page. A guarded copy begins anew. */
 static bool trap_frozen(const siginfo_t *info, ucontext_t *uc)
 {
     greg_t *rip = &uc->uc_mcontext.gregs[REG_RIP];
@@ -365,7 +371,7 @@ static void trap_handler(int sig, siginfo_t *info, void *context)
 void hca_trap_init(bool patch)
 {
     hca_cpu_init();
-    (void)hca_valgrind_active(); /* asks now, not in a handler */
+    (void)hca_valgrind_active(); /* the first call, not in a handler */
     hca_patch_init(patch, hca_trap_enter, hca_trap_enter_push, hca_trap_copy);
 }
 

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A range of pages that is read-only for a moment. A store that faults there
- * waits in its handler and is made again. A fault may have happened while the
- * range was frozen and reach the handler when it is thawed: so each thread may
- * retry once for each freeze, after which the fault is the program's.
+ * Freezes a range of pages, which is read-only for a moment. A store that
+ * faults there waits in the handler and is repeated. The handler may run only
+ * after the thaw: then each thread may repeat one store for each freeze; the
+ * next fault is the program's.
  */
 #define _GNU_SOURCE
 #include "hca_trap_freeze.h"
@@ -48,8 +48,8 @@ bool hca_trap_frozen(const siginfo_t *info)
     return true;
 }
 
-/* No handler of the program runs in the thread that froze: it could store to
- * the pages, and no thread would be left to thaw them. */
+/* Blocks signals in the thread that froze: a handler of the program could store
+ * to the pages, and would wait for itself. */
 static void freeze_block(void)
 {
     const uint64_t all = ~((1ull << (SIGSEGV - 1)) | (1ull << (SIGBUS - 1)));
@@ -78,7 +78,6 @@ void hca_trap_thaw(void)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
-/* The thread that froze may not exist in the child. */
 void hca_trap_freeze_forked(void)
 {
     pthread_mutex_init(&freeze_mutex, NULL);

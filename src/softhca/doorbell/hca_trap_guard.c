@@ -1,14 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A copy that returns an error where memcpy() would crash. Called by the
- * device in any thread, also within a trap. It owns no state: the handler of
- * hca_trap recognizes a fault by its instruction, which lies between two
- * labels, and continues at a third, in the manner of the kernel's exception
- * tables. So it nests, and a foreign fault can never be mistaken for it. The
- * function keeps nothing on the stack and changes no register that its caller
- * needs preserved. Where a fault could be resolved, the copy begins anew:
- * valgrind does not show a handler all registers as they are within a loop.
- * The compare and exchange works likewise.
+ * A copy that returns an error where memcpy() would crash, and a compare and
+ * exchange. The device calls them in any thread, also within a trap. No state:
+ * the handler of hca_trap recognizes a fault by its rip, which is between two
+ * labels, and continues at a third, like the kernel's exception tables. So they
+ * nest, and a fault of other code is never mistaken for theirs. They keep
+ * nothing on the stack and use no callee-saved registers. When a fault has been
+ * resolved, the copy begins anew: under valgrind a handler does not see the
+ * registers within a loop as they are.
  */
 #include "hca_trap_guard.h"
 #include "hca_cpu.h"
@@ -25,12 +24,12 @@ extern const char hca_trap_guard_end[] __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_fault[] __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_again[] __attribute__((visibility("hidden")));
 
-/* Copies up to 64 bytes by two or four moves that may overlap, up to 4 KiB by a
- * loop of 64 bytes and the last 64 again, more by the microcode of rep movsb,
- * which moves whole lines. It may store them in any order, but all before the
- * stores that follow (Intel SDM, "Fast-String Operation and Out-of-Order
- * Stores"): so the last 64 bytes come last, as a program may wait for the last
- * byte. Bit 2 of hca_cpu_save.mask: AVX. */
+/* Copies 4 to 64 bytes by two or four moves that may overlap, up to 4 KiB by a
+ * loop of 64 bytes and the last 64 again, more by rep movsb, whose microcode
+ * moves whole cache lines. rep movsb may store them in any order, but all
+ * before the stores that follow (Intel SDM, "Fast-String Operation and
+ * Out-of-Order Stores"). A program may wait for the last byte: so the last 64
+ * are stored last, by moves. Bit 2 of hca_cpu_save.mask: AVX. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl hca_trap_guard_memcpy\n"
@@ -151,7 +150,7 @@ extern const char hca_trap_guard_swap_begin[]
 extern const char hca_trap_guard_swap_end[]
     __attribute__((visibility("hidden")));
 
-/* One instruction of each may fault; executing it again is harmless. */
+/* Only the cmpxchg may fault; it can be executed again. */
 #define GUARD_SWAP(_name, _suffix, _old, _new) \
     ".p2align 4\n" \
     ".globl " _name "\n" \

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A guarded copy of rows: one call for all of them, with a loop for the length
- * that they have. The rules of hca_trap_guard.c apply here, too.
+ * A guarded copy of rows: one call for all of them, with a loop for each class
+ * of lengths. The rules of hca_trap_guard.c apply here, too.
  */
 #include "hca_cpu.h"
 #include "hca_trap.h"
@@ -30,13 +30,13 @@ static_assert(offsetof(struct hca_trap_rows, count) == 40, "for assembly");
     "    xorl %eax, %eax\n" \
     "    ret\n"
 
-/* Rows as long as the register. */
+/* Rows of the size of the register */
 #define ROWS_ONE(_mov, _register) \
     "0:  " _mov " (%rsi), %" _register "\n" \
     "    " _mov " %" _register ", (%rdi)\n" ROWS_NEXT
 
-/* Rows of _bytes, which the registers have, to twice as many: the moves of the
- * first and the last bytes may overlap. */
+/* Rows of _bytes, the size of the registers, to twice as many: the moves of the
+ * first and of the last _bytes may overlap. */
 #define ROWS_TWO(_mov, _first, _last, _bytes) \
     "0:  " _mov " (%rsi), %" _first "\n" \
     "    " _mov " -" _bytes "(%rsi,%rdx), %" _last "\n" \
@@ -64,8 +64,8 @@ static_assert(offsetof(struct hca_trap_rows, count) == 40, "for assembly");
     "    movups %xmm2, 32(%rdi)\n" \
     "    movups %xmm3, 48(%rdi)\n"
 
-/* Rows of more than _bytes: blocks of _bytes before the last byte, then the
- * last block, which may overlap. rdx becomes the offset of that. */
+/* Rows of more than _bytes: blocks from the beginning, then the last _bytes,
+ * which may overlap. rdx becomes the offset of the last block. */
 #define ROWS_BLOCKS(_block, _bytes) \
     "    subq $" _bytes ", %rdx\n" \
     "0:  xorl %ecx, %ecx\n" \
@@ -73,8 +73,7 @@ static_assert(offsetof(struct hca_trap_rows, count) == 40, "for assembly");
                          "    cmpq %rdx, %rcx\n" \
                          "    jb 1b\n" _block("rdx") ROWS_NEXT
 
-/* Bit 2 of hca_cpu_save.mask: AVX. The microcode of rep movsb moves whole lines
- * and pays for long rows. */
+/* Bit 2 of hca_cpu_save.mask: AVX. rep movsb pays for rows above 4 KiB. */
 __asm__(
     ".text\n"
     ".p2align 4\n"

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Our handler in front of the program's: installation, delivery of signals that
- * are not ours, and the functions that stand in for libc's. Called by those in
- * any thread and context, and by the handler of hca_trap. Specification:
- * signal(7), sigaction(2), Linux force_sig_info() for faults that are ignored
- * or blocked.
+ * Installs our handler in front of the program's, delivers signals that are not
+ * ours, and replaces libc's functions for signals. Called in any thread and
+ * context, also by the handler of hca_trap. Specification: signal(7),
+ * sigaction(2), Linux force_sig_info() for faults that are ignored or blocked.
  */
 #define _GNU_SOURCE
 #include "hca_trap_sig.h"
@@ -20,10 +19,10 @@
 static _Atomic(hca_trap_sig_fn) installed;
 static void (*_Atomic at_end)(void); /* hca_trap_at_end() */
 
-/* Installs our handler for the program's action. The alternate stack and the
- * restart of system calls follow the program's handler, as that runs on top of
- * ours; without one, a program that has an alternate stack wants it used.
- * NODEFER: a guarded copy within the device may fault in turn. */
+/* Installs our handler. SA_ONSTACK and SA_RESTART are as in the program's
+ * action, as ours calls its handler; if it has no handler, both are set.
+ * SA_NODEFER: the device, called in our handler, may fault in a guarded
+ * copy. */
 static int action_install(const struct hca_trap_virt *v,
                           const struct sigaction *act)
 {
@@ -38,7 +37,7 @@ static int action_install(const struct hca_trap_virt *v,
     return hca_sys()->sigaction(v->sig, &own, NULL) ? -errno : 0;
 }
 
-/* Runs for a virtually blocked signal that was sent and is unblocked now. */
+/* Runs when the program unblocks a signal that was sent while blocked. */
 static void marker_handler(int marker, siginfo_t *info, void *context)
 {
     struct hca_trap_virt *v;
@@ -104,7 +103,7 @@ int hca_trap_sig_install(hca_trap_sig_fn handler)
         }
     }
 
-    /* inherited through exec, or set before we were loaded */
+    /* signals blocked before: inherited by exec, or set before the load */
     hca_sys()->pthread_sigmask(SIG_BLOCK, NULL, &mask);
     hca_trap_mask_to_program(&mask);
     hca_trap_mask_to_kernel(&mask);
@@ -112,8 +111,8 @@ int hca_trap_sig_install(hca_trap_sig_fn handler)
     return 0;
 }
 
-/* The handler returns into the kernel, which puts back the interrupted mask
- * from the frame; the handler may have changed that. */
+/* Calls the program's handler under its mask. After our return the kernel
+ * restores the mask from the frame, which the handler may have changed. */
 static void chain_call(const struct sigaction *act, int sig, siginfo_t *info,
                        ucontext_t *uc)
 {
@@ -140,8 +139,9 @@ static void signal_self(int sig, siginfo_t *info)
     syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info);
 }
 
-/* A fault repeats when we return, and dumps core where it happened. A signal
- * that was sent is sent again; it is held back until the return. */
+/* Ends the process by the default action, after our return. A fault repeats,
+ * and dumps core where it happened. A signal that was sent is sent again, and
+ * blocked until the return. */
 static void chain_default(int sig, siginfo_t *info)
 {
     struct sigaction act = {.sa_handler = SIG_DFL};
@@ -248,7 +248,7 @@ static hca_trap_sighandler signal_set(int sig, hca_trap_sighandler handler,
     return hca_trap_sigaction(sig, &act, &old) ? SIG_ERR : old.sa_handler;
 }
 
-/* Passes other signals to libc, which knows about siginterrupt(). */
+/* Leaves other signals to libc, which takes siginterrupt() into account. */
 hca_trap_sighandler hca_trap_signal(int sig, hca_trap_sighandler handler)
 {
     if (hca_trap_virt_find(sig) == NULL) {

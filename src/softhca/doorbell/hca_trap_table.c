@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of doorbell ranges. Written by hca_trap_add() and hca_trap_del()
- * in any thread, read by handlers and trampolines. An array of slots, each with
- * a sequence number: writers claim a slot by making it odd, readers skip slots
- * that changed while they looked, so that neither a handler nor a forked child
- * ever waits.
+ * The table of doorbell ranges. hca_trap_add() and hca_trap_del() write it in
+ * any thread, handlers and trampolines read it. Each slot has a sequence
+ * number: a writer claims the slot by making it odd, a reader skips a slot that
+ * changed meanwhile. So neither a handler nor a forked child ever waits.
  */
 #include "hca_trap_table.h"
 
@@ -34,8 +33,8 @@ static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
            (seq == atomic_load_explicit(&r->seq, memory_order_relaxed));
 }
 
-/* A slot that is changing counts as absent: its range is not complete yet, or
- * about to go. */
+/* Skips slots that are changing: their range is not complete yet, or about to
+ * go. */
 bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit)
 {
     struct hca_trap_region *end, *r;
@@ -53,7 +52,7 @@ bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit)
     return false;
 }
 
-/* The caller owns the slot: its seq is odd. */
+/* Writes a slot that the caller has claimed, and releases it. */
 static void region_write(struct hca_trap_region *r, struct hca_trap_hit new)
 {
     atomic_thread_fence(memory_order_release);

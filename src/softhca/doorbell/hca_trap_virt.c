@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The program's actions and masks for our signals: see hca_trap_virt.h. No
- * locks: an action is written to a free slot and published by its number, so
- * that handlers and forked children never find it half written.
+ * locks: an action is written to a free slot and then published by its number.
+ * So handlers and forked children always find a complete one.
  */
 #define _GNU_SOURCE
 #include "hca_trap_virt.h"
