@@ -19,7 +19,8 @@ int hca_async_notify(struct hca_obj *obj, enum hca_eqe_type type)
                               sizeof(obj->devx.cookie), &uncounted);
 }
 
-/* @return 0 for an event of a port */
+/* Returns the device's type of an event, 0 if it has none: no subscriber is
+ * told. */
 static enum hca_eqe_type hca_eqe_type(enum ibv_event_type type)
 {
     static const uint8_t types[] = {

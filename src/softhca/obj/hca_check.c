@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of refusals. Syndromes are those of struct mlx5_err_cqe (mlx5dv.h);
- * the InfiniBand specification, volume 1, 10.10.2 and 9.9, assigns them to
- * faults.
+ * The table of errors: see hca_check.h. Syndromes are those of struct
+ * mlx5_err_cqe (mlx5dv.h); the InfiniBand specification, volume 1, 10.10.2 and
+ * 9.9, assigns them to faults.
  */
 #include "hca_check.h"
 #include "softhca/base/hca_log.h"
@@ -22,15 +22,15 @@
     {_what, _expected, MLX5_CQE_SYNDROME_MW_BIND_ERR, HCA_ACK_NONE, -1}
 #define WIRE(_what, _expected, _syndrome) \
     {_what, _expected, MLX5_CQE_SYNDROME_##_syndrome, HCA_ACK_NONE, -1}
-/* responder: the peer's answer, the consumed receive's syndrome, the event */
+/* responder: syndrome of the consumed receive, answer to the peer, event */
 #define RESP(_what, _expected, _syndrome, _ack, _event) \
     {_what, _expected, MLX5_CQE_SYNDROME_##_syndrome, HCA_ACK_##_ack, \
      IBV_EVENT_##_event}
 /* clang-format on */
 #define ACCESS(_what, _expected) \
     RESP(_what, _expected, LOCAL_ACCESS_ERR, ACCESS, QP_ACCESS_ERR)
-/* An access error of its own QP, though the peer is told that its request was
- * invalid */
+/* The responder's QP reports an access error; the peer is told that its request
+ * was invalid. */
 #define LIMIT(_what, _expected) \
     RESP(_what, _expected, LOCAL_QP_OP_ERR, INVAL, QP_ACCESS_ERR)
 #define INVAL(_what, _expected) \

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completion events. The arm doorbell record holds a sequence number, which
- * the program changes when it has taken an event: a request with the number
- * of the last event was made before that event was taken, and is void (PRM,
- * CQ doorbell record; mlx5_arm_cq(), mlx5_cq_event()).
+ * Completion events: see hca_cq_event.h. The arm doorbell record holds a
+ * sequence number, which the program increments when it takes an event. A
+ * request with the number of the last event was made before the program took
+ * that event, and is void (PRM, CQ doorbell record; libmlx5's mlx5_arm_cq(),
+ * mlx5_cq_event()).
  */
 #include "hca_cq_event.h"
 #include "hca_async.h"
@@ -17,7 +18,7 @@
 
 #define HCA_ARM_SN(_word) (((_word) >> 28) & 3)
 
-/* Timers of moderated queues; a queue that finds none is not held back. */
+/* Timers of moderated queues. Without a free one an event is sent at once. */
 #define HCA_CQ_TIMERS 64u
 
 struct hca_cq_timer {
@@ -27,8 +28,8 @@ struct hca_cq_timer {
 
 static struct hca_cq_timer hca_cq_timers[HCA_CQ_TIMERS];
 
-/* The queue stays armed until the event is written: the next completion tries
- * again if it cannot be written, or its writer is killed before. */
+/* Sends the event. The queue stays armed until it is written: if that fails, or
+ * its writer is killed before, the next completion tries again. */
 static void hca_cq_fire(struct hca_cq *cq)
 {
     struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->obj.user_handle};
@@ -59,9 +60,9 @@ static void hca_cq_timer_fn(struct hca_timer *timer)
     }
 }
 
-/* Only the owner's helper lives as long as the queue; that of a peer may end
- * with its process before the timer is due.
- * @return false if it is not to be held back, or no timer is free. */
+/* Starts the timer that sends a delayed event. In the owner's process only: its
+ * helper lives as long as the queue, a peer's may end before the timer is due.
+ * @return false if the event must be sent now. */
 static bool hca_cq_hold_back(struct hca_cq *cq)
 {
     if (cq->obj.proc != hca_self) {
@@ -88,8 +89,8 @@ void hca_cq_event_forked(void)
     }
 }
 
-/* Moderation as ibv_modify_cq() has it: an event after `count` completions or
- * `period` after the first, whichever comes first. */
+/* Sends an event after mod_count completions or mod_period_us after the first,
+ * whichever comes first (ibv_modify_cq(3)); at once if the period is 0. */
 static void hca_cq_moderate(struct hca_cq *cq)
 {
     cq->mod_pending++;
@@ -114,7 +115,9 @@ void hca_cq_notify(struct hca_cq *cq, bool solicited)
     }
 }
 
-/* Returns true for completions that the program had not seen when it armed. */
+/* Returns true if there are completions (solicited ones, if armed for these)
+ * that the program had not seen when it armed.
+ * @param ci  consumer index of the request */
 static bool hca_cq_has_news(const struct hca_cq *cq, uint32_t ci)
 {
     uint32_t pi = cq->armed_se ? cq->solicited_pi : cq->pi;
@@ -163,7 +166,8 @@ void hca_cq_arm(uint32_t cqn)
     }
 }
 
-/* A first request for all completions leaves the record as it was: 0. */
+/* Returns true if the doorbell may have been a request to arm this CQ. A first
+ * request, for all completions, leaves the record as it was: 0. */
 static bool hca_cq_may_be_asked(const struct hca_cq *cq, uint32_t word)
 {
     bool is_first = !cq->armed && (cq->fired_sn == 0) &&

@@ -29,7 +29,8 @@ bool hca_mini_is_plain(const struct hca_cqe *cqe)
     }
 }
 
-/* Mini CQEs of sends have their index and opcode; receives are consecutive. */
+/* Compares QP and index. A send's mini CQE has its own index and opcode; the
+ * indices of receives are consecutive. */
 static bool hca_minis_follows(const struct hca_minis *minis,
                               const struct hca_cqe *cqe)
 {
@@ -54,7 +55,7 @@ bool hca_minis_take(const struct hca_minis *minis, const struct hca_cqe *cqe)
            hca_minis_follows(minis, cqe);
 }
 
-/* Only Ethernet has a hash and a checksum: they are 0. */
+/* The RSS hash and the checksum of a mini CQE are of Ethernet: 0 here. */
 void hca_minis_add(struct hca_minis *minis, const struct hca_cqe *cqe)
 {
     struct prm_mini_cqe *mini = &minis->minis[minis->num];

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completions are added under the CQ's lock, in the thread and process that
- * executes.
+ * Adding completions to a CQ (hca_cq.h): under its lock, by the thread that
+ * executes the WQE, which may be another process' than the CQ's.
  */
 #define _GNU_SOURCE
 #include "hca_cq.h"
@@ -26,9 +26,9 @@ HCA_CQE_F void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
     hca_cq_advance(cq, 1);
 }
 
-/* An entry is valid with its last word, and counted after that. Completions are
- * held for the index minis->pi: at another index they were counted already, but
- * not yet dropped. */
+/* Counts entries that were written, but not counted: the last word of an entry
+ * makes it valid. Drops held completions that were counted: their index,
+ * minis->pi, is not the producer index any more. */
 void hca_cq_repair(void *obj)
 {
     struct hca_cq *cq       = obj;
@@ -53,9 +53,9 @@ static inline bool hca_cq_looks_full(const struct hca_cq *cq, uint32_t num)
     return hca_cq_index(cq->pi + num - cq->ci) >= (1u << cq->ring.log_cnt);
 }
 
-/* The doorbell record, which the program writes, is read only if the queue is
- * full by the consumer index that was read last.
- * @param num  completions held */
+/* Returns true if there is no room for another completion behind @num held
+ * ones. Reads the program's doorbell record only if the queue looks full by the
+ * consumer index that was read last. */
 static bool hca_cq_is_full(struct hca_cq *cq, uint32_t num)
 {
     if (__builtin_expect(!hca_cq_looks_full(cq, num), 1)) {
@@ -81,7 +81,7 @@ static int hca_cq_overrun(struct hca_cq *cq)
 
 /* --- compression ---------------------------------------------------------- */
 
-/* Writes a single held completion as a plain entry. */
+/* Writes the held completions, a single one as a plain entry. */
 static void hca_cq_close_locked(struct hca_cq *cq)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
@@ -100,7 +100,8 @@ static void hca_cq_close_locked(struct hca_cq *cq)
     }
 }
 
-/* @return false if @cqe must be written, after the held completions. */
+/* Holds @cqe for compression.
+ * @return false if it must be written instead; none is held then. */
 static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
@@ -164,7 +165,7 @@ int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
     return ret;
 }
 
-/* The RESIZE_CQ entry takes an index of its own: the library copies the entries
+/* Writes a RESIZE_CQ entry, at an index of its own: libmlx5 copies the entries
  * not polled yet to index + 1 of the new ring and continues behind them
  * (mlx5_cq_resize_copy_cqes()). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)

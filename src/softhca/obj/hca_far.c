@@ -5,15 +5,16 @@
 
 #include <errno.h>
 
-/* More pieces than these are copied through the buffer, if they are short. */
+/* More local pieces than FEW, of SHORT bytes or less on average, are copied
+ * through the buffer. */
 #define HCA_FAR_FEW   8u
 #define HCA_FAR_SHORT 1024u
 
 /* Least number of rows that are moved by one call. */
 #define HCA_FAR_MANY 16u
 
-/* The buffer, for one thread at a time. Others, and a signal handler that
- * interrupts its use, do without. */
+/* The buffer, for one thread at a time. Other threads, and a signal handler
+ * that interrupts its use, move pieces without it. */
 #define HCA_FAR_BUFFER 65536u
 static char hca_far_buffer[HCA_FAR_BUFFER];
 static atomic_flag hca_far_buffer_used = ATOMIC_FLAG_INIT;
@@ -52,7 +53,8 @@ static void hca_far_append(struct iovec *iov, unsigned *count, void *base,
     }
 }
 
-/* Bytes to read in front of the next remote piece: 0 if none. */
+/* Returns the bytes of the gap in front of the next remote piece, to be read
+ * with it; 0 if there is no gap, or a long one. */
 static size_t hca_far_gap(const struct hca_far *far, const char *base)
 {
     const struct iovec *last = far->remote + far->nremote - 1;
@@ -61,7 +63,8 @@ static size_t hca_far_gap(const struct hca_far *far, const char *base)
     if (far->writes || (far->nremote == 0)) {
         return 0;
     }
-    gap = base - ((char *)last->iov_base + last->iov_len); /* or very large */
+    /* very large if @base is in front of that piece */
+    gap = base - ((char *)last->iov_base + last->iov_len);
     return (gap <= HCA_FAR_GAP) ? gap : 0;
 }
 
@@ -148,9 +151,8 @@ size_t hca_far_count_rows(const struct hca_far *far,
     return (max < HCA_FAR_MANY) ? 0 : max;
 }
 
-/* Copies rows through the buffer, in which they fit together with the gaps
- * between a peer's pieces: these are read as one, but written as one only
- * without gaps. */
+/* Copies rows through the buffer: they are one piece at the peer, with gaps if
+ * they are read. hca_far_count_rows() has made sure that they fit. */
 static int hca_far_move_rows_buffered(const struct hca_far *far,
                                       struct hca_trap_rows *rows)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Walks over layouts of indirect mkeys; called for each use of one, with the
- * mkey held. Entries of length 0 (padding of a list) are skipped.
+ * Walks over layouts of indirect mkeys (hca_layout.h), within an access to the
+ * mkey (hca_mkey.h). Entries of length 0, the padding of a list, are skipped.
  */
 #include "hca_layout.h"
 
@@ -18,8 +18,8 @@ static void hca_layout_skip(struct hca_layout *layout)
     }
 }
 
-/* Finds the last entry that begins at @skip or before, by bisection: a walk
- * through rows seeks for each of them. */
+/* Finds the last entry that begins at @skip or before. By bisection, as rows of
+ * a layout above seek here one by one. */
 static void hca_layout_find(struct hca_layout *layout)
 {
     uint32_t end = layout->num, at, middle;
@@ -39,8 +39,8 @@ static void hca_layout_find(struct hca_layout *layout)
     layout->skip -= found;
 }
 
-/* A UMR may change the mkey meanwhile, which the walk detects afterwards: every
- * field that decisions depend on is read once. */
+/* Reads a field once. A UMR may change the mkey meanwhile: the walk detects it
+ * afterwards, and until then all decisions must be from one value. */
 #define HCA_LAYOUT_ONCE(_member) __atomic_load_n(&(_member), __ATOMIC_RELAXED)
 
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
@@ -71,8 +71,8 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
     hca_layout_skip(layout);
 }
 
-/* Skips empty entries. */
-static void hca_layout_settle(struct hca_layout *layout)
+/* Skips empty entries, at the end of a row also those of the next one. */
+static void hca_layout_skip_empty(struct hca_layout *layout)
 {
     hca_layout_skip(layout);
     if ((layout->repeat != 0) && (layout->entry >= layout->num)) {
@@ -88,7 +88,7 @@ bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
     const struct hca_klm *klm;
     uint64_t left;
 
-    hca_layout_settle(layout);
+    hca_layout_skip_empty(layout);
     if (hca_layout_is_over(layout)) {
         return false;
     }
@@ -111,7 +111,8 @@ bool hca_layout_next_part(struct hca_layout *layout, uint64_t max,
 }
 
 /* Extends the hull by an entry, in all rows.
- * @return false if it has none then. */
+ * @return false if there is no hull: entries are of several mkeys, or their
+ *         addresses wrap. */
 static bool hca_layout_extend(struct hca_key_range *hull,
                               const struct hca_layout *layout,
                               const struct hca_klm *klm)

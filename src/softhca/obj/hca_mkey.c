@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Lookup and check of memory keys. Nothing is locked: see hca_mkey.h.
+ * Memory keys in the data path (hca_mkey.h): lookup and check, without a lock;
+ * invalidation by LOCAL_INV or by a message, under obj.lock.
  */
 #include "hca_mkey.h"
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mkeys of memory regions and windows: their creation and invalidation, which
- * waits for accesses (hca_mkey.h).
+ * Creation, change (REREG_MR) and destruction of mkeys of all types. The last
+ * two wait for accesses that have begun (hca_mkey.h).
  */
 #define _GNU_SOURCE
 #include "hca_layout.h"
@@ -23,12 +23,13 @@
 #define HCA_INVALID_KEY 0x100u
 
 
-/* Waits for an access: 2^23 pieces of a peer take less than the first. */
+/* Limits of the wait for an access. Access to 2^23 pieces of a peer takes less
+ * than the first. */
 #define HCA_WAIT_NS      5000000000ull
-#define HCA_WAIT_LIVE_NS 60000000000ull /* of a process that is not stopped */
-#define HCA_WAIT_SLOW_NS 10000000ull    /* of hca_mkey_slow */
+#define HCA_WAIT_LIVE_NS 60000000000ull /* by a process that is not stopped */
+#define HCA_WAIT_SLOW_NS 10000000ull    /* by hca_mkey_slow */
 #define HCA_WAIT_YIELDS  64u            /* tries before the first sleep */
-#define HCA_WAIT_LOOK    1024u          /* tries between looks at it */
+#define HCA_WAIT_LOOK    1024u          /* tries between looks for its death */
 
 uint32_t hca_key(const struct hca_mkey *mkey)
 {
@@ -122,12 +123,12 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
     return 0;
 }
 
-/* One thread waits at a time: each sends new accesses to the count that it does
- * not wait for. */
+/* One thread waits at a time: a wait directs new accesses to the count that it
+ * does not wait for. */
 static pthread_mutex_t hca_mkey_wait_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Process that did not end an access in time, 0 none: the next waits for it are
- * short. */
+/* Process that did not end an access in time, 0 none: later waits for it are
+ * short, until a wait for all succeeds. */
 static unsigned hca_mkey_slow;
 
 void hca_mkey_forked(void)

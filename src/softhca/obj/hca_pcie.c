@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Counts are raised without a lock: the requester, the responder and writers of
- * completions hold different ones.
+ * Counts of PCIe transfers: see hca_pcie.h. They are raised without a lock, as
+ * the requester, the responder and writers of completions hold different ones.
  */
 #include "hca_pcie.h"
 #include "softhca/base/hca_log.h"
@@ -80,8 +80,8 @@ void hca_pcie_wqe(struct hca_pcie *pcie, uint16_t idx, unsigned size)
     }
 }
 
-/* Takes back the counts of a doorbell. The read of its WQE stays counted if the
- * WQE waits, as it has left the register when its turn comes. */
+/* Takes back the counts of a doorbell. A WQE that was not read yet (is_rung) is
+ * read from the ring later, which counts: by then the register has lost it. */
 void hca_pcie_push(struct hca_pcie *pcie, unsigned size, bool has_rung)
 {
     uint64_t lines = (size + HCA_LINE - 1) / HCA_LINE;

@@ -21,7 +21,8 @@
 
 #define HCA_INVALID_LKEY 0x100u /* MLX5_INVALID_LKEY */
 
-/* pairs with the program's barrier between WQEs and their counter */
+/* Returns the number of WQEs posted so far, modulo 2^16. Pairs with the
+ * program's barrier between WQEs and this counter. */
 static uint16_t hca_rq_counter(hca_off_t dbrec)
 {
     const uint32_t *word = hca_at(dbrec);
@@ -29,7 +30,8 @@ static uint16_t hca_rq_counter(hca_off_t dbrec)
     return be32toh(__atomic_load_n(word, __ATOMIC_ACQUIRE));
 }
 
-/* Inlined into each receive: without strides these cost no instruction */
+/* Functions that receives with and without strides share: inlined, so that
+ * those without pay nothing for it */
 #define HCA_SRQ_F static inline __attribute__((always_inline))
 
 HCA_SRQ_F void hca_recv_parse(struct hca_recv *recv, const void *wqe,
@@ -129,14 +131,14 @@ static void hca_srq_check_limit(struct hca_srq *srq, unsigned posted)
     }
 }
 
-/* The next WQE to take, except its contents. */
+/* The next WQE to take; its contents are in struct hca_recv. */
 struct hca_srq_wqe {
     uint16_t posted; /* number of posted WQEs */
     uint16_t next;   /* index of the WQE behind it */
 };
 
-/* Reads the next WQE of an SRQ, but does not take it. Its completion has the
- * index of the WQE in a linked list, or the count of WQEs in a cyclic SRQ, as
+/* Reads the next WQE of an SRQ, but does not take it. recv->index is its index
+ * in a linked list; in a cyclic SRQ the number of WQEs consumed before it, as
  * in any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
 HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
                                       struct hca_recv *recv,
@@ -171,8 +173,8 @@ HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
     return HCA_OK;
 }
 
-/* Counts first: a process killed in between loses one receive, but does not
- * consume one that was not posted. */
+/* Takes the WQE. Counts first: a process killed in between loses one receive,
+ * but does not consume one that was not posted. */
 HCA_SRQ_F void hca_srq_pop(struct hca_srq *srq, const struct hca_srq_wqe *at)
 {
     if (hca_pcie_is_on()) {
@@ -185,9 +187,10 @@ HCA_SRQ_F void hca_srq_pop(struct hca_srq *srq, const struct hca_srq_wqe *at)
     hca_srq_check_limit(srq, at->posted - 1);
 }
 
-/* An XRC message names the SRQ, which must be of the QP's domain and has its
- * own completion queue, as one with tag matching has. No SRQ is both: an XRQ
- * has no XRC domain (xrqc, and create_xrq_cmd() of mlx5_ib sets none). */
+/* Checks the SRQ and sets the fields of @recv that do not depend on the WQE. An
+ * SRQ for XRC, which must be of the QP's domain, has a CQ of its own, as one
+ * with tag matching has. No SRQ is both: the context of an XRQ (xrqc in
+ * mlx5_ifc.h) has no XRC domain. */
 HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
                                          const struct hca_srq *srq,
                                          struct hca_recv *recv)

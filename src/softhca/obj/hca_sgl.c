@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Lists of pieces, and the translation of mkeys into them.
+ * Lists of pieces, and the translation of mkeys into them: see hca_sgl.h.
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"
@@ -40,8 +40,8 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
                                                        HCA_KEY_PIECES;
 }
 
-/* A window grants the access of its region: the region's mkey is looked up anew
- * at each use, as it may be gone. */
+/* Appends the part of a window's region. The region's mkey is looked up at each
+ * use, as it may be gone; it needs local rights only. */
 static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
                                              const struct hca_mkey *window,
                                              const struct hca_key_use *use)
@@ -73,7 +73,8 @@ static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
     }
 }
 
-/* Appends the pieces, which checks them. Atomics cannot use rows.
+/* Checks and appends the pieces of an indirect mkey. Atomics cannot use rows
+ * (HCA_KEY_ACCESS).
  * @return HCA_KEY_PIECES if there are more than a few, or seem to be. */
 static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                                           const struct hca_mkey *mkey,
@@ -114,6 +115,7 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
     }
 }
 
+/* Appends the pieces of an indirect mkey or, if they are many, one entry. */
 static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
                                              const struct hca_mkey *mkey,
                                              const struct hca_key_use *use)

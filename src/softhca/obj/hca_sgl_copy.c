@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The copy between two lists. Plain ones are moved with one call of hca_mem.h.
+ * The copy between two lists: see hca_sgl.h. Lists of plain memory are moved by
+ * one call of hca_mem.h.
  *
- * With a `via` in one of them they may have any number of pieces. The pieces of
- * both lists, side by side, are collected and copied together: by loads and
+ * A list with a `via` may have any number of pieces. The pieces of both lists,
+ * side by side, are collected in batches and copied together: by loads and
  * stores where these reach both sides (hca_mem_near()), else by system calls
  * (hca_far.h).
  */
@@ -14,8 +15,8 @@
 
 #include <errno.h>
 
-/* Rows that are copied together by loads and stores, and bytes of them: layouts
- * that change meanwhile are found out then */
+/* Limits of a batch that loads and stores copy. Before each batch the layouts
+ * are checked for changes. */
 #define HCA_BATCH_ROWS  64u
 #define HCA_BATCH_BYTES 65536u
 
@@ -51,7 +52,8 @@ static char *hca_batch_near(const struct hca_batch *batch, char *remote,
                         batch->far.writes);
 }
 
-/* Copies rows one by one: those in memory that is not reached as before. */
+/* Copies rows one by one with hca_mem.h, as their memory is not reached as
+ * before. */
 static int hca_batch_copy_again(const struct hca_batch *batch,
                                 const struct hca_batch_rows *near)
 {
@@ -75,7 +77,8 @@ static int hca_batch_copy_again(const struct hca_batch *batch,
     return ret;
 }
 
-/* The owner may have replaced its pages meanwhile. */
+/* Copies rows; again, by other means, if the owner has replaced its pages
+ * meanwhile. */
 static int hca_batch_copy_rows(const struct hca_batch *batch,
                                const struct hca_batch_rows *near)
 {
@@ -91,8 +94,9 @@ static int hca_batch_copy_rows(const struct hca_batch *batch,
                hca_batch_copy_again(batch, near);
 }
 
-/* Copies what was found. Layouts that were changed since then have other pieces
- * now: none of these is copied. */
+/* Copies the batch.
+ * @return -EFAULT, with nothing copied, if a layout has changed since its
+ *         pieces were found; else 0 or as hca_mem_*() */
 static int hca_batch_flush(struct hca_batch *batch)
 {
     int ret = 0;
@@ -156,8 +160,8 @@ static int hca_batch_add(struct hca_batch *batch,
 
 /* --- far pieces ----------------------------------------------------------- */
 
-/* Moves some of the rows at once, after those before, as writes must be in
- * order. @return as hca_far_move_rows() */
+/* Moves some of the rows at once, after the batch, as writes must be in order.
+ * @return as hca_far_move_rows() */
 static int hca_batch_move_rows(struct hca_batch *batch,
                                struct hca_trap_rows *rows)
 {
@@ -190,7 +194,7 @@ static int hca_batch_add_piece(struct hca_batch *batch,
     return ret;
 }
 
-/* Adds or moves some of the rows: their number is stored in @rows. */
+/* Adds or moves some of the rows; stores their number in rows->count. */
 static int hca_batch_add_far(struct hca_batch *batch,
                              struct hca_trap_rows *rows)
 {
@@ -205,7 +209,7 @@ static int hca_batch_add_far(struct hca_batch *batch,
 
 /* --- the copy ------------------------------------------------------------- */
 
-/* Finds the rows of one length that both begin with: one at least. */
+/* Finds the rows of one length, at least one, that both lists continue with. */
 static void hca_batch_find(const struct hca_cursor *dst,
                            const struct hca_cursor *src,
                            struct hca_trap_rows *rows)
@@ -227,7 +231,7 @@ static void hca_batch_find(const struct hca_cursor *dst,
     }
 }
 
-/* Moves both on by rows of one length. */
+/* Copies the next rows of one length, and passes them in both lists. */
 static int hca_batch_step(struct hca_batch *batch)
 {
     struct hca_trap_rows rows;

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The list itself. It is intact in the direction of `next` after each store. If
- * a process dies in between, hca_tm_relink() rebuilds the other fields.
+ * The list of tagged buffers: see hca_tm.h. It is intact in the direction of
+ * `next` after each store. If a process dies in between, hca_tm_relink()
+ * rebuilds the other fields.
  */
 #include "hca_tm.h"
 #include "softhca/base/hca_log.h"
@@ -177,9 +178,9 @@ void hca_tm_unexpected(struct hca_tm *tm)
 }
 
 /* An entry that was being linked or unlinked is in the list if it is reachable;
- * an unreachable one is free, or busy for a message of the dead process. If it
- * was the first inactive one, its `next` is that now, or none: hca_tm_unlink()
- * leaves it, and it is empty in hca_tm_link(). */
+ * an unreachable one is free, or busy for a message of the dead process. If
+ * such an entry is `inactive`, its `next` takes its place: hca_tm_unlink()
+ * keeps it, hca_tm_link() has set it to none. */
 void hca_tm_relink(struct hca_tm *tm)
 {
     uint16_t index, prev = HCA_TM_NONE;

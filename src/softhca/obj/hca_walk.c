@@ -5,7 +5,8 @@
  */
 #include "hca_walk.h"
 
-/* Below the first mkey the owner's rights count, as for windows. */
+/* Returns the use of the mkeys that entries name: they need local rights only,
+ * as the region of a window. */
 static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
 {
     struct hca_key_use below = *use;
@@ -21,9 +22,10 @@ static uint32_t hca_walk_change(const struct hca_mkey *mkey)
     return atomic_load_explicit(&mkey->change, memory_order_acquire);
 }
 
-/* Returns true if all reads of the mkey since @change was read are of one
- * layout, which it still has: pairs with hca_umr_apply_layout(), where it is
- * free as long as `change` is odd. */
+/* Returns true if the mkey still has the layout that it had when @change was
+ * read: all reads since then are of that one. Pairs with
+ * hca_umr_apply_layout(), which keeps the mkey free as long as `change` is
+ * odd. */
 static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -45,7 +47,7 @@ static bool hca_walk_seen_is_valid(const struct hca_walk_seen *seen)
     return (seen->mkey == NULL) || hca_walk_is_same(seen->mkey, seen->change);
 }
 
-/* Checks an entry's range. */
+/* Checks an entry's range, and stores its mkey in @seen. */
 static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
                                         struct hca_key_use *use, unsigned proc,
                                         const struct hca_key_range *part)
@@ -82,7 +84,8 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth);
 
-/* @param use  of the mkeys that entries name; the range is stored in it */
+/* Checks one range and all that it leads to.
+ * @param use  of the mkeys that entries name; the range is stored in it */
 static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
                                               unsigned proc,
                                               struct hca_key_use *use,
@@ -103,7 +106,8 @@ static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
                HCA_KEY_PIECES;
 }
 
-/* Checks the range of all entries, more than is used. */
+/* Checks the range of all entries as one: more than is used, so that a failure
+ * does not mean that the use is forbidden. */
 static bool hca_walk_check_hull(const struct hca_mkey *mkey,
                                 const struct hca_key_use *use, unsigned depth)
 {
@@ -116,8 +120,9 @@ static bool hca_walk_check_hull(const struct hca_mkey *mkey,
             HCA_KEY_OK);
 }
 
-/* Checks the range from the first byte of an entry's block in one row to the
- * last one in another: more than the blocks are. */
+/* Checks for each entry the range from its block in the first row to that in
+ * the last one. As it includes gaps, a failure does not mean that the use is
+ * forbidden. */
 static bool hca_walk_check_rows(const struct hca_mkey *mkey,
                                 const struct hca_layout *first,
                                 const struct hca_key_use *use, unsigned depth)
@@ -254,7 +259,7 @@ bool hca_walk_is_valid(const struct hca_walk *walk)
     return hca_walk_seen_is_valid(&walk->seen);
 }
 
-/* Leaves levels that have ended: these continue the ones above.
+/* Leaves levels that have ended, for the ones above.
  * @return false if one has changed. */
 static bool hca_walk_ascend(struct hca_walk *walk)
 {
