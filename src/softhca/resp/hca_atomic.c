@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Atomics. The address selects a lock of the fabric, which serializes all
- * atomics on that address. An operand in memory of this process, or in memory
- * that it has mapped, is exchanged by the CPU's own instruction; any other one
- * is read and written back.
+ * Atomics: see hca_atomic.h. The address selects a lock of the fabric, which
+ * serializes all atomics on that address. An operand in memory of this process,
+ * or in memory of a peer that it has mapped, is exchanged by the CPU's own
+ * instruction; any other one is read and written back.
  */
 #include "hca_atomic.h"
 #include "softhca/base/hca_mutex.h"
@@ -56,7 +56,7 @@ static int hca_atomic_exchange4(uint32_t *ptr, const struct hca_wqe_atomic *op,
 
     do {
         ret = hca_trap_guard_swap4(ptr, &value, hca_atomic_next(value, op));
-    } while (ret == -EAGAIN); /* a CPU was faster */
+    } while (ret == -EAGAIN); /* a CPU has changed it: @value is its new one */
     *before = value;
     return ret;
 }
@@ -72,8 +72,8 @@ static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
     return ret;
 }
 
-/* Exchanges an operand that this process can access. The first value that is
- * read may be outdated when it is compared. */
+/* Exchanges an operand that this process can access. The value read here is the
+ * first guess of the exchange. */
 static int hca_atomic_near(void *operand, const struct hca_wqe_atomic *op,
                            uint64_t *before)
 {
@@ -88,8 +88,8 @@ static int hca_atomic_near(void *operand, const struct hca_wqe_atomic *op,
                              hca_atomic_exchange8(operand, op, before);
 }
 
-/* An operand that faults here may be another process' memory, which only its
- * kernel reaches. */
+/* Executes the atomic under the lock. A peer's operand that is not mapped here,
+ * or faults, may still be reached by system calls. */
 static int hca_atomic_any(struct hca_owner owner, uint64_t addr,
                           const struct hca_wqe_atomic *op, uint64_t *before)
 {

@@ -1,9 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completions. Numbers in a CQE: CQE version 1, providers/mlx5 cq.c. srqn_uidx
- * is the user index of the QP, also when it receives from an SRQ, but that of
- * the SRQ for XRC; wqe_counter is the first basic block of a send, the running
- * index of a receive, the index in an SRQ.
+ * Completions: see hca_completer.h. Numbers in a CQE are those of CQE version 1
+ * (rdma-core, providers/mlx5/cq.c):
+ *
+ *   srqn_uidx     user index of the QP; of the SRQ for XRC and tag matching
+ *   wqe_counter   first basic block of a send; for a receive, the running index
+ *                 in its queue, or the WQE's index in an SRQ that is a list
  */
 #include "hca_completer.h"
 #include "hca_grh.h"
@@ -38,8 +40,8 @@ enum hca_check hca_completer_send(const struct hca_qp *qp,
     return (hca_cq_post(qp->scqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 
-/* Counts completions in error: each in one counter for all, some syndromes also
- * in counters of their own. */
+/* Counts a completion in error in the counter of all, and in that of its
+ * syndrome, if there is one. */
 static void hca_completer_count_send(unsigned dev, uint8_t syndrome)
 {
     static const uint8_t counts[256] = {
@@ -98,8 +100,8 @@ static uint8_t hca_completer_opcode(const struct hca_msg *msg)
     return msg->has_inval ? MLX5_CQE_RESP_SEND_INV : MLX5_CQE_RESP_SEND;
 }
 
-/* RoCE has no LIDs, and the packet type is in the field of the service level. A
- * port with LIDs has as many path bits as its LMC. */
+/* Sets the sender's path. RoCE has no LIDs, and the packet type in the field of
+ * the service level. dlid_path has as many bits as the port's LMC. */
 static void hca_completer_add_path(struct hca_cqe *cqe,
                                    const struct hca_msg *msg, unsigned dev)
 {
@@ -116,7 +118,8 @@ static void hca_completer_add_path(struct hca_cqe *cqe,
     }
 }
 
-/* Skipped strides, too few for a packet, belong to no message. */
+/* Adds the fields of strides. A filler (PRM_CQE_MP_FILLER) is not of the
+ * message. */
 static void hca_completer_add_strides(struct hca_cqe *cqe,
                                       const struct hca_recv *recv)
 {
@@ -132,9 +135,9 @@ static void hca_completer_add_strides(struct hca_cqe *cqe,
                      (recv->num_strides << PRM_CQE_MP_STRIDES_SHIFT);
 }
 
-/* The completion of a match carries the header; later ones of that message, and
- * those without a match, do not. For a tagged buffer the length is that of the
- * data, without the header, and inline data takes the first half of the CQE
+/* Adds the fields of tag matching. Only the first completion of a match has the
+ * header of the message. For a tagged buffer the length is that of the data,
+ * without the header, and inline data takes the first half of the CQE
  * (providers/mlx5/cq.c, handle_tag_matching()). */
 static void hca_completer_add_tm(struct hca_cqe *cqe,
                                  const struct hca_recv *recv)
@@ -180,7 +183,7 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
     hca_completer_add_path(&cqe, msg, qp->obj.dev);
     if (qp->type == HCA_QP_UD) {
         cqe.l3 = msg->path->grh;
-        cqe.byte_cnt += 40;
+        cqe.byte_cnt += HCA_GRH_SIZE;
     }
     if (data != NULL) {
         cqe.data     = data;

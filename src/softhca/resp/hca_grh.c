@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Headers of UD packets, built for each message that has one. No state.
+ * Headers of UD packets, built for each message that has one: see hca_grh.h.
  */
 #define _GNU_SOURCE
 #include "hca_grh.h"

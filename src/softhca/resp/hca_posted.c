@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * See hca_posted.h.
- */
+/* RDMA WRITEs that are kept back for a while: see hca_posted.h. */
 #include "hca_posted.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -13,9 +11,8 @@
 
 #define HCA_POSTED_ANY 0u /* no queue pair has this number */
 
-/* A kept WRITE, in pages of its own: a doorbell may be rung in a handler that
- * has interrupted malloc(). Its mkey is not kept, and may be destroyed
- * meanwhile. */
+/* A kept WRITE, in pages of its own: a doorbell may be rung in a signal handler
+ * that has interrupted malloc(). Its mkey may be destroyed meanwhile. */
 struct hca_posted_write {
     struct hca_posted_write *next;
     struct hca_key_use use; /* qpn: of the target */
@@ -38,6 +35,7 @@ static void hca_posted_free(struct hca_posted_write *write, size_t length)
     syscall(SYS_munmap, write, sizeof(*write) + length);
 }
 
+/* Writes the data to memory if the mkey still leads to the same address. */
 static void hca_posted_place(struct hca_posted_write *write)
 {
     struct hca_sgl to, from;
@@ -55,7 +53,8 @@ static void hca_posted_place(struct hca_posted_write *write)
     hca_sgl_put(&to);
 }
 
-/* @param qpn  of the target, or HCA_POSTED_ANY */
+/* Writes the kept data to memory.
+ * @param qpn  number of the target whose data it is, or HCA_POSTED_ANY */
 static void hca_posted_push(struct hca_posted *posted, uint32_t qpn)
 {
     struct hca_posted_write **link = &posted->last, *write;
@@ -86,8 +85,9 @@ void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp)
     *posted = (struct hca_posted){.timer.fn = hca_posted_timer, .qp = qp};
 }
 
-/* @return NULL if the data cannot be read, or without memory: it is executed
- *         then, and its failure is that of the message. */
+/* Copies a WRITE.
+ * @return NULL without memory, or if the data cannot be read: the WRITE is
+ *         executed at once then, and reports that failure. */
 static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
                                                const struct hca_sgl *memory,
                                                const struct hca_mkey *mkey)
@@ -119,7 +119,8 @@ static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
     return write;
 }
 
-/* @return the mkey of a WRITE to @memory if it has the attribute, or NULL. */
+/* Returns the mkey of a WRITE to @memory, NULL unless it has relaxed
+ * ordering. */
 static const struct hca_mkey *hca_posted_relaxed(const struct hca_msg *msg,
                                                  const struct hca_sgl *memory)
 {

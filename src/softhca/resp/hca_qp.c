@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The step of a QP into the error state. MODIFY_QP changes states under both
- * locks (hca_qp_cmd_modify.c). The responder makes the step into the error
- * state under obj.lock only, as the locks of two QPs that send to each other
- * could not be taken both ways. The requester looks at the state before each
- * WQE.
+ * The step of a QP into the error state: see hca_qp.h. MODIFY_QP changes states
+ * under sq_lock and obj.lock (hca_qp_cmd_modify.c). The responder puts a QP in
+ * error under obj.lock only: to take a sq_lock there would deadlock two QPs
+ * that send to each other. The requester looks at the state before each WQE.
  */
 #define _GNU_SOURCE
 #include "hca_qp.h"
@@ -15,14 +14,14 @@
 #include "softhca/obj/hca_rq.h"
 #include "softhca/obj/hca_todo.h"
 
-/* A receive whose completion fails is counted as taken nevertheless: if its CQ
- * is full there is no way left to report it. */
+/* Counts each receive as taken, even if its completion fails: if its CQ is full
+ * there is no way left to report it. */
 void hca_qp_flush_rq(struct hca_qp *qp)
 {
     unsigned posted = hca_rq_posted(qp);
 
     if (posted > (1u << qp->rq.log_cnt)) {
-        return; /* the record is out of range: not trusted */
+        return; /* the doorbell record is wrong */
     }
     for (; posted > 0; posted--) {
         hca_completer_flush_recv(qp, qp->resp.ci++);
@@ -80,7 +79,8 @@ void hca_qp_fail_fatal(struct hca_qp *qp)
     hca_obj_unlock(qp);
 }
 
-/* An SRQ for XRC or with tag matching has a CQ of its own. */
+/* Returns true if the QP, or its SRQ with a CQ of its own (XRC, tag matching),
+ * completes on the CQ. */
 static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
 {
     const struct hca_srq *srq = (qp->srqn != 0) ?

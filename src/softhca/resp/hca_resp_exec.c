@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Execution of messages by the responder: SEND into a receive buffer, RDMA and
- * atomics on the memory named by raddr and rkey. obj.lock of the QP is held.
+ * Execution of messages by the responder (hca_resp.h): SEND into a receive
+ * buffer, RDMA and atomics on the memory named by raddr and rkey. obj.lock of
+ * the QP is held.
  */
 #include "hca_resp.h"
 #include "hca_atomic.h"
@@ -71,17 +72,18 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
                check;
 }
 
-/* With max_dest_rd_atomic 0 the kernel disables reads and atomics. */
+/* Returns true if the QP allows it. With max_dest_rd_atomic 0 the kernel
+ * disables reads and atomics. */
 static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
 {
     return (qp->attr.access & access) &&
            ((qp->type == HCA_QP_DCT) || (qp->attr.max_dest_rd_atomic > 0));
 }
 
-/* A responder keeps a limited number of requests until it has answered them
- * (IBTA 9.9.3, "too many RDMA READ or ATOMIC requests"; all DC targets as many
- * as an initiator may send). The sender reports the number under way: those
- * whose end no completion and no fence has shown. */
+/* Checks the number of READs and atomics under way, which the requester
+ * reports: these have no completion yet, and no fence has waited for them. A
+ * responder keeps max_dest_rd_atomic of them (IBTA 9.9.3, "too many RDMA READ
+ * or ATOMIC requests"), a DC target as many as an initiator may send. */
 static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
 {
     return ((resp->qp->type == HCA_QP_DCT) ||
@@ -116,7 +118,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
     if (resp->memory.count != 1) { /* an indirect mkey splits the operand */
         return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
-    if (resp->memory.has_via) { /* the null mkey: too short for many pieces */
+    if (resp->memory.has_via) { /* an entry that is the null mkey */
         resp->ack->atomic = 0;
         return HCA_OK;
     }
@@ -161,9 +163,9 @@ static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
     [HCA_MSG_ATOMIC] = hca_resp_atomic,
 };
 
-/* Two ends with different MTUs: a message of more than one packet, or longer
- * than an end's MTU, does not fit (IBTA 9.7.4.1.6). A DCT has an MTU, too
- * (mlx5_ifc.h, dctc): that it also refuses is inferred. */
+/* Returns false if the two ends have different MTUs and the message is longer
+ * than the smaller one (IBTA 9.7.4.1.6). A DCT has an MTU, too (mlx5_ifc.h,
+ * dctc): that it also refuses is inferred. */
 static bool hca_resp_mtu_ok(const struct hca_responder *resp)
 {
     unsigned mtu = resp->qp->attr.mtu;
@@ -183,7 +185,6 @@ enum hca_check hca_resp_execute(struct hca_responder *resp)
                hca_resp_bad(resp, HCA_CHECK_PATH_MTU, 128u << resp->msg->mtu);
 }
 
-/* Only reads are executed again. */
 enum hca_check hca_resp_repeat(struct hca_responder *resp)
 {
     if (resp->msg->op == HCA_MSG_READ) {

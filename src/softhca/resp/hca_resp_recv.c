@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Steps of executing a message: a receive is taken, bytes move, the receive
- * completes. obj.lock of the QP is held.
+ * Steps of executing a message (hca_resp.h): bytes move, the receive completes.
+ * obj.lock of the QP is held.
  */
 #include "hca_resp.h"
 #include "hca_completer.h"
@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A DCT receives from many senders at once: its lock is not held while more
- * bytes than this are copied. */
+/* Most bytes that are copied with the lock of a DCT held: it receives from many
+ * senders at once. */
 #define HCA_DCT_COPY_LOCKED 16384u
 
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
@@ -24,8 +24,6 @@ enum hca_check hca_resp_bad(const struct hca_responder *resp,
     return hca_check_recv(check, resp->qp->obj.num, got);
 }
 
-/* Protection domain of remote accesses, and the owner of their memory: for an
- * XRC target both are those of the SRQ. */
 bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
 {
     const struct hca_srq *srq;
@@ -38,7 +36,7 @@ bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
         }
         *pdn               = srq->pdn;
         resp->memory.owner = hca_owner(srq->obj.proc);
-        /* its process had the slot if the SRQ is still there */
+        /* the owner was alive, so that it was right, if the SRQ still exists */
         return hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn) == srq;
     }
     return true;
@@ -57,7 +55,8 @@ static bool hca_resp_relock(struct hca_responder *resp)
     return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
 }
 
-/* Memory of the device itself is not counted: a header, data in a CQE. */
+/* Counts the transfer, unless its target is memory of the device itself: a
+ * header, data in a CQE. */
 static void hca_resp_count(struct hca_responder *resp,
                            const struct hca_sgl *dst, const struct hca_sgl *src)
 {
@@ -93,8 +92,8 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     return (ret == 0) ? HCA_OK : hca_resp_failed(resp, ret, fault);
 }
 
-/* Only the CQE removes a receive from the queue: a sender that dies in the
- * middle of its copy leaves the queue unchanged. */
+/* The receive leaves its queue only now: a sender that dies in the middle of
+ * its copy leaves the QP's own queue unchanged. */
 enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data)
 {
     if (resp->recv.in_ring) {
@@ -133,7 +132,8 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
                              hca_resp_put_copy(resp);
 }
 
-/* UD: the first 40 bytes of the buffer are for the header, present or not. */
+/* Puts a datagram behind its header: the first 40 bytes of the buffer, which
+ * stay as they are without a header. */
 static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
 {
     const struct hca_sgl *data = resp->msg->data;
@@ -186,9 +186,10 @@ enum hca_check hca_resp_invalidate_key(struct hca_responder *resp)
     return HCA_OK;
 }
 
-/* 32 bytes of data in an entry overlap flags_rqpn, which libmlx5 reads
- * nevertheless (handle_responder(), v44): it takes bits 28 and 29 of a FIN's
- * rkey for a GRH. Scatter to CQE is optional: such a FIN goes to memory. */
+/* Returns true if the message goes into the CQE. A FIN does so only with room
+ * for 64 bytes: 32 bytes of data overlap flags_rqpn, which libmlx5 reads
+ * nevertheless (handle_responder(), v44), taking bits 28 and 29 of the FIN's
+ * rkey for a GRH. Scatter to CQE is optional. */
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;

@@ -1,22 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Messages to a shared receive queue with strides ("multi-packet"): each packet
- * has strides of its own and a completion of its own, the next in the same WQE
- * or in another. The last packet's completion has the immediate data and the
- * event. Only an SRQ with tag matching has strides (the kernel of MLNX_OFED,
- * "MP WR is supported over TM SRQ type only").
+ * Messages to a shared receive queue with strides ("multi-packet"). Each packet
+ * has strides and a completion of its own; packets of a message may be in
+ * several WQEs. Only the completion of the last packet has the immediate data
+ * and the solicited event. Only an SRQ with tag matching has strides (the
+ * kernel of MLNX_OFED, "MP WR is supported over TM SRQ type only").
  *
- *   strides   0  1  2  3  4  5  6  7     each as long as the MTU, or longer
+ *   strides   0  1  2  3  4  5  6  7     here of the MTU, or longer
  *   WQE a     m0 m1 m2 n0 o0 o1 o2 o3    message m: FIRST, -, LAST; n: both
  *   WQE b     o4 ...
  *
- * A packet longer than a stride takes several, which lie in one WQE; strides at
- * the end of a WQE that are too few for it have an empty completion, the
- * filler.
+ * A packet longer than a stride takes several, all in one WQE. If those at the
+ * end of a WQE are too few, they get an empty completion, the filler.
  *
  * If there are not enough strides for a message, its first packets stay in
- * them: the requester gets RNR with the number of bytes, which on the wire
- * follows from the PSN of its packets, and continues there.
+ * them. The requester gets RNR with their number of bytes, and continues there;
+ * on the wire that follows from the PSNs of packets.
  */
 #include "hca_resp.h"
 #include "softhca/obj/hca_tm.h"

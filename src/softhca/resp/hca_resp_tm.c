@@ -9,10 +9,10 @@
  *   one packet        CONSUMED_MSG
  *   more than one     CONSUMED (the lock is released, data moves) EXPECTED
  *   rendezvous        CONSUMED (hca_rndv_fetch.c fetches the data) EXPECTED
- *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
+ *     by software     CONSUMED_MSG_SW_RNDV, with the message in the buffer
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
- *   the last two in strides: such a completion per packet (hca_resp_strides.c)
+ *   the last two, in strides: one completion a packet (hca_resp_strides.c)
  *
  * A failure before the completion leaves the list unchanged and completes
  * nothing here: the index in a completion in error would be that of a receive
@@ -27,7 +27,7 @@
 #include <endian.h>
 #include <string.h>
 
-#define HCA_TM_INLINE 64u /* size of a tagged buffer, by libmlx5 */
+#define HCA_TM_INLINE 64u /* most bytes of a tagged buffer's data in a CQE */
 
 /* A message to be matched. */
 struct hca_tm_msg {
@@ -98,7 +98,7 @@ static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
     }
 }
 
-/* Returns true if strides have its first packets: the header was checked. */
+/* Returns true if strides hold its first packets, from an earlier try. */
 static bool hca_tm_goes_on(const struct hca_tm_msg *msg)
 {
     return msg->resp->msg->arrived > 0;
@@ -125,8 +125,8 @@ static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
     return hca_resp_deliver(resp);
 }
 
-/* Returns true if this is the first try that delivered anything; with strides,
- * maybe only the first packets. */
+/* Returns true if this try is the first one that delivered anything, all of the
+ * message or, with strides, its first packets. */
 static bool hca_tm_has_begun(const struct hca_tm_msg *msg, enum hca_check check)
 {
     return !hca_tm_goes_on(msg) &&
@@ -171,7 +171,8 @@ static bool hca_tm_fits_cqe(const struct hca_tm_msg *msg)
             HCA_TM_INLINE);
 }
 
-/* @param to  destination of the data, NULL: the CQE */
+/* Delivers a message that completes at once.
+ * @param to  destination of the data, NULL: the CQE */
 static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
                                         const struct hca_sgl *to,
                                         const struct hca_sgl *from)
@@ -196,8 +197,8 @@ static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
     return hca_tm_complete(msg, tm_op, (to == NULL) ? data : NULL);
 }
 
-/* Returns the buffer to the program, with all of the data or, if the copy
- * failed, with no more to come. */
+/* Completes the buffer, as canceled if the copy failed. It stays busy if a
+ * process is out of reach (HCA_DROP): see hca_tm_job.h. */
 static enum hca_check hca_tm_end(struct hca_tm_msg *msg, enum hca_check check)
 {
     if (check == HCA_DROP) {
@@ -214,6 +215,8 @@ static enum hca_check hca_tm_end(struct hca_tm_msg *msg, enum hca_check check)
     return check;
 }
 
+/* Delivers a message of several packets, with the SRQ unlocked while data
+ * moves. */
 static enum hca_check hca_tm_more_packets(struct hca_tm_msg *msg,
                                           const struct hca_sgl *from)
 {
@@ -264,8 +267,8 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
 
 /* --- rendezvous ---------------------------------------------------------- */
 
-/* Writes the message itself to the buffer, or to the CQE as libmlx5 expects of
- * any match (handle_tag_matching()): the program fetches the data. */
+/* Writes the message itself to the buffer, or to the CQE, as libmlx5 expects
+ * for any match (handle_tag_matching()): the program fetches the data. */
 static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
 {
     struct hca_responder *resp = msg->resp;
@@ -288,7 +291,8 @@ static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
                                  &resp->memory, resp->msg->data);
 }
 
-/* DC: returns true if the SRQ's parameters for reads were set. */
+/* Returns true if the device may fetch the data: it fits into the buffer, QP
+ * and SRQ allow it, and for DC the SRQ's attributes for that are set. */
 static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
 {
     const struct hca_qp *qp = msg->resp->qp;
@@ -298,9 +302,10 @@ static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
            ((qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
 }
 
-/* No document says with which of two keys an adapter fetches the data: that of
- * the request or that of the list. UCX has one for all. The device uses the
- * first, and without TM_OWN_KEY the two must be equal. */
+/* Checks the DC key of a request. No document says with which of two keys an
+ * adapter fetches the data: that of the request or that of the SRQ. UCX has one
+ * for all. This device uses the first; without TM_OWN_KEY (hca_caps.h) the two
+ * must be equal. */
 static enum hca_check hca_tm_check_dc_key(const struct hca_tm_msg *msg)
 {
     uint64_t key = be64toh(msg->rndv.ravh.dc_access_key);

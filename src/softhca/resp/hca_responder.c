@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The responder half, in the sender's thread, on the state and the memory of
- * the QP's owner. A message goes through three steps: check that it is for this
- * QP at all (else no answer is sent), execution, answer. A failure puts a
- * connected QP in error, with the receive it took completed in error; a DCT
- * serves many initiators and stays as it is.
+ * The responder (hca_responder.h), in the sender's thread, on the state and the
+ * memory of the QP's owner. A message goes through three steps: acceptance by
+ * the QP, execution, answer. A failure completes the receive that was taken in
+ * error, and puts the QP in error; a DCT serves many initiators and stays as it
+ * is.
  */
 #include "hca_responder.h"
 #include "hca_completer.h"
@@ -15,7 +15,7 @@
 #include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_path.h"
 
-/* --- is it for this QP? ------------------------------------------------- */
+/* --- acceptance ---------------------------------------------------------- */
 
 /* Checks that the peer is the one that this QP is connected to, and that the
  * way back is right. */
@@ -37,8 +37,8 @@ static void hca_responder_established(struct hca_qp *qp)
     }
 }
 
-/* A PSN counts messages here. One behind the expected number repeats a message
- * whose answer was lost. */
+/* Accepts the next message, or the last one again, as its answer was lost. A
+ * PSN counts messages here. */
 static bool hca_responder_accept_rc(struct hca_qp *qp,
                                     const struct hca_msg *msg,
                                     struct hca_ack *ack)
@@ -62,7 +62,7 @@ static bool hca_responder_accept_rc(struct hca_qp *qp,
     return false;
 }
 
-/* UC takes over the PSN of any message. */
+/* Accepts any PSN: UC continues from there. */
 static bool hca_responder_accept_uc(struct hca_qp *qp,
                                     const struct hca_msg *msg,
                                     struct hca_ack *ack)
@@ -114,7 +114,8 @@ static bool (*const hca_responder_accept[])(struct hca_qp *qp,
 
 /* --- the answer --------------------------------------------------------- */
 
-/* Async events report faults that no completion does (IBTA 11.6.3). */
+/* Completes the receive in error. An async event reports a fault only if no
+ * completion does (IBTA 11.6.3). */
 static void hca_responder_fail_recv(struct hca_responder *resp,
                                     enum hca_check check)
 {

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A rendezvous under way is memory of the sender's process, and a record beside
- * the list (hca_tm_job.h).
+ * The start of a rendezvous: see hca_rndv.h. While it is under way it has a
+ * struct hca_rndv in the memory of the process that runs it, and a record
+ * beside the list of tags (hca_tm_job.h).
  */
 #include "hca_rndv.h"
 #include "softhca/fabric/hca_dev.h"
@@ -12,8 +13,8 @@
 
 static_assert(sizeof(struct hca_rndv_request) == 48, "headers of a message");
 
-/* Allocated statically, as a doorbell may ring in a signal handler that
- * interrupts an allocator. */
+/* Allocated statically, as a doorbell may be rung in a signal handler that has
+ * interrupted malloc(). */
 static struct hca_rndv hca_rndvs[HCA_RNDV_MAX];
 static _Atomic(uint64_t) hca_rndvs_used;
 

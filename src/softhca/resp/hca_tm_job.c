@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Tagged buffers of senders that died: see hca_tm_job.h. */
+/* Records of messages to busy tagged buffers: see hca_tm_job.h. */
 #include "hca_tm_job.h"
 #include "hca_completer.h"
 #include "softhca/base/hca_log.h"
@@ -36,6 +36,8 @@ void hca_tm_job_foreach(struct hca_srq *srq,
     }
 }
 
+/* Returns true for an eager message to @qp, whose obj.lock is held: its sender
+ * died, as a live one would hold the lock. */
 static bool hca_tm_job_is_cut(const struct hca_tm_job *job,
                               const struct hca_qp *qp)
 {
@@ -77,7 +79,8 @@ static void hca_tm_job_forget(struct hca_srq *srq, uint16_t index, void *arg)
     }
 }
 
-/* No other thread is in the middle of a message: it would hold obj.lock. */
+/* Calls @fn for each busy entry of the QP's SRQ; not for a DCT, whose lock is
+ * released in the middle of messages. */
 static void hca_tm_job_of_qp(const struct hca_qp *qp,
                              void (*fn)(struct hca_srq *srq, uint16_t index,
                                         void *arg))
