@@ -19,10 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
-#define HCA_INVALID_KEY 0x100u
-
-
 /* Limits of the wait for an access. Access to 2^23 pieces of a peer takes less
  * than the first. */
 #define HCA_WAIT_NS      5000000000ull
@@ -36,19 +32,12 @@ uint32_t hca_key(const struct hca_mkey *mkey)
     return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
 }
 
-/* No number is so small that a chosen variant makes HCA_INVALID_KEY of it. */
-static void hca_mkey_set_variant(struct hca_mkey *mkey,
-                                 const struct hca_mkey_spec *spec)
+/* Takes the program's variant, or else the next one. */
+static uint8_t hca_mkey_variant(const struct hca_mkey_spec *spec)
 {
     static _Atomic uint8_t variant;
 
-    mkey->variant = spec->variant;
-    while (!spec->has_variant) {
-        mkey->variant = atomic_fetch_add(&variant, 1);
-        if (hca_key(mkey) != HCA_INVALID_KEY) {
-            break;
-        }
-    }
+    return spec->has_variant ? spec->variant : atomic_fetch_add(&variant, 1);
 }
 
 static void hca_mkey_set_region(struct hca_mkey *mkey,
@@ -110,6 +99,7 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
         hca_mkey_set_klms(mkey, spec);
     }
     mkey->type          = spec->type;
+    mkey->variant       = hca_mkey_variant(spec);
     mkey->is_free       = spec->is_free;
     mkey->has_umr       = spec->has_umr;
     mkey->local_inv_ok  = spec->local_inv_ok;
@@ -117,7 +107,6 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
     mkey->no_local_read = spec->no_local_read;
     mkey->qpn           = spec->qpn;
     hca_mkey_set_region(mkey, spec);
-    hca_mkey_set_variant(mkey, spec);
     hca_obj_publish(HCA_KIND_MKEY, mkey);
     *mkey_p = mkey;
     return 0;
