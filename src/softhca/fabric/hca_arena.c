@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of the segment for rings, CQs and doorbell records. A process owns
- * whole chunks, so that others can free those of a dead one; within its chunks
- * it hands out runs of pages, kept in process-local memory under one mutex.
- * Control path only: libmlx5 allocates here when it makes a queue.
+ * The arena: see hca_arena.h. A process owns whole chunks, so that others can
+ * free those of a dead one; within its chunks it hands out runs of pages. The
+ * list of runs is in process-local memory, under one mutex. Control path only:
+ * libmlx5 allocates here when it makes a queue.
  */
 #define _GNU_SOURCE
 #include "hca_arena.h"
@@ -33,7 +33,7 @@ static pthread_mutex_t hca_arena_mutex = PTHREAD_MUTEX_INITIALIZER;
 /* The first run of the extent that starts at a chunk. */
 static struct hca_run *hca_extents[HCA_MAX_CHUNKS];
 
-/* The address of a chunk since hca_arena_abandon(). */
+/* New addresses of chunks since hca_arena_abandon(); NULL: as before */
 static char *hca_aliases[HCA_MAX_CHUNKS];
 
 static char *hca_arena_base(void)
@@ -216,7 +216,7 @@ void *hca_arena_alloc(size_t size)
     if ((run != NULL) &&
         (hca_sys()->madvise(run->addr, run->pages * HCA_PAGE,
                             MADV_POPULATE_WRITE) < 0) &&
-        (errno != EINVAL)) {
+        (errno != EINVAL)) { /* EINVAL: Linux before 5.14 lacks it */
         hca_error("arena: no memory for %zu bytes of queues", size);
         errno = ENOMEM;
         run   = NULL;
@@ -299,8 +299,8 @@ void hca_arena_forked(void)
     memset(hca_aliases, 0, sizeof(hca_aliases)); /* of its parent's segment */
 }
 
-/* The copy is made beside the chunk and then moved over it, so that readers
- * never see the contents change. */
+/* Puts a private copy in place of a chunk, which gets another address. The copy
+ * is made elsewhere and then moved: readers never see other contents. */
 static void hca_chunk_abandon(unsigned i)
 {
     char *chunk = hca_arena_base() + i * HCA_CHUNK_SIZE;

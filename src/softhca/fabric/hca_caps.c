@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The variables of hca_caps.h. Names of limits are those of ibv_devinfo(1).
+ * The variables of hca_caps.h. Names of limits are those of ibv_devinfo(1), as
+ * far as it has them.
  */
 #define _GNU_SOURCE
 #include "hca_caps.h"
@@ -48,15 +49,21 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
 
 #define HCA_LACK(_name) (1u << HCA_LACK_##_name)
 
-/* Features not known of any adapter, so that no model has them: a 2RST_QP of a
- * queue in RTS (UCX resets queues in error), indirect mkeys in the tag list,
- * repeated blocks over repeated blocks (no published program has them), a
- * rendezvous by its sender's own DC access key (UCX has one key for all); nor
- * more translations in a WQE than the 20 that kernels of MLNX_OFED announced. A
- * capability umr_fence of 0 means strong ordering (get_umr_fence() of mlx5_ib),
- * and is the value of firmware without the field. On Ethernet there is no tag
- * matching (ibv_devinfo of a ConnectX-5 in issue 5376 of UCX). The first stream
- * in error ends its initiator (torchcomms, pull 958). */
+/* Features that are not known of any adapter, so that no model has them:
+ *
+ *   RTS2RST       2RST_QP of a queue in RTS: UCX resets queues in error only
+ *   TM_INDIRECT   indirect mkeys in the tag list: UCX has direct ones there
+ *   REPEAT_NEST   repeated blocks over repeated blocks: no published program
+ *                 has them
+ *   UMR_FENCE     capability umr_fence: 0, the value of firmware without the
+ *                 field, means strong ordering (get_umr_fence() of mlx5_ib)
+ *   TM_ROCE       tag matching on Ethernet: ibv_devinfo of a ConnectX-5 in
+ *                 issue 5376 of UCX shows none
+ *   TM_OWN_KEY    rendezvous by its sender's own DC access key: UCX has one key
+ *                 for all
+ *
+ * Nor has any model more than one stream in error before its initiator fails
+ * (torchcomms, pull 958). */
 #define HCA_MODEL_ALL \
     (HCA_LACK(RTS2RST) | HCA_LACK(TM_INDIRECT) | HCA_LACK(REPEAT_NEST) | \
      HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
@@ -67,7 +74,7 @@ static const struct hca_model {
     unsigned lacks;
     uint8_t log_streams;
 } hca_models[] = {
-    /* "older generations" than streams of initiators (UCX, pull 8445) */
+    /* no streams of initiators: "older generations" (UCX, pull 8445) */
     {"cx5", false, HCA_MODEL_ALL, 0},
     {"cx6", false, HCA_MODEL_ALL, HCA_MAX_LOG_STREAMS},
     /* Ethernet alone (its product brief); with REAL_TIME_CLOCK_ENABLE it has no
@@ -82,14 +89,16 @@ static const struct hca_model {
     {"roce", true, HCA_MODEL_ALL | HCA_LACK(LAG_DCT), HCA_MAX_LOG_STREAMS},
 };
 
+/* Translations in a UMR WQE of all models, as kernels of MLNX_OFED announced */
 enum { HCA_MODEL_INLINE_KLM = 20 };
 
 /* Features lacking without a model */
 #define HCA_MODEL_DEFAULT (HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
 
-/* Returns true for limits of rings: these have 2^n entries, one of which the
- * device keeps in some (mlx5_ib_query_device()). */
-static bool hca_caps_is_ring(int limit, unsigned long number)
+/* Returns true if a limit can have this value. Rings, and reads and atomics of
+ * a DCI, are 2^n; the device keeps an entry of some rings for itself: 2^n - 1
+ * (mlx5_ib_query_device()). */
+static bool hca_caps_is_valid(int limit, unsigned long number)
 {
     if ((limit == HCA_LIMIT_CQE) || (limit == HCA_LIMIT_SRQ_WR) ||
         (limit == HCA_LIMIT_TAGS)) {
@@ -159,7 +168,7 @@ static bool hca_caps_limit(struct hca_caps *caps, char *item)
     number = strtoul(value + 1, &end, 10);
     limit  = hca_caps_find(item, hca_limit_names, HCA_NUM_LIMITS);
     if ((limit < 0) || (*end != '\0') || (number == 0) || (number >> 31) ||
-        !hca_caps_is_ring(limit, number)) {
+        !hca_caps_is_valid(limit, number)) {
         return false;
     }
     caps->limits[limit] = number;

@@ -113,7 +113,7 @@ static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
     return fd;
 }
 
-/* Count first: a writer killed here has probably already written. */
+/* Counts first: a writer that is killed here has probably written. */
 static int hca_chan_put(int fd, const void *record, size_t size,
                         uint32_t *count)
 {

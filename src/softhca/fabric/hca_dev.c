@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Names of the devices on the fabric, and the variables that set how many
- * this node has. Everything but dev_link is a function of the device's number,
- * so that no process has to ask another. Guards: hca_config is written once,
- * while attaching; dev_link is atomic.
+ * The devices: see hca_dev.h. Their GUIDs, MACs, LIDs and GIDs follow from
+ * their numbers and dev_link, so that no process has to ask another. hca_config
+ * is written once, while attaching; dev_link is atomic.
  */
 #define _GNU_SOURCE
 #include "hca_dev.h"

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Attaching to the fabric and leaving it. Every change of the run-time folder
- * is made under flock() on it, so that two processes that start at once agree
- * on one segment and neither removes a directory that is being made.
+ * Attaching to the fabric and leaving it: see hca_fabric.h. Every change of the
+ * run-time folder is made under flock() on it, so that two processes that start
+ * at once agree on one segment and neither removes a directory that is being
+ * made.
  */
 #define _GNU_SOURCE
 #include "hca_fabric.h"
@@ -37,7 +38,7 @@
 extern const unsigned hca_source_sum;
 
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
+static pid_t hca_attached_pid; /* 0: did not try to attach, or forked since */
 static int hca_attach_result;
 
 /* Reaps dead processes whose death no process noticed. */
@@ -53,7 +54,7 @@ static void hca_fabric_sweep(void)
     }
 }
 
-/* Slot 0 stays unused: 0 means "no process". */
+/* Takes a slot for this process. Slot 0 stays unused: it means "no process". */
 static int hca_fabric_enter(void)
 {
     struct hca_task task;
@@ -129,7 +130,7 @@ static void hca_fabric_format(void)
     hca_fabric->magic = HCA_FABRIC_MAGIC;
 }
 
-/* Returns 0 if a library of the same source has made it. */
+/* Returns 0 if a library of the same source has created the segment. */
 static int hca_fabric_check(void)
 {
     if ((hca_fabric->magic == HCA_FABRIC_MAGIC) &&
@@ -248,7 +249,7 @@ void hca_fabric_hide(void)
 static void hca_fabric_fork_begin(void)
 {
     hca_helper_fork_begin();
-    hca_umem_fork_begin(); /* first, as it calls hca_share_evict() */
+    hca_umem_fork_begin(); /* hca_umem_share() takes its lock first, too */
     hca_share_fork_begin();
 }
 

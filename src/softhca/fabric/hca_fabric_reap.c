@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Takes back all that a process left: its ports, its objects, its chunks, in
- * this order, and its slot. A process that leaves keeps its slot until it has
- * ended, as its other threads may be in the middle of accesses.
- * hca_fabric.reap_lock: one process at a time does it.
+ * Takes back all that a process left: its ports, objects, work under way and
+ * chunks, in this order, and its slot. A process that leaves keeps its slot
+ * until it has ended, as its other threads may be in the middle of accesses.
+ * One process at a time does this, under hca_fabric->reap_lock.
  */
 #include "hca_fabric.h"
 #include "hca_arena.h"

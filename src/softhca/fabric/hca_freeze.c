@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Pages that nothing stores to: see hca_freeze.h. hca_trap keeps the lock.
+ * Pages that nothing stores to: see hca_freeze.h. One thread at a time has such
+ * pages: hca_trap_freeze() takes a lock, hca_trap_thaw() releases it.
  */
 #include "hca_freeze.h"
 #include "hca_segment.h"

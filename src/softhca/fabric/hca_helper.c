@@ -2,7 +2,8 @@
 /*
  * The helper thread: see hca_helper.h. It waits in one epoll set for the
  * timerfd of hca_timer.c and for the watches of hca_proc_watch.c. It has all
- * signals blocked: no handler of the program ever runs in it.
+ * signals blocked, but those of faults, so that the program's handlers do not
+ * run in it.
  */
 #define _GNU_SOURCE
 #include "hca_helper.h"
@@ -162,8 +163,9 @@ int hca_helper_start(void)
     return ret;
 }
 
-/* Does not wait if this is the helper, or in fork(). A thread that a signal
- * ends may hold a lock that the helper waits for: so the wait has a limit. */
+/* Does not wait if this thread has the mutex: it is the helper, or in fork().
+ * The wait has a limit, as a thread that runs a handler of a signal may hold a
+ * lock that the helper waits for. */
 void hca_helper_stop(void)
 {
     struct timespec until;
@@ -178,8 +180,8 @@ void hca_helper_stop(void)
     }
 }
 
-/* A helper that waits for a lock of the segment holds none that the child
- * has. */
+/* After the deadline fork() goes on without the mutexes: a helper that waits so
+ * long for a lock of the segment holds none that the child gets. */
 void hca_helper_fork_begin(void)
 {
     struct timespec deadline = hca_mutex_deadline();

@@ -1,9 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The one file that touches an application's memory: this process' own, and
- * what it has mapped of another's (hca_share_map.h), with a guarded copy, as
- * the program may have unmapped what it registered; the rest of another's with
- * process_vm_readv/writev, which copy straight between the two.
+ * Copies between programs' memory: see hca_mem.h. Memory of this process, and
+ * memory of a peer that is mapped here (hca_share_map.h), is accessed by
+ * guarded loads and stores, as the program may have unmapped what it
+ * registered. The rest of a peer's is copied by process_vm_readv() and
+ * process_vm_writev(). Addresses of hca_mem_near() are also used by
+ * obj/hca_sgl_copy.c (rows) and resp/hca_atomic.c.
  */
 #define _GNU_SOURCE
 #include "hca_mem.h"
@@ -74,8 +76,8 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
 #define HCA_MEM_CONTAINER \
     "in a container add the capability SYS_PTRACE (--cap-add=SYS_PTRACE)"
 
-/* Reads from address 0: where reading is allowed at all, it succeeds, or the
- * error is EFAULT. @return 0 or an errno */
+/* Tries to read this process' own memory, at address 0: if reading is allowed
+ * the error is EFAULT. @return 0 or an errno */
 static int hca_mem_try_self(void)
 {
     char byte;
@@ -159,10 +161,10 @@ static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
                           total);
 }
 
-/* The counts of both, side by side; a bit of HCA_MEM_FROZEN: pages of that
- * process are read-only now (hca_umem.c). */
+/* Bits of hca_mem_freezes(): some pages of that process are read-only now. */
 #define HCA_MEM_FROZEN (1ull << 32 | 1)
 
+/* Returns hca_proc.freezes of the peer and of this process, side by side. */
 static uint64_t hca_mem_freezes(unsigned proc)
 {
     return (uint64_t)atomic_load(&hca_fabric->procs[proc].freezes) << 32 |
@@ -200,7 +202,7 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
 /* Limit of the wait for an owner that changes its runs */
 #define HCA_MEM_CHANGE_NS 5000000000ull
 
-/* Pieces of one system call, if some others are near. */
+/* Pieces collected for one system call, if some others are mapped here. */
 #define HCA_MEM_FAR 64u
 
 static bool hca_mem_writes(const struct hca_mem_move *move)
@@ -208,9 +210,10 @@ static bool hca_mem_writes(const struct hca_mem_move *move)
     return move->fn == process_vm_writev;
 }
 
-/* Copies to or from @near, which hca_mem_near() has returned for @far. A fault,
- * or pages that were replaced meanwhile, are errors here only: the kernel finds
- * the right ones. @return 0, or -EFAULT: not copied */
+/* Copies to or from @near, which hca_mem_near() has returned for @far.
+ * @return 0; -EFAULT after a fault, or if the owner has replaced its pages
+ *         meanwhile: the caller lets the kernel copy, which finds the right
+ *         pages. */
 static inline __attribute__((always_inline)) int
 hca_mem_copy_near(const struct hca_mem_move *move, void *near, void *far,
                   void *own, size_t length)
@@ -255,8 +258,10 @@ static int hca_mem_far_add(struct hca_mem_far *far, void *own, void *peers,
     return ret;
 }
 
-/* Returns the address here of the beginning of a peer's piece, and in @length
- * how much of it is mapped here, or is not: then NULL. */
+/* Finds the first part of a peer's piece, of @length bytes, that is either
+ * mapped here or not; stores its length in @length.
+ * @param least  shorter parts count as not mapped
+ * @return its address here, or NULL. */
 static void *hca_mem_near_part(const struct hca_mem_move *move, void *peers,
                                size_t least, size_t *length)
 {
@@ -310,7 +315,7 @@ static bool hca_mem_is_near(const struct hca_mem_move *move)
     return true;
 }
 
-/* Returns true if a part of the pieces is mapped here that is worth it. */
+/* Returns true if a part of HCA_MEM_NEAR bytes or more is mapped here. */
 static bool hca_mem_is_mixed(const struct hca_mem_move *move)
 {
     for (unsigned i = 0; i < move->nremote; i++) {
@@ -327,6 +332,8 @@ static bool hca_mem_is_mixed(const struct hca_mem_move *move)
     return false;
 }
 
+/* Copies parts that are mapped here by loads and stores, others by the
+ * kernel. */
 static int hca_mem_mixed(const struct hca_mem_move *move, size_t total)
 {
     struct hca_mem_cursor own = {move->local, 0}, peers = {move->remote, 0};
@@ -356,8 +363,8 @@ static int hca_mem_mixed(const struct hca_mem_move *move, size_t total)
     return (ret == 0) ? hca_mem_far_flush(&far) : ret;
 }
 
-/* Copies where the kernel may not. While the owner changes its runs, those of
- * other regions cannot be found: waits for that. */
+/* Copies in any of these ways. If the kernel denies the copy while the owner
+ * changes its runs, which cannot be found then: waits, and tries again. */
 static __attribute__((noinline)) int
 hca_mem_any(const struct hca_mem_move *move, size_t total)
 {

@@ -1,13 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Locks of objects, and the end of an object. A holder may die, which is
- * repaired; and the object may be another one by the time the lock is taken.
+ * Locks of objects, and the end of objects: see hca_obj.h. If the holder of a
+ * lock dies, the next one repairs the object.
  */
 #include "hca_obj.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
-/* Kinds without a repair leave an object whole at each moment. */
+/* Completes the work of a holder that died. Objects of kinds without a repair
+ * are consistent at each moment. */
 static __attribute__((noinline)) void hca_obj_repair(enum hca_kind kind,
                                                      struct hca_obj *obj)
 {

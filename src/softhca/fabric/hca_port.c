@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Ports that go down and come up (hca_port.h). The event is that of the port,
- * not of an object: it is not counted (ib_uverbs_event_handler() of the
- * kernel), and it goes to every file of async events open on the device, except
- * one that a stopped process has locked: the end of a process waits for this.
+ * Ports that go down and come up: see hca_port.h. Their events are of no
+ * object: they are not counted (ib_uverbs_event_handler() of the kernel). They
+ * go to every async event file of the device, except one that a stopped process
+ * has locked until the deadline: a process that ends must not wait for it.
  *
  * hca_port_mutex keeps the events of this process' changes in order.
  */

@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Processes by their number, as /proc has them. No thread, no lock: see
- * hca_proc.h.
+ * Processes as /proc shows them, without a lock: see hca_proc.h.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
@@ -21,7 +20,7 @@ int hca_proc_check(const struct hca_proc *proc)
     if (ret != 0) {
         return ret;
     }
-    /* its first thread may end before the others */
+    /* a first thread that ends before the others is a zombie, too */
     if (((task.state == 'Z') && (task.threads == 1)) || (task.state == 'X') ||
         (task.start != proc->start_time)) {
         return -ESRCH;

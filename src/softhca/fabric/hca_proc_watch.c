@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Watching peers: each process has a pipe. A peer writes its slot into it to be
- * watched here, and has it in the epoll set of its helper (hca_helper.c), as it
- * hangs up when this process ends. A process that lives without its pipe, as
- * the program has closed it, is watched by a pidfd. hca_peers_mutex guards the
+ * Watching peers. A process with a helper (hca_helper.c) has a pipe, for two
+ * purposes: a peer writes its slot into it, to ask to be watched here; and a
+ * peer that watches this process has a read end of it in its helper's epoll
+ * set, which hangs up when this process ends. A process without a pipe, as the
+ * program has closed it, is watched by a pidfd. hca_peers_mutex guards the
  * table of peers.
  */
 #define _GNU_SOURCE
@@ -23,9 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Limit for the time that exec() needs from the end of the old program's
- * descriptors to the new one's stack, and the threads of a process that ends
- * from the first one's end to the last one's */
+/* Limits of the wait for a process that has closed its pipe and has no stack:
+ * exec() has not set the new one yet, or some of its threads have not ended */
 #define HCA_PEER_CHECKS   1000u
 #define HCA_PEER_PAUSE_NS 1000000l
 
@@ -122,18 +122,17 @@ static int hca_peer_open_pipe(unsigned slot, int asks_fd, int access)
     return fd;
 }
 
-/* Does hca_proc_check() for a process without its pipe. One that runs exec(),
- * or ends, has no stack for a moment. */
+/* Does hca_proc_check() for a process without its pipe. If it has no stack, as
+ * it is about to end or runs exec(), waits for the outcome. */
 static int hca_peer_check(const struct hca_proc *proc)
 {
     const struct timespec pause = {.tv_nsec = HCA_PEER_PAUSE_NS};
     struct hca_task task;
     int ret = hca_proc_check(proc);
 
-    for (unsigned i = 0; (i < HCA_PEER_CHECKS) && (ret == 0) &&
-                         (proc->stack != 0) &&
-                         (hca_task_stat(proc->pid, &task) == 0) &&
-                         (task.stack == 0);
+    for (unsigned i = 0;
+         (i < HCA_PEER_CHECKS) && (ret == 0) && (proc->stack != 0) &&
+         (hca_task_stat(proc->pid, &task) == 0) && (task.stack == 0);
          i++) {
         syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
         ret = hca_proc_check(proc);
@@ -226,7 +225,7 @@ void hca_proc_watch_died(unsigned slot, uint32_t gen)
     }
 }
 
-/* A peer counts as alive until it is known to be dead. */
+/* Starts watching a peer. @return false if it is dead, and reaped now. */
 static bool hca_proc_ask(unsigned slot, uint32_t gen)
 {
     int ret = 0;

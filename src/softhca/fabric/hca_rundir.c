@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The run-time folder. Every function runs under the folder's flock(), taken
- * by the attaching or leaving thread, or by the sweeper; see hca_rundir.h.
- * Uses no file of the device but three of base/: the sweeper has no others.
+ * The run-time folder: see hca_rundir.h. Its flock() is taken by the thread
+ * that attaches or leaves, or by the sweeper, which is linked with this file
+ * and base/ alone.
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Pauses between tries of the lock, and tries between looks at its holder: some
- * two seconds */
+/* Pause between tries of the lock; tries between two looks at its holder, which
+ * take about two seconds */
 #define HCA_RUNDIR_PAUSE_NS 500000l
 #define HCA_RUNDIR_TRIES    3500u
 
@@ -208,9 +208,10 @@ static void hca_rundir_complain(int pid, bool is_last)
              holder, is_last ? "" : "; waiting");
 }
 
-/* Waits for the lock of the folder, which each process has for an instant,
- * unless it is stopped.
- * @return 0; -errno, logged; -ETIMEDOUT, logged, if @is_last. */
+/* Waits for the lock of the folder. A process that has it at two looks may be
+ * stopped: logs it once.
+ * @param is_last  gives up then: -ETIMEDOUT
+ * @return 0 or -errno, logged. */
 static int hca_rundir_wait(bool is_last)
 {
     const struct timespec pause = {.tv_nsec = HCA_RUNDIR_PAUSE_NS};

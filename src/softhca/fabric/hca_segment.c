@@ -26,7 +26,8 @@ unsigned hca_self;
 static int hca_segment_fd; /* open as long as it is mapped */
 static size_t hca_segment_size;
 
-/* Returns true for the one that this process inherited when it was forked. */
+/* Returns true if the file is the segment that this process has mapped already:
+ * it was forked by an attached process. */
 static bool hca_segment_is_mapped(const struct stat *st)
 {
     struct stat own;
@@ -36,8 +37,8 @@ static bool hca_segment_is_mapped(const struct stat *st)
            (own.st_dev == st->st_dev) && (own.st_ino == st->st_ino);
 }
 
-/* Maps it in the place of an inherited one, as there are pointers to that; else
- * far below the libraries: the 2 GiB around them are for trampolines
+/* Maps it over an inherited mapping, to which there may be pointers; else far
+ * below the libraries, as the 2 GiB around them are for trampolines
  * (hca_patch.h). */
 int hca_segment_map(int fd)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Timers of the helper thread: a list sorted by time, short because only a
- * queue that waits (RNR, retry, CQ moderation) has one armed. One mutex guards
- * the list and the name of the timer that runs; it is never held in fn.
+ * Timers of the helper thread (hca_timer.h): a list sorted by time, which is
+ * short, as only a queue that waits (for a retry, say) has one armed. One mutex
+ * guards the list and hca_timer_running; it is never held in fn.
  */
 #define _GNU_SOURCE
 #include "hca_timer.h"

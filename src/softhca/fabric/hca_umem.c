@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Pages that the program shares with the device: see hca_umem.h. System calls
- * are made directly, past any hook. hca_umem_mutex guards the list; it
+ * are made directly, past any hook. hca_umem_mutex guards the list of spans; it
  * is held over fork().
  */
 #define _GNU_SOURCE
@@ -27,18 +27,19 @@
 #define UMEM_STACK 65536ul
 #define UMEM_MAX   (1ul << 56) /* beyond every address of a program */
 
-/* Room in the arena for pages of the program that lie close to each other,
- * shared by now or not: an allocator often begins a piece in the page where the
- * last one ended, and the two must be one piece in the arena, too. So much is
- * kept before and behind the first piece. All processes take it from one arena:
- * the first spans of a process get most, as long as half of the arena is
- * free. */
+/* Bytes of a span before and behind its first umem, for umems that follow: an
+ * allocator often begins a piece in the page where the last one ended, and a
+ * page is at one place in the arena only. All processes take spans from one
+ * arena: the first ones of a process get most room, as long as half of the
+ * arena is free. */
 #define UMEM_ROOM_MOST  (2ul << 20)
 #define UMEM_ROOM       (128 * 1024ul)
 #define UMEM_ROOM_LEAST (16 * 1024ul)
 #define UMEM_ROOMS_MOST 64
 #define UMEM_ROOMS      1024
 
+/* A range of the program's addresses that has a range of the arena. Not all of
+ * its pages are shared. */
 struct hca_span {
     uintptr_t start, end;
     char *base;          /* address of `start` in the arena */
@@ -60,7 +61,8 @@ static int hca_umem_move(void *from, size_t size, void *to)
     return (ret < 0) ? -errno : 0;
 }
 
-/* The exchange itself needs the stack from @frame on downwards. */
+/* Returns true if some pages are of this thread's stack from @frame on
+ * downwards, which the exchange itself needs. */
 static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
 {
     uintptr_t start = (uintptr_t)umem->pages;
@@ -68,8 +70,9 @@ static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
     return (frame >= start) && (frame - UMEM_STACK < start + umem->size);
 }
 
-/* No thread or peer writes to the pages between their copy and their exchange.
- * A first copy shows if they are readable, before the protection changes. */
+/* Copies the pages to the arena and maps it in their place. No thread or peer
+ * writes to them in between. A first copy shows if they are readable, before
+ * their protection changes. */
 static int hca_umem_exchange(char *pages, size_t size, char *base)
 {
     int ret = hca_freeze_begin(pages, size);
@@ -94,7 +97,8 @@ out:
     return ret;
 }
 
-/* Rejects pages shared with others: they would be private afterwards. */
+/* Checks rights, and rejects pages that are shared with other processes: they
+ * would be private afterwards. */
 static int hca_umem_check(char *pages, size_t size, bool writes)
 {
     struct hca_range range = {
@@ -146,8 +150,8 @@ static int hca_umem_make_private(char *pages, size_t size)
 
 /* --- shared pages --------------------------------------------------------- */
 
-/* The program may have unmapped its pages, and mapped something else there:
- * only pages count that are still the arena's, at the right place. */
+/* A part of a span. The program may have mapped something else there: only
+ * pages count that are still the arena's, at the right place. */
 struct hca_umem_part {
     const struct hca_span *span;
     uintptr_t start, end;
@@ -277,7 +281,8 @@ static void hca_span_destroy(struct hca_span *span)
     free(span);
 }
 
-/* Pages that are shared already must lie in one span that fits the rest. */
+/* Finds or creates the span of a umem. If some of its pages are shared already,
+ * all of them must be in that span (else -EEXIST). */
 static int hca_umem_find_span(struct hca_umem *umem)
 {
     uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size;

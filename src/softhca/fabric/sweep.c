@@ -92,9 +92,10 @@ static int sweep_watch(const char *folder)
     return fd;
 }
 
-/* Checks if the process has ended before trying its lock: one that ends in
- * between still has its pidfd, which reports it. A process that has ended but
- * holds a lock is of another pid namespace. */
+/* Removes the directory of a dead process, or adds the process to those waited
+ * for. Looks for its end before trying its lock: if it ends in between, its
+ * pidfd reports that. A process that has ended but holds a lock is of another
+ * pid namespace. */
 static int sweep_look_at(const char *name, void *arg)
 {
     struct sweep *sweep = arg;
