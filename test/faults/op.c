@@ -1,0 +1,617 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The kinds of operation. Each is posted in a slot and ends there; the ledger
+ * has its state. Memory of a rank: a word for each source, which its atomics
+ * add to; the window of blocks that are got; for each source its window of
+ * blocks that are put.
+ */
+#include "rank.h"
+#include "../times.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    AM_ID = 1,
+    /* Bytes from the start of a piece to the next; pieces are half as long */
+    STEP = 4096,
+    /* Sink of the payloads that are got: any rank gets the same ones */
+    ANYBODY = UINT16_MAX
+};
+
+static const struct op_kind op_kinds[];
+
+static const struct op_kind *op_kind(void)
+{
+    return ledger->options.op;
+}
+
+static size_t op_length(uint32_t sequence)
+{
+    const struct op_kind *op = op_kind();
+    size_t steps             = (op->max - op->min) / 8;
+
+    return op->min + (8 * ((sequence * 2654435761u) % (steps + 1)));
+}
+
+static struct data_id op_id(unsigned from, unsigned to, uint32_t sequence)
+{
+    return (struct data_id){.from = from, .to = to, .sequence = sequence};
+}
+
+static size_t op_blocks_at(void)
+{
+    return MAX_RANKS * sizeof(uint64_t);
+}
+
+/* Returns the offset of a block for puts of rank @source. */
+static size_t op_put_at(unsigned source, unsigned number)
+{
+    unsigned window = ledger->options.window;
+
+    return op_blocks_at() +
+           ((window + (source * window) + number) * op_kind()->max);
+}
+
+static size_t op_get_at(unsigned number)
+{
+    return op_blocks_at() + (number * op_kind()->max);
+}
+
+/* --- slots ---------------------------------------------------------------- */
+
+/* Copies a payload between @flat and the pieces of the slot. */
+static void op_copy_pieces(struct slot *slot, char *flat, bool to_flat)
+{
+    char *piece;
+
+    for (size_t i = 0; i < op_kind()->pieces; i++) {
+        piece = slot->buffer + (i * STEP);
+        memcpy(to_flat ? flat : piece, to_flat ? piece : flat, STEP / 2);
+        flat += STEP / 2;
+    }
+}
+
+static void op_fill(struct slot *slot, struct data_id id)
+{
+    static char flat[1 << 18];
+    size_t length = op_length(slot->sequence);
+
+    if (op_kind()->pieces == 0) {
+        data_fill(slot->buffer, length, id);
+    } else {
+        data_fill(flat, length, id);
+        op_copy_pieces(slot, flat, false);
+    }
+}
+
+/* Verifies the buffer of a slot; bytes between pieces must be as they were. */
+static bool op_check(struct slot *slot, struct data_id id)
+{
+    static char flat[1 << 18];
+    size_t length = op_length(slot->sequence);
+
+    if (op_kind()->pieces == 0) {
+        return data_check(op_kind()->name, slot->buffer, length, id) == 0;
+    }
+    op_copy_pieces(slot, flat, true);
+    for (size_t i = 0; i < op_kind()->pieces; i++) {
+        for (size_t at = STEP / 2; at < STEP; at++) {
+            if ((uint8_t)slot->buffer[(i * STEP) + at] != 0xee) {
+                printf("WRONG: %s %u: byte %zu after piece %zu\n",
+                       op_kind()->name, id.sequence, at, i);
+                return false;
+            }
+        }
+    }
+    return data_check(op_kind()->name, flat, length, id) == 0;
+}
+
+static void op_slot_end(struct slot *slot)
+{
+    struct flow *flow   = ledger_flow(rank.me, slot->peer->rank);
+    ucs_status_t status = slot->status;
+
+    if ((status == UCS_OK) && (op_kind()->end != NULL) &&
+        !op_kind()->end(slot)) {
+        flow->received_wrong++;
+    }
+    flow->sent[slot->sequence] = (status == UCS_OK) ? OP_OK : status;
+}
+
+/* Notes that a request of the slot has ended. */
+static void op_part_end(struct slot *slot, ucs_status_t status)
+{
+    if (slot->status == UCS_OK) {
+        slot->status = status;
+    }
+    rank_event();
+    if (--slot->parts == 0) {
+        op_slot_end(slot);
+    }
+}
+
+static void op_done(void *request, ucs_status_t status, void *arg)
+{
+    ucp_request_free(request);
+    rank.requests--;
+    op_part_end(arg, status);
+}
+
+/* Takes the result of a call that may have ended at once. */
+static void op_started(struct slot *slot, ucs_status_ptr_t result)
+{
+    if (UCS_PTR_IS_PTR(result)) {
+        rank.requests++;
+    } else {
+        op_part_end(slot, UCS_PTR_STATUS(result));
+    }
+}
+
+void op_post(struct peer *peer, struct slot *slot)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                        UCP_OP_ATTR_FIELD_USER_DATA,
+        .cb.send   = op_done,
+        .user_data = slot,
+    };
+
+    slot->sequence = peer->posted++;
+    slot->parts    = op_kind()->is_put ? 2 : 1;
+    slot->status   = UCS_OK;
+    slot->since    = time_now_us();
+    ledger_flow(rank.me, peer->rank)->sent[slot->sequence] = OP_POSTED;
+    ledger->rank[rank.me].posted++;
+    op_fill(slot, op_id(rank.me, peer->rank, slot->sequence));
+    if (op_kind()->pieces != 0) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+    }
+    op_started(slot, op_kind()->post(slot, &param));
+    if (op_kind()->is_put) {
+        param.op_attr_mask &= ~UCP_OP_ATTR_FIELD_DATATYPE;
+        op_started(slot, ucp_ep_flush_nbx(peer->ep, &param));
+    }
+}
+
+/* --- active messages ------------------------------------------------------ */
+
+static ucs_status_ptr_t op_post_am(struct slot *slot,
+                                   ucp_request_param_t *param)
+{
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    param->flags = UCP_AM_SEND_FLAG_EAGER;
+    return ucp_am_send_nbx(slot->peer->ep, AM_ID, NULL, 0, slot->buffer,
+                           op_length(slot->sequence), param);
+}
+
+/* Verifies a message: they come in the order of their numbers, each once. */
+static ucs_status_t op_am_handler(void *arg, const void *header,
+                                  size_t header_length, void *data,
+                                  size_t length,
+                                  const ucp_am_recv_param_t *param)
+{
+    struct data_id id = {0};
+    struct peer *peer;
+    struct flow *flow;
+
+    (void)arg;
+    (void)header;
+    (void)header_length;
+    (void)param;
+    memcpy(&id, data, (length < sizeof(id)) ? length : sizeof(id));
+    if ((length < sizeof(id)) || (id.from >= ledger->options.ranks)) {
+        rank_fail("a message of %zu bytes without a sender", length);
+    }
+    peer = &rank.peer[id.from];
+    flow = ledger_flow(id.from, rank.me);
+    if ((id.sequence != peer->checked) || (id.to != rank.me) ||
+        (length != op_length(id.sequence)) ||
+        (data_check(op_kind()->name, data, length, id) != 0)) {
+        printf("WRONG: %s %u from %u to %u, %zu bytes, instead of %u\n",
+               op_kind()->name, id.sequence, id.from, id.to, length,
+               peer->checked);
+        flow->received_wrong++;
+        return UCS_OK;
+    }
+    flow->got[peer->checked++]++;
+    rank_event();
+    return UCS_OK;
+}
+
+/* --- tagged messages ------------------------------------------------------ */
+
+static ucs_status_ptr_t op_post_tag(struct slot *slot,
+                                    ucp_request_param_t *param)
+{
+    bool is_list = (op_kind()->pieces != 0);
+
+    return ucp_tag_send_nbx(slot->peer->ep,
+                            is_list ? (void *)slot->list : slot->buffer,
+                            is_list ? op_length(slot->sequence) / (STEP / 2) :
+                                      op_length(slot->sequence),
+                            rank.me, param);
+}
+
+static void op_tag_end(struct slot *slot, ucs_status_t status, size_t length)
+{
+    struct flow *flow = ledger_flow(slot->peer->rank, rank.me);
+
+    slot->parts   = 0;
+    slot->request = NULL;
+    rank_event();
+    if (status != UCS_OK) {
+        flow->lost[slot->sequence] = status;
+        return;
+    }
+    slot->peer->checked++;
+    if (length != op_length(slot->sequence)) {
+        printf("WRONG: %s %u from %u to %u: %zu bytes instead of %zu\n",
+               op_kind()->name, slot->sequence, slot->peer->rank, rank.me,
+               length, op_length(slot->sequence));
+        flow->received_wrong++;
+        return;
+    }
+    if (!op_check(slot, op_id(slot->peer->rank, rank.me, slot->sequence))) {
+        flow->received_wrong++;
+        return;
+    }
+    flow->got[slot->sequence]++;
+}
+
+static void op_tag_done(void *request, ucs_status_t status,
+                        const ucp_tag_recv_info_t *info, void *arg)
+{
+    ucp_request_free(request);
+    rank.requests--;
+    op_tag_end(arg, status, info->length);
+}
+
+/* UCX 1.13 does not fill recv_info for a receive that ends at once, therefore
+ * all end in the callback. */
+static void op_post_receive(struct peer *peer, struct slot *slot)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask =
+            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+            UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+        .cb.recv   = op_tag_done,
+        .user_data = slot,
+    };
+    bool is_list  = (op_kind()->pieces != 0);
+    size_t length = op_kind()->max;
+    ucs_status_ptr_t request;
+
+    slot->sequence = peer->waited++;
+    slot->parts    = 1;
+    slot->since    = time_now_us();
+    data_spoil(slot->buffer, is_list ? op_kind()->pieces * STEP : length);
+    param.datatype = is_list ? ucp_dt_make_iov() : ucp_dt_make_contig(1);
+    rank.requests++;
+    request = ucp_tag_recv_nbx(
+        rank.worker, is_list ? (void *)slot->list : slot->buffer,
+        is_list ? op_kind()->pieces : length, peer->rank, UINT64_MAX, &param);
+    if (UCS_PTR_IS_ERR(request)) {
+        rank.requests--;
+        op_tag_end(slot, UCS_PTR_STATUS(request), 0);
+    } else if (slot->parts != 0) { /* else it was freed in the callback */
+        slot->request = request;
+    }
+}
+
+/* --- puts, gets and atomics ----------------------------------------------- */
+
+static uint64_t op_remote(const struct peer *peer, size_t offset)
+{
+    return ledger->rank[peer->rank].memory + offset;
+}
+
+static ucs_status_ptr_t op_post_put(struct slot *slot,
+                                    ucp_request_param_t *param)
+{
+    struct peer *peer = slot->peer;
+
+    return ucp_put_nbx(peer->ep, slot->buffer, op_length(slot->sequence),
+                       op_remote(peer, op_put_at(rank.me, slot->number)),
+                       peer->key, param);
+}
+
+/* Verifies the puts of which @peer was told that they are in this memory. */
+static void op_check_puts(struct peer *peer)
+{
+    struct flow *flow = ledger_flow(peer->rank, rank.me);
+    unsigned number;
+    int8_t sent;
+
+    while (peer->checked < ledger->options.ops) {
+        sent = flow->sent[peer->checked];
+        if ((sent == OP_NONE) || (sent == OP_POSTED)) {
+            return;
+        }
+        if (sent == OP_OK) {
+            number = peer->checked % ledger->options.window;
+            if (data_check(op_kind()->name,
+                           rank.memory + op_put_at(peer->rank, number),
+                           op_length(peer->checked),
+                           op_id(peer->rank, rank.me, peer->checked)) != 0) {
+                flow->received_wrong++;
+            } else {
+                flow->got[peer->checked]++;
+            }
+        }
+        peer->checked++;
+        rank_event();
+    }
+}
+
+static ucs_status_ptr_t op_post_get(struct slot *slot,
+                                    ucp_request_param_t *param)
+{
+    struct peer *peer = slot->peer;
+
+    data_spoil(slot->buffer, op_kind()->max);
+    return ucp_get_nbx(peer->ep, slot->buffer, op_length(slot->sequence),
+                       op_remote(peer, op_get_at(slot->number)), peer->key,
+                       param);
+}
+
+static bool op_end_get(struct slot *slot)
+{
+    struct data_id id = op_id(slot->peer->rank, ANYBODY, slot->number);
+
+    ledger_flow(rank.me, slot->peer->rank)->got[slot->sequence]++;
+    return data_check(op_kind()->name, slot->buffer, op_length(slot->sequence),
+                      id) == 0;
+}
+
+/* Adds 1: each previous value, from 0 on, is returned once. */
+static ucs_status_ptr_t op_post_atomic(struct slot *slot,
+                                       ucp_request_param_t *param)
+{
+    static const uint64_t one = 1;
+    struct peer *peer         = slot->peer;
+
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER |
+                           UCP_OP_ATTR_FIELD_DATATYPE;
+    param->reply_buffer = &slot->value;
+    param->datatype     = ucp_dt_make_contig(sizeof(one));
+    slot->value         = UINT64_MAX;
+    return ucp_atomic_op_nbx(peer->ep, UCP_ATOMIC_OP_ADD, &one, 1,
+                             op_remote(peer, rank.me * sizeof(one)), peer->key,
+                             param);
+}
+
+static bool op_end_atomic(struct slot *slot)
+{
+    struct flow *flow = ledger_flow(rank.me, slot->peer->rank);
+
+    if ((slot->value >= slot->peer->posted) || (flow->got[slot->value] != 0)) {
+        printf("WRONG: atomic %u from %u to %u: the value was %lu\n",
+               slot->sequence, rank.me, slot->peer->rank,
+               (unsigned long)slot->value);
+        return false;
+    }
+    flow->got[slot->value]++;
+    return true;
+}
+
+/* --- all kinds ------------------------------------------------------------ */
+
+static const char *const op_env_bulk[]  = {"UCX_ZCOPY_THRESH=1k",
+                                           "UCX_RNDV_THRESH=inf", NULL};
+static const char *const op_env_rndv[]  = {"UCX_RNDV_THRESH=8k", NULL};
+static const char *const op_env_lists[] = {
+    "UCX_RNDV_THRESH=8k", "UCX_DCX_TYPES=y", "UCX_DCX_TYPES_MIN_LENGTH=16k",
+    NULL};
+
+static const struct op_kind op_kinds[] = {
+    {.name = "am_short", .min = 8, .max = 128, .post = op_post_am},
+    {.name        = "am_zcopy",
+     .min         = 2048,
+     .max         = 32768,
+     .post        = op_post_am,
+     .environment = op_env_bulk},
+    {.name        = "put",
+     .min         = 8,
+     .max         = 32768,
+     .is_put      = true,
+     .is_told     = true,
+     .post        = op_post_put,
+     .environment = op_env_bulk},
+    {.name        = "get",
+     .min         = 8,
+     .max         = 32768,
+     .is_told     = true,
+     .post        = op_post_get,
+     .end         = op_end_get,
+     .environment = op_env_bulk},
+    {.name = "atomic",
+     .min  = 8,
+     .max  = 8,
+     .post = op_post_atomic,
+     .end  = op_end_atomic},
+    {.name        = "tag_eager",
+     .min         = 8,
+     .max         = 8000,
+     .is_tag      = true,
+     .post        = op_post_tag,
+     .environment = op_env_bulk},
+    {.name        = "tag_rndv",
+     .min         = 16384,
+     .max         = 65536,
+     .is_tag      = true,
+     .is_told     = true,
+     .post        = op_post_tag,
+     .environment = op_env_rndv},
+    {.name        = "strided",
+     .min         = 65536,
+     .max         = 65536,
+     .is_tag      = true,
+     .is_told     = true,
+     .pieces      = 65536 / (STEP / 2),
+     .post        = op_post_tag,
+     .environment = op_env_lists},
+    {.name = NULL}};
+
+const struct op_kind *op_find(const char *name)
+{
+    for (const struct op_kind *op = op_kinds; op->name != NULL; op++) {
+        if (!strcmp(op->name, name)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+void op_print_names(void)
+{
+    for (const struct op_kind *op = op_kinds; op->name != NULL; op++) {
+        printf("%s%s", (op == op_kinds) ? "" : ", ", op->name);
+    }
+    printf("\n");
+}
+
+void op_set_environment(const struct op_kind *op)
+{
+    const char *const *entry = op->environment;
+    char name[64];
+
+    for (; (entry != NULL) && (*entry != NULL); entry++) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+        setenv(name, strchr(*entry, '=') + 1, 0);
+    }
+}
+
+static void op_begin_slots(struct peer *peer, struct slot **slots)
+{
+    unsigned pieces = op_kind()->pieces;
+    size_t length   = (pieces == 0) ? op_kind()->max : pieces * STEP;
+    struct slot *slot;
+
+    *slots = calloc(ledger->options.window, sizeof(**slots));
+    for (unsigned i = 0; i < ledger->options.window; i++) {
+        slot         = &(*slots)[i];
+        slot->peer   = peer;
+        slot->number = i;
+        slot->buffer = malloc(length);
+        slot->list   = calloc(pieces + 1, sizeof(*slot->list));
+        for (unsigned j = 0; j < pieces; j++) {
+            slot->list[j].buffer = slot->buffer + (j * STEP);
+            slot->list[j].length = STEP / 2;
+        }
+    }
+}
+
+static void op_end_slots(struct slot *slots)
+{
+    for (unsigned i = 0; (slots != NULL) && (i < ledger->options.window); i++) {
+        free(slots[i].buffer);
+        free(slots[i].list);
+    }
+    free(slots);
+}
+
+void op_begin_peer(struct peer *peer)
+{
+    if (ledger_sends(rank.me)) {
+        op_begin_slots(peer, &peer->out);
+    }
+    if (ledger_sends(peer->rank) && op_kind()->is_tag) {
+        op_begin_slots(peer, &peer->in);
+    }
+}
+
+void op_end_peer(struct peer *peer)
+{
+    op_end_slots(peer->out);
+    op_end_slots(peer->in);
+}
+
+void op_begin(void)
+{
+    ucp_am_handler_param_t handler = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB,
+        .id = AM_ID,
+        .cb = op_am_handler,
+    };
+    ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                      UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+    };
+
+    rank.memory_length = op_put_at(ledger->options.ranks, 0);
+    rank.memory        = calloc(1, rank.memory_length);
+    for (unsigned i = 0; i < ledger->options.window; i++) {
+        data_fill(rank.memory + op_get_at(i), op_kind()->max,
+                  op_id(rank.me, ANYBODY, i));
+    }
+    params.address = rank.memory;
+    params.length  = rank.memory_length;
+    if (ucp_mem_map(rank.context, &params, &rank.memh) != UCS_OK) {
+        rank_fail("no memory of UCP");
+    }
+    if (ucp_worker_set_am_recv_handler(rank.worker, &handler) != UCS_OK) {
+        rank_fail("no handler of messages");
+    }
+}
+
+void op_end(void)
+{
+    ucp_mem_unmap(rank.context, rank.memh);
+    free(rank.memory);
+}
+
+void op_receive(struct peer *peer)
+{
+    struct slot *slot;
+
+    if (op_kind()->is_put) {
+        op_check_puts(peer);
+    }
+    for (unsigned i = 0; (peer->in != NULL) && (i < ledger->options.window) &&
+                         (peer->waited < ledger->options.ops);
+         i++) {
+        slot = &peer->in[peer->waited % ledger->options.window];
+        if (slot->parts != 0) {
+            return;
+        }
+        op_post_receive(peer, slot);
+    }
+}
+
+void op_cancel(struct peer *peer)
+{
+    for (unsigned i = 0; (peer->in != NULL) && (i < ledger->options.window);
+         i++) {
+        if (peer->in[i].request != NULL) {
+            ucp_request_cancel(rank.worker, peer->in[i].request);
+        }
+    }
+}
+
+static bool op_has_receives(const struct peer *peer)
+{
+    for (unsigned i = 0; (peer->in != NULL) && (i < ledger->options.window);
+         i++) {
+        if (peer->in[i].parts != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool op_is_received(const struct peer *peer)
+{
+    bool is_counted = (op_kind()->end == NULL) && ledger_sends(peer->rank);
+
+    if (op_has_receives(peer)) {
+        return false;
+    }
+    return !is_counted ||
+           (peer->in != NULL ? peer->waited : peer->checked) >=
+               ledger->options.ops ||
+           ledger_is_broken(rank.me, peer->rank);
+}

@@ -1,0 +1,369 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * One rank: wires up, runs its operations and those of its peers, and closes
+ * everything, each with a deadline. It closes an endpoint whose peer has lost
+ * its own, as programs do that hear of it by another way.
+ */
+#include "rank.h"
+#include "../times.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rank rank;
+
+static const char *const phase_names[] = {
+    [PHASE_START] = "starting", [PHASE_READY] = "ready",
+    [PHASE_WIRED] = "wired up", [PHASE_DONE] = "done",
+    [PHASE_CLOSED] = "closed",  [PHASE_FINISHED] = "finished",
+};
+
+void rank_fail(const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    printf("FAIL: rank %u: ", rank.me);
+    vprintf(format, list);
+    printf("\n");
+    va_end(list);
+    fflush(stdout);
+    _exit(2);
+}
+
+void rank_event(void)
+{
+    rank.last = time_now_us();
+}
+
+static void rank_need(const char *what, ucs_status_t status)
+{
+    if (status != UCS_OK) {
+        rank_fail("%s: %s", what, ucs_status_string(status));
+    }
+}
+
+/* --- waits ---------------------------------------------------------------- */
+
+static void rank_print_slots(const struct peer *peer, const struct slot *slots,
+                             const char *what)
+{
+    for (unsigned i = 0; (slots != NULL) && (i < ledger->options.window); i++) {
+        if (slots[i].parts != 0) {
+            printf("HANGS: rank %u: %s %u of %s, peer %u\n", rank.me, what,
+                   slots[i].sequence, ledger->options.op->name, peer->rank);
+        }
+    }
+}
+
+static void rank_hangs(const char *what)
+{
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        rank_print_slots(&rank.peer[i], rank.peer[i].out, "operation");
+        rank_print_slots(&rank.peer[i], rank.peer[i].in, "receive");
+    }
+    rank_fail("nothing happens (%s): %lu operations posted, %u requests", what,
+              (unsigned long)ledger->rank[rank.me].posted, rank.requests);
+}
+
+/* Fails if nothing has ended for the time of the deadline. */
+static void rank_check_time(const char *what)
+{
+    if (time_now_us() - rank.last > ledger->options.deadline) {
+        rank_hangs(what);
+    }
+}
+
+static void rank_progress(const char *what)
+{
+    if (ucp_worker_progress(rank.worker) == 0) {
+        rank_check_time(what);
+    }
+}
+
+static bool rank_all_reached(int phase)
+{
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        if ((ledger->rank[i].phase < phase) && !ledger->rank[i].is_dead) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Enters a phase, and waits for all living ranks. */
+static void rank_enter(int phase)
+{
+    rank_event();
+    ledger->rank[rank.me].phase = phase;
+    while (!rank_all_reached(phase)) {
+        if (rank.worker == NULL) {
+            usleep(100);
+            rank_check_time(phase_names[phase]);
+            continue;
+        }
+        rank_progress(phase_names[phase]);
+        for (unsigned i = 0; i < ledger->options.ranks; i++) {
+            if (i != rank.me) {
+                op_receive(&rank.peer[i]);
+            }
+        }
+    }
+}
+
+/* --- endpoints ------------------------------------------------------------ */
+
+static void rank_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    struct peer *peer = arg;
+    struct flow *flow = ledger_flow(rank.me, peer->rank);
+
+    (void)ep;
+    peer->has_failed     = true;
+    flow->handler_status = status;
+    flow->handler_calls++;
+    rank_event();
+}
+
+static void rank_connect(struct peer *peer)
+{
+    const struct rank_info *info = &ledger->rank[peer->rank];
+    ucp_ep_params_t params       = {
+              .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+              .address         = (const ucp_address_t *)info->address,
+              .err_mode        = UCP_ERR_HANDLING_MODE_PEER,
+              .err_handler.cb  = rank_ep_failed,
+              .err_handler.arg = peer,
+    };
+
+    if (info->address_length == 0) {
+        return; /* it died before */
+    }
+    rank_need("endpoint", ucp_ep_create(rank.worker, &params, &peer->ep));
+    rank_need("remote key",
+              ucp_ep_rkey_unpack(peer->ep, info->key, &peer->key));
+    op_begin_peer(peer);
+}
+
+static void rank_closed(void *request, ucs_status_t status, void *arg)
+{
+    struct peer *peer = arg;
+
+    (void)status;
+    ucp_request_free(request);
+    rank.requests--;
+    peer->is_closed = true;
+    rank_event();
+}
+
+/* Closes an endpoint; what it still has ends with an error if it is forced. */
+static void rank_close(struct peer *peer, bool is_forced)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                        UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS,
+        .flags     = is_forced ? UCP_EP_CLOSE_FLAG_FORCE : 0,
+        .cb.send   = rank_closed,
+        .user_data = peer,
+    };
+    ucs_status_ptr_t result;
+
+    if (peer->ep == NULL) {
+        return;
+    }
+    ucp_rkey_destroy(peer->key);
+    result   = ucp_ep_close_nbx(peer->ep, &param);
+    peer->ep = NULL;
+    if (UCS_PTR_IS_PTR(result)) {
+        rank.requests++;
+    } else {
+        peer->is_closed = true;
+    }
+}
+
+/* --- work ----------------------------------------------------------------- */
+
+/* Kills or stops this process when its time has come. */
+static void rank_check_event(void)
+{
+    struct event *event = &ledger->options.event[rank.me];
+
+    if (event->is_set && (ledger->rank[rank.me].posted >= event->after)) {
+        event->is_set = false;
+        raise((event->stop != 0) ? SIGSTOP : SIGKILL);
+        rank_event();
+    }
+}
+
+/* Returns true if the sink has not looked at the memory of the last put of the
+ * slot. */
+static bool rank_is_unread(const struct peer *peer)
+{
+    const struct flow *flow = ledger_flow(rank.me, peer->rank);
+    uint32_t before         = peer->posted - ledger->options.window;
+
+    return ledger->options.op->is_put &&
+           (peer->posted >= ledger->options.window) &&
+           (flow->sent[before] == OP_OK) && (flow->got[before] == 0);
+}
+
+/* Posts operations in free slots. */
+static void rank_post(struct peer *peer)
+{
+    struct slot *slot;
+
+    while ((peer->ep != NULL) && !peer->has_failed &&
+           (peer->posted < ledger->options.ops)) {
+        slot = &peer->out[peer->posted % ledger->options.window];
+        if ((slot->parts != 0) || rank_is_unread(peer)) {
+            return;
+        }
+        rank_check_event();
+        op_post(peer, slot);
+    }
+}
+
+static bool rank_is_out(const struct peer *peer)
+{
+    for (unsigned i = 0; (peer->out != NULL) && (i < ledger->options.window);
+         i++) {
+        if (peer->out[i].parts != 0) {
+            return false;
+        }
+    }
+    return (peer->out == NULL) || (peer->ep == NULL) || peer->has_failed ||
+           (peer->posted == ledger->options.ops);
+}
+
+/* Works on all flows to and from @peer. Returns true when they have ended. */
+static bool rank_work(struct peer *peer)
+{
+    struct flow *flow = ledger_flow(rank.me, peer->rank);
+    bool is_out;
+
+    if (peer->out != NULL) {
+        rank_post(peer);
+    }
+    if (!ledger_is_broken(rank.me, peer->rank)) {
+        op_receive(peer);
+    } else {
+        op_cancel(peer);
+    }
+    is_out = rank_is_out(peer);
+    if (peer->has_failed && is_out) {
+        flow->is_broken = true;
+    }
+    if (ledger_flow(peer->rank, rank.me)->is_broken) {
+        rank_close(peer, true);
+    }
+    return is_out && op_is_received(peer);
+}
+
+static void rank_run_flows(void)
+{
+    bool is_done;
+
+    do {
+        is_done = true;
+        for (unsigned i = 0; i < ledger->options.ranks; i++) {
+            if (i != rank.me) {
+                is_done &= rank_work(&rank.peer[i]);
+            }
+        }
+        rank_check_event();
+        rank_progress("operations");
+    } while (!is_done);
+}
+
+/* --- begin and end -------------------------------------------------------- */
+
+static void rank_publish(void)
+{
+    struct rank_info *info = &ledger->rank[rank.me];
+    ucp_address_t *address;
+    size_t length;
+    void *key;
+
+    rank_need("address",
+              ucp_worker_get_address(rank.worker, &address, &length));
+    rank_need("key",
+              ucp_rkey_pack(rank.context, rank.memh, &key, &info->key_length));
+    if ((length > MAX_ADDRESS) || (info->key_length > MAX_KEY)) {
+        rank_fail("an address of %zu bytes, a key of %zu", length,
+                  info->key_length);
+    }
+    memcpy(info->key, key, info->key_length);
+    memcpy(info->address, address, length);
+    info->address_length = length;
+    info->memory         = (uintptr_t)rank.memory;
+    ucp_rkey_buffer_release(key);
+    ucp_worker_release_address(rank.worker, address);
+}
+
+static void rank_begin(void)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES |
+                      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+        .features = UCP_FEATURE_AM | UCP_FEATURE_TAG | UCP_FEATURE_RMA |
+                    UCP_FEATURE_AMO64,
+        .estimated_num_eps = ledger->options.ranks,
+    };
+    ucp_worker_params_t worker_params = {0};
+
+    rank_need("context", ucp_init(&params, NULL, &rank.context));
+    rank_need("worker",
+              ucp_worker_create(rank.context, &worker_params, &rank.worker));
+    op_begin();
+    rank_publish();
+}
+
+static void rank_end(void)
+{
+    bool is_open;
+
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        rank_close(&rank.peer[i],
+                   rank.peer[i].has_failed || ledger_is_broken(rank.me, i));
+    }
+    rank_event();
+    do {
+        rank_progress("endpoints that close");
+        is_open = (rank.requests != 0);
+    } while (is_open);
+}
+
+int rank_run(unsigned me)
+{
+    rank.me = me;
+    rank_event();
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        rank.peer[i].rank = i;
+    }
+    rank_begin();
+    rank_enter(PHASE_READY);
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        if (i != me) {
+            rank_connect(&rank.peer[i]);
+        }
+    }
+    rank_enter(PHASE_WIRED);
+    rank_run_flows();
+    rank_enter(PHASE_DONE);
+    rank_end();
+    rank_enter(PHASE_CLOSED);
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        op_end_peer(&rank.peer[i]);
+    }
+    op_end();
+    ucp_worker_destroy(rank.worker);
+    ucp_cleanup(rank.context);
+    ledger->rank[me].phase = PHASE_FINISHED;
+    return 0;
+}

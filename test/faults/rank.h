@@ -1,0 +1,102 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * One rank, as op.c sees it: its peers, with a slot for each outstanding
+ * operation and for each posted receive.
+ */
+#ifndef DCX_TEST_FAULTS_RANK_H
+#define DCX_TEST_FAULTS_RANK_H
+
+#include "data.h"
+#include "faults.h"
+
+#include <ucp/api/ucp.h>
+
+struct peer;
+
+struct slot {
+    struct peer *peer;
+    unsigned number; /* in its window */
+    uint32_t sequence;
+    unsigned parts;      /* requests that have not ended; 0: the slot is free */
+    ucs_status_t status; /* of the ended ones */
+    uint64_t since;      /* time of the post, in microseconds */
+    void *request;       /* of a receive */
+    uint64_t value;      /* result of an atomic */
+    char *buffer;
+    ucp_dt_iov_t *list; /* pieces of the buffer */
+};
+
+struct peer {
+    unsigned rank;
+    ucp_ep_h ep;
+    ucp_rkey_h key;
+    bool has_failed; /* its error handler was called */
+    bool is_closed;
+    uint32_t posted;  /* operations */
+    uint32_t checked; /* of the peer on this rank, verified in order */
+    uint32_t waited;  /* receives posted */
+    struct slot *out;
+    struct slot *in;
+};
+
+struct rank {
+    unsigned me;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_mem_h memh;
+    char *memory;
+    size_t memory_length;
+    unsigned requests; /* count of outstanding ones */
+    uint64_t last;     /* time of the last event, in microseconds */
+    struct peer peer[MAX_RANKS];
+};
+
+extern struct rank rank;
+
+/* A kind of operation */
+struct op_kind {
+    const char *name;
+    size_t min, max; /* bytes */
+    bool is_tag;     /* its sink posts receives */
+    bool is_put;     /* its sink verifies memory when the source is told OK */
+    bool is_told;    /* OK means that the sink has the data */
+    unsigned pieces; /* of the buffers; 0: they are contiguous */
+    ucs_status_ptr_t (*post)(struct slot *slot, ucp_request_param_t *param);
+    bool (*end)(struct slot *slot); /* verifies; false: wrong */
+    const char *const *environment; /* settings that make UCX take this path */
+};
+
+const struct op_kind *op_find(const char *name);
+
+/* Prints the names of all kinds. */
+void op_print_names(void);
+
+/* Sets what the kind needs in the environment, unless the user has set it. */
+void op_set_environment(const struct op_kind *op);
+
+/* Allocates and registers memory, and sets up the handlers of messages. */
+void op_begin(void);
+void op_begin_peer(struct peer *peer);
+void op_end_peer(struct peer *peer);
+void op_end(void);
+
+/* Posts the next operation to @peer in a free slot. */
+void op_post(struct peer *peer, struct slot *slot);
+
+/* Posts receives from @peer, and verifies puts that it was told OK for. */
+void op_receive(struct peer *peer);
+
+/* Cancels the receives from @peer, which has stopped sending. */
+void op_cancel(struct peer *peer);
+
+/* Returns true if all that @peer sends has arrived, or will not. */
+bool op_is_received(const struct peer *peer);
+
+/* Prints and ends the process: something that no fault explains. */
+void rank_fail(const char *format, ...)
+    __attribute__((format(printf, 1, 2), noreturn));
+
+/* Notes that an operation or a receive has ended. */
+void rank_event(void);
+
+#endif
