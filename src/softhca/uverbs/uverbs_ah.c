@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Address vectors: their formats in commands, the check that address handles
- * and MODIFY_QP share, and CREATE_AH, which libmlx5 calls on RoCE only, for
- * the destination's MAC.
+ * Address vectors: conversion from and to commands, the check that CREATE_AH
+ * and MODIFY_QP share, and CREATE_AH. libmlx5 calls CREATE_AH on RoCE only, to
+ * learn the MAC of the destination.
  */
 #define _GNU_SOURCE
 #include "uverbs_ah.h"
@@ -18,8 +18,9 @@ struct uverbs_ah {
     struct uverbs_pd *pd;
 };
 
-/* The kernel resolves a neighbour from its address; here the fabric's table of
- * devices does. A multicast group maps to its own MAC (IBTA A16.5.1.5). */
+/* The kernel resolves the MAC by a neighbour lookup; here the fabric's table of
+ * devices has it. That of a multicast group follows from the GID (IBTA
+ * A16.5.1.5). */
 int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
 {
     int dev;
@@ -40,8 +41,8 @@ int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
     return 0;
 }
 
-/* CREATE_AH and MODIFY_QP name their fields alike, except that one of them has
- * those of the route in a struct. */
+/* CREATE_AH and MODIFY_QP have the same field names, but CREATE_AH has those of
+ * the route in a struct of their own. */
 /* clang-format off */
 #define UVERBS_AH_ATTR(_in, _route) \
     (struct ibv_ah_attr) \
@@ -98,9 +99,9 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     bool roce = hca_dev_is_roce(ctx->dev);
     uint8_t gid[16];
 
-    /* rdma_check_ah_attr() of ib_core: RoCE has no path without a GRH. That
-     * ends ibv_create_srq_ex(IBV_SRQT_TM) there: create_cmd_qp() of libmlx5
-     * connects its queue pair to itself by LID, without one */
+    /* rdma_check_ah_attr() of ib_core: on RoCE a path needs a GRH. Therefore
+     * ibv_create_srq_ex(IBV_SRQT_TM) fails on RoCE: create_cmd_qp() of libmlx5
+     * connects its queue pair to itself by LID, without a GRH */
     if ((attr->port_num != 1) || (attr->sl > 15) ||
         (roce && !attr->is_global)) {
         return -EINVAL;

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Attributes of an ioctl: read once from the program's memory, checked against
- * the rows of the method, and passed to its handler as slots. Follows the
- * kernel's rules (drivers/infiniband/core/uverbs_ioctl.c): an unknown attribute
- * is an error only if the program marks it as mandatory.
+ * Attributes of an ioctl: copies them once from the program's memory, checks
+ * them against the rows of the method, and passes them to its handler as slots.
+ * Follows the kernel's uverbs_ioctl.c: an unknown attribute is an error only if
+ * the program marks it as mandatory.
  */
 #define _GNU_SOURCE
 #include "softhca/doorbell/hca_trap.h"
@@ -14,14 +14,15 @@
 #include <errno.h>
 #include <string.h>
 
-/* The driver's own data, which methods with `uhw` have besides their rows. */
+/* The driver's own data: methods with uverbs_method.uhw take it besides the
+ * attributes in their rows. */
 static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
     {UVERBS_ATTR_UHW_IN, UVERBS_IN, 0, 0, UINT16_MAX, 0},
     {UVERBS_ATTR_UHW_OUT, UVERBS_OUT, 0, 0, UINT16_MAX, 0},
 };
 
-/* Copies as the kernel does: a bad address of the program is an error and no
- * fault. dispatch_open() has installed the handlers. */
+/* A bad address is an error, not a fault, as in the kernel. dispatch_open() has
+ * installed the handlers that this needs. */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size)
 {
     return hca_trap_guard_memcpy(dst, (const void *)(uintptr_t)src, size);
@@ -32,7 +33,8 @@ static int uverbs_copy_out(uint64_t dst, const void *src, size_t size)
     return hca_trap_guard_memcpy((void *)(uintptr_t)dst, src, size);
 }
 
-/* @return slot number of an attribute of this method, or -1. */
+/* Finds the row of an attribute. @return the number of its slot; -1 if the
+ * method has no such attribute. */
 static int uverbs_slot(const struct uverbs_method *method, uint16_t id,
                        const struct uverbs_attr_spec **spec)
 {
@@ -59,8 +61,9 @@ static const struct uverbs_slot *uverbs_find(const struct uverbs_req *req,
                                                              &req->slots[slot];
 }
 
-/* Returns true if @size bytes at @offset of an IN attribute are all zero. */
-static int uverbs_is_zero(const struct ib_uverbs_attr *attr, size_t offset)
+/* Checks that the bytes of an IN attribute are zero from @offset on.
+ * @return 0, -EOPNOTSUPP, -EFAULT. */
+static int uverbs_check_zero(const struct ib_uverbs_attr *attr, size_t offset)
 {
     uint8_t chunk[64];
     size_t size;
@@ -98,7 +101,7 @@ static int uverbs_check_bytes(const struct ib_uverbs_attr *attr,
         return -EINVAL;
     }
     return ((spec->kind == UVERBS_IN) && (attr->len > spec->max)) ?
-               uverbs_is_zero(attr, spec->max) :
+               uverbs_check_zero(attr, spec->max) :
                0;
 }
 
@@ -200,7 +203,7 @@ int uverbs_get(struct uverbs_req *req, uint16_t id, void *dst, size_t size)
     } else if (uverbs_copy_in(dst, slot->attr->data, given) != 0) {
         return -EFAULT;
     }
-    return uverbs_is_zero(slot->attr, size);
+    return uverbs_check_zero(slot->attr, size);
 }
 
 uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id)
@@ -215,7 +218,7 @@ uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id)
     return value;
 }
 
-/* Changes an attribute in the program's own array. */
+/* Writes an attribute back to the program's array. */
 static int uverbs_put_attr(struct uverbs_req *req,
                            const struct ib_uverbs_attr *attr)
 {

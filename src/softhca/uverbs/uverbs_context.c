@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * GET_CONTEXT and QUERY_CONTEXT: properties that libmlx5 asks for once, when it
- * opens the device (rdma/mlx5-abi.h). Also INVOKE_WRITE, which carries the
- * write commands.
+ * opens or imports a device (rdma/mlx5-abi.h). Also the row of INVOKE_WRITE,
+ * which carries the write commands.
  */
 #define _GNU_SOURCE
 #include "softhca/doorbell/hca_push.h"
@@ -13,8 +13,7 @@
 
 #include <errno.h>
 
-/* Checks as mlx5_ib does: an unknown flag is an error, and so is a longer
- * request unless the rest is zero. */
+/* Checks as mlx5_ib does. */
 static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
 {
     if ((in->flags & ~(uint32_t)MLX5_IB_ALLOC_UCTX_DEVX) != 0) {
@@ -27,14 +26,13 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
         (in->reserved2 != 0)) {
         return -EOPNOTSUPP;
     }
-    /* without it the library would map UARs by itself and ring in them, and no
-     * ioctl would say which they are */
+    /* without dynamic UARs the library maps UARs, and rings doorbells in them,
+     * of which no ioctl tells */
     return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
 }
 
-/* A BlueFlame register has the length that the device's capabilities report
- * (log_bf_reg_size), and length 0 on a platform without write-combining
- * (mlx5_ib: wc_support). */
+/* bf_reg_size is that of the capability log_bf_reg_size, or 0 on a platform
+ * without write combining (mlx5_ib: wc_support). */
 static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completion queues: ring and doorbell record are the program's
- * (uverbs_rings.h); the device fills the ring (hca_cq.h). Checks as in
- * mlx5_ib's cq.c.
+ * Completion queues. The ring and the doorbell record are in memory of the
+ * program (uverbs_rings.h); the device fills the ring (hca_cq.h). Checks are
+ * those of mlx5_ib's cq.c.
  */
 #define _GNU_SOURCE
 #include "uverbs_cq.h"
@@ -83,7 +83,7 @@ static int uverbs_cq_check(const struct uverbs_req *req, uint32_t cqe)
     return 0;
 }
 
-/* Checks like mini_cqe_res_format_to_hw() of mlx5_ib. */
+/* Checks as mini_cqe_res_format_to_hw() of mlx5_ib does. */
 static int uverbs_cq_check_mini(const struct mlx5_ib_create_cq *ucmd)
 {
     if (ucmd->cqe_size != 64) {
@@ -143,7 +143,7 @@ static void uverbs_cq_ring(struct hca_ring *ring, const struct uverbs_rings *at,
     ring->log_stride = __builtin_ctz(cqe_size);
 }
 
-/* Makes the object of the device, and shares its memory. */
+/* Shares the memory, and creates the device's CQ. */
 static int uverbs_cq_make(struct uverbs_req *req, struct uverbs_cq *cq,
                           const struct mlx5_ib_create_cq *ucmd,
                           uint32_t entries)
@@ -280,9 +280,8 @@ static int uverbs_destroy_cq(struct uverbs_req *req)
     return uverbs_put(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
 }
 
-/* Goes on in a ring at @addr, with the same doorbell record. */
-static int uverbs_cq_go_on(struct uverbs_cq *cq, uint64_t addr,
-                           uint32_t entries)
+/* Moves the CQ to a ring at @addr; the doorbell record stays. */
+static int uverbs_cq_move(struct uverbs_cq *cq, uint64_t addr, uint32_t entries)
 {
     struct uverbs_rings rings;
     struct hca_ring ring;
@@ -330,7 +329,7 @@ static int uverbs_resize_cq(struct uverbs_req *req)
 
     entries = uverbs_roundup_pow2(cmd.cqe + 1);
     if (entries != 1u << cq->cq->ring.log_cnt) {
-        ret = uverbs_cq_go_on(cq, ucmd.buf_addr, entries);
+        ret = uverbs_cq_move(cq, ucmd.buf_addr, entries);
         if (ret != 0) {
             return ret;
         }

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * DC targets. CREATE_QP only records the request; the target exists, and has
- * its number, once it is modified to RTR (mlx5_ib_modify_dct()). It goes RESET,
- * INIT, RTR and no further.
+ * DC targets. CREATE_QP only records the request. The target is created, and
+ * gets its number, when it is modified to RTR (mlx5_ib_modify_dct()). Its
+ * states are RESET, INIT and RTR.
  */
 #define _GNU_SOURCE
 #include "uverbs_dct.h"
@@ -15,9 +15,9 @@
 #define UVERBS_DCT_RTR \
     (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
 
-/* A DCT learns its peers from their packets: of the address vector only its own
- * part counts (source GID, traffic class, hop limit, flow label), so a DLID or
- * DGID does not have to lead anywhere. */
+/* Reads the local part of the address vector: SL, source GID, traffic class,
+ * hop limit, flow label. A DCT learns the address of a peer from its packets:
+ * DLID and DGID are ignored. */
 static void uverbs_dct_path(const struct ib_uverbs_qp_dest *dest,
                             struct hca_path *path)
 {
@@ -31,7 +31,8 @@ static void uverbs_dct_path(const struct ib_uverbs_qp_dest *dest,
     };
 }
 
-/* Check only the port; CREATE_DCT checks the rest (mlx5_ib_modify_dct()). */
+/* Checks only the port; the step to RTR checks the rest, as CREATE_DCT does for
+ * mlx5_ib_modify_dct(). */
 static int uverbs_dct_init(struct uverbs_qp *qp,
                            const struct hca_qp_change *change)
 {
@@ -94,8 +95,8 @@ int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
     (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_PKEY_INDEX | \
      IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
 
-/* mlx5_ib_dct_query_qp(): answers once the target is in RTR, and returns the
- * attributes asked for. */
+/* Answers as mlx5_ib_dct_query_qp() does: only in RTR, and only the attributes
+ * in @mask. */
 int uverbs_dct_query(const struct uverbs_qp *qp, uint32_t mask,
                      struct ib_uverbs_query_qp_resp *resp)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * QUERY_DEVICE and its extended form: the device's capabilities. A limit here
- * is one that the other files check, or the size of a table.
+ * QUERY_DEVICE and its extended form: the device's capabilities. The limits are
+ * those that other files check, and the sizes of tables.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -71,8 +71,8 @@ static int uverbs_query_device(struct uverbs_req *req)
     return uverbs_core_out(req, &resp);
 }
 
-/* Answers the part of mlx5: it has none of its offloads. DC transport needs no
- * bit: libmlx5 finds out by creating a DCI. */
+/* Fills in the driver's part: none of the Ethernet offloads. There is no bit
+ * for DC: programs find out by creating a DCI or a DCT. */
 static int uverbs_query_device_uhw(struct uverbs_req *req)
 {
     struct mlx5_ib_query_device_resp resp = {0};
@@ -92,7 +92,7 @@ static int uverbs_query_device_uhw(struct uverbs_req *req)
     return uverbs_uhw_out(req, &resp);
 }
 
-/* Reports what mlx5_ib_query_device() does. */
+/* Reports tag matching as mlx5_ib_query_device() does. */
 static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
 {
     if (hca_lacks(HCA_LACK_TM)) {
@@ -101,7 +101,7 @@ static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
     caps->max_num_tags      = uverbs_max_tags();
     caps->max_ops           = UVERBS_MAX_WR;
     caps->max_sge           = HCA_TM_MAX_SGE;
-    caps->flags             = IBV_TM_CAP_RC; /* means rendezvous */
+    caps->flags             = IBV_TM_CAP_RC; /* rendezvous offload on RC */
     caps->max_rndv_hdr_size = HCA_RNDV_MAX_HDR;
 }
 
@@ -142,8 +142,9 @@ static int uverbs_query_device_ex(struct uverbs_req *req)
     return (ret != 0) ? ret : uverbs_core_out(req, &resp);
 }
 
-/* GET_CONTEXT by write() would have to return an async descriptor: it is here
- * for libibverbs' probe only, which never gets this far. */
+/* Refuses GET_CONTEXT as a write command, which would have to return an async
+ * descriptor. The row is there only for the probe of libibverbs, which
+ * uverbs_write() answers. */
 static int uverbs_write_get_context(struct uverbs_req *req)
 {
     (void)req;

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Device memory (MEMIC) and regions on it. It consists of pages of the arena,
- * which libmlx5 maps a second time through the device file (uverbs_mmap.c), at
- * an offset that it computes from a page index. The index is unique on the
- * fabric.
+ * Device memory (MEMIC) and regions on it. Its pages are in the arena; libmlx5
+ * maps them a second time through the device file (uverbs_mmap.c), at an offset
+ * that it computes from the page index. The index is unique on the fabric.
  */
 #define _GNU_SOURCE
 #include "uverbs_dm.h"
@@ -20,9 +19,9 @@
 
 static_assert(HCA_LOG_MAX_DMS <= 16, "an index has 16 bits");
 
-/* Returns the offset at which libmlx5 maps a page index: bits 0..7 and 16.. are
- * the index, 8..15 the command (set_command(), set_extended_index() in its
- * mlx5.h). */
+/* Returns the offset at which libmlx5 maps a page index. In pages, bits 7..0
+ * and 23..16 are the index, 15..8 the command (set_command(),
+ * set_extended_index() in its mlx5.h). */
 static uint64_t uverbs_dm_offset(unsigned index)
 {
     return (((uint64_t)(index >> 8) << 16) | (MLX5_IB_MMAP_DEVICE_MEM << 8) |
@@ -30,7 +29,7 @@ static uint64_t uverbs_dm_offset(unsigned index)
            << 12;
 }
 
-/* Returns the size of its pages, which count against the device's memory. */
+/* Returns the bytes of whole pages, which count against the device's memory. */
 static size_t uverbs_dm_size(const struct uverbs_dm *dm)
 {
     return (dm->length + 4095) & ~4095ul;
@@ -67,7 +66,8 @@ const struct uverbs_type uverbs_dm_type = {
     .release = uverbs_dm_release,
 };
 
-/* Allocates it, publishes it on the fabric and announces its mapping. */
+/* Allocates the memory, publishes it on the fabric and announces its
+ * mapping. */
 static int uverbs_dm_fill(struct uverbs_dm *dm)
 {
     int ret;
@@ -185,7 +185,8 @@ static const struct uverbs_attr_spec uverbs_query_dm_attrs[] = {
     {MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 8, 8, 0},
 };
 
-/* ibv_import_dm() maps it once more, at the same offset. */
+/* QUERY_DM: ibv_import_dm() then maps the memory once more, at the same offset.
+ */
 static int uverbs_query_dm(struct uverbs_req *req)
 {
     struct uverbs_dm *dm = uverbs_get_obj(req,
@@ -194,7 +195,7 @@ static int uverbs_query_dm(struct uverbs_req *req)
     uint16_t index = hca_dm_index(dm->hw);
     int ret;
 
-    uverbs_map_resolve(req->ctx); /* the existing mapping */
+    uverbs_map_resolve(req->ctx); /* finds the existing mapping */
     ret = uverbs_map_is_expected(req->ctx, UVERBS_MAP_DM, index) ?
               0 :
               uverbs_dm_expect(dm);

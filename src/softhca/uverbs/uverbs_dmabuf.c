@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory regions over a dma-buf: it is mapped into the process, and is then an
- * ordinary region. A dma-buf that cannot be mapped, or whose pages only its
- * driver may access, is refused. Checks are those of ib_uverbs and
+ * Memory regions on a dma-buf. It is mapped into the process, and is an
+ * ordinary region from then on. A dma-buf that cannot be mapped, or whose pages
+ * only its driver may access, is refused. Checks are those of ib_uverbs and
  * ib_umem_dmabuf_get().
  */
 #define _GNU_SOURCE
@@ -24,14 +24,15 @@
      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
      IBV_ACCESS_RELAXED_ORDERING)
 
-/* A request. */
+/* The request REG_DMABUF_MR */
 struct uverbs_dmabuf {
     int fd;
     uint64_t offset, length, iova;
     uint32_t access;
 };
 
-/* dma_buf_get(): EBADF, EINVAL. Only a dma-buf knows this request. */
+/* Checks that @fd is a dma-buf: no other file has this ioctl. Errors are those
+ * of dma_buf_get(). */
 static int uverbs_dmabuf_check_fd(int fd)
 {
     struct dma_buf_sync begin = {DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ};
@@ -72,8 +73,8 @@ static int uverbs_dmabuf_check(const struct uverbs_dmabuf *buf)
                0;
 }
 
-/* @param map  set to the mapping. Pages that cannot be faulted in like a
- *             program's own could not be accessed by peers either. */
+/* Maps the dma-buf. @return -EOPNOTSUPP if its pages cannot be faulted in:
+ * peers could not access them either. */
 static int uverbs_dmabuf_map(const struct uverbs_dmabuf *buf,
                              struct uverbs_mr_map *map)
 {
@@ -93,7 +94,7 @@ static int uverbs_dmabuf_map(const struct uverbs_dmabuf *buf,
         munmap(map->addr, map->size);
         return -EOPNOTSUPP;
     }
-    /* of memory that was unmapped here before its region ended */
+    /* a region of memory that was unmapped here may still be shared */
     hca_share_evict((uintptr_t)map->addr, (uintptr_t)map->addr + map->size);
     return 0;
 }
@@ -129,7 +130,7 @@ static int uverbs_dmabuf_respond(struct uverbs_req *req,
                                           mr->obj.handle);
 }
 
-/* @param map  belongs to the region from here on. */
+/* Makes the region, which owns @map; unmaps @map after an error. */
 static int uverbs_dmabuf_new(struct uverbs_req *req,
                              const struct uverbs_dmabuf *buf,
                              const struct uverbs_mr_map *map)

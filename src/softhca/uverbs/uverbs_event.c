@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Event files: completion channels and the async event file. Each is a pipe of
- * this process (hca_chan.c); the program reads its records as from the kernel
- * and closes its descriptor without an ioctl. A channel whose descriptor is no
- * longer the pipe's is released when the next one is made.
+ * Event files: completion channels, async event files, and those of DEVX. Each
+ * is a pipe of this process (hca_chan.c), with the records that the kernel
+ * would return. The program closes it without an ioctl: creating the next event
+ * file releases those whose descriptor no longer is the pipe.
  */
 #define _GNU_SOURCE
 #include "uverbs_event.h"
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns true if the descriptor is still the pipe's. */
+/* Returns true if the descriptor still is the pipe. */
 static bool uverbs_event_alive(const struct uverbs_event *event)
 {
     struct stat st;

@@ -2,6 +2,7 @@
 /* Methods of event files; see uverbs_event.c. */
 #include "uverbs_event.h"
 
+/* Returns the newest async event file of the context; NULL: none. */
 static struct uverbs_event *uverbs_async_default(struct uverbs_ctx *ctx)
 {
     struct uverbs_event *event = ctx->events;

@@ -1,15 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mappings of the device file. The file is a memfd, so mmap() succeeds by
- * itself, at any offset that the program was given, and no hook has to see the
- * call (UCX patches mmap() unseen by a preloaded library). A mapping is found
- * in /proc/self/maps by its offset when the first ioctl needs it. Device memory
- * may be touched before that: nothing is behind such an offset, the access
- * raises SIGBUS, and its handler asks uverbs_map_fault(). The file's only
- * contents are the page of the clock, below all those offsets.
+ * Mappings of the device file. The file is a memfd: mmap() succeeds at any
+ * offset, and the call does not have to be intercepted (a preloaded library
+ * does not see it when UCX patches mmap()). The first ioctl that needs a
+ * mapping finds it in /proc/self/maps by its offset. The program may access
+ * device memory before that: the file ends below the offset, the access raises
+ * SIGBUS, and the handler calls uverbs_map_fault(). The only contents of the
+ * file are the page of the clock, below all other offsets.
  *
- * The table is static and its entries are claimed with one atomic, because the
- * handler reads it. Written under the mutex of the entry's context.
+ * The table is static, and an entry is claimed by an atomic state, as the
+ * handler reads and fills in entries of all contexts. Other functions hold the
+ * mutex of the entry's context.
  */
 #define _GNU_SOURCE
 #include "uverbs_mmap.h"
@@ -32,8 +33,8 @@
 #define UVERBS_MAX_MAPS 1024
 #define UVERBS_MAP_FILE "softhca-uverbs"
 
-/* Offset at which libmlx5 maps it: a command in bits 8 and up of the page's
- * number. */
+/* Offset at which libmlx5 maps the clock: the command is in bits 8 and up of
+ * the number of the page. */
 #define UVERBS_MAP_CLOCK ((MLX5_IB_MMAP_CLOCK_INFO << 8) * 4096l)
 
 enum uverbs_map_state {
@@ -51,14 +52,15 @@ struct uverbs_map {
     uint64_t offset;
     void *mem;
     size_t size;
-    uintptr_t addr; /* found there */
+    uintptr_t addr; /* UVERBS_MAP_FOUND: of the mapping */
 };
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
 
-/* The device's clock counts nanoseconds, so that the page stays valid: it does
- * not have to be rewritten before a product overflows, as mlx5_core does. It
- * begins at the time of day but does not follow that, as there. */
+/* Writes the page from which libmlx5 converts timestamps. The device's clock
+ * counts nanoseconds: no product overflows, so the page is never rewritten, as
+ * mlx5_core has to. Times begin at the time of day, and do not follow its
+ * changes, as there. */
 static int uverbs_map_clock(int file)
 {
     struct timespec now;
@@ -100,6 +102,7 @@ int uverbs_map_file(int fd)
     return ret;
 }
 
+/* Claims an entry that is in @state; the caller then sets the next state. */
 static bool uverbs_map_claim(struct uverbs_map *map, int state)
 {
     return atomic_compare_exchange_strong(&map->state, &state, UVERBS_MAP_BUSY);
@@ -139,8 +142,8 @@ void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
     }
 }
 
-/* Doorbells: from here on a store to the page traps. (Nothing is behind it, a
- * store would fault in any case; but write protection is cheaper.) */
+/* Makes stores to the page trap. They would raise SIGBUS in any case, as the
+ * file ends below the offset; write protection is cheaper. */
 static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
 {
     int ret = hca_uar_add(map->id, (void *)addr);
@@ -175,7 +178,7 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
         return;
     }
     uverbs_map_replace(addr);
-    /* device memory: a second mapping where the program expects it */
+    /* device memory is mapped again, where the program expects it */
     ret = (map->kind == UVERBS_MAP_UAR) ?
               uverbs_map_uar(map, addr) :
               hca_segment_map_again(map->mem, map->size, (void *)addr);
@@ -187,7 +190,8 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
     atomic_store(&map->state, UVERBS_MAP_FOUND);
 }
 
-/* @param arg  the context whose mappings are meant, NULL for all */
+/* Records the mappings of a context that are in @vma. @param arg  the context;
+ * NULL: all */
 static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
 {
     if (strstr(vma->line, " /memfd:" UVERBS_MAP_FILE) == NULL) {
@@ -196,7 +200,7 @@ static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
-        /* two adjacent mappings of successive offsets show as one */
+        /* @vma may be several mappings: the kernel joins adjacent ones */
         if ((atomic_load(&map->state) == UVERBS_MAP_EXPECTED) &&
             ((arg == NULL) || (arg == map->ctx)) &&
             (map->offset >= vma->offset) &&
@@ -206,7 +210,7 @@ static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
     }
 }
 
-/* Resolves its own context only: another's may be freed at this moment. */
+/* Resolves only @ctx, as another thread may be freeing another context. */
 void uverbs_map_resolve(struct uverbs_ctx *ctx)
 {
     if (ctx->unmapped == 0) {
@@ -230,9 +234,9 @@ static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
     }
 }
 
-/* Returns true if the address is in device memory, which is then behind its
- * mapping; for hca_trap_bus(). Several threads may fault at once: one finds it,
- * the others wait for that one. */
+/* Maps the device memory at @ptr, for hca_trap_bus(). If several threads fault
+ * at once, one maps it and the others wait. @return true if the access can be
+ * repeated. */
 static bool uverbs_map_fault(const void *ptr)
 {
     uintptr_t addr  = (uintptr_t)ptr;

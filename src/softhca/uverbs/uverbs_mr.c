@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory regions. The memory stays where it is, in its owner's process; the
- * mkey limits the addresses that a peer may name, and its accesses. Checks
- * are those of ib_uverbs and mlx5_ib (ib_check_mr_access, ib_umem_get).
+ * Memory regions. The memory stays in its owner's process; the mkey limits the
+ * addresses that a peer may access, and how. Checks are those of ib_uverbs and
+ * mlx5_ib (ib_check_mr_access(), ib_umem_get()).
  */
 #define _GNU_SOURCE
 #include "uverbs_mr.h"
@@ -24,6 +24,8 @@
 #define UVERBS_REREG_SUPPORTED \
     (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | \
      IBV_REREG_MR_CHANGE_ACCESS)
+
+/* Bytes up to which faulting in all pages costs less than reading mappings */
 #define UVERBS_POPULATE_MAX 262144ul
 
 int uverbs_check_access(uint32_t access)
@@ -35,7 +37,7 @@ int uverbs_check_access(uint32_t access)
     return (access & ~UVERBS_ACCESS_SUPPORTED) ? -EINVAL : 0;
 }
 
-/* Returns true if the kernel has MADV_POPULATE_*, as 5.14 does. */
+/* Returns true if the kernel has MADV_POPULATE_* (Linux 5.14). */
 static bool uverbs_can_populate(void)
 {
     static _Atomic int known; /* 0: not tried, 1: yes, -1: no */
@@ -48,8 +50,8 @@ static bool uverbs_can_populate(void)
     return known > 0;
 }
 
-/* Faults pages in as pinning them would; EFAULT if one of them is not mapped,
- * or may not be accessed so. */
+/* Faults pages in, as pinning would. @return 0; -EFAULT: a page is not mapped,
+ * or not readable or writable. */
 static int uverbs_populate(uintptr_t start, uintptr_t end, bool writes)
 {
     int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
@@ -60,8 +62,8 @@ static int uverbs_populate(uintptr_t start, uintptr_t end, bool writes)
                -EFAULT;
 }
 
-/* Checks all pages like uverbs_populate(), but by their mappings; only the
- * first and the last page are faulted in. */
+/* Does the check of uverbs_populate() by the mappings; faults in only the first
+ * and the last page. */
 static int uverbs_check_range(const struct hca_range *range, bool writes)
 {
     int prot = writes ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -78,11 +80,9 @@ static int uverbs_check_range(const struct hca_range *range, bool writes)
                         ret;
 }
 
-/* Finds out what pin_user_pages() of the kernel would (EFAULT). Nothing is
- * pinned: a later unmapping is detected by the access. A few pages are all
- * faulted in, which takes less time than asking for their mappings and has the
- * same result; so are many if there is no descriptor to ask with, as a kernel
- * needs none. */
+/* Checks as the kernel's pin_user_pages() would. Nothing is pinned: an access
+ * detects a later unmapping. All pages are faulted in if they are few, or if
+ * /proc/self/maps cannot be opened: the kernel needs no descriptor. */
 int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
 {
     struct hca_range range = {
@@ -92,7 +92,7 @@ int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
     int ret;
 
     if (range.end <= range.start) {
-        return -EFAULT; /* the last page, which no program has */
+        return -EFAULT; /* the last page of addresses, never mapped */
     }
     if (uverbs_can_populate() &&
         (range.end - range.start <= UVERBS_POPULATE_MAX)) {
@@ -107,7 +107,8 @@ int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
                ret;
 }
 
-/* Lets peers map the pages, before any of them is faulted in. */
+/* Shares the pages, so that peers can map them, before the check faults any of
+ * them in. */
 static int uverbs_check_pages(struct uverbs_region *region)
 {
     bool writes = (region->access &
@@ -128,7 +129,8 @@ static bool uverbs_is_implicit(const struct uverbs_region *region)
            (region->length == UINT64_MAX);
 }
 
-/* After success the caller owns region->share. */
+/* Checks a region, and shares its pages. After success the caller owns
+ * region->share. */
 static int uverbs_check_region(struct uverbs_region *region)
 {
     int ret = uverbs_check_access(region->access);
@@ -286,8 +288,8 @@ err_end_share:
 }
 
 /* Changes a region in place: its key stays. Pins first, as a failure must leave
- * the region unchanged. Afterwards region->share is the region's, or has ended.
- * @param pins  the pages are other ones
+ * the region unchanged. Takes region->share; ends it after an error.
+ * @param pins  pin the pages of @region instead of the previous ones
  * @return 0, -ETIMEDOUT (a stopped process uses it), or as uverbs_pin() */
 static int uverbs_mr_change(struct uverbs_mr *mr,
                             const struct uverbs_region *region,
@@ -317,7 +319,7 @@ static int uverbs_mr_change(struct uverbs_mr *mr,
     return 0;
 }
 
-/* Fills in the region after the change, checked. */
+/* Fills in and checks the region as it will be after the change. */
 static int uverbs_rereg_region(const struct uverbs_mr *mr,
                                const struct ib_uverbs_rereg_mr *cmd,
                                struct uverbs_region *region)
@@ -363,7 +365,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (mr == NULL) {
         return ret;
     }
-    /* without a number: a deregistration ended with ETIMEDOUT */
+    /* number 0: an earlier deregistration ended with ETIMEDOUT */
     if ((mr->dm != NULL) || (mr->map.size > 0) ||
         (atomic_load(&mr->mkey->obj.num) == 0)) {
         return -EINVAL;
@@ -394,7 +396,7 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
      UVERBS_OBJECT_MR},
 };
 
-/* ibv_dereg_mr(3): fails while a window is bound. */
+/* Fails while a window is bound, as ibv_dereg_mr(3) says. */
 static int uverbs_dereg_mr(struct uverbs_req *req)
 {
     const struct uverbs_mr *mr = uverbs_get_obj(req,

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory windows: an mkey that names nothing until a UMR work request binds
- * it. Type 2 belongs to the QP that bound it and can be invalidated.
+ * Memory windows: an mkey that gives access to nothing until a UMR WQE binds it
+ * to a part of a region. A window of type 2 belongs to the QP that bound it,
+ * and can be invalidated.
  */
 #define _GNU_SOURCE
 #include "softhca/obj/hca_mkey.h"

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles: a table per context from a number to a typed object, and the end of
- * objects. The mutex of the context guards all of it.
+ * Handles: each context has a table from numbers to typed objects. Also the
+ * destruction of objects. The mutex of the context guards all of it.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -16,8 +16,8 @@
 /* Most handles of a context */
 #define UVERBS_LOG_HANDLES 21
 
-/* A free entry holds the index of the next one, shifted to be odd: no object
- * is there. */
+/* A free entry is odd, unlike a pointer, and holds the index of the next free
+ * one in its upper bits. */
 static bool uverbs_entry_free(const struct uverbs_obj *entry)
 {
     return (uintptr_t)entry & 1;
@@ -143,7 +143,8 @@ int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
     return ret;
 }
 
-/* Destroys objects of a type that no other object needs. @return how many. */
+/* Destroys the objects of a type that no other object uses. @return how
+ * many. */
 static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
                                       const struct uverbs_type *type)
 {
@@ -161,7 +162,7 @@ static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
     return count;
 }
 
-/* Destroys all objects of a type, which may need each other (DEVX).
+/* Destroys all objects of a type, which may use each other (DEVX).
  * @return how many. */
 static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
                                     const struct uverbs_type *type)

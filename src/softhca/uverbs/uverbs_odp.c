@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * ADVISE_MR: checked as by mlx5_ib, with nothing left to do after that. The
- * pages of an on-demand region are those of the processor, as of any other.
- * Without FLUSH the range is not checked; with it the pages are faulted in now,
- * which may fail.
+ * ADVISE_MR: only the checks of mlx5_ib, as the device uses the process's own
+ * page table and has nothing to prefetch. With FLUSH the range is checked, too,
+ * and its pages are faulted in.
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_fabric.h"
@@ -24,7 +23,7 @@ static const struct uverbs_attr_spec uverbs_advise_mr_attrs[] = {
      sizeof(struct ib_uverbs_sge), UINT16_MAX, 0},
 };
 
-/* The errors of mlx5_ib's get_prefetchable_mr(). */
+/* Checks an SGE as mlx5_ib's get_prefetchable_mr() does. */
 static int uverbs_advise_sge(const struct uverbs_pd *pd,
                              const struct ib_uverbs_sge *sge, uint64_t advice)
 {
@@ -44,8 +43,9 @@ static int uverbs_advise_sge(const struct uverbs_pd *pd,
     return (mkey->access & IBV_ACCESS_ON_DEMAND) ? 0 : -EINVAL;
 }
 
-/* pagefault_mr(): checks that the range is the region's, and its pages can be
- * faulted in; with advice NO_FAULT, only present pages count. */
+/* Checks, as mlx5_ib's pagefault_mr() does, that the range is within the
+ * region, and that its pages can be faulted in. With NO_FAULT none is faulted
+ * in. */
 static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
 {
     const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);

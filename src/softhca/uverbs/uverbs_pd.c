@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Protection domains. Their numbers are unique on the fabric. libmlx5
- * implements parent and thread domains.
+ * Protection domains. Their numbers are unique on the fabric. Parent and thread
+ * domains exist only in libmlx5.
  */
 #define _GNU_SOURCE
 #include "uverbs_pd.h"

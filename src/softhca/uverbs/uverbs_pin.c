@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory that the kernel would pin (ib_umem_get()): with SOFTHCA_MEMLOCK=y its
- * pages count against the RLIMIT_MEMLOCK of the process, unless that has
- * CAP_IPC_LOCK. Nothing is locked. Called by threads of several contexts.
+ * Counts memory that the kernel would pin (ib_umem_get()). With
+ * SOFTHCA_MEMLOCK=y its pages count against the RLIMIT_MEMLOCK of the process,
+ * unless it has CAP_IPC_LOCK. Nothing is locked. Called with the mutexes of
+ * different contexts: the count is atomic.
  */
 #define _GNU_SOURCE
 #include "uverbs_pin.h"

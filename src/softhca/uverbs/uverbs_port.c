@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The port and its GID table.
+ * QUERY_PORT, and queries of the GID table.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -145,7 +145,7 @@ static int uverbs_query_gid_table(struct uverbs_req *req)
     uint64_t num                          = 0;
     int ret;
 
-    /* the entry may be shorter than ours, as of an older program, or longer */
+    /* programs may have a shorter entry (older) or a longer one (newer) */
     if ((size == 0) || (size > 64) ||
         (uverbs_get_const(req, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) != 0)) {
         return -EINVAL;
@@ -178,8 +178,8 @@ static const struct uverbs_attr_spec uverbs_query_port_mlx5_attrs[] = {
      UINT16_MAX, 0},
 };
 
-/* The part of mlx5 is about a switch between virtual ports: there is none.
- */
+/* Answers with zeros: the driver's part describes the switch of virtual ports,
+ * which this device does not have. */
 static int uverbs_query_port_mlx5(struct uverbs_req *req)
 {
     struct mlx5_ib_uapi_query_port resp = {};

@@ -68,9 +68,9 @@ static const struct uverbs_attr_spec uverbs_create_qp_attrs[] = {
     {UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
 };
 
-/* Scatter to CQE, as mlx5_ib configures it: always allowed for a responder, for
- * a requester only if each of its work requests is signalled (or the program
- * allows it). */
+/* Sets scatter to CQE as mlx5_ib does: always for a responder; for a requester
+ * only if all of its work requests are signaled, or if the program allows
+ * it. */
 static void uverbs_qp_scatter_cqe(const struct uverbs_qp_params *p,
                                   struct hca_qp_spec *spec)
 {
@@ -88,7 +88,7 @@ static void uverbs_qp_scatter_cqe(const struct uverbs_qp_params *p,
     }
 }
 
-/* A QP without queues has neither ring nor doorbell record. */
+/* Shares ring and doorbell record; a QP without queues has none. */
 static int uverbs_qp_share(struct uverbs_qp *qp,
                            const struct uverbs_qp_params *p)
 {
@@ -148,13 +148,13 @@ static void uverbs_qp_spec(struct uverbs_req *req, struct uverbs_qp *qp,
         .attr        = {.log_msg_max = HCA_LOG_MSG_MAX},
         .user_handle = uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE),
     };
-    /* qpc.offload_type: _create_user_qp() of mlx5_ib */
+    /* _create_user_qp() of mlx5_ib sets offload_type of qpc so */
     spec->has_rndv = (p->type == HCA_QP_RC) && (p->ucmd.sq_wqe_count == 0) &&
                      hca_srq_has_tm(spec->srqn);
     uverbs_qp_scatter_cqe(p, spec);
     if (p->type == HCA_QP_DCT) {
         spec->dc_key = p->ucmd.access_key;
-        return; /* its events stay in the kernel (dct_allowed_event_types()) */
+        return; /* the kernel reports no events of a DCT to verbs */
     }
     spec->async_chan = (qp->async != NULL) ? qp->async->chan : 0;
     if (p->type != HCA_QP_XRC_RECV) {
@@ -189,8 +189,8 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
     }
 }
 
-/* A DCT exists from RTR on, but parameters that the device refuses are refused
- * at once. */
+/* Creates the device's QP. A DCT is created at RTR, but its parameters are
+ * checked now. */
 static int uverbs_qp_make(struct uverbs_qp *qp)
 {
     int ret = (qp->spec.type == HCA_QP_DCT) ? hca_qp_check(&qp->spec) :

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* The plain command ends at DEST_QPN, the extended one at RATE_LIMIT. */
+/* Attributes of MODIFY_QP, and of its extended form */
 #define UVERBS_MODIFY_MASK    ((IBV_QP_DEST_QPN << 1) - 1)
 #define UVERBS_MODIFY_EX_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
 
@@ -41,8 +41,8 @@ static void uverbs_modify_in(const struct ib_uverbs_modify_qp *cmd,
     };
 }
 
-/* Half of an RC QP: ib_uverbs' modify_qp_mask() removes attributes of the other
- * half, as programs treat both alike. */
+/* Removes the attributes that an XRC QP, half of an RC QP, does not have, as
+ * ib_uverbs' modify_qp_mask() does: programs set them nevertheless. */
 static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
 {
     switch (type) {
@@ -56,9 +56,8 @@ static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
     }
 }
 
-/* The address vector of a QP that is no DCT. The path of a DCI is its source
- * only, the peer is in each WQE (_ib_modify_qp() resolves for connected QPs
- * only). */
+/* Reads the address vector of a QP other than a DCT. That of a DCI has only its
+ * source, as the peer is in each WQE: no MAC is resolved (_ib_modify_qp()). */
 static int uverbs_modify_path(const struct uverbs_ctx *ctx,
                               const struct ib_uverbs_qp_dest *dest,
                               enum hca_qp_type type, struct hca_path *path)
@@ -106,7 +105,7 @@ static int uverbs_modify(struct uverbs_req *req,
         return -EINVAL;
     }
     if (cmd->attr_mask & IBV_QP_ALT_PATH) {
-        return -EOPNOTSUPP; /* one port, one path: nothing to migrate to */
+        return -EOPNOTSUPP; /* no path migration: there is one port */
     }
     if ((cmd->attr_mask & IBV_QP_ACCESS_FLAGS) && hca_lacks(HCA_LACK_ATOMICS) &&
         (cmd->qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC)) {
@@ -117,7 +116,7 @@ static int uverbs_modify(struct uverbs_req *req,
         return uverbs_dct_modify(req, qp, &change, &cmd->dest);
     }
     hw = uverbs_qp_hw(qp);
-    return (hw == NULL) ? -EINVAL : /* OPEN_QP of a QP that is gone */
+    return (hw == NULL) ? -EINVAL : /* opened, and destroyed by its owner */
                           uverbs_modify_hw(req, hw, cmd);
 }
 
@@ -134,7 +133,7 @@ static int uverbs_modify_qp(struct uverbs_req *req)
                                                    uverbs_modify(req, &cmd);
 }
 
-/* Checks the driver's part: congestion control and rate, neither offered. */
+/* Checks the driver's part: ECE and rate bursts, which are not supported. */
 static int uverbs_modify_uhw(struct uverbs_req *req)
 {
     struct mlx5_ib_modify_qp ucmd;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The parameters that CREATE_QP allows, by type of QP. Checks as in ib_uverbs
- * (std_types_qp) and mlx5_ib (qp.c).
+ * Reads and checks the parameters of CREATE_QP, by type of QP. Checks are those
+ * of ib_uverbs (uverbs_std_types_qp.c) and mlx5_ib (qp.c).
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-/* Create flags of verbs that a device without Ethernet offloads knows. */
+/* Create flags of verbs; all others are for Ethernet offloads */
 #define UVERBS_QP_FLAGS \
     (IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | \
      IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
@@ -60,7 +60,7 @@ static int uverbs_qp_check_type(uint64_t type, uint32_t flags,
     }
 }
 
-/* Checks the objects that a QP of this type is made of. */
+/* Checks that the objects are given that a QP of this type needs. */
 static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
 {
     if (p->type == HCA_QP_XRC_RECV) {
@@ -96,7 +96,7 @@ bool uverbs_qp_has_rq(const struct uverbs_qp_params *p)
            (p->cap.max_recv_wr != 0);
 }
 
-/* Checks the sizes of the rings, as libmlx5 computed them. */
+/* Checks the sizes of the rings, which libmlx5 has computed. */
 static int uverbs_qp_check_rings(const struct uverbs_qp_params *p)
 {
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
@@ -142,7 +142,7 @@ static int uverbs_qp_check_ucmd(const struct uverbs_ctx *ctx,
         return -EINVAL;
     }
     if (p->type == HCA_QP_XRC_RECV) {
-        return 0; /* has no ring and reports nothing */
+        return 0; /* it has neither rings nor CQs */
     }
     if (ucmd->uidx >= UVERBS_UIDX_MASK) {
         return -EINVAL;

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * QUERY_QP: the attributes that the QP has, which are not always those that
- * MODIFY_QP was given. As by mlx5_ib (mlx5_ib_query_qp(), query_qp_attr()),
- * which leaves out the address vectors of DC: here they are as given.
+ * QUERY_QP: returns the attributes in the context of the QP, which are not
+ * always those that MODIFY_QP was given, as mlx5_ib does (mlx5_ib_query_qp(),
+ * query_qp_attr()). The address vectors of DC, which mlx5_ib leaves out, are as
+ * given.
  */
 #define _GNU_SOURCE
 #include "uverbs_ah.h"
@@ -12,8 +13,8 @@
 
 #include <errno.h>
 
-/* set_qpc_atomic_flags(): the context has three bits for a peer's rights, and
- * without reads under way only that of writes. */
+/* Returns the access flags that the context holds: three bits, and only that of
+ * writes if max_dest_rd_atomic is 0 (set_qpc_atomic_flags() of mlx5_ib). */
 static unsigned uverbs_query_access(const struct hca_qp_attr *attr)
 {
     unsigned reads = (attr->max_dest_rd_atomic > 0) ?
@@ -23,9 +24,9 @@ static unsigned uverbs_query_access(const struct hca_qp_attr *attr)
     return attr->access & (IBV_ACCESS_REMOTE_WRITE | reads);
 }
 
-/* query_qp_attr() of mlx5_ib reads the context back: PSNs are those of the next
- * message, reads under way a logarithm. A datagram always has the port's MTU
- * (__mlx5_ib_modify_qp()). */
+/* Fills in the answer as query_qp_attr() of mlx5_ib reads it from the context:
+ * PSNs are those of the next message, max_rd_atomic and max_dest_rd_atomic are
+ * powers of two. UD always has the MTU of the port (__mlx5_ib_modify_qp()). */
 static void uverbs_query_fill(const struct uverbs_qp *qp, enum hca_qp_type type,
                               const struct hca_qp_info *info,
                               struct ib_uverbs_query_qp_resp *resp)
@@ -58,7 +59,7 @@ static void uverbs_query_fill(const struct uverbs_qp *qp, enum hca_qp_type type,
         .rnr_retry          = attr->rnr_retry,
         .sq_sig_all         = qp->sig_all,
     };
-    if (type != HCA_QP_UD) { /* UD expects no PSN and has no path */
+    if (type != HCA_QP_UD) { /* UD has neither a receive PSN nor a path */
         resp->rq_psn = attr->rq_psn;
         uverbs_dest_out(&attr->path, port, &resp->dest);
     }

@@ -33,9 +33,10 @@ static int uverbs_ring_share(const char *what, const char *part, uint64_t addr,
     return ret;
 }
 
-/* libmlx5 reads the variable for each queue, but not if it has an allocator
- * (mlx5_get_alloc_type(), v44): ours hides one that the program set after it
- * opened the device. HUGE fails without huge pages (alloc_huge_mem()). */
+/* Fails as libmlx5's alloc_huge_mem() does if place->variable is HUGE and there
+ * are no huge pages. With our allocator, libmlx5 ignores the variable
+ * (mlx5_get_alloc_type(), v44), which the program may set after it opens the
+ * device. */
 static int uverbs_ring_check_huge(const struct uverbs_place *place)
 {
     const char *type = getenv(place->variable);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Shared receive queues: basic, XRC, and with tag matching. The ring is a
- * linked list of WQEs; its size follows from max_wr and max_sge as
- * in mlx5_ib's srq.c.
+ * Shared receive queues: basic, XRC, and with tag matching. The ring holds a
+ * linked list of WQEs; its size follows from max_wr and max_sge as in mlx5_ib's
+ * srq.c.
  */
 #define _GNU_SOURCE
 #include "uverbs_srq.h"
@@ -84,7 +84,7 @@ uint32_t uverbs_max_tags(void)
     return hca_limit(HCA_LIMIT_TAGS, (1u << HCA_TM_LOG_MAX) - 1);
 }
 
-/* The list has one entry more than tags, as libmlx5 expects. */
+/* The matching list has one entry more than tags, as libmlx5 expects. */
 static int uverbs_srq_check_tm(const struct uverbs_req *req,
                                struct uverbs_srq_params *params)
 {
@@ -136,8 +136,8 @@ static int uverbs_srq_check_ucmd(struct uverbs_req *req,
     if (ret != 0) {
         return (ret == -EOPNOTSUPP) ? -EINVAL : ret;
     }
-    /* the checksum of a signed WQE would have to be verified; libmlx5 asks for
-     * it only with MLX5_SRQ_SIGNATURE in its environment */
+    /* flags: signed WQEs, not supported; libmlx5 asks for them only if
+     * MLX5_SRQ_SIGNATURE is in its environment */
     if ((ucmd->reserved0 != 0) || (ucmd->reserved1 != 0) ||
         (ucmd->flags != 0)) {
         return -EINVAL;
@@ -185,7 +185,7 @@ static int uverbs_srq_check(struct uverbs_req *req,
     return uverbs_srq_check_ucmd(req, params);
 }
 
-/* Makes the object of the device, and shares its memory. A limit at creation is
+/* Shares the memory, and creates the device's SRQ. A limit at creation is
  * ignored, as by mlx5_ib_create_srq(): only MODIFY_SRQ arms one. */
 static int uverbs_srq_make(struct uverbs_req *req, struct uverbs_srq *srq,
                            const struct uverbs_srq_params *params)
@@ -311,7 +311,7 @@ static const struct uverbs_attr_spec uverbs_destroy_srq_attrs[] = {
      sizeof(struct ib_uverbs_destroy_srq_resp), 0},
 };
 
-/* mlx5 does not resize an SRQ; the limit arms one event. */
+/* MODIFY_SRQ: arms the limit event. mlx5 cannot resize an SRQ. */
 static int uverbs_modify_srq(struct uverbs_req *req)
 {
     struct ib_uverbs_modify_srq cmd;

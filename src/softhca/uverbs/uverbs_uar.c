@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UAR pages, on which doorbells are rung. The program gets an offset for its
- * mmap() of the device file; the page it maps there is found by that offset
- * (uverbs_mmap.c). Page numbers are those of the process: uverbs_uar_lock.
+ * UAR pages, where doorbells are rung. The program gets an offset at which it
+ * maps the device file; uverbs_mmap.c finds the mapping by it. Page numbers are
+ * unique in the process: uverbs_uar_lock guards them.
  */
 #define _GNU_SOURCE
 #include "uverbs_uar.h"
@@ -13,9 +13,8 @@
 
 #include <errno.h>
 
-/* mmap offsets, in pages. The low bits count all UARs ever made, so that an
- * old mapping that the program did not unmap is not taken for a new one; the
- * rest is unlike the offsets at which other files are mapped. */
+/* Base of the mmap offsets, in pages. A serial number is added, so that an old
+ * mapping that the program did not unmap is not taken for a new one. */
 #define UVERBS_UAR_COOKIE 0x5ca00000000ull
 
 struct uverbs_uar {
@@ -33,7 +32,8 @@ void uverbs_uar_forked(void)
     pthread_mutex_init(&uverbs_uar_lock, NULL);
 }
 
-/* Page 0 is never used: a CQ without a page would seem to have it. */
+/* Takes a free page number, but never 0: it would be that of a CQ without one.
+ */
 static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
 {
     int ret = -ENOMEM;

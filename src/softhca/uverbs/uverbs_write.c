@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Write commands: the old interface, which arrives inside one ioctl of the new
- * one (INVOKE_WRITE). A command is a row of a table, in the file of its object.
+ * Write commands: the older interface of ib_uverbs, whose commands arrive in
+ * the ioctl INVOKE_WRITE. The file of each object has a table of its commands.
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
@@ -51,8 +51,8 @@ int uverbs_write(struct uverbs_req *req)
     if (row == NULL) {
         return -EOPNOTSUPP;
     }
-    /* libibverbs probes with no data at all, and takes this very error as the
-     * sign that it may send every write command by ioctl */
+    /* libibverbs probes without any data, and takes this error as the sign that
+     * it may send write commands by ioctl */
     if ((uverbs_len(req, UVERBS_ATTR_CORE_IN) < row->req_size) ||
         (uverbs_len(req, UVERBS_ATTR_CORE_OUT) < row->resp_size)) {
         return -ENOSPC;

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * XRC domains, and the inodes through which they are opened (hca_domain.h).
+ * XRC domains. Processes share one by opening the same file: its inode names
+ * the domain (hca_domain.h).
  */
 #define _GNU_SOURCE
 #include "uverbs_xrcd.h"
