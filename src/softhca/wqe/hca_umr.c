@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UMR: control segment, mkey context, translations. The ctrl segment's
- * immediate names the mkey, of which only the index counts: the new variant is
- * in the context (providers/mlx5/qp.c: set_bind_wr(),
- * mlx5_send_wr_mkey_configure()).
+ * Executes UMR WQEs. The immediate of the ctrl segment names the mkey by its
+ * index; the 8 lowest bits are ignored, as the new variant is in the mkey
+ * context (libmlx5's qp.c: set_bind_wr(), mlx5_send_wr_mkey_configure()).
  */
 #include "hca_umr.h"
 #include "hca_umr_layout.h"
@@ -28,8 +27,8 @@ static enum hca_check hca_umr_change(const struct hca_umr *umr,
     return is_window ? hca_umr_window(umr, key) : hca_umr_layout(umr, key);
 }
 
-/* Counts one read of translations in memory, although they are looked at more
- * than once. */
+/* Counts the DMA read of translations in memory, once, although this device
+ * reads them more than once. */
 static void hca_umr_count(struct hca_qp *qp, const struct hca_umr *umr)
 {
     struct mlx5_wqe_data_seg seg;

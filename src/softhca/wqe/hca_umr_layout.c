@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UMR of indirect mkeys: a list (KLM), or a repeat block with its entries, as
- * libmlx5 writes them (providers/mlx5/qp.c: umr_sg_list_create(),
- * umr_strided_seg_create()); or no translations, which leaves the existing
- * ones: invalidation, other rights.
+ * UMR of indirect mkeys. The WQE has a list (KLM), or a repeat block with its
+ * entries, as libmlx5's qp.c writes them (umr_sg_list_create(),
+ * umr_strided_seg_create()); or no translations: then the existing ones stay,
+ * and only the context changes (invalidation, rights).
  *
- * The mkeys of entries are not checked here but at each use, as with
- * CREATE_MKEY: mlx5_ib gives mkeys entries whose regions come and go
- * (drivers/infiniband/hw/mlx5/odp.c). The previous layout is replaced, free or
- * not, unless CHECK_FREE forbids it, which libmlx5 does not set for layouts.
+ * The mkeys of entries are not checked here but at each access, as with
+ * CREATE_MKEY: mlx5_ib has mkeys with entries whose regions come and go (its
+ * odp.c). A layout replaces the previous one even if the mkey is not free,
+ * unless CHECK_FREE is set, which libmlx5 does not set for layouts.
  */
 #include "hca_umr_layout.h"
 #include "softhca/fabric/hca_caps.h"
@@ -23,7 +23,7 @@
      MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR | HCA_UMR_MASK_ACCESS)
 
-/* Marks a repeat block, in the field where a list has the mkey of an entry. */
+/* op of a repeat block, at the place of the mkey in the entry of a list */
 #define HCA_UMR_OP_REPEAT 0x400u
 
 /* Octowords read at once */
@@ -173,7 +173,8 @@ hca_umr_check_repeat(const struct hca_umr *umr,
     return hca_umr_check_rows(umr, form);
 }
 
-/* Finds the form of the translations: entries of one size (KSM) are a list. */
+/* Finds out if the translations are a repeat block or a list. Those of a KSM
+ * are always a list. */
 static enum hca_check hca_umr_check_form(const struct hca_umr *umr,
                                          const struct hca_mkey *key,
                                          struct hca_umr_form *form)
@@ -220,7 +221,8 @@ static enum hca_check hca_umr_check_qpn(const struct hca_umr *umr,
     return HCA_OK;
 }
 
-/* libmlx5 clears the context of a layout, but not that of an invalidation. */
+/* Checks reserved fields of the mkey context, with SOFTHCA_STRICT. Not of an
+ * invalidation, where libmlx5 does not clear them. */
 static enum hca_check hca_umr_check_rsvd(const struct hca_umr *umr)
 {
     struct mlx5_wqe_mkey_context_seg seg;
@@ -347,8 +349,8 @@ static void hca_umr_put_context(const struct hca_umr *umr, struct hca_mkey *key)
     }
 }
 
-/* A use of the mkey under way may see half of the change, and ends with an
- * error then: pairs with hca_walk_is_same(). A process that dies in here leaves
+/* Changes the mkey. An access under way that sees half of the change ends with
+ * an error: pairs with hca_walk_is_same(). A process that dies in here leaves
  * `change` odd and the mkey free. */
 static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
                                            const struct hca_umr_form *form,

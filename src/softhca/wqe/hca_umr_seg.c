@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of UMR WQEs: control segment and mkey context. Fields of the context
- * that mkey_mask does not select hold the ring's previous contents.
+ * Decodes UMR WQEs: control segment and mkey context. Fields of the context
+ * that mkey_mask does not select may hold previous contents of the ring.
  */
 #include "hca_umr_seg.h"
 #include "softhca/fabric/hca_caps.h"
@@ -9,8 +9,8 @@
 #include <endian.h>
 #include <string.h>
 
-/* Bit 6 (MLX5_UMR_CHECK_FREE of linux/mlx5/device.h: fails if the mkey is free)
- * is the kernel's alone. */
+/* Flags that libmlx5 knows. Only the kernel uses bit 6 (MLX5_UMR_CHECK_FREE of
+ * linux/mlx5/device.h: fails if the mkey is free). */
 #define HCA_UMR_FLAGS \
     (MLX5_WQE_UMR_CTRL_FLAG_INLINE | MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE | \
      MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET | \
@@ -27,12 +27,13 @@ bool hca_umr_is_zero(const void *ptr, size_t length)
     return length == 0;
 }
 
-/* Translations that fit in the 63 octowords of a WQE */
+/* Translations that fit: 63 octowords of a WQE, less 8 of the segments before
+ * them, in multiples of 4 */
 #define HCA_UMR_MAX_INLINE 52u
 
-/* Translations are inline, or a data segment has their address (Linux,
- * drivers/infiniband/hw/mlx5/umr.h: struct mlx5r_umr_wqe); in units of 64 bytes
- * (MLX5_UMR_FLEX_ALIGNMENT). */
+/* Checks the size of the translations, a multiple of 64 bytes
+ * (MLX5_UMR_FLEX_ALIGNMENT). They are inline, or a data segment has their
+ * address (struct mlx5r_umr_wqe of mlx5_ib's umr.h). */
 static enum hca_check hca_umr_check_size(const struct hca_umr *umr)
 {
     bool is_inline = (umr->flags & MLX5_WQE_UMR_CTRL_FLAG_INLINE) != 0;

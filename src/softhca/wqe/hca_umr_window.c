@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UMR of memory windows, as libmlx5 writes it (providers/mlx5/qp.c,
- * set_bind_wr()): to bind, one KLM inline.
+ * UMR of memory windows, as set_bind_wr() of libmlx5's qp.c writes it: one KLM
+ * inline to bind, none to unbind.
  */
 #include "hca_umr_window.h"
 
@@ -14,7 +14,7 @@
     (HCA_UMR_MASK_UNBIND | MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR | HCA_UMR_MASK_ACCESS)
 
-enum { HCA_UMR_KLM = 4 }; /* octowords to bind */
+enum { HCA_UMR_KLM = 4 }; /* octowords of the KLM, with its padding */
 
 struct hca_umr_region {
     uint32_t key;
@@ -49,7 +49,8 @@ static struct hca_umr_region hca_umr_read_region(const struct hca_umr *umr)
     };
 }
 
-/* A window may grant only rights that the region gives its owner. */
+/* Checks that the region allows windows, that the range is within it, and that
+ * the window gives no right to write if the region has no local one. */
 static enum hca_check hca_umr_check_region(const struct hca_umr *umr,
                                            const struct hca_umr_region *region,
                                            const struct hca_mkey *window)
@@ -108,8 +109,8 @@ static enum hca_check hca_umr_check_unbind(const struct hca_umr *umr,
     return HCA_OK;
 }
 
-/* A use of the window under way may see half of the change: it accesses the
- * range that it has checked, and the new one is granted to the same peer. */
+/* Changes the window. An access under way may see half of the change: then it
+ * is within the previous range or the new one, both given to the same peer. */
 static void hca_umr_apply_window(const struct hca_umr *umr,
                                  const struct hca_umr_region *region,
                                  struct hca_mkey *window)

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of send WQEs: opcodes, the control segment, the copy out of the
- * ring. Layouts: mlx5dv.h (struct mlx5_wqe_ctrl_seg), prm.h.
+ * Decodes send WQEs: copies them out of the ring, and checks the opcode and the
+ * control segment. Layouts: mlx5dv.h (struct mlx5_wqe_ctrl_seg), prm.h.
  *
- * Some fields are ignored, because the builders that work on real NICs leave
- * the ring's previous contents there: the unused compare of a fetch-add, the
- * padding behind inline data, the 12 bytes behind an XRC SRQ number (libmlx5);
- * signature, stream id and reserved words (UCX) unless hca_strict.
+ * Some fields are ignored, as code that works on real NICs leaves the previous
+ * contents of the ring there: the unused compare of a fetch-add, the padding
+ * after inline data, the 12 bytes after an XRC SRQ number (libmlx5); unless
+ * hca_strict, also signature, stream id and reserved words (UCX).
  */
 #include "hca_wqe_seg.h"
 
@@ -130,8 +130,8 @@ static enum hca_check hca_wqe_parse_opmod(struct hca_wqe *wqe, uint8_t opmod)
     return hca_wqe_bad(wqe, HCA_CHECK_OPMOD, opmod);
 }
 
-/* Checks the word with the index and that with ds, which locate a WQE. After a
- * failure the rest of the ring cannot be read. */
+/* Checks the words with the index and with ds, which locate a WQE. While blocks
+ * is 0, the next WQE cannot be found. */
 static enum hca_check hca_wqe_frame(struct hca_wqe *wqe,
                                     const struct hca_qp *qp, uint16_t posted)
 {

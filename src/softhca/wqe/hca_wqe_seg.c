@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of the segments behind ctrl. Layouts: mlx5dv.h (struct
- * mlx5_wqe_*_seg), prm.h. Ignored fields, and why: hca_wqe.c.
+ * Decodes the segments after the control segment. Layouts: mlx5dv.h (struct
+ * mlx5_wqe_*_seg), prm.h. hca_wqe.c lists the ignored fields.
  */
 #include "hca_wqe_seg.h"
 #include "softhca/fabric/hca_dev.h"
@@ -24,8 +24,8 @@ static enum hca_check hca_wqe_parse_xrc(struct hca_wqe_cursor *cursor)
 }
 
 /* Parses the second part of the AV, present if bit 31 of dqp_dct is set. On
- * InfiniBand its fields count if the GRH bit is set; RoCE always has a GRH and
- * no such bit. */
+ * InfiniBand its fields count if the GRH bit (30 of grh_gid_fl) is set; on RoCE
+ * this bit is reserved, and there always is a GRH. */
 static enum hca_check hca_wqe_parse_grh(struct hca_wqe_cursor *cursor,
                                         const struct mlx5_wqe_av *av)
 {
@@ -58,8 +58,9 @@ static enum hca_check hca_wqe_parse_grh(struct hca_wqe_cursor *cursor,
     return HCA_OK;
 }
 
-/* Bits of dqp_dct that must be 0: for a DCI 27:24 are the SL of the target's
- * answers, which UCX 1.18 sets (uct_dc_mlx5_set_dgram_seg()). */
+/* Returns the bits of dqp_dct that must be 0. Of a DCI, bits 27..24 are the SL
+ * of the target's answers, which UCX 1.18 sets
+ * (uct_dc_mlx5_set_dgram_seg()). */
 static uint32_t hca_wqe_dqpn_reserved(const struct hca_qp *qp)
 {
     return (qp->type == HCA_QP_DCI) ? 0x70000000 : 0x7f000000;
@@ -80,7 +81,7 @@ static enum hca_check hca_wqe_parse_base_av(struct hca_wqe_cursor *cursor,
     path->sl            = av->stat_rate_sl & 0xf;
     path->grh           = false;
     if (hca_dev_is_roce(cursor->qp->obj.dev)) {
-        path->sl >>= 1; /* priority, shifted by one (mlx5_create_ah()) */
+        path->sl >>= 1; /* the field is twice the priority (mlx5_create_ah()) */
     }
     if (word & hca_wqe_dqpn_reserved(cursor->qp)) {
         return hca_wqe_bad(wqe, HCA_CHECK_AV_DQPN_RSVD, word);
@@ -154,8 +155,8 @@ static void hca_wqe_masked64(struct hca_wqe_atomic *atomic, const void *ptr,
     atomic->compare_mask = is_cs ? be64toh(seg[1].compare) : 0;
 }
 
-/* Plain operands are masked ones: compare all and swap all; a fetch-add whose
- * carry stops nowhere. */
+/* Converts plain operands to masked ones: compare and swap all bits; a
+ * fetch-add without a boundary for the carry. */
 static void hca_wqe_plain(struct hca_wqe_atomic *atomic, const void *ptr,
                           bool is_cs)
 {

@@ -1,11 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Decoder of WQEs of common shapes, in half the instructions: ctrl, on a DCI an
- * AV without a GRH, the remote address of a WRITE, READ or atomic, operands
- * without masks, data. It refuses nothing. A WQE of another shape, or one that
- * it cannot accept, goes to hca_wqe_read_long(), which logs why it is wrong. So
- * it only has to accept no more than that does, with the same result
- * (test_hca_wqe.cc).
+ * Decodes WQEs of common shapes, in half the instructions: ctrl, on a DCI an AV
+ * without a GRH, the remote address of a WRITE, READ or atomic, operands
+ * without masks, data. All other WQEs, and wrong ones, are left to
+ * hca_wqe_read_long(), which logs errors. This decoder must accept no WQE that
+ * the long one refuses, and must have the same result (test_hca_wqe.cc).
  */
 #include "hca_wqe_seg.h"
 #include "softhca/fabric/hca_dev.h"
@@ -70,9 +69,9 @@ static bool hca_wqe_short_av(struct hca_wqe *wqe, const struct hca_qp *qp)
     return !(word & 0xf0000000) && !hca_dev_is_roce(qp->obj.dev);
 }
 
-/* @return the octoword behind the segment at @at, which is beyond any WQE if
- * bits of the length of inline data are wrong; 0 if the segment is not
- * accepted. */
+/* Parses the data segment at octoword @at. @return the octoword behind it,
+ * beyond any WQE if the length of inline data has reserved bits; 0 if the
+ * segment is not accepted. */
 static inline unsigned hca_wqe_short_seg(struct hca_wqe *wqe, unsigned at,
                                          unsigned flags,
                                          struct hca_wqe_seg *seg)
@@ -95,7 +94,7 @@ static inline unsigned hca_wqe_short_seg(struct hca_wqe *wqe, unsigned at,
     return ((byte_count == 0) || (byte_count > HCA_MSG_MAX)) ? 0 : at + 1;
 }
 
-/* Parses data from octoword @at on, which is of the WQE. */
+/* Parses data from octoword @at on, which is within the WQE. */
 static __attribute__((noinline)) bool
 hca_wqe_short_list(struct hca_wqe *wqe, unsigned at, unsigned flags)
 {
@@ -112,7 +111,8 @@ hca_wqe_short_list(struct hca_wqe *wqe, unsigned at, unsigned flags)
            (!(flags & HCA_OP_DATA_IN) || (at <= HCA_READ_DS_MAX));
 }
 
-/* Operands have one octoword, and more must follow: no check can fail. */
+/* Plain operands have one octoword, and data must follow: no check of
+ * hca_wqe_parse_atomic() can fail. */
 static __attribute__((noinline)) bool hca_wqe_short_atomic(struct hca_wqe *wqe,
                                                            unsigned at)
 {
@@ -163,7 +163,8 @@ static bool hca_wqe_short_body(struct hca_wqe *wqe, const struct hca_qp *qp)
                                      hca_wqe_short_data(wqe, at, flags);
 }
 
-/* Copies the WQE out of the ring, as far as its ctrl is as it must be. */
+/* Copies the WQE out of the ring, and parses it; if its ctrl segment is not
+ * accepted, copies only the first block. */
 bool hca_wqe_read_short(struct hca_wqe *wqe, const struct hca_qp *qp,
                         uint16_t posted)
 {
