@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* The device's descriptors: see hca_fd.h. A bit for each number. */
+/* Marks the device's descriptors, in a bitmap: see hca_fd.h. */
 #define _GNU_SOURCE
 #include "hca_fd.h"
 
@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors that can be marked: the default of fs.nr_open. If that was
- * raised, descriptors above are not protected, without a message. */
+/* Descriptors that can be marked: the default of fs.nr_open. If the system has
+ * a higher limit, those above are not protected, without a message. */
 #define HCA_FD_MAX   (1u << 20)
 #define HCA_FD_WORDS (HCA_FD_MAX / 64)
 
@@ -41,8 +41,8 @@ void hca_fd_unmark(int fd)
     }
 }
 
-/* Unmarks first: once closed, the number may be reused at once. The system call
- * is made here, as preload_fd.c interposes close(). */
+/* Unmarks first, as another thread may reuse the number once it is closed.
+ * Makes the system call, as preload_fd.c interposes close(). */
 void hca_fd_close(int fd)
 {
     _Atomic uint64_t *word = hca_fd_word(fd);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Log lines of the device. No lock and no allocation: several processes and
- * threads share the destination; O_APPEND keeps each line whole.
+ * Log lines of the device. No lock and no allocation. Threads and processes
+ * share the file: O_APPEND, and one write for each line, keep lines whole.
  */
 #define _GNU_SOURCE
 #include "hca_log.h"

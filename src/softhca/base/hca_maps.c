@@ -41,7 +41,7 @@ static uint64_t hca_maps_decimal(const char **str)
     return value;
 }
 
-/* @return rest of the line, from the spaces before the name on. */
+/* Parses a line. @return its rest, from the spaces before the name on. */
 static const char *hca_maps_parse(const char *line, struct hca_vma *vma)
 {
     unsigned major;
@@ -65,7 +65,7 @@ static const char *hca_maps_parse(const char *line, struct hca_vma *vma)
     return line;
 }
 
-/* hca_maps_keep(): -1: none; of the process maps_pid. */
+/* Descriptor of hca_maps_keep(), -1: none; opened by the process maps_pid */
 static _Atomic int maps_kept = -1;
 static pid_t maps_pid;
 
@@ -86,12 +86,13 @@ int hca_maps_keep(void)
 void hca_maps_forked(void)
 {
     if (maps_kept >= 0) {
-        hca_fd_close(maps_kept); /* of the parent's memory */
+        hca_fd_close(maps_kept); /* it shows the parent's mappings */
         maps_kept = -1;
     }
 }
 
-/* A new descriptor is preferred, as no other thread reads it. */
+/* Opens a new descriptor, which no other thread reads; if that fails, returns
+ * the kept one. */
 static int hca_maps_open(void)
 {
     int fd = hca_maps_open_new("/proc/self/maps");
@@ -130,7 +131,7 @@ static void hca_maps_lines(int fd, bool (*fn)(const char *line, void *arg),
         }
         fill = strlen(line);
         if (fill == sizeof(buf) - 1) {
-            fill = 0; /* too long for any file of ours */
+            fill = 0; /* a name too long for any file that is searched */
         }
         memmove(buf, line, fill);
     }
@@ -189,7 +190,8 @@ static_assert(sizeof(struct hca_procmap) == 104, "PROCMAP_QUERY");
 #define HCA_PROCMAP_QUERY      _IOWR('f', 17, struct hca_procmap)
 #define HCA_PROCMAP_VMA_SHARED 8u
 
-/* @return 0, also if a mapping is missing, or -ENOTTY: an older kernel. */
+/* Queries @range by PROCMAP_QUERY. @return 0, also if a mapping is missing;
+ * -ENOTTY: the kernel is older. */
 static int hca_maps_ask(int fd, struct hca_range *range)
 {
     struct hca_procmap vma = {.size = sizeof(vma), .vma_end = range->start};
@@ -206,7 +208,7 @@ static int hca_maps_ask(int fd, struct hca_range *range)
     return 0;
 }
 
-/* A query of @range: all before @mapped has been found mapped. */
+/* A query of @range, which is mapped up to @mapped as far as it is known */
 struct hca_maps_query {
     struct hca_range *range;
     uintptr_t mapped;
@@ -296,16 +298,16 @@ bool hca_maps_find(uintptr_t addr, struct hca_vma *vma)
     return find.is_found;
 }
 
-/* A search of /proc/self/smaps (proc(5)), where the lines of a mapping's
- * properties follow its line of /proc/self/maps: VmFlags is one of them. */
+/* A search of /proc/self/smaps (proc(5)): after the line that /proc/self/maps
+ * has for a mapping, it has lines with properties, among them VmFlags. */
 struct hca_maps_plain {
     uintptr_t start, end;
     bool is_here; /* the lines are of the mapping that has the range */
     int advice;
 };
 
-/* Flags for the protection and for the kernel itself, which say nothing (0),
- * and those of an advice. */
+/* Flags of plain memory, with the advice that sets them. 0: none, the
+ * protection or a state of the kernel. */
 static const struct {
     char name[4];
     int advice;

@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Waiting for a mutex: see hca_mutex.h. */
+/* Waits for a mutex: see hca_mutex.h. */
 #define _GNU_SOURCE
 #include "hca_mutex.h"
 
@@ -9,7 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A death is noticed, and a lost wake-up made good, after this time. */
+/* Longest sleep: after it a thread looks if the owner is dead, or a wake-up was
+ * lost. */
 #define HCA_MUTEX_TICK_NS 10000000l
 
 /* Most locks are held for less than the kernel takes to put a thread to sleep
@@ -30,7 +31,7 @@ void hca_mutex_wake(struct hca_mutex *mutex)
     errno = err;
 }
 
-/* On one CPU its owner cannot unlock it meanwhile. */
+/* Returns false on one CPU, where the owner cannot run meanwhile. */
 static bool hca_mutex_may_spin(void)
 {
     static _Atomic int num_cpus;
@@ -58,7 +59,8 @@ static bool hca_mutex_spin(struct hca_mutex *mutex)
     return false;
 }
 
-/* Changes @word to one that this thread holds, and others may wait for. */
+/* Takes the mutex if its word still is @word; marks it as waited for, as other
+ * threads may sleep. */
 static bool hca_mutex_replace(struct hca_mutex *mutex, uint64_t word)
 {
     return atomic_compare_exchange_strong_explicit(
@@ -66,9 +68,9 @@ static bool hca_mutex_replace(struct hca_mutex *mutex, uint64_t word)
         memory_order_acquire, memory_order_relaxed);
 }
 
-/* Sleeps while @word has not changed.
- * @return true if it has not changed for HCA_MUTEX_TICK_NS, or until a signal
- *         came: they may come more often. */
+/* Sleeps while the mutex's word is @word, for HCA_MUTEX_TICK_NS at most.
+ * @return true if it has not changed until then or until a signal, as signals
+ *         may come more often. */
 static bool hca_mutex_sleep(struct hca_mutex *mutex, uint64_t word)
 {
     const struct timespec tick = {.tv_nsec = HCA_MUTEX_TICK_NS};

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The real functions of libc: see hca_sys.h. Any thread calls them, also in a
- * signal handler. The table is written once.
+ * Looks up the real functions of libc: see hca_sys.h. Any thread calls it, also
+ * in a signal handler. The table does not change once it is filled in.
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* no inline variants of functions looked up here */
@@ -15,7 +15,7 @@
 static struct hca_sys hca_sys_real;
 static atomic_bool hca_sys_ready;
 
-/* Running twice at once is harmless: both find the same. */
+/* Two threads may run this at once: both find the same addresses. */
 static void hca_sys_resolve(void)
 {
 #define HCA_SYS_RESOLVE(_name) \

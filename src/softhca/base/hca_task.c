@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Threads by their number, as /proc has them: see hca_task.h. No lock. */
+/* Reads the state of threads from /proc: see hca_task.h. No lock. */
 #define _GNU_SOURCE
 #include "hca_task.h"
 
@@ -14,7 +14,8 @@
 
 __thread uint64_t hca_task_id;
 
-/* Reads without stdio, which allocates, past hooks; no cancellation point. */
+/* Reads by system calls: stdio allocates, libc's functions are interposed, and
+ * read() is a cancellation point. */
 static int hca_task_read_stat(pid_t tid, char *text, size_t size)
 {
     char path[32];
@@ -43,7 +44,7 @@ int hca_task_stat(pid_t tid, struct hca_task *task)
     if (ret != 0) {
         return ret;
     }
-    /* the name, in parentheses, may hold anything: fields count from ')' */
+    /* the name, in parentheses, may contain spaces and ')': skip to the last */
     p = strrchr(stat, ')');
     if ((p == NULL) ||
         (sscanf(p,
@@ -78,7 +79,7 @@ uint64_t hca_task_identify(void)
     struct hca_task task = {};
 
     if (hca_task_stat(tid, &task) != 0) {
-        task = (struct hca_task){}; /* the number must do */
+        task = (struct hca_task){}; /* identify it by its number alone */
     }
     hca_task_id = ((uint64_t)hca_task_mark(&task) << 32) | (uint32_t)tid;
     errno       = err;
@@ -91,8 +92,8 @@ bool hca_task_is_dead(uint64_t id)
     int err         = errno, ret;
     struct hca_task task;
 
-    /* kill() takes the number of any thread; without /proc, or a descriptor,
-     * it is all that can be asked */
+    /* kill() accepts the number of any thread, and works without /proc and
+     * without a free descriptor */
     ret = syscall(SYS_kill, (pid_t)(id & HCA_TASK_TID_MASK), 0);
     if ((ret != 0) && (errno == ESRCH)) {
         errno = err;

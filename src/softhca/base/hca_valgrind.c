@@ -10,7 +10,7 @@
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
-#define RUNNING_ON_VALGRIND 0 /* its preloaded library shows it, too */
+#define RUNNING_ON_VALGRIND 0 /* valgrind_preloaded() must do */
 #endif
 
 static bool valgrind_preloaded(void)
