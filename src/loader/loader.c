@@ -4,10 +4,10 @@
  *
  * UCX opens only the modules of a list that was compiled into it, or those of
  * its own folder. When libuct.so looks for its transports, it calls
- * ucs_load_modules("uct", ...) of libucs.so. The function of that name below
- * interposes it: it calls the real one, then opens libuct_dcx.so, whose
- * constructor registers the transport. A process that never uses UCT pays only
- * for the mapping of this file.
+ * ucs_load_modules("uct", ...) of libucs.so. This library interposes that
+ * function: its own calls the real one, then opens libuct_dcx.so, whose
+ * constructor registers the transport. To a process that never uses UCT, it
+ * costs only the mapping of this file.
  *
  * It must not link with UCX: it is preloaded into every process of a job.
  *
@@ -53,9 +53,9 @@ loader_error(const char *fmt, ...)
     fprintf(stderr, "dcx: %s; continuing without the dcx transport\n", line);
 }
 
-/* Looks in @scope, then through a handle of @library: where a component that
- * was dlopen()ed brought UCX, as in Open MPI, its libraries are in a scope that
- * only a handle of their own reaches. */
+/* Looks in @scope, then through a handle of @library: if a component that was
+ * dlopen()ed has loaded UCX, as in Open MPI, only a handle of the library
+ * reaches its scope. */
 void *loader_ucx_symbol(void *scope, const char *library, const char *symbol)
 {
     void *addr = dlsym(scope, symbol);
@@ -94,10 +94,8 @@ static int loader_path_beside(void *addr, const char *name, char *path,
     return (len < (int)max) ? 0 : -ENAMETOOLONG;
 }
 
-/*
- * Returns the version of the UCX that runs, or NULL. Only libucp knows it. A
- * process that uses only libuct gets the libucp beside its libucs.
- */
+/* Returns the version of the UCX that runs, or NULL. Only libucp has it. For a
+ * process that uses only libuct, loads the libucp beside its libucs. */
 static const char *loader_ucx_version(void)
 {
     const char *(*get_version)(void);
@@ -163,7 +161,7 @@ static void loader_open_plugin(void)
         plugin = path;
     }
 
-    /* UCX never forgets a component, so it must never be unmapped. */
+    /* UCX never unregisters a component: the library must stay mapped */
     loader_plugin_handle = dlopen(plugin,
                                   RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (loader_plugin_handle == NULL) {

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx_info: prints the needs of dcx and the properties of each RDMA device and
- * port, or the reason why UCX does not use dcx. See dcx_info(1). This program
- * is linked with nothing of UCX: it prints versions, and reports a UCX that dcx
- * was not built for. For all else it becomes dcx_info-look, which has the
- * transport's own code.
+ * dcx_info: prints what dcx needs of each RDMA device and port, and their
+ * properties; or the reason why UCX does not use dcx. See dcx_info(1). This
+ * program is not linked with UCX: it prints versions, and reports a UCX that
+ * dcx was not built for. For all else it executes dcx_info-look, which contains
+ * the transport's own code.
  */
 #include "info_args.h"
 #include "info_versions.h"
@@ -62,9 +62,9 @@ static int info_other_ucx(const struct info_args *args,
     return INFO_BAD;
 }
 
-/* Becomes dcx_info-look: beside this program in the build tree; when installed,
- * in the libraries' folder below the same prefix, even if that was moved, or in
- * the configured one. */
+/* Executes dcx_info-look. In the build tree it is beside this program. When
+ * installed, it is in the folder of libraries: below the same prefix, which may
+ * have been moved, or the configured one. */
 static int info_look(char **argv)
 {
     static const char *const places[] = {

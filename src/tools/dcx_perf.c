@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The data that both processes exchange first */
+/* The message that both processes exchange first */
 struct perf_hello {
     char version[16];
     struct perf_address address;
@@ -45,9 +45,9 @@ static void perf_connect(struct perf_uct *uct, const struct perf_boot *boot)
     perf_uct_connect(uct, &theirs.address);
 }
 
-/* The place of the device's work in processor times: a NIC has none. softhca
- * executes posted work in one of the program's own threads
- * (docs/softhca.md). */
+/* The thread whose processor time contains the work of the device. softhca uses
+ * the thread that posts, or one of its own (docs/softhca.md); a NIC uses
+ * none. */
 enum perf_where { PERF_NIC, PERF_SOFT_SAME_THREAD, PERF_SOFT_OWN_THREAD };
 
 static enum perf_where perf_where(void)

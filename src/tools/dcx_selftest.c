@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx_selftest: tests the assumptions of dcx about the device at hand, and
- * writes a profile that dcx reads. See dcx_selftest(1).
+ * dcx_selftest: tests what dcx assumes of a device, and writes a profile, which
+ * dcx reads when it opens a device of this kind. See dcx_selftest(1).
  */
 #include "perf_boot.h"
 #include "perf_say.h"
@@ -208,7 +208,7 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
         {"listen", no_argument, NULL, 'L'},
         {"peer", required_argument, NULL, 'r'},
         {"port", required_argument, NULL, 'P'},
-        {"serve", required_argument, NULL, 's'}, /* of --listen's processes */
+        {"serve", required_argument, NULL, 's'}, /* internal, for --listen */
         {"timeout", required_argument, NULL, 't'},
         {"probe", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
@@ -363,7 +363,7 @@ static void selftest_report(struct selftest *test,
              report->values);
 }
 
-/* Identifies the device that dcx found, by libibverbs. */
+/* Identifies the device that dcx has chosen, by libibverbs. */
 static void selftest_identify(struct selftest *test)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -388,7 +388,8 @@ static void selftest_identify(struct selftest *test)
     perf_fail("%s: failed to query the firmware", test->device);
 }
 
-/* Runs the first probe, which finds the device. */
+/* Runs the first probe, which reports the device that dcx chooses. Returns true
+ * if it has passed. */
 static bool selftest_begin(struct selftest *test)
 {
     const struct selftest_probe *probe = selftest_probes;
@@ -413,7 +414,8 @@ static bool selftest_begin(struct selftest *test)
     return report.result == SELFTEST_PASS;
 }
 
-/* Writes a profile in which these features have passed. */
+/* Writes a profile in which only the features @claims have passed. Returns its
+ * path; "none" if @claims is 0. */
 static const char *selftest_claim(struct selftest *test, unsigned claims)
 {
     char text[256] = "";
@@ -514,8 +516,8 @@ static void selftest_save(const struct selftest *test)
     printf("# %s\n", path);
 }
 
-/* Ends the connection of the test. Its last byte tells the peer that the test
- * is completed. */
+/* Closes the connection of the test. A last byte tells the peer that the test
+ * has completed. */
 static void selftest_goodbye(const struct selftest *test)
 {
     if (test->args->host != NULL) {

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The options of dcx_info; see info_args.h.
+ * Parses the options of dcx_info; see info_args.h.
  */
 #include "info_args.h"
 

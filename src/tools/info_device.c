@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The rows of a device, with one function for each group of rows. It sets the
- * value found and the value that dcx needs with the current options, and marks
- * values that are too low. See info_device.h.
+ * The rows of a device, with one function for each group of rows. A function
+ * sets the value found and the value that dcx needs with the current options,
+ * and marks values that are too low. See info_device.h.
  */
 #include "info_device.h"
 #include "uct/dcx/base/dcx_policy.h"
@@ -47,7 +47,7 @@ static const char *info_yes_no(bool yes)
 }
 
 /* --- the device ----------------------------------------------------------- */
-/* Appends the driver: its name is the last part of a link. */
+/* Appends the driver: its name is the last part of a link in sysfs. */
 static void info_driver(struct info_device *dev)
 {
     struct info_row *row = info_part_add(dev->part, "driver", NULL);
@@ -69,7 +69,8 @@ static void info_driver(struct info_device *dev)
     }
 }
 
-/* Appends the profile: features of adapters that no public source documents. */
+/* Appends the profile, and the features that only dcx_selftest can find out, as
+ * no public source documents them. */
 static void info_profile(struct info_device *dev)
 {
     const uct_dcx_device_t *device = &dev->md.dev;
@@ -277,7 +278,7 @@ static void info_types(struct info_device *dev)
                                                    "for derived data types");
 }
 
-/* Appends the depth of layouts, and the order behind a UMR. */
+/* Appends the depth of layouts, and the fence that a WQE after a UMR needs. */
 static void info_levels(struct info_device *dev)
 {
     static const char *const fences[] = {
@@ -339,8 +340,8 @@ static void info_thresholds(struct info_device *dev)
     }
 }
 
-/* Appends the keys for layouts. They are made when needed; without them strided
- * data is copied, or sent in pieces. */
+/* Appends the mkeys for layouts. They are created when needed; without them
+ * strided data is copied, or sent in pieces. */
 static void info_layouts(struct info_device *dev)
 {
     const uct_dcx_device_t *device    = &dev->md.dev;
@@ -376,8 +377,9 @@ static void info_extras(struct info_device *dev)
     info_streams(dev);
 }
 
-/* Returns true if @size bytes can be registered: tries it. The effect of the
- * limit depends on capabilities, and with softhca on SOFTHCA_MEMLOCK. */
+/* Registers @size bytes as a test, as the effect of the limit depends on the
+ * capabilities of the process, and with softhca on SOFTHCA_MEMLOCK. Returns
+ * false if the limit is exceeded. */
 static bool info_may_lock(struct info_device *dev, size_t size)
 {
     void *memory      = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -441,9 +443,8 @@ static void info_device_open(struct info_device *dev)
     uct_dcx_device_close(&dev->md.dev);
 }
 
-/* Appends the access to a device that could not be opened. libibverbs reports a
- * node without permission as missing, as it continues to look elsewhere
- * (open_cdev()). */
+/* Appends the reason why a device could not be opened. Tries to open its node:
+ * libibverbs reports a node without permission as missing (open_cdev()). */
 static void info_no_access(struct info_device *dev)
 {
     struct info_row *row = info_part_add(dev->part, "access", NULL);
@@ -490,8 +491,8 @@ static void info_device(struct info_device *dev)
 }
 
 
-/* Completes the name of an option in an error: UCX's parser logs it without the
- * prefix of its variable. */
+/* Replaces the name of the option in an error by that of its variable: UCX's
+ * parser logs it without the prefix. */
 static void info_name_option(const char *error, const ucs_config_field_t *table,
                              char *text, size_t max)
 {
@@ -563,7 +564,7 @@ int info_device_report(struct info_report *report, const char *name)
     info_subnet_check(&md_config, &subnet, report);
     info_site_report(&report->site, uct_dcx_iface_config_table);
     info_site_report(&report->site, md_table);
-    /* An error means that there are none: the kernel has no module. */
+    /* NULL: there is no device, as the kernel's module is not loaded. */
     list = info_soft_list(report->soft_error);
     for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
         struct info_device dev = {

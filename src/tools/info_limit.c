@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows of limits; see info_limit.h. For a limit that is too low, the report has
- * a command that sets the option to a value that fits.
+ * Rows of limits; see info_limit.h. If a limit is too low, the report gets a
+ * command that sets the option to a value within it.
  */
 #include "info_limit.h"
 #include "uct/dcx/base/dcx_policy.h"
@@ -14,7 +14,7 @@ struct info_need {
     const char *what;
     const char *variable;
     unsigned long found, needs;
-    unsigned long fits; /* a value of the variable that needs no more */
+    unsigned long fits; /* value of the variable for which @found is enough */
 };
 
 static void info_limit(struct info_part *part, const struct info_need *need)

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A handler in UCX's log; see info_log.h.
+ * A handler of UCX's log that keeps an error for the report; see info_log.h.
  */
 #include "info_log.h"
 

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * dcx_info-look: prints the report of the devices, or the reason why UCX does
- * not use dcx, by the transport's own code. dcx_info becomes this program after
- * it has checked that UCX is the version that dcx was built for.
+ * not use dcx, by the transport's own code. dcx_info executes it if UCX is of
+ * the version that dcx was built for.
  */
 #include "info_args.h"
 #include "info_device.h"

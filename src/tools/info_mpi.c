@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Parses the output of commands of Open MPI and MPICH; see info_mpi.h. The
- * commands run without our preloads, as only their output is needed.
+ * Finds out which MPI is installed, and if it has UCX, from the output of its
+ * commands; see info_mpi.h. They run without LD_PRELOAD, as only their output
+ * is needed.
  */
 #include "info_mpi.h"
 
@@ -106,8 +107,8 @@ static enum info_mpi_kind info_mpi_kind(void)
     return (getenv("PMI_RANK") != NULL) ? INFO_MPI_MPICH : info_mpi_mpirun();
 }
 
-/* Returns true if this is one of several tasks of srun, but without a PMI: no
- * task knows the others. */
+/* Returns true if srun has started several tasks without a PMI: then no task
+ * knows the others. */
 static bool info_mpi_alone(void)
 {
     const char *tasks = getenv("SLURM_STEP_NUM_TASKS");

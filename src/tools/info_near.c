@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Distances of names; see info_near.h.
+ * Finds misspelled names: the transport in UCX_TLS, and options. See
+ * info_near.h.
  */
 #include "info_near.h"
 #include "info_views.h"
@@ -19,9 +20,9 @@
 
 extern char **environ;
 
-/* Returns the number of letters to change, add or remove, and of neighbours to
- * swap (optimal string alignment). Of long names, only the first INFO_NAME_MAX
- * letters count. */
+/* Returns the distance of two names: the number of letters to change, add or
+ * remove, and of neighbours to swap (optimal string alignment). Only the first
+ * INFO_NAME_MAX letters count. */
 static unsigned info_distance(const char *a, size_t a_length, const char *b,
                               size_t b_length)
 {

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Parameters of Open MPI; see info_ompi.h. Their sources in order: the
- * environment, where `mpirun --mca` puts them, too; the user's file; the
- * machine's file (ompi_info(1), "mca_base_param_files").
+ * Checks Open MPI's parameters; see info_ompi.h. They come from the
+ * environment, where `mpirun --mca` puts them, too; if it has none, from the
+ * user's file; then from that of the machine (ompi_info(1),
+ * "mca_base_param_files").
  */
 #include "info_ompi.h"
 
@@ -51,8 +52,8 @@ static bool info_ompi_file(const char *path, const char *name, char *value)
     return found;
 }
 
-/* Reads a parameter into @value, of INFO_TEXT_MAX bytes. @return the place that
- * sets it, or NULL */
+/* Reads a parameter into @value, of INFO_TEXT_MAX bytes. @return the variable
+ * or the file that sets it; NULL: none */
 static const char *info_ompi_value(const char *name, char *value)
 {
     static char path[PATH_MAX];
@@ -86,8 +87,8 @@ static bool info_ompi_is_asked(void)
     return false;
 }
 
-/* Returns true if the common parameter, or the component's own, has the
- * entry. */
+/* Returns true if the parameter @common, or the component's @own if that is not
+ * set, has the entry. */
 static bool info_ompi_allows(const char *common, const char *own,
                              const char *entry)
 {
@@ -98,9 +99,8 @@ static bool info_ompi_allows(const char *common, const char *own,
            (info_list_has(value, "any") || info_list_has(value, entry));
 }
 
-/* Says how to set the parameter. Below mpirun, the variable may come from its
- * command line, which precedes the environment: an argument of mpirun fixes
- * both. */
+/* Says how to set the parameter. Under mpirun its value may come from mpirun's
+ * command line, which overrides the environment: then advises an argument. */
 static void info_ompi_fix(const char *name, const char *value,
                           struct info_verdict *verdict)
 {

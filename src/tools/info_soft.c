@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Errors of softhca at its start; see info_soft.h.
+ * Finds out why softhca did not start; see info_soft.h.
  */
 #include "info_soft.h"
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Copies a byte from the memory of a child, as softhca copies from a peer's.
+/* Tries to copy a byte from the memory of a child, as softhca does from a peer.
  * @return 0 or an errno */
 static int info_soft_copy(void)
 {
@@ -39,7 +39,7 @@ static int info_soft_copy(void)
     return error;
 }
 
-/* Prints a note if softhca reaches only memory that its processes share. */
+/* Prints a note if softhca cannot read the memory of other processes. */
 static void info_soft_note(void)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -104,8 +104,8 @@ struct ibv_device **info_soft_list(char *error)
     return list;
 }
 
-/* Says how to fix the error: the variable that the text begins with, or the
- * folder or limit to change. */
+/* Says how to fix the error: names the variable that its text begins with, or
+ * the folder or the limit in it. */
 static void info_soft_fix(const char *error, struct info_verdict *verdict)
 {
     const char *limit = strstr(error, "raise ulimit -");

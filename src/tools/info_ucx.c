@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Causes in the options of UCX and of Open MPI; see info_ucx.h. The last check
- * asks UCP itself which transport it uses between two processes, with an
+ * Causes in the options of UCX and in the MPI; see info_ucx.h. info_choice()
+ * asks UCP itself which transport it would use between two processes, with an
  * endpoint to its own worker.
  */
 #include "info_ucx.h"
@@ -15,7 +15,7 @@
 #include <ucp/api/ucp.h>
 #include <unistd.h>
 
-/* The lane that the cause below finds: only the names from UCP's output */
+/* Transport and device that UCP uses: "dcx/mlx5_0:1" (info_lane_read()) */
 static char info_lane[64];
 
 const char *info_ucx_lane(void)
@@ -49,10 +49,11 @@ static void info_ucx_value(const char *name, char *value, size_t max)
     free(text);
 }
 
-/* Says what UCX_TLS needs for connections by socket address. UCP asks the
- * connection manager for the network interface of the address, and continues
- * only if a transport has that interface. With rdma_cm it is the port's;
- * without it, only TCP has one (wireup_cm.c: ucp_cm_client_resolve_cb()). */
+/* Returns the value of UCX_TLS that connections by socket address need; NULL:
+ * nothing is missing. UCP asks the connection manager for the network interface
+ * of the address, and continues only if a transport has it. With rdma_cm it is
+ * that of the port; otherwise only TCP has one (wireup_cm.c:
+ * ucp_cm_client_resolve_cb()). */
 const char *info_ucx_sockaddr(void)
 {
     static char variables[INFO_TEXT_MAX + sizeof("UCX_TLS=,tcp")];
@@ -68,7 +69,7 @@ const char *info_ucx_sockaddr(void)
     return variables;
 }
 
-/* Says what to do about a value of UCX_TLS that has no dcx. */
+/* Reports a value of UCX_TLS without dcx. */
 static void info_tls_blame(const char *value, struct info_verdict *verdict)
 {
     size_t length;
@@ -189,8 +190,8 @@ static ucs_status_t info_lane_connect(ucp_worker_h worker)
     return status;
 }
 
-/* Asks UCP for its lane. Leaves out shared memory and loopback: they do not
- * exist between machines, and would hide the other transports here. */
+/* Asks UCP for its lane. Disables shared memory and loopback, which do not
+ * exist between machines and would be preferred here. */
 static ucs_status_t info_lane_find(void)
 {
     ucp_worker_params_t worker_params = {};

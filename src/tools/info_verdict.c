@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A verdict as text and as JSON; see info_verdict.h.
+ * Prints a verdict as text or as JSON, and finds the advice for limits; see
+ * info_verdict.h.
  */
 #include "info_verdict.h"
 
@@ -85,8 +86,8 @@ static const struct info_rlimit *info_rlimit_find(char letter)
     return limit;
 }
 
-/* Returns true if the process may raise the hard limit: tries it, and restores
- * it. */
+/* Returns true if the process may raise the hard limit. Raises and restores it.
+ */
 static bool info_rlimit_is_free(int resource, const struct rlimit *limit)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Versions of libraries, of the driver and of the MPIs; see info_versions.h.
+ * Reads the versions of libraries, of the driver and of the MPIs; see
+ * info_versions.h.
  */
 #include "info_versions.h"
 #include "info_mpi.h"
@@ -65,8 +66,8 @@ static void info_versions_row_verbs(struct info_part *part)
     info_row_found(row, "%s", version);
 }
 
-/* Appends the driver's version. The kernel's own driver has the kernel's
- * version; a separate one, as NVIDIA's, has its own. */
+/* Appends the driver's version: that of the kernel, and that of mlx5_core if it
+ * has its own, as NVIDIA's driver does. */
 static void info_versions_row_driver(struct info_part *part)
 {
     struct info_row *row = info_part_add(part, "driver", NULL);
@@ -132,7 +133,8 @@ void info_versions_print_json(const struct info_part *part, FILE *out)
     info_rows_print_json(part, out);
 }
 
-/* Returns PREFIX of "PREFIX/lib/libucp.so.0.0.0"; NULL: it is the system's. */
+/* Returns PREFIX of "PREFIX/lib/libucp.so.0.0.0"; NULL if it is that of the
+ * system. Changes @path. */
 static char *info_prefix(char *path)
 {
     char *end;

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Causes in the machine and in the loading of the transport, and the walk
+ * Causes in the machine and in the loading of the transport, and the search
  * through all causes; see info_why.h.
  */
 #include "info_why.h"
@@ -20,8 +20,8 @@
 #define INFO_PLUGIN "libuct_dcx.so"
 
 /* --- the machine ---------------------------------------------------------- */
-/* Returns true if PCI has a device of Mellanox/NVIDIA. Called if verbs shows
- * none: then it lacks its driver. */
+/* Returns true if PCI has a device of Mellanox/NVIDIA, which lacks its driver
+ * if verbs shows no device. */
 static bool info_has_idle_nic(void)
 {
     glob_t paths;
@@ -44,7 +44,7 @@ static bool info_has_idle_nic(void)
     return found;
 }
 
-/* Finds a device that the kernel has, but libibverbs does not list. */
+/* Finds the first device in sysfs; libibverbs lists none. */
 static bool info_has_kernel_device(char *name, size_t max)
 {
     DIR *dir = opendir("/sys/class/infiniband");
@@ -136,9 +136,9 @@ static void info_fix_link(struct info_verdict *verdict, const char *name)
     }
 }
 
-/* A cause: no port is usable, for the reason in the report. It may be a device
- * that is not mlx5, cannot be opened or has no DC, a limit, or a port that is
- * down. The reason of a port precedes that of its device. */
+/* A cause: no port is usable, for the reason in the report: the device is not
+ * mlx5, cannot be opened or has no DC; a limit; the port is down. The reason of
+ * the last port is taken; without ports, that of the first device. */
 static void info_no_port(const struct info_report *report,
                          struct info_verdict *verdict)
 {
@@ -213,7 +213,7 @@ const info_cause_t info_device_causes[] = {
     info_no_device, info_no_port, info_no_loader, info_no_plugin, NULL,
 };
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- the search ----------------------------------------------------------- */
 static bool info_find_cause(const info_cause_t *causes,
                             const struct info_report *report,
                             struct info_verdict *verdict)

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_args.h.
+ * Parses the command line of dcx_perf; see perf_args.h.
  */
 #include "perf_args.h"
 #include "perf_say.h"
@@ -75,8 +75,8 @@ static void perf_usage(FILE *out)
 }
 
 /* --- values --------------------------------------------------------------- */
-/* Parses a number, with K, M or G behind it or not; stores the text behind that
- * in @end. */
+/* Parses a number, optionally followed by K, M or G. Stores the place behind it
+ * in @end. Returns false if it is no number, or exceeds @max. */
 static bool perf_number(const char *text, char **end, uint64_t max,
                         uint64_t *value)
 {
@@ -218,7 +218,7 @@ static const struct option perf_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Parses an option of the plan; @return false if it is none. */
+/* Parses an option that selects cases. @return false if it is another one. */
 static bool perf_parse_plan(struct perf_plan *plan, int option)
 {
     switch (option) {

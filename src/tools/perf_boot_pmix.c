@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * perf_boot.h by PMIx, which mpirun, prterun and srun --mpi=pmix support. The
- * launcher handles a process that ends early.
+ * Connects the two processes by PMIx, for mpirun, prterun and srun --mpi=pmix;
+ * see perf_boot.h. If one process ends early, the launcher ends the other.
  */
 #include "perf_boot.h"
 #include "perf_say.h"

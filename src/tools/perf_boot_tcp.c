@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * perf_boot.h by a TCP connection. It stays open: its end means that the peer
- * has ended.
+ * Connects the two processes by TCP; see perf_boot.h. The connection stays
+ * open: if it is closed, the peer has ended.
  */
 #include "perf_boot.h"
 #include "perf_say.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    /* seconds to wait for a peer that has connected, but sends nothing */
+    /* seconds to wait for a connection, and for data of a connected peer */
     PERF_TCP_PATIENCE = 20
 };
 

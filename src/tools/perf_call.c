@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_call.h.
+ * Calls from the near process to the far one, and their execution; see
+ * perf_call.h.
  */
 #include "perf_call.h"
 #include "perf_clock.h"

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_mem.h.
+ * Allocates and registers the memory of a case, and makes its layout; see
+ * perf_mem.h.
  */
 #include "perf_mem.h"
 #include "perf_say.h"
@@ -36,7 +37,7 @@ static uct_mem_h perf_mem_register(const struct perf_mem *mem, void *address,
 }
 
 /* --- layouts -------------------------------------------------------------- */
-/* The blocks of a layout: one run of them, or a list */
+/* The blocks of a layout: repeated ones, or a list */
 struct perf_blocks {
     uct_dcx_layout_params_t params;
     uct_dcx_block_t run;
@@ -112,8 +113,8 @@ static void perf_blocks_of(struct perf_blocks *blocks,
     }
 }
 
-/* Makes a layout. @return NULL if no key takes so many pieces, or all are in
- * use */
+/* Makes a key for a layout. @return NULL if no key has room for so many pieces,
+ * or all are in use */
 static uct_mem_h perf_layout_create(const struct perf_mem *mem,
                                     const struct perf_blocks *blocks)
 {

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_method.h.
+ * The methods of transfer: contig, umr, iov, pack and block; see
+ * perf_method.h.
  */
 #include "perf_method.h"
 #include "perf_say.h"
@@ -32,8 +33,8 @@ static ucs_status_t perf_post_once(struct perf_bench *bench,
     return uct_ep_get_zcopy(ep, iov, num, to.address, to.rkey, &bench->comp);
 }
 
-/* Polls once. Counts the processor time only if something came: a program would
- * use the time of empty polls otherwise. */
+/* Polls once. Counts the processor time only if the poll finds something: a
+ * program could do other work instead of empty polls. */
 static void perf_wait_once(struct perf_bench *bench)
 {
     int64_t before = bench->cpu.ns;
@@ -94,8 +95,8 @@ static struct perf_target perf_far_stage(const struct perf_bench *bench,
                                 .rkey = bench->staging.rkey};
 }
 
-/* Transfers the same bytes each time, as umr, iov and block do, so they are in
- * the caches, too. */
+/* Transfers the same bytes each time, so that they are in the caches, as with
+ * umr, iov and block. */
 static void perf_run_contig(struct perf_bench *bench)
 {
     uct_iov_t iov = perf_iov(perf_mem_stage(&bench->mem, 0),
@@ -169,8 +170,9 @@ static size_t perf_max_iov(const struct perf_bench *bench)
                                           attr->cap.get.max_iov;
 }
 
-/* Returns true if PERF_IOV exists. One run of blocks takes one entry of a key;
- * several runs take one for each block. */
+/* Returns true if dcx supports the strides of PERF_IOV. A single entry with
+ * repeated blocks takes one entry of a key; several entries take one for each
+ * block. */
 static bool perf_has_iov(const struct perf_bench *bench)
 {
     const struct perf_shape *shape = &bench->mem.shape;
@@ -279,8 +281,8 @@ static void perf_post_staged(struct perf_bench *bench, unsigned i)
                                              perf_far_all(bench));
 }
 
-/* Sends the call to unpack behind the data. The far process answers when it has
- * unpacked. */
+/* Sends the data, a fence and the call to unpack. The far process answers when
+ * it has unpacked. */
 static void perf_run_pack_put(struct perf_bench *bench)
 {
     for (unsigned i = 0; i < bench->window; i++) {
@@ -326,8 +328,8 @@ static bool perf_has_pieces(const struct perf_bench *bench)
 }
 
 /* --- block ---------------------------------------------------------------- */
-/* Posts a transfer for each piece. Both sides have the same pieces; in a side
- * in one piece, they are contiguous. */
+/* Posts a transfer for each piece. Both sides have the same pieces; on a side
+ * in one piece, they follow each other. */
 static void perf_post_blocks(struct perf_bench *bench)
 {
     const struct perf_shape *near = &bench->mem.shape;

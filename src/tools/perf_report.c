@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_report.h.
+ * Prints the results as tables and as CSV; see perf_report.h.
  */
 #include "perf_report.h"
 #include "perf_say.h"
@@ -119,8 +119,8 @@ static void perf_print_broken(const struct perf_row *row)
            row->results[PERF_CONTIG].us, row->unpack_us);
 }
 
-/* Counts the rows of the current table that keep the rule, and prints the
- * others. */
+/* Counts the rows of the current table that keep the rule of self-consistency,
+ * and prints the others. */
 static void perf_print_rule(struct perf_report *report)
 {
     size_t num = 0, kept = 0;

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_run.h.
+ * Measures all cases; see perf_run.h.
  */
 #include "perf_run.h"
 #include "perf_method.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    PERF_PATIENCE  = 100000000, /* ns: all repetitions of one figure */
+    PERF_PATIENCE  = 100000000, /* ns, of all repetitions of one figure */
     PERF_LEAST     = 5,         /* repetitions, even if they take longer */
     PERF_SHORT_RUN = 20         /* repetitions of minor figures */
 };
@@ -126,9 +126,9 @@ static void perf_call_far(struct perf_bench *bench, enum perf_verb verb,
     perf_call(bench->uct, &call, answer);
 }
 
-static void perf_is_wrong(const struct perf_bench *bench,
-                          enum perf_method method,
-                          const struct perf_wrong *wrong)
+static void perf_fail_check(const struct perf_bench *bench,
+                            enum perf_method method,
+                            const struct perf_wrong *wrong)
 {
     perf_fail("%s, %s of %lu bytes in blocks of %lu, by %s: byte %ld of the "
               "%s is 0x%02x instead of 0x%02x%s",
@@ -155,8 +155,8 @@ static void perf_check_begin(struct perf_bench *bench, uint64_t seed,
     }
 }
 
-/* Returns how many places of staging at the destination have the data
- * afterwards. */
+/* Returns how many transfers leave their data in staging at the destination,
+ * each in its own place; those of contig share one. */
 static unsigned perf_num_staged(const struct perf_bench *bench,
                                 enum perf_method method, unsigned window)
 {
@@ -202,7 +202,7 @@ static bool perf_check(struct perf_bench *bench, enum perf_method method,
         return false;
     }
     if (!perf_check_end(bench, seed, is_staged, count, &wrong)) {
-        perf_is_wrong(bench, method, &wrong);
+        perf_fail_check(bench, method, &wrong);
     }
     return true;
 }
@@ -230,8 +230,8 @@ static void perf_keys_since(const struct perf_bench *bench,
     result->doorbells += now.doorbells - before->doorbells;
 }
 
-/* Measures processor times: of the parts of a transfer in both processes, and
- * of the near process' other threads, which belong to the software device. */
+/* Measures processor times: those of transfers in both processes, and that of
+ * the other threads of the near process, which are softhca's. */
 static void perf_measure_cpu(struct perf_bench *bench, enum perf_method method,
                              struct perf_result *result)
 {
@@ -293,7 +293,7 @@ static void perf_measure_parts(struct perf_bench *bench, struct perf_row *row)
     }
 }
 
-/* Measures the time to give the device the near layout. */
+/* Measures the time to set the near layout. */
 static void perf_measure_setup(struct perf_bench *bench, struct perf_row *row)
 {
     uct_dcx_layout_stats_t before = perf_keys_now(bench);
@@ -399,8 +399,8 @@ static void perf_count_case(struct perf_job *job, const struct perf_case *what)
     job->of++;
 }
 
-/* Visits a size with each length of block that is not longer. Data in one piece
- * has no blocks. */
+/* Visits a size with each block length up to it. Data in one piece has no
+ * blocks. */
 static void perf_walk_blocks(struct perf_job *job, struct perf_case *what,
                              size_t size, perf_visit_t visit)
 {

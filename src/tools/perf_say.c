@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_say.h.
+ * Messages on standard error; see perf_say.h.
  */
 #include "perf_say.h"
 
@@ -32,9 +32,9 @@ void perf_fail(const char *format, ...)
     exit(PERF_BAD);
 }
 
-/* Only one process of a launcher prints the line, as all have the same
- * arguments. The launcher kills all of them when the first one ends, so the
- * others wait until it has printed. */
+/* In a PMIx job only rank 0 prints the line, as all have the same arguments.
+ * The launcher kills all of them when the first one ends: so the others wait
+ * until rank 0 has printed. */
 void perf_wrong_call(const char *format, ...)
 {
     const char *rank = getenv("PMIX_RANK");

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_shape.h.
+ * Shapes of data: their pieces, packing, and contents; see perf_shape.h.
  */
 #include "perf_shape.h"
 
@@ -79,7 +79,7 @@ static void perf_shape_add_rows(struct perf_shape *shape)
     }
 }
 
-/* Swaps neighbouring pieces: their addresses do not ascend. */
+/* Swaps neighbouring pieces, so that addresses do not ascend. */
 static void perf_shape_swap(struct perf_shape *shape)
 {
     struct perf_piece first;
@@ -193,8 +193,7 @@ void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
 }
 
 /* --- contents ------------------------------------------------------------- */
-/* Returns byte @i of a pattern. Its highest bit is 0; in bytes that are no data
- * it is 1. */
+/* Returns byte @i of a pattern. Its highest bit is 0, unlike that of holes. */
 static inline uint8_t perf_byte(uint64_t i, uint64_t seed)
 {
     return ((i + seed * 0x10001 + 1) * 0x9e3779b97f4a7c15) >> 57;

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See perf_uct.h.
+ * Opens dcx through UCT, and exchanges messages with the peer; see perf_uct.h.
  */
 #include "perf_uct.h"
 #include "perf_say.h"
@@ -254,7 +254,7 @@ void perf_uct_close(struct perf_uct *uct)
 }
 
 /* --- waiting -------------------------------------------------------------- */
-/* Sends a message once a second: it fails if the peer is gone. */
+/* Checks the endpoint once a second: this fails if the peer is gone. */
 static void perf_uct_ask(struct perf_uct *uct)
 {
     static time_t asked;

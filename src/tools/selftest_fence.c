@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of messages, and of the order that a fence guarantees. The target sees
- * an operation behind the fence, a put, an atomic or a message, after the large
- * put before it, although adaptive routing and PCIe relaxed ordering may
- * reorder them. The target looks while they arrive: nothing is flushed before
- * it has answered.
+ * Probes of messages, and of the order that a fence guarantees. The origin
+ * posts a large put, a fence, and a small put, an atomic or a message. The
+ * target must see the latter after the large put, although adaptive routing and
+ * PCIe relaxed ordering may reorder them. It checks while they arrive: the
+ * origin flushes nothing before the target has answered.
  */
 #include "perf_say.h"
 #include "selftest.h"

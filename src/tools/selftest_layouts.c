@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Probes of layouts: keys to which a UMR gives a list of pieces, or repeated
- * blocks. Each probe puts to the layout, gets from it, does both with it on the
- * local side, and sends a message from it. It checks the bytes beside the
- * pieces, too.
+ * blocks. Each probe puts to the layout and gets from it. Without a peer, it
+ * also does both with the layout on the local side, and sends a message from
+ * it. It checks the bytes between the pieces, too.
  */
 #include "perf_clock.h"
 #include "perf_say.h"
@@ -149,7 +149,7 @@ void selftest_serve_layout(struct selftest_loop *loop,
     }
 }
 
-/* --- its data ------------------------------------------------------------- */
+/* --- data of a layout ----------------------------------------------------- */
 /* Compares far with its old bytes, and with the new ones in the pieces. */
 static void selftest_expect(struct selftest_loop *loop,
                             const struct selftest_shape *shape,

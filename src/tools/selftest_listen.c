@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See selftest_listen.h.
+ * Serves the test of a peer, dcx_selftest --listen; see selftest_listen.h.
  */
 #include "perf_say.h"
 #include "selftest_listen.h"
@@ -65,7 +65,7 @@ static void selftest_connection(struct selftest_session *session, int fd)
     close(fd);
 }
 
-/* Ends a session. The connection's last byte says that the test was
+/* Ends a session. A last byte on the connection tells that the test has
  * completed. */
 static int selftest_session_end(struct selftest_session *session)
 {

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See selftest_loop.h.
+ * Opens dcx with an endpoint to the target, and has the operations that probes
+ * share; see selftest_loop.h.
  */
 #include "perf_say.h"
 #include "selftest.h"

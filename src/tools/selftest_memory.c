@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See selftest_memory.h. The files are those of the kernel's
- * Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
+ * Finds the free memory of the host and of the cgroups; see selftest_memory.h.
+ * Files: the kernel's Documentation/admin-guide/cgroup-v1/memory.rst and
+ * cgroup-v2.rst.
  */
 #include "selftest_memory.h"
 

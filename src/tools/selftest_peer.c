@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See selftest_peer.h.
+ * Connections to a target in another process, and calls to it; see
+ * selftest_peer.h.
  */
 #include "perf_say.h"
 #include "selftest.h"
@@ -88,7 +89,7 @@ int selftest_peer_accept(int fd, struct selftest_hello *hello)
 }
 
 /* --- calls ---------------------------------------------------------------- */
-/* Ends the process without a result: the peer, or its host, was stopped, which
+/* Ends the process without a result: the peer or its host has ended, which
  * tells nothing about the device. */
 static void __attribute__((noreturn)) selftest_peer_ended(void)
 {
@@ -218,8 +219,8 @@ void selftest_serve_meet(struct selftest_loop *loop, struct selftest_call *call,
     memcpy(call->key, loop->far.key, sizeof(call->key));
 }
 
-/* Tells the origin that the target ends, unless it crashes: the origin prints a
- * line. */
+/* Tells the origin at exit that the target ends. If the target crashes, the
+ * origin finds the connection closed. */
 static void selftest_end(int status, void *arg)
 {
     struct selftest_loop *loop      = arg;

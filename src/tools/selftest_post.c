@@ -70,9 +70,9 @@ void selftest_order(struct selftest_loop *loop)
     }
 }
 
-/* --- how a WQE gets there ------------------------------------------------- */
-/* Checks the status of a put. Progresses if there was no room for it. Returns 1
- * if the put is posted. */
+/* --- posting -------------------------------------------------------------- */
+/* Checks the status of a put or a get. Progresses if there was no room for it.
+ * Returns 1 if it is posted. */
 static unsigned selftest_is_posted(struct selftest_loop *loop,
                                    ucs_status_t status)
 {
@@ -109,8 +109,8 @@ void selftest_post_sizes(struct selftest_loop *loop)
 }
 
 /* --- failures ------------------------------------------------------------- */
-/* Uses an invalid key, which moves the initiator to the error state. It has to
- * recover. */
+/* Uses an invalid key, which moves the initiator to the error state; then
+ * checks that the initiator works again. */
 void selftest_recovery(struct selftest_loop *loop)
 {
     selftest_loop_open(loop);

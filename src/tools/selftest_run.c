@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See selftest_run.h. Reads the output of the process to its end. Lines that
- * begin with "= " are values, lines with "# " remarks. Other lines that name an
- * error are its reasons.
+ * Runs a probe in a process of its own; see selftest_run.h. The parent reads
+ * its output to the end: lines with "= " are values, lines with "# " are notes,
+ * and errors of the program or of UCX are the reasons of a failure.
  */
 #include "perf_clock.h"
 #include "perf_say.h"
@@ -75,8 +75,8 @@ void selftest_note(const char *format, ...)
     va_end(args);
 }
 
-/* Removes options of the caller, which would look like properties of the
- * device. */
+/* Removes the caller's options of UCX, whose effect would look like a property
+ * of the device, except UCX_NET_DEVICES. */
 static void selftest_clear_environment(void)
 {
     char name[256];
@@ -144,7 +144,7 @@ static void selftest_exec(const struct selftest_probe *probe,
     perf_fail("/proc/self/exe: %s", strerror(errno));
 }
 
-/* --- in the process that asks --------------------------------------------- */
+/* --- in the parent -------------------------------------------------------- */
 static void selftest_append(char *text, const char *line)
 {
     size_t length = strlen(text);
@@ -152,7 +152,7 @@ static void selftest_append(char *text, const char *line)
     snprintf(text + length, SELFTEST_TEXT - length, "%s\n", line);
 }
 
-/* Finds the line of the same key; returns the end if there is none. */
+/* Finds the line with the key of @line; returns the end if there is none. */
 static char *selftest_find(char *values, const char *line)
 {
     const size_t length = strcspn(line, " ") + 1;
@@ -186,7 +186,8 @@ static void selftest_line(struct selftest_report *report, const char *line)
     }
 }
 
-/* Parses whole lines of @text. Returns the bytes that are left. */
+/* Parses whole lines of @text; if @is_last, also a part of one. Moves the rest
+ * to the beginning, and returns its length. */
 static size_t selftest_lines(struct selftest_report *report, char *text,
                              size_t length, int is_last)
 {
@@ -239,7 +240,7 @@ static void selftest_ended(struct selftest_report *report, int status)
         report->result = SELFTEST_FAIL;
     }
     if (WIFSIGNALED(status)) {
-        if (WTERMSIG(status) == SIGKILL) { /* by the kernel: out of memory */
+        if (WTERMSIG(status) == SIGKILL) { /* the kernel ran out of memory */
             report->result = SELFTEST_NOT_RUN;
         }
         snprintf(text, sizeof(text), "it ended by signal %d (%s)",

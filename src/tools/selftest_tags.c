@@ -23,7 +23,7 @@ struct selftest_recv {
     int has_ended;
     size_t length;
     ucs_status_t status;
-    uint8_t data[256]; /* received within the completion */
+    uint8_t data[256]; /* message that came in the completion */
     size_t num_data;
 };
 
@@ -98,7 +98,7 @@ static void selftest_tags_open(struct selftest_loop *loop)
     selftest_loop_meet(loop);
 }
 
-/* --- receives, and what is sent to them ----------------------------------- */
+/* --- receives and messages ------------------------------------------------ */
 static void selftest_recv_append(struct selftest_loop *loop,
                                  struct selftest_recv *recv, uct_tag_t tag,
                                  const uct_iov_t *iov)
@@ -119,11 +119,10 @@ static void selftest_recv_append(struct selftest_loop *loop,
     perf_uct_check(status, "posting a tagged receive");
 }
 
-/* Waits until the device has all buffers that were appended. Nothing else
- * orders them before a message: that would come by a receive buffer, and
- * software would match it, which is correct for a program, but proves nothing
- * here. The device executes operations of the list in order, and a removal has
- * a completion. */
+/* Waits until the device has all appended buffers. Otherwise a message could
+ * come first, into a receive buffer, and software would match it: correct for a
+ * program, but no proof here. The device executes operations on the list in
+ * order, and the removal of an entry has a completion. */
 static void selftest_recv_sync(struct selftest_loop *loop)
 {
     const uct_iov_t iov = selftest_iov(&loop->near, SELFTEST_SIZE);
@@ -154,13 +153,13 @@ static void selftest_recv_far(struct selftest_loop *loop,
         selftest_call(loop, &call, NULL, NULL);
         return;
     }
-    memset(loop->far.bytes, 0, length); /* clear the message before */
+    memset(loop->far.bytes, 0, length); /* clear the previous message */
     iov = selftest_iov(&loop->far, length);
     selftest_recv_append(loop, recv, tag, &iov);
     selftest_recv_sync(loop);
 }
 
-static struct selftest_recv selftest_served; /* at the target: the last one */
+static struct selftest_recv selftest_served; /* of the target, the last one */
 
 void selftest_serve_recv(struct selftest_loop *loop, struct selftest_call *call,
                          uint8_t *data)
