@@ -80,7 +80,7 @@ static unsigned selftest_is_posted(struct selftest_loop *loop,
         perf_uct_progress(&loop->uct);
         return 0;
     }
-    perf_uct_check(status, "a put");
+    perf_uct_check(status, "a put or a get");
     return 1;
 }
 
