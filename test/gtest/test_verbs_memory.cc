@@ -9,6 +9,8 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -457,6 +459,41 @@ TEST_P(verbs_memory, device_memory_is_imported_beside_its_first_mapping)
         ibv_unimport_dm(again);
     }
     EXPECT_EQ(nullptr, ibv_import_dm(dev.ctx, dm->handle + 1000));
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
+sigjmp_buf escape;
+
+void jump_out(int)
+{
+    siglongjmp(escape, 1);
+}
+
+TEST_P(verbs_memory,
+       load_from_a_uar_page_is_a_bus_error_also_with_device_memory)
+{
+    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+    struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+    struct mlx5dv_devx_uar *uar =
+        mlx5dv_devx_alloc_uar(dev.ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+    struct sigaction jump = {}, old;
+    volatile bool is_read = false;
+
+    ASSERT_NE(nullptr, dm);
+    ASSERT_NE(nullptr, uar);
+    EXPECT_EQ(0, ibv_destroy_cq(ibv_create_cq(dev.ctx, 1, NULL, NULL, 0)))
+        << "finds the mapping";
+    jump.sa_handler = jump_out;
+    ASSERT_EQ(0, sigaction(SIGBUS, &jump, &old));
+    alarm(10); /* a load that is repeated never ends */
+    if (sigsetjmp(escape, 1) == 0) {
+        (void)*(volatile uint64_t *)uar->reg_addr;
+        is_read = true;
+    }
+    alarm(0);
+    EXPECT_FALSE(is_read);
+    EXPECT_EQ(0, sigaction(SIGBUS, &old, NULL));
+    mlx5dv_devx_free_uar(uar);
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
