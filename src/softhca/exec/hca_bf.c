@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Compares a WQE pushed to a register (collected by doorbell/hca_push.c) with
- * the ring before it rings: a WQE that differs is not executed. One whose first
- * eight bytes rang, as a doorbell does, has been executed by then.
+ * BlueFlame: see hca_bf.h. A WQE pushed to a register (collected by
+ * doorbell/hca_push.c) is compared with the ring before it rings: one that
+ * differs is not executed. If its first eight bytes rang, as a doorbell does,
+ * it has been executed by then.
  */
 #include "hca_bf.h"
 #include "hca_requester.h"
@@ -28,7 +29,8 @@ struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
     };
 }
 
-/* No completion can report it: the WQE may have been executed and have one. */
+/* Puts the queue in error, with an event: no completion can report it, as the
+ * WQE may have been executed and have one. */
 static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
                         enum hca_check check, unsigned pos)
 {

@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * See hca_late.h.
- */
+/* A device that executes late: see hca_late.h. */
 #include "hca_late.h"
 #include "hca_stream.h"
 #include "softhca/base/hca_log.h"
@@ -51,7 +49,8 @@ bool hca_late_is_due(struct hca_qp *qp)
     return false;
 }
 
-/* A result that goes into the CQE is written with the completion. */
+/* Writes a late result to memory, unless it goes into the CQE, and completes
+ * its WQE. */
 static void hca_late_complete(struct hca_qp *qp, uint16_t idx,
                               const struct hca_stream_wqe *entry)
 {

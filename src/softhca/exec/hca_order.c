@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * See hca_order.h.
- */
+/* The order of a queue pair's WQEs: see hca_order.h. */
 #include "hca_order.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/obj/hca_mkey.h"
@@ -55,7 +53,8 @@ static uint64_t hca_order_hash(uint32_t number)
     return z;
 }
 
-static bool hca_order_lot(uint32_t number)
+/* Returns true for half of the numbers. */
+static bool hca_order_is_chosen(uint32_t number)
 {
     return (hca_order_hash(number) >> 63) != 0;
 }
@@ -72,6 +71,8 @@ static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
     return (mkey != NULL) && hca_mkey_is_relaxed(mkey);
 }
 
+/* Returns the order that a queue pair gives up; its device gives up @own by
+ * itself. */
 static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
 {
     return (qp->attr.dp_force || (qp->attr.dp_ordering > own)) ?
@@ -79,12 +80,12 @@ static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
                own;
 }
 
-/* Returns the order given up by the sender and by its peer, which places: the
- * flag must be set on both (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_OOO_DP).
- * By itself the device sends on adaptive routes of some service levels, and
- * places reads, writes and atomics as they arrive. */
-static unsigned hca_order_lost(const struct hca_qp *qp,
-                               const struct hca_wqe *wqe)
+/* Returns the order that both the sender, which routes, and its peer, which
+ * places, give up: the flag must be set on both (mlx5dv_create_qp(3),
+ * MLX5DV_QP_CREATE_OOO_DP). By itself the device sends on adaptive routes on
+ * some service levels, and places reads, writes and atomics as they arrive. */
+static unsigned hca_order_dp_of_both(const struct hca_qp *qp,
+                                     const struct hca_wqe *wqe)
 {
     bool is_dc                  = (qp->type == HCA_QP_DCI);
     const struct hca_path *path = is_dc ? &wqe->path : &qp->attr.path;
@@ -97,8 +98,8 @@ static unsigned hca_order_lost(const struct hca_qp *qp,
     return (sent < placed) ? sent : placed;
 }
 
-/* Reads a WQE that takes part in the order at all. A message, for which its
- * target has a receive, does so only with HCA_DP_OOO_ALL. */
+/* Reads a WQE. @return true if it may pass another or be passed; a WQE that
+ * takes a receive of its target only with HCA_DP_OOO_ALL. */
 static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
                            uint16_t posted, struct hca_wqe *wqe)
 {
@@ -112,7 +113,7 @@ static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
     is_message = (wqe->opcode == MLX5_OPCODE_RDMA_WRITE_IMM) ||
                  !(wqe->op->flags & HCA_OP_RADDR);
     if (hca_order == HCA_ORDER_OOO) {
-        return hca_order_lost(qp, wqe) >=
+        return hca_order_dp_of_both(qp, wqe) >=
                (is_message ? HCA_DP_OOO_ALL : HCA_DP_OOO_RW);
     }
     return !is_message && (wqe->opcode != MLX5_OPCODE_RDMA_READ) &&
@@ -143,7 +144,7 @@ bool hca_order_holds(const struct hca_qp *qp, uint16_t idx, uint16_t blocks,
 {
     struct hca_wqe wqe;
 
-    return hca_order_lot(qp->req.psn + num_waiting) &&
+    return hca_order_is_chosen(qp->req.psn + num_waiting) &&
            hca_order_may_be_passed(qp, idx, blocks, &wqe);
 }
 

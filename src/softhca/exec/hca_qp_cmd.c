@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Creation, query and destruction of queue pairs and DC targets.
+ * Creation, query and destruction of queue pairs and DC targets: see
+ * hca_qp_cmd.h.
  */
 #define _GNU_SOURCE
 #include "hca_qp_cmd.h"
@@ -22,7 +23,8 @@ static bool hca_qp_sends(const struct hca_qp *qp)
 
 /* --- creation ------------------------------------------------------------ */
 
-/* An SRQ of DEVX may serve initiators of DC, too. */
+/* Checks tag matching: only RC QPs receive by it and, if the SRQ serves DC,
+ * DC targets. */
 static int hca_qp_check_tm(const struct hca_qp_spec *spec)
 {
     const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ, spec->srqn);
@@ -65,7 +67,7 @@ static void hca_qp_count(void *obj, void *arg)
     count->count += (qp->obj.dev == count->dev);
 }
 
-/* Counts the QPs of the device if its limit is below the size of the table. */
+/* Allocates a QP, unless the device has as many as its limit. */
 static struct hca_qp *hca_qp_alloc(unsigned dev)
 {
     uint32_t limit            = hca_limit(HCA_LIMIT_QP, HCA_MAX_QPS);
@@ -203,7 +205,7 @@ int hca_qp_destroy(struct hca_qp *qp, uint32_t *events)
         hca_qp_unlock_both(qp, false);
         return ret;
     }
-    /* also in RESET: hca_fatal_device() drops nothing */
+    /* even from RESET: hca_fatal_device() leaves fetched WQEs there */
     hca_qp_enter(qp, IBV_QPS_RESET);
     sq = hca_sq_detach(qp);
     hca_qp_unlock_both(qp, false);

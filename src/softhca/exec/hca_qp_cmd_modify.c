@@ -60,8 +60,7 @@ static void hca_qp_to_rtr(struct hca_qp *qp)
     }
 }
 
-/* UD and XRC peers have no path, or take one from INIT on: for all types the
- * requester's part begins here. */
+/* Starts the requester, of all types of QPs, with its first PSN. */
 static void hca_qp_to_rts(struct hca_qp *qp)
 {
     if (hca_qp_state(qp) == IBV_QPS_RTR) {
@@ -157,8 +156,8 @@ static bool hca_qp_attr_fits(unsigned i, const struct hca_qp_attr *attr)
     return (value >= hca_qp_attrs[i].min) && (value <= hca_qp_attrs[i].max);
 }
 
-/* Connected QPs have a path from an existing GID. A DCI's has the source only:
- * the peer's end is in each WQE. */
+/* Returns true if a path with a GRH begins at an existing GID. Paths of DC are
+ * checked per WQE. */
 static bool hca_qp_path_fits(enum hca_qp_type type, unsigned dev,
                              const struct hca_path *path)
 {
@@ -168,7 +167,8 @@ static bool hca_qp_path_fits(enum hca_qp_type type, unsigned dev,
            (hca_dev_gid(dev, path->sgid_index, gid) != HCA_GID_NONE);
 }
 
-/* No capability announces other services. */
+/* Returns true if QPs of this type may give up order: capabilities announce it
+ * for RC and DC only. */
 static bool hca_qp_dp_fits(enum hca_qp_type type, uint8_t dp_ordering)
 {
     return (dp_ordering == HCA_DP_IBTA) || (type == HCA_QP_RC) ||

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One send WQE: its memory, its message, and the meaning of the answer.
+ * One send WQE (hca_request.h): its memory, its message, and the meaning of the
+ * answer.
  */
 #include "hca_request.h"
 #include "hca_bf.h"
@@ -43,8 +44,8 @@ static const struct {
     [MLX5_OPCODE_ATOMIC_MASKED_FA] = {HCA_MSG_ATOMIC, false, false},
 };
 
-/* Only a READ's data goes into the CQE: libmlx5 and UCX expect an atomic's
- * result in another byte order there than in memory. */
+/* Returns true if the data that is read goes into the CQE. An atomic's result
+ * does not: libmlx5 and UCX expect another byte order there than in memory. */
 static bool hca_request_fits_cqe(const struct hca_request *rq)
 {
     return (rq->qp->cs_req != 0) && (rq->wqe.length > 0) &&
@@ -61,8 +62,8 @@ static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
     return HCA_WAIT;
 }
 
-/* A responder with strides has taken as many packets as had room, and expects
- * the next one. */
+/* Records how many bytes a responder with strides has taken: the next try
+ * continues behind them. */
 static void hca_request_arrived(struct hca_request *rq)
 {
     if ((rq->msg.op == HCA_MSG_SEND) && (rq->ack.arrived > 0)) {
@@ -87,9 +88,10 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
     return hca_request_wait(rq, hca_wire_rnr_ns(rq->ack.rnr_timer));
 }
 
-/* A DC target has a connection to each initiator, with its PSN, as long as that
- * sends: so it recognizes the next try as one of the same message. Here the
- * initiator keeps the connection's state; RC and XRC have a PSN. */
+/* Records that the responder has executed the message although the answer is
+ * lost. A real DC target recognizes the next try by the PSN of its connection
+ * to the initiator; here the initiator keeps that state. RC and XRC have a
+ * PSN. */
 static void hca_request_lost(struct hca_request *rq)
 {
     if (rq->ack.lost && (rq->qp->type == HCA_QP_DCI)) {
@@ -134,8 +136,8 @@ static void hca_request_address(struct hca_request *rq)
     }
 }
 
-/* Reads and atomics under way. At the limit, the requester has waited for one
- * of them to end. */
+/* Returns the number of reads and atomics under way before this one. It is
+ * below the limit, where a requester waits for one of them to end. */
 static uint8_t hca_request_reads(const struct hca_qp *qp)
 {
     unsigned limit = hca_qp_rd_limit(qp->attr.max_rd_atomic);
@@ -181,7 +183,7 @@ static void hca_request_build(struct hca_request *rq)
     hca_request_address(rq);
 }
 
-/* A result in the CQE is counted with that. */
+/* Counts the write of a result; in a CQE it is counted with that. */
 static void hca_request_count_result(const struct hca_request *rq)
 {
     if (!rq->to_cqe) {
@@ -251,8 +253,10 @@ static bool hca_request_holds(const struct hca_request *rq)
            (rq->wqe.length > 0);
 }
 
-/* Its memory was looked at, and will be when the result goes there. Only the
- * timer comes here, no doorbell: malloc() may be called. */
+/* Reads into a buffer, from which hca_late.c writes to the program's memory;
+ * that was checked now, and is checked again then. Without a buffer the result
+ * is not late. Called by the timer only, not in a doorbell: malloc() is
+ * allowed. */
 static void hca_request_hold(struct hca_request *rq)
 {
     size_t length             = rq->to_cqe ? 0 : rq->wqe.length;
@@ -328,8 +332,9 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
-/* The record is read again: others have been rung since the queue runs. With
- * streams the one behind is not of this conversation. */
+/* Executes a UMR. If the next WQE was rung before the UMR has completed, by the
+ * doorbell record as it is now, behind_umr is set; not with streams, as the
+ * next WQE may be of another one. */
 static enum hca_check hca_request_umr(struct hca_request *rq)
 {
     struct hca_qp *qp    = rq->qp;

@@ -1,11 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The requester half: takes WQEs in order, sends each as one message and waits
- * for its answer before the next. It runs to completion in the thread that
- * rang the doorbell, under the QP's sq_lock; if it has to wait (RNR, no
- * answer), the helper's timer continues. This order satisfies fences. A DCI
- * with streams uses hca_stream_run.c instead, as does each queue if the device
- * is late (hca_late.h) or out of order (hca_order.h).
+ * The requester (hca_requester.h): takes WQEs in order, sends each as one
+ * message and waits for its answer before the next, which satisfies all fences.
+ * It runs to completion in the thread that rang the doorbell, under the QP's
+ * sq_lock; if it has to wait (RNR, no answer), the helper's timer continues.
+ * Queues that may have several WQEs under way use hca_stream_run.c instead: a
+ * DCI with streams, each queue of a device that is late (hca_late.h) or out of
+ * order (hca_order.h).
  */
 #include "hca_requester.h"
 #include "hca_late.h"
@@ -16,14 +17,13 @@
 #include "softhca/resp/hca_completer.h"
 #include "softhca/resp/hca_qp.h"
 
-
 /* The RQ of a QP in error is looked at after the first millisecond, then after
  * twice as long each time, up to a quarter second. */
 #define HCA_ERR_LOOK_NS 1000000ull
 #define HCA_ERR_LOOKS   8
 
-/* If a WQE cannot be read, the place of the next one is unknown: all rung WQEs
- * are dropped with it. */
+/* Completes a WQE in error, and puts the QP in error. If the WQE cannot be read
+ * the place of the next one is unknown: all rung WQEs are dropped with it. */
 static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
                                uint16_t posted)
 {
@@ -107,8 +107,8 @@ static void hca_requester_flush_sq(struct hca_qp *qp)
     }
 }
 
-/* Receives posted to a QP in error must be flushed, and posting one rings no
- * doorbell: the helper looks for them, soon at first, then less often. */
+/* Lets the helper look for receives that are posted to a QP in error, soon at
+ * first, then less often: they must be flushed, and ring no doorbell. */
 static void hca_requester_watch_rq(struct hca_qp *qp)
 {
     if (qp->rq.buf == 0) {
@@ -143,8 +143,8 @@ static __attribute__((noinline)) void hca_requester_flush(struct hca_qp *qp)
     }
 }
 
-/* Executes what is posted when it begins. The doorbell of a later WQE waits for
- * sq_lock, or runs the queue when this thread leaves the device. */
+/* Executes the WQEs that are posted by now. The doorbell of a later one waits
+ * for sq_lock, or runs the queue when this thread leaves the device. */
 HCA_REQUESTER_F void hca_requester_execute(struct hca_qp *qp)
 {
     uint16_t end = qp->req.ci + hca_qp_sq_posted(qp), posted;
@@ -158,9 +158,9 @@ HCA_REQUESTER_F void hca_requester_execute(struct hca_qp *qp)
     }
 }
 
-/* Completes what is late: a program may use the ring again up to a NOP that has
- * completed before the results in front of it (hca_stream.h).
- * @return true if more is rung than the ring has room for. */
+/* Returns true if more is rung than the ring has room for. If it seems so,
+ * completes late results first: the program may have used the ring again up to
+ * a NOP that has completed before the results in front of it (hca_stream.h). */
 static bool hca_requester_has_overrun(struct hca_qp *qp)
 {
     if (hca_qp_sq_posted(qp) <= (1u << qp->sq.log_cnt)) {
@@ -215,8 +215,8 @@ void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/* Fetched WQEs (hca_stream.h) are in the memory of the owner, whose timer runs
- * while any of them is under way. */
+/* Returns true if this process can flush the queue. Fetched WQEs (hca_stream.h)
+ * are in the memory of the owner, whose timer runs while there are any. */
 static bool hca_requester_can_flush(const struct hca_qp *qp)
 {
     return (qp->obj.proc == hca_self) || (qp->req.fetched == 0);

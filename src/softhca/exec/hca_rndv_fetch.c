@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * While it sends for a connected QP, whose program sends nothing, a rendezvous
- * holds the QP's sq_lock, as its requester would, and uses its PSN; for a DC
- * target it is an initiator without a number, with the parameters of the SRQ
- * (SET_XRQ_DC_PARAMS_ENTRY).
+ * Fetches the data of rendezvous: see hca_rndv_fetch.h. For a connected QP, on
+ * which the program itself sends nothing, a rendezvous is the requester: it
+ * holds the QP's sq_lock and uses its PSN. For a DC target it is an initiator
+ * without a number, with the attributes of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
  */
 #include "hca_rndv_fetch.h"
 #include "hca_late.h"
@@ -39,7 +39,8 @@ static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 
 /* --- completion ---------------------------------------------------------- */
 
-/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come */
+/* Completes the tagged buffer.
+ * @param tm_op  PRM_CQE_TM_EXPECTED, or ..._CANCELED: no data will come */
 static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 {
     struct hca_srq *srq       = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
@@ -78,7 +79,7 @@ static void hca_rndv_refused(struct hca_rndv *rndv, enum hca_check check,
 
 /* --- the two messages ---------------------------------------------------- */
 
-/* Reads the data to its place. @return HCA_OK, or an error, logged. */
+/* Builds the READ of the data. @return HCA_OK, or an error, logged. */
 static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
                                     const struct hca_rndv_sender *sender,
                                     struct hca_msg *msg, struct hca_sgl *sgl)
@@ -92,7 +93,7 @@ static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
     return hca_recv_map(sender->qp, &rndv->recv, length, sgl);
 }
 
-/* Sends the request's headers with another opcode. */
+/* Builds the FIN: the headers of the request with another opcode. */
 static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
                                    const struct hca_rndv_sender *sender,
                                    struct hca_msg *msg, struct hca_sgl *sgl)
@@ -148,7 +149,7 @@ static void hca_rndv_acked(struct hca_rndv *rndv,
     rndv->state++;
 }
 
-/* The sender of the request has no receive for the FIN. */
+/* Waits until the sender of the request has a receive for the FIN. */
 static void hca_rndv_rnr(struct hca_rndv *rndv,
                          const struct hca_rndv_sender *sender,
                          const struct hca_ack *ack)
@@ -162,8 +163,9 @@ static void hca_rndv_rnr(struct hca_rndv *rndv,
     rndv->wait_ns = hca_wire_rnr_ns(ack->rnr_timer);
 }
 
-/* Other messages use the next PSN meanwhile: this one's PSN does not show the
- * responder that it has executed it. */
+/* Waits before the next try. If only the answer was lost, that is recorded:
+ * other messages use the next PSN meanwhile, so that this one's PSN would not
+ * show the responder that it has executed it. */
 static void hca_rndv_unanswered(struct hca_rndv *rndv,
                                 const struct hca_rndv_sender *sender,
                                 const struct hca_ack *ack)
@@ -234,7 +236,7 @@ static void hca_rndv_transmit(struct hca_rndv *rndv,
 
 /* --- senders ------------------------------------------------------------- */
 
-/* The program posts no sends to it. */
+/* Sends on a connected QP, whose sq_lock is held. */
 static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
 {
     const struct hca_rndv_sender sender = {
@@ -298,7 +300,7 @@ static void hca_rndv_dc(struct hca_rndv *rndv)
 
 static void hca_rndv_timer(struct hca_timer *timer);
 
-/* The helper may run @rndv before this returns. */
+/* Continues in the helper, which may free @rndv before this returns. */
 static void hca_rndv_wait(struct hca_rndv *rndv, uint64_t ns)
 {
     rndv->timer.fn = hca_rndv_timer;
@@ -353,8 +355,8 @@ void hca_rndv_fetch(void)
 
 /* --- of a dead process ---------------------------------------------------- */
 
-/* @param srq  is locked
- * @return false if the limit of those under way is reached */
+/* Takes over the fetch for an entry of the SRQ, which is locked.
+ * @return false if as many as possible are under way */
 static bool hca_rndv_begin_anew(struct hca_srq *srq, uint16_t index)
 {
     const struct hca_tm *tm = hca_srq_tm(srq);

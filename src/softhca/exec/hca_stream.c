@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* See hca_stream.h. */
+/* Completions and errors of fetched WQEs: see hca_stream.h. */
 #include "hca_stream.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -29,7 +29,7 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
     return streams;
 }
 
-/* Removes the first WQE from the queue. */
+/* Removes the first fetched WQE. */
 static void hca_stream_remove(struct hca_qp *qp)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
@@ -105,7 +105,6 @@ static void hca_stream_retire_nops(struct hca_qp *qp)
     }
 }
 
-/* hca_stream_retire_nops() reports nothing if no result is late. */
 void hca_stream_retire(struct hca_qp *qp)
 {
     while (qp->req.fetched > 0) {
@@ -148,8 +147,8 @@ void hca_stream_flush(struct hca_qp *qp)
 
 /* --- errors --------------------------------------------------------------- */
 
-/* Flushes each WQE behind it in its stream, also executed ones. One that has
- * failed keeps its own error, unless the whole queue fails. */
+/* Flushes each WQE behind @idx in its stream, also executed ones. With streams,
+ * one that has failed keeps its own error. */
 static void hca_stream_flush_behind(struct hca_qp *qp, uint16_t idx)
 {
     uint16_t end    = qp->req.ci + qp->req.fetched;
@@ -172,7 +171,7 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
 
     hca_stream_flush_behind(qp, idx);
     if (hca_qp_state(qp) != IBV_QPS_RTS) {
-        return; /* late results no longer count streams */
+        return; /* the QP is in error: streams do not count any more */
     }
     /* if a WQE's format is wrong, its stream cannot be trusted either */
     if ((check >= HCA_CHECK_LKEY) &&

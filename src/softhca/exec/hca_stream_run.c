@@ -46,7 +46,7 @@ static uint16_t hca_stream_posted(const struct hca_qp *qp, uint16_t idx)
                hca_qp_sq_posted(qp) - (uint16_t)(idx - qp->req.ci);
 }
 
-/* @return HCA_OK if it is executed, HCA_WAIT, or its error. */
+/* Executes a fetched WQE. @return HCA_OK, HCA_WAIT, or its error. */
 static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
@@ -75,7 +75,8 @@ static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
     return HCA_OK;
 }
 
-/* @return nanoseconds to wait; 0: it is done. */
+/* Executes a fetched WQE, and records its error.
+ * @return nanoseconds to wait before the next try; 0: there is none. */
 static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
                                    struct hca_tries *tries)
 {
@@ -96,7 +97,7 @@ static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
     return 0;
 }
 
-/* Begins a WQE whose stream does not wait: it may start to. */
+/* Executes a WQE whose stream does not wait. Afterwards it may wait. */
 static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
 {
     struct hca_streams *streams  = hca_stream_of(qp);
@@ -197,7 +198,7 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
     return next;
 }
 
-/* The WQE at @idx is behind a held one: neither waits any longer. */
+/* Executes a held WQE and the one at @idx behind it, in the order chosen. */
 static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
                             uint16_t idx)
 {
@@ -211,11 +212,11 @@ static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
     hca_stream_resume_due(qp);
 }
 
-/* Takes up the next WQE of the ring. One that cannot be read is of no stream,
- * and where it ends is unknown: it goes with all that was rung.
- * Nothing is taken up if the doorbell record is wrong, as that would overwrite
- * an entry in use; the next run judges it (hca_requester.c).
- * @return false if there is none, or there are too many that wait. */
+/* Fetches the next WQE of the ring. If one cannot be read, its stream and its
+ * end are unknown: all that was rung is taken for one WQE. Nothing is fetched
+ * if the doorbell record is wrong, as that would overwrite an entry in use; the
+ * next run reports it (hca_requester.c).
+ * @return false if there is none, or too many streams wait. */
 static bool hca_stream_fetch(struct hca_qp *qp)
 {
     struct hca_streams *streams  = hca_stream_of(qp);
@@ -254,9 +255,9 @@ static bool hca_stream_fetch(struct hca_qp *qp)
     return true;
 }
 
-/* Another process may put this queue in error, and cannot flush what is fetched
- * (hca_requester.c): the timer looks for that. No process does so to a queue
- * with streams, as an initiator receives nothing. */
+/* Arms the timer for the next try. It also looks if another process has put
+ * this queue in error, which cannot flush fetched WQEs (hca_requester.c). That
+ * does not happen to a queue with streams: an initiator receives nothing. */
 static void hca_stream_arm(struct hca_qp *qp, uint64_t due)
 {
     uint64_t look = hca_time_ns() + HCA_STREAM_LOOK_NS;
@@ -265,7 +266,8 @@ static void hca_stream_arm(struct hca_qp *qp, uint64_t due)
                   (!qp->has_streams && (look < due)) ? look : due);
 }
 
-/* A stream that waits no longer makes room for another. */
+/* Fetches again after a stream has stopped waiting, as it makes room for
+ * another. */
 void hca_stream_run(struct hca_qp *qp)
 {
     struct hca_streams *streams = hca_stream_of(qp);

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Entering and leaving the device. A program's signal handler may interrupt
- * the device in its own thread and post: the nested doorbell must not take a
- * lock, so it only sets `again`, which the outermost level checks after it has
- * released all locks.
+ * Entering and leaving the device: see hca_thread.h. A doorbell that rings in a
+ * signal handler, which has interrupted the device in its own thread, must not
+ * take a lock: it only sets `again`, which the outermost level checks after it
+ * has released all locks.
  */
 #include "hca_thread.h"
 #include "hca_requester.h"

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The segments: struct mlx5_wqe_tm_seg and, to append, a data segment, as
- * libmlx5 writes them (providers/mlx5/qp.c, mlx5_post_srq_ops()). The fields of
- * operations that are not requested hold the ring's previous contents.
+ * Operations on lists of tags: see hca_tm_op.h. The segments of such a WQE are
+ * a struct mlx5_wqe_tm_seg and, to append, a data segment, as libmlx5 writes
+ * them (providers/mlx5/qp.c, mlx5_post_srq_ops()). The fields of operations
+ * that are not requested hold the ring's previous contents.
  */
 #include "hca_tm_op.h"
 #include "softhca/base/hca_log.h"
@@ -99,9 +100,9 @@ static enum hca_check hca_tm_op_read(struct hca_tm_op *op)
     return HCA_OK;
 }
 
-/* A program that has seen more than there were, or fewer than it said before,
- * has lost count: nothing that it posts matches until its count is right
- * again. */
+/* Records the program's count of unexpected messages. If it is higher than the
+ * device's, or lower than before, it is wrong: nothing that the program posts
+ * matches until the two are equal again. */
 static void hca_tm_op_sync(const struct hca_tm_op *op,
                            const struct hca_srq *srq, struct hca_tm *tm)
 {
@@ -152,7 +153,8 @@ static enum hca_check hca_tm_op_check(const struct hca_tm_op *op,
                HCA_OK;
 }
 
-/* An entry that a message has taken cannot be removed; this is no error. */
+/* Changes the list. To remove an entry that a message has taken fails, with a
+ * completion that says so; this is no error of the WQE. */
 static enum hca_check hca_tm_op_apply(const struct hca_tm_op *op,
                                       const struct hca_srq *srq,
                                       struct hca_tm *tm)

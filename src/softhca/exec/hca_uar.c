@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Doorbells: from a store to a UAR page to the queue that it means. The stored
- * value is the first eight bytes of a WQE, which name the QP; the work to do is
- * in the doorbell records. A shorter store names nothing: all queues of the
- * page are looked at. A wrong name rings nothing, as on a NIC.
+ * Doorbells: from a store to a UAR page (hca_uar.h) to its queue. The value is
+ * the first eight bytes of a WQE, which name the QP; the doorbell records say
+ * what to execute. A shorter store names no queue: all queues of the page run.
+ * A wrong number rings nothing, as on a NIC.
  *
  * hca_uar_mutex guards the list of pages; a doorbell needs none.
  */
@@ -89,12 +89,13 @@ static void hca_uar_unknown(const struct hca_uar *uar, const char *what,
              uar->id, what, number);
 }
 
-/* A CQ is rung only through the page that cqc.uar_page names. */
+/* Rings a CQ, only through the page that its context names (cqc.uar_page).
+ * @param cqn  0: any CQ of this process */
 static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
 {
     struct hca_cq *cq;
 
-    if (cqn == 0) { /* a narrow store */
+    if (cqn == 0) { /* a store of less than eight bytes */
         hca_cq_arm_moved();
         return;
     }
@@ -139,7 +140,7 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
     struct hca_qp *qp;
 
     if (qpn == 0) {
-        hca_sq_run_all(uar->id); /* a narrow store */
+        hca_sq_run_all(uar->id); /* a store of less than eight bytes */
         return;
     }
     qp = hca_uar_find_qp(uar, qpn);
@@ -152,9 +153,10 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
     hca_requester_run(qp, qpn);
 }
 
-/* A push that is not combined arrives in pieces: the first is a doorbell and
- * the others are ignored, so that the WQE is read from the ring. (Linux detects
- * by this if a platform combines, mlx5_core_test_wc() of mlx5/core/wc.c.) */
+/* Handles a push to a page that is not write-combining. It arrives in pieces:
+ * the first is a doorbell, the others are ignored, and the WQE is read from the
+ * ring. (By this Linux finds out if a platform combines: mlx5_core_test_wc() of
+ * mlx5/core/wc.c.) */
 static void hca_uar_push_torn(struct hca_uar *uar, unsigned half)
 {
     uint64_t hint = be64toh(uar->push.data[half][0]);
@@ -220,10 +222,10 @@ static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
     hca_thread_leave();
 }
 
-/* Returns true if a store to the beginning of a half is of another WQE than the
- * one that began there. (libc's memcpy() stores sizes equal to its registers'
- * twice.) Bit 0 is clear if the stores so far came before the beginning, or
- * behind a doorbell. */
+/* Returns true if a store to the beginning of a half begins another WQE than
+ * the last one there did. libc's memcpy() may store the beginning twice, with
+ * the same value. Bit 0 of words[] is clear if the half has no beginning yet,
+ * or that was a doorbell. */
 static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
                              const void *value)
 {
@@ -231,7 +233,7 @@ static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
            (memcmp(push->data[half], value, sizeof(uint64_t)) != 0);
 }
 
-/* Handles a longer store, or one further behind, of a push: the last rings. */
+/* Handles any other store of a push. The last one of a WQE rings. */
 static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
                                const void *value, unsigned size)
 {
