@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Writes the sysfs and device trees, once, while the process attaches and
- * before any other thread can look at them: class/infiniband_verbs (here),
- * class/infiniband with the PCI devices that it links to (hca_sysfs_attr.h).
+ * Writes the sysfs and device trees (hca_sysfs.h), once, while the process
+ * attaches and before any other thread can look at them: folders, links and
+ * the device nodes. Contents of files are in hca_sysfs_attr.c.
  *
  * A device node is a link to /dev/zero, so that it can be opened;
  * preload_path.c and sysfs show its device numbers, which libibverbs compares.
@@ -134,7 +134,8 @@ static int hca_sysfs_link(int dirfd, const char *path, const char *target)
     return hca_sysfs_fail(ret, path);
 }
 
-/* An entry of a table; equal neighbours of a long table share one file. */
+/* The last entry of a table that was written; equal ones behind it are links to
+ * its file. */
 struct hca_sysfs_entry {
     char path[PATH_MAX], text[1000];
 };
@@ -266,10 +267,10 @@ static int hca_sysfs_create_dev(int dirfd, unsigned n)
     return (ret == 0) ? hca_sysfs_uverbs_links(&ctx) : ret;
 }
 
-/* libibverbs lists devices in the order in which readdir() returns the folders
- * uverbsN, and programs use the first. That order is the file system's, so it
- * decides which N belongs to mlx5_0. (Newest first is common: hence downward.)
- */
+/* Makes the folders uverbsN, and assigns the first that readdir() returns to
+ * mlx5_0, and so on: libibverbs lists devices in this order, which is the file
+ * system's, and programs use the first. It is usually the newest first: so the
+ * folders are made downward. */
 static int hca_sysfs_order(int dirfd)
 {
     char path[64];

@@ -67,8 +67,9 @@ static int hca_sysfs_print_hca_type(const struct hca_sysfs_ctx *ctx, char *buf,
     return snprintf(buf, size, "MT%u", hca_sysfs_part(ctx));
 }
 
-/* A PSID names a kind of adapter. Kinds of softhca differ in properties that
- * capabilities do not show: a bit for each of these that is not the default. */
+/* Prints a PSID, which names a kind of adapter. Kinds of softhca differ in
+ * properties that no capability shows; each has a bit, set if it is not the
+ * default. */
 static int hca_sysfs_print_board_id(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
@@ -239,7 +240,8 @@ static unsigned hca_sysfs_num_cpus(void)
     return ((cpus < 1) || (cpus > 2048)) ? 1 : cpus;
 }
 
-/* Prints words of 32 CPUs, last first. Memory is equally far from all CPUs. */
+/* Prints a mask of all CPUs, in words of 32, the last first: the device is
+ * equally far from all. */
 static int hca_sysfs_print_local_cpus(const struct hca_sysfs_ctx *ctx,
                                       char *buf, size_t size)
 {

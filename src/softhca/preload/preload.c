@@ -48,7 +48,8 @@ static void preload_exit(int status, void *arg)
     }
 }
 
-/* Runs no exit handlers. A child of vfork() has its parent's memory. */
+/* Hides the segment, as no exit handler runs. A child of vfork() hides nothing:
+ * it has its parent's memory. */
 PRELOAD_EXPORT void _exit(int status)
 {
     if (preload_is_own_process() && hca_fabric_is_attached()) {

@@ -37,8 +37,8 @@ bool preload_is_own_process(void)
     return atomic_load(&preload_pid) == getpid();
 }
 
-/* A child of vfork() closes descriptors before exec(), among them devices that
- * are its parent's. */
+/* Returns true for a device that this process may close. A child of vfork()
+ * closes descriptors before exec(), among them devices of its parent. */
 static bool preload_is_device(int fd)
 {
     return dispatch_is_open(fd) && preload_is_own_process();

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Answers one request of RDMA netlink: only by this libibverbs learns that a
+ * Answers one request of RDMA netlink, by which alone libibverbs learns that a
  * forked child has copies of registered pages (ibv_is_fork_initialized(3)).
  * That is true here: nothing is pinned, and the device reaches the memory of a
- * process by its address. All other requests are refused, so that libibverbs
- * reads sysfs and lists no device of the machine. Called like preload.c.
+ * process by its address. Refuses all other requests, so that libibverbs reads
+ * sysfs and lists no device of the machine. Called like preload.c.
  *
  * The socket is one of NETLINK_USERSOCK, where no kernel listens: it can be
  * bound and read as it is. sendmsg() puts the answer into it before returning.

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The functions that open a context. Each calls the real one and then makes
- * libmlx5 take rings and doorbell records of the context from the arena, where
- * other processes reach them, unless the program chooses the memory
- * (preload_says_where()); it also replaces the one function of libmlx5 that
- * would read the device itself, its clock. This library is not linked with
- * libibverbs: it is preloaded into programs that never load that, and UCX and
- * Open MPI load it where RTLD_NEXT does not see it.
+ * libmlx5 allocate rings and doorbell records of the context from the arena,
+ * where other processes reach them, unless a variable chooses the memory
+ * (preload_chooses_memory()). Each also replaces the one function of libmlx5
+ * that would read a register of the device, its clock. This library is not
+ * linked with libibverbs: it is preloaded into programs that never load that,
+ * and UCX and Open MPI load it where RTLD_NEXT does not see it.
  */
 #define _GNU_SOURCE
 #include "preload.h"
@@ -54,7 +54,7 @@ static const struct preload_symbol preload_dv_set_attr = {
     "MLX5_1.2",
 };
 
-/* Asks another preloaded library behind this one first. */
+/* Finds the function, first in another preloaded library behind this one. */
 static void *preload_find(const struct preload_symbol *symbol)
 {
     void *func = dlvsym(RTLD_NEXT, symbol->name, symbol->version);
@@ -89,19 +89,19 @@ static void preload_arena_free(void *ptr, void *arg)
     hca_arena_free(ptr);
 }
 
-/* Returns true if a variable makes libmlx5 take huge pages, or others, for its
- * queues (its mlx5_get_alloc_type(), mlx5_use_huge()): it ignores these if it
- * has an allocator. Its own memory is shared like a program's (uverbs_rings.h).
- * Returns false for contiguous pages, so that ours are used: libmlx5 would map
- * those from the device, which a kernel refuses but /dev/zero does not. */
-static bool preload_says_where(void)
+/* Returns true if a variable makes libmlx5 use huge pages, or others, for its
+ * queues (its mlx5_get_alloc_type(), mlx5_use_huge()), which it would ignore
+ * with an allocator. Such memory is shared like a program's (uverbs_rings.h).
+ * Returns false for contiguous pages: libmlx5 would map them from the device,
+ * which a kernel refuses but /dev/zero does not. */
+static bool preload_chooses_memory(void)
 {
     static const char *const names[] = {
         "MLX_QP_ALLOC_TYPE", "MLX_CQ_ALLOC_TYPE", "MLX_SRQ_ALLOC_TYPE",
         "HUGE_RC",           "HUGE_UC",           "HUGE_UD",
         "HUGE_CQ",
     };
-    bool says = false;
+    bool chooses = false;
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = getenv(names[i]);
@@ -110,9 +110,9 @@ static bool preload_says_where(void)
             (strcasestr(value, "CONTIG") || !strcasecmp(value, "ALL"))) {
             return false;
         }
-        says = says || (value != NULL);
+        chooses = chooses || (value != NULL);
     }
-    return says;
+    return chooses;
 }
 
 static int preload_set_allocators(struct ibv_context *ctx)
@@ -125,7 +125,7 @@ static int preload_set_allocators(struct ibv_context *ctx)
         (__typeof__(set_attr))(uintptr_t)preload_find(&preload_dv_set_attr);
     int ret;
 
-    if (preload_says_where()) {
+    if (preload_chooses_memory()) {
         return 0;
     }
     if (set_attr == NULL) {
@@ -139,7 +139,8 @@ static int preload_set_allocators(struct ibv_context *ctx)
     return ret;
 }
 
-/* Replaces mlx5_query_rt_values() of libmlx5, with cycles for nanoseconds */
+/* Replaces mlx5_query_rt_values() of libmlx5: a cycle of this clock is a
+ * nanosecond. */
 static int preload_query_rt_values(struct ibv_context *ctx,
                                    struct ibv_values_ex *values)
 {
