@@ -810,6 +810,7 @@ TEST_P(verbs_tm_rndv, may_be_asked_for_in_a_signal_handler)
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_rndv, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(large_cqe, verbs_tm_rndv, testing::Values(0));
 
 /* The answer to the first FIN is lost while there is a second request. */
 class verbs_tm_lost : public verbs_tm_rndv {};
@@ -1429,5 +1430,7 @@ int main(int argc, char **argv)
             {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
             {"deaf", {{"SOFTHCA_FAULT", "drop:op=read:count=0"}}},
             {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
+            {"large_cqe",
+             {{"MLX5_SCATTER_TO_CQE", "1"}, {"MLX5_CQE_SIZE", "128"}}},
         });
 }

@@ -186,22 +186,20 @@ enum hca_check hca_resp_invalidate_key(struct hca_responder *resp)
     return HCA_OK;
 }
 
-/* Returns true if the message goes into the CQE. A FIN does so only with room
- * for 64 bytes: 32 bytes of data overlap flags_rqpn, which libmlx5 reads
- * nevertheless (handle_responder(), v44), taking bits 28 and 29 of the FIN's
- * rkey for a GRH. Scatter to CQE is optional. */
+/* Returns true if the message goes into the CQE. The FIN of a rendezvous does
+ * not: its 32 bytes would overlap flags_rqpn, which libmlx5 reads nevertheless
+ * (handle_responder(), v44), taking bits 28 and 29 of its rkey for a GRH.
+ * Scatter to CQE is optional. */
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;
-    unsigned room;
 
-    if ((length == 0) || (length > resp->qp->cs_res) ||
+    if ((length == 0) || resp->msg->is_fin || (length > resp->qp->cs_res) ||
         (length > resp->recv.length) || (resp->recv.num_strides > 0) ||
         (resp->qp->type == HCA_QP_UD)) {
         return false;
     }
-    room = hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
-    return (length <= room) && (!resp->msg->is_fin || (room == 64));
+    return length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
 }
 
 enum hca_check hca_resp_deliver(struct hca_responder *resp)
