@@ -778,7 +778,11 @@ TEST_P(dcx_fc_refused, is_sent_again)
 }
 
 INSTANTIATE_TEST_SUITE_P(refused, dcx_fc_refused, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(failed, dcx_fc_refused, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(refused_rand, dcx_fc_refused, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(unheard, dcx_fc_refused, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(unheard_rand, dcx_fc_refused, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(unheard_streams, dcx_fc_refused, testing::Values(0));
 
 /* --- two initiators ------------------------------------------------------- */
 
@@ -980,9 +984,20 @@ int main(int argc, char **argv)
     };
 
     refused.push_back({"UCX_DCX_FC_RESEND_TIMEOUT", "3600s"});
-    auto unheard = refused;
+    auto unheard = refused, failed = refused;
     refused.push_back({"SOFTHCA_FAULT", "nak_op:op=send:nth=4"});
+    failed.push_back({"SOFTHCA_FAULT", "nak_inval:op=send:nth=4"});
     unheard.push_back({"SOFTHCA_FAULT", "drop:op=send:nth=4:count=8"});
+
+    /* on shared initiators the second grant has to arrive */
+    auto refused_rand = refused;
+    refused_rand.push_back({"UCX_DCX_TX_POLICY", "rand"});
+    auto unheard_rand          = unheard;
+    unheard_rand.back().second = "drop:op=send:nth=4:count=5";
+    auto unheard_streams       = unheard_rand;
+    unheard_rand.push_back({"UCX_DCX_TX_POLICY", "rand"});
+    unheard_streams.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
+
     roce.push_back({"SOFTHCA_LINK", "roce"});
     one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
     two_dcis.insert(two_dcis.end(), {{"UCX_DCX_NUM_DCI", "2"},
@@ -997,6 +1012,10 @@ int main(int argc, char **argv)
                           {"fifty", fifty},
                           {"dead", dead},
                           {"refused", refused},
+                          {"failed", failed},
+                          {"refused_rand", refused_rand},
                           {"unheard", unheard},
+                          {"unheard_rand", unheard_rand},
+                          {"unheard_streams", unheard_streams},
                           {"off", off}});
 }

@@ -11,7 +11,8 @@
  * dropped. It is sent again for a while, as the link may have been down; all
  * such answers (fc->late) use one initiator, one after the other. After that a
  * peer that lives sends its request again. A shared initiator cannot be
- * canceled: there all answers are sent at once, and none again.
+ * canceled: there all answers are sent at once, and those that are not
+ * acknowledged again until the first of them fails.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -30,10 +31,12 @@
  * network that works */
 #define UCT_DCX_FC_PATIENCE 0.2
 
-/* Seconds for which an answer is sent again if it is not acknowledged */
+/* Seconds from the request for which an answer is sent again if it is not
+ * acknowledged */
 #define UCT_DCX_FC_LIFE 8
 
-/* Times that an answer is sent if the peer's device refuses it */
+/* Times that an answer is sent if the peer's device refuses it, or it is lost
+ * by the failure of another operation */
 #define UCT_DCX_FC_TRIES 3
 
 
@@ -43,10 +46,10 @@ typedef struct uct_dcx_fc_answer {
     uct_dcx_grh_ep_t ep;
     uint8_t has_ep;
     uint8_t id;            /* UCT_DCX_FC_ID_* */
-    uint8_t tries;         /* times that it was refused */
+    uint8_t tries;         /* times that it was refused or lost */
     uint8_t is_granted;    /* @request.state is the grant */
     ucs_time_t since;      /* first tick that saw it in fc->sending; 0: none */
-    ucs_time_t until;      /* end of its life; 0: was always acknowledged */
+    ucs_time_t born;       /* when the request came */
     uct_pending_req_t req; /* waits for an initiator */
     ucs_list_link_t list;  /* entry of fc->waiting, fc->sending or fc->late */
     uct_dcx_fc_request_t request;
@@ -184,47 +187,62 @@ static void uct_dcx_fc_forget_origin(ucs_list_link_t *list,
 }
 
 
-/* Returns non-zero if an answer that was not acknowledged is sent again. */
-static int uct_dcx_fc_is_repeated(const uct_dcx_fc_t *fc,
-                                  uct_dcx_fc_answer_t *answer,
-                                  ucs_status_t status)
+/* Returns non-zero if it is too late to send an answer again. */
+static int uct_dcx_fc_is_old(const uct_dcx_fc_answer_t *answer, ucs_time_t now)
 {
-    ucs_time_t now = ucs_get_time();
+    return now - answer->born >= ucs_time_from_sec(UCT_DCX_FC_LIFE);
+}
 
-    if (answer->until == 0) {
-        answer->until = now + ucs_time_from_sec(UCT_DCX_FC_LIFE);
+
+/* Ends all answers in @list, which were not begun. */
+static void uct_dcx_fc_forget_all(ucs_list_link_t *list)
+{
+    while (!ucs_list_is_empty(list)) {
+        ucs_mpool_put(ucs_list_extract_head(list, uct_dcx_fc_answer_t, list));
     }
-    return (fc->max_sending < UINT_MAX) && (now < answer->until) &&
-           ((status == UCS_ERR_ENDPOINT_TIMEOUT) ||
-            (status == UCS_ERR_CANCELED));
+}
+
+
+/* Handles an answer that was not acknowledged: it is sent again. But on shared
+ * initiators, whose other operations wait meanwhile, none is if this one was
+ * sent again before. */
+static void uct_dcx_fc_late_answer(uct_dcx_fc_t *fc,
+                                   uct_dcx_fc_answer_t *answer, int is_retried)
+{
+    int is_shared = (fc->max_sending == UINT_MAX);
+
+    uct_dcx_fc_forget_origin(&fc->waiting, &answer->request.origin);
+    ucs_list_add_tail(&fc->late, &answer->list);
+    if (is_shared && is_retried) {
+        uct_dcx_fc_forget_all(&fc->late);
+    }
 }
 
 
 /* Handles a lost answer: it is sent again, soon if the peer's device has
- * refused it. On RoCE the MAC of the peer may have changed: the next answer
- * looks it up. */
+ * refused it, or another operation has stopped the initiator. On RoCE the MAC
+ * of the peer may have changed: the next answer looks it up. */
 static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
                                    uct_dcx_fc_answer_t *answer,
                                    ucs_status_t status)
 {
+    int is_retried = (fc->retried == answer);
+
     if (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH) {
         uct_dcx_port_forget(&fc->queues->port, &answer->ep.grh);
     }
 
     uct_dcx_fc_unlist_answer(fc, answer);
     if (fc->max_sending == 0) {
-        /* stopped: it is in no list any longer */
-    } else if (status != UCS_ERR_CONNECTION_RESET) {
-        uct_dcx_fc_forget_origin(&fc->waiting, &answer->request.origin);
-        if (uct_dcx_fc_is_repeated(fc, answer, status)) {
-            ucs_list_add_tail(&fc->late, &answer->list);
-            return;
-        }
+        ucs_mpool_put(answer); /* stopped: it is in no list any longer */
+    } else if ((status == UCS_ERR_ENDPOINT_TIMEOUT) ||
+               (status == UCS_ERR_CANCELED)) {
+        uct_dcx_fc_late_answer(fc, answer, is_retried);
     } else if (++answer->tries < UCT_DCX_FC_TRIES) {
         ucs_list_add_head(&fc->waiting, &answer->list);
-        return;
+    } else {
+        ucs_mpool_put(answer);
     }
-    ucs_mpool_put(answer);
 }
 
 
@@ -344,7 +362,7 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
     answer->id         = id;
     answer->tries      = 0;
     answer->is_granted = 0;
-    answer->until      = 0;
+    answer->born       = ucs_get_time();
     answer->request    = *request;
     if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
         uct_dcx_fc_forget_origin(&fc->late, &request->origin);
@@ -408,7 +426,7 @@ void uct_dcx_fc_grant_progress(uct_dcx_fc_t *fc, ucs_time_t now)
 
     while (uct_dcx_fc_is_retry_due(fc)) {
         answer = ucs_list_extract_head(&fc->late, uct_dcx_fc_answer_t, list);
-        if (now >= answer->until) {
+        if (uct_dcx_fc_is_old(answer, now)) {
             ucs_mpool_put(answer); /* has waited too long for its turn */
             continue;
         }
@@ -466,13 +484,8 @@ void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
     uct_dcx_fc_answer_t *answer, *next;
 
     fc->max_sending = 0; /* an answer that ends later is not sent again */
-    ucs_list_splice_tail(&fc->waiting, &fc->late);
-    ucs_list_head_init(&fc->late);
-    ucs_list_for_each_safe (answer, next, &fc->waiting, list) {
-        ucs_list_del(&answer->list);
-        ucs_mpool_put(answer);
-    }
-
+    uct_dcx_fc_forget_all(&fc->waiting);
+    uct_dcx_fc_forget_all(&fc->late);
     ucs_list_for_each_safe (answer, next, &fc->sending, list) {
         uct_dcx_ep_pending_purge(&answer->ep.super.super.super, uct_dcx_fc_drop,
                                  fc);
