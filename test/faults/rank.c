@@ -95,7 +95,9 @@ static bool rank_all_reached(int phase)
     return true;
 }
 
-/* Enters a phase, and waits for all living ranks. */
+static bool rank_work(void);
+
+/* Enters a phase, and waits for all living ranks, whose flows continue. */
 static void rank_enter(int phase)
 {
     rank_event();
@@ -107,10 +109,8 @@ static void rank_enter(int phase)
             continue;
         }
         rank_progress(phase_names[phase]);
-        for (unsigned i = 0; i < ledger->options.ranks; i++) {
-            if (i != rank.me) {
-                op_receive(&rank.peer[i]);
-            }
+        if (phase == PHASE_DONE) {
+            rank_work();
         }
     }
 }
@@ -242,7 +242,7 @@ static bool rank_is_out(const struct peer *peer)
 }
 
 /* Works on all flows to and from @peer. Returns true when they have ended. */
-static bool rank_work(struct peer *peer)
+static bool rank_work_with(struct peer *peer)
 {
     struct flow *flow = ledger_flow(rank.me, peer->rank);
     bool is_out;
@@ -265,20 +265,16 @@ static bool rank_work(struct peer *peer)
     return is_out && op_is_received(peer);
 }
 
-static void rank_run_flows(void)
+static bool rank_work(void)
 {
-    bool is_done;
+    bool is_done = true;
 
-    do {
-        is_done = true;
-        for (unsigned i = 0; i < ledger->options.ranks; i++) {
-            if (i != rank.me) {
-                is_done &= rank_work(&rank.peer[i]);
-            }
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        if (i != rank.me) {
+            is_done &= rank_work_with(&rank.peer[i]);
         }
-        rank_check_event();
-        rank_progress("operations");
-    } while (!is_done);
+    }
+    return is_done;
 }
 
 /* --- begin and end -------------------------------------------------------- */
@@ -354,7 +350,10 @@ int rank_run(unsigned me)
         }
     }
     rank_enter(PHASE_WIRED);
-    rank_run_flows();
+    while (!rank_work()) {
+        rank_check_event();
+        rank_progress("operations");
+    }
     rank_enter(PHASE_DONE);
     rank_end();
     rank_enter(PHASE_CLOSED);
