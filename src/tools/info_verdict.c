@@ -86,8 +86,8 @@ static const struct info_rlimit *info_rlimit_find(char letter)
     return limit;
 }
 
-/* Returns true if the process may raise the hard limit. Raises and restores it.
- */
+/* Returns true if the process may raise the hard limit. Raises and restores
+ * it. */
 static bool info_rlimit_is_free(int resource, const struct rlimit *limit)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};

@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define DEVX_MIN_MAILBOX 16u           /* general_obj_in_cmd_hdr, _out_ */
+#define DEVX_MIN_MAILBOX 16u           /* size of general_obj_in_cmd_hdr */
 #define DEVX_MAX_OUT     (16u + 4096u) /* a page of capabilities */
 
 static const struct devx_cmd *const devx_cmds[] = {
@@ -40,8 +40,8 @@ static const struct devx_cmd *devx_find(uint16_t opcode)
 }
 
 /* A mailbox may be longer than the command's layout if the rest is zero: newer
- * programs have longer layouts. A command with has_list checks the rest itself.
- */
+ * programs have longer layouts. A command with has_list checks the rest
+ * itself. */
 static enum devx_status devx_check_sizes(struct devx_call *call)
 {
     enum devx_status status;
@@ -84,8 +84,8 @@ static enum devx_status devx_run(struct devx_call *call)
 }
 
 /* Copies the in mailbox and finds the row of its opcode; call->cmd is NULL if
- * there is none. @return -EINVAL if commands of this row need another method.
- */
+ * there is none. @return -EINVAL if commands of this row need another
+ * method. */
 static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
                           uint16_t in_id, enum devx_class class)
 {

@@ -90,8 +90,8 @@ static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)
     return 0;
 }
 
-/* Accepts a subscription without an object (events of the port), but it never
- * fires. */
+/* Subscribes to the events of an object. Without one (events of the port), the
+ * subscription is accepted but never fires. */
 static int devx_subscribe(struct uverbs_req *req)
 {
     struct devx_obj *obj =

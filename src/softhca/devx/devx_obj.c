@@ -78,8 +78,7 @@ static bool devx_is_devx_cq(const struct uverbs_obj *obj, uint32_t number)
 
 typedef bool (*devx_is_t)(const struct uverbs_obj *obj, uint32_t number);
 
-/* Finds an object that verbs created; if there is none, that a command created.
- */
+/* Finds an object made by verbs, or else one made by a command. */
 static struct uverbs_obj *devx_find(const struct devx_call *call,
                                     uint32_t number, uint16_t type,
                                     devx_is_t is_of_verbs, devx_is_t is_of_devx)

@@ -4,8 +4,9 @@
  * thread; its state is constant after hca_cpu_init(). Vector registers are in
  * one of three layouts: one behind the other (plain stores); the standard
  * format of XSAVE and of the kernel's signal frames, whose offsets CPUID lists;
- * the compacted format of XSAVEC, without gaps. Specification: Intel SDM volume
- * 1, 13.4.2 and 13.4.3; struct _fpx_sw_bytes of <asm/sigcontext.h>.
+ * the compacted format of XSAVEC, where the saved components follow each other.
+ * Specification: Intel SDM volume 1, 13.4.2 and 13.4.3; struct _fpx_sw_bytes of
+ * <asm/sigcontext.h>.
  */
 #include "hca_cpu.h"
 

@@ -185,8 +185,8 @@ static const struct uverbs_attr_spec uverbs_query_dm_attrs[] = {
     {MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 8, 8, 0},
 };
 
-/* QUERY_DM: ibv_import_dm() then maps the memory once more, at the same offset.
- */
+/* QUERY_DM: ibv_import_dm() then maps the memory once more, at the same
+ * offset. */
 static int uverbs_query_dm(struct uverbs_req *req)
 {
     struct uverbs_dm *dm = uverbs_get_obj(req,

@@ -58,9 +58,9 @@ struct uverbs_map {
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
 
 /* Writes the page from which libmlx5 converts timestamps. The device's clock
- * counts nanoseconds: no product overflows, so the page is never rewritten, as
- * mlx5_core has to. Times begin at the time of day, and do not follow its
- * changes, as there. */
+ * counts nanoseconds: no product overflows, so the page never has to be
+ * rewritten, unlike that of mlx5_core. Like there, times begin at the time of
+ * day, and do not follow its changes. */
 static int uverbs_map_clock(int file)
 {
     struct timespec now;

@@ -148,7 +148,7 @@ static void uverbs_qp_spec(struct uverbs_req *req, struct uverbs_qp *qp,
         .attr        = {.log_msg_max = HCA_LOG_MSG_MAX},
         .user_handle = uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE),
     };
-    /* _create_user_qp() of mlx5_ib sets offload_type of qpc so */
+    /* as _create_user_qp() of mlx5_ib sets offload_type of qpc */
     spec->has_rndv = (p->type == HCA_QP_RC) && (p->ucmd.sq_wqe_count == 0) &&
                      hca_srq_has_tm(spec->srqn);
     uverbs_qp_scatter_cqe(p, spec);

@@ -32,8 +32,8 @@ void uverbs_uar_forked(void)
     pthread_mutex_init(&uverbs_uar_lock, NULL);
 }
 
-/* Takes a free page number, but never 0: it would be that of a CQ without one.
- */
+/* Takes a free page number, but never 0: it would be that of a CQ without
+ * one. */
 static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
 {
     int ret = -ENOMEM;

@@ -50,7 +50,7 @@ static struct hca_umr_region hca_umr_read_region(const struct hca_umr *umr)
 }
 
 /* Checks that the region allows windows, that the range is within it, and that
- * the window gives no right to write if the region has no local one. */
+ * the window gives only the right to read unless the region has local write. */
 static enum hca_check hca_umr_check_region(const struct hca_umr *umr,
                                            const struct hca_umr_region *region,
                                            const struct hca_mkey *window)
@@ -110,7 +110,8 @@ static enum hca_check hca_umr_check_unbind(const struct hca_umr *umr,
 }
 
 /* Changes the window. An access under way may see half of the change: then it
- * is within the previous range or the new one, both given to the same peer. */
+ * is within the region, but may be outside of both the previous and the new
+ * range. */
 static void hca_umr_apply_window(const struct hca_umr *umr,
                                  const struct hca_umr_region *region,
                                  struct hca_mkey *window)
