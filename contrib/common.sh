@@ -157,10 +157,10 @@ configure_build()
     shift
     prefix=${prefix:-$(build_prefix)}
     set -- --prefix="${prefix:-$top/install}" "$@"
-    # its log goes to standard output, too
+    # ucx_info logs to standard output: silence it
     want="$* --with-ucx-source=$ucx_source \
 ucx=$(UCX_LOG_LEVEL=fatal ucx_info -v -b | cksum)"
-    # Packages that configure finds or misses
+    # configure finds what has been installed since, so that it has to run again
     # shellcheck disable=SC2086 # lists of names
     found="without: "$(missing_packages $packages_build $packages_job \
         $packages_test 2> /dev/null || true)
