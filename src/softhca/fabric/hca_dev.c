@@ -39,7 +39,8 @@ static const char *const hca_link_names[] = {
     [HCA_LINK_ROCE] = "roce",
 };
 
-/* Decimal digits only: strtoul() would accept "-1", " 1" and "1x". */
+/* Reads a number. Takes decimal digits only: strtoul() would accept "-1", " 1"
+ * and "1x". */
 static int hca_config_uint(const char *name, unsigned min, unsigned max,
                            unsigned *value)
 {
@@ -326,7 +327,7 @@ static void hca_dev_gid_ipv4(unsigned dev, uint8_t gid[16])
     memcpy(gid + 10, tail, sizeof(tail));
 }
 
-/* The order is that of a RoCE NIC: each address as v1, then as v2. */
+/* Entries are in the order of a RoCE NIC: each address as v1, then as v2. */
 enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
 {
     memset(gid, 0, 16);

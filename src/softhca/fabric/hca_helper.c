@@ -95,7 +95,8 @@ static int hca_helper_spawn(void)
     return -ret;
 }
 
-/* @param fd  a descriptor, or -errno, which is returned */
+/* Adds a descriptor to those that the helper waits for.
+ * @param fd  a descriptor, or -errno, which is returned */
 static int hca_helper_add(int fd, uint64_t tag)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = tag};

@@ -72,7 +72,8 @@ void hca_obj_tables_find(void)
     }
 }
 
-/* @return a slot that was free, or the number of slots if all are in use. */
+/* Takes a free slot. @return its index, or the number of slots if there is
+ * none */
 static uint32_t hca_slot_take(enum hca_kind kind)
 {
     struct hca_table *table = hca_table(kind);

@@ -68,7 +68,8 @@ static int hca_rundir_name(void)
     return 0;
 }
 
-/* A folder that other users may enter would open the device to them. */
+/* Refuses a folder of another user, and one that others may enter: they could
+ * open the device. */
 static int hca_rundir_check(int fd)
 {
     struct stat st;

@@ -71,8 +71,8 @@ int hca_segment_map(int fd)
     return 0;
 }
 
-/* mremap() with a size of 0 is one step and needs no descriptor; but valgrind
- * lacks it. */
+/* Uses mremap() with a size of 0, which is one step and needs no descriptor,
+ * but which valgrind lacks. */
 int hca_segment_map_again(const void *from, size_t size, void *to)
 {
     long ret;

@@ -19,8 +19,8 @@ int hca_async_notify(struct hca_obj *obj, enum hca_eqe_type type)
                               sizeof(obj->devx.cookie), &uncounted);
 }
 
-/* Returns the device's type of an event, 0 if it has none: no subscriber is
- * told. */
+/* Returns the device's type of an event; 0: none, so that no subscriber gets
+ * it. */
 static enum hca_eqe_type hca_eqe_type(enum ibv_event_type type)
 {
     static const uint8_t types[] = {

@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Positions in lists: see hca_cursor.h */
+/* Positions in lists of pieces: see hca_cursor.h. */
 #include "hca_cursor.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static int hca_cursor_walk(struct hca_cursor *cursor)
     return 0;
 }
 
-/* Goes on to the last of @rows rows. */
+/* Goes to the last of the next @rows rows. */
 static void hca_cursor_row(struct hca_cursor *cursor, uint32_t rows)
 {
     cursor->row += rows * cursor->stride;

@@ -126,7 +126,8 @@ void hca_mkey_forked(void)
     hca_mkey_slow = 0;
 }
 
-/* Most accesses end within the first yields. No cancellation points. */
+/* Pauses between two tries, without a cancellation point. Most accesses end
+ * within the first yields. */
 static void hca_mkey_pause(unsigned tries)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
@@ -201,7 +202,7 @@ static bool hca_mkey_wait(unsigned owner)
 }
 
 /* Ends UMRs of the mkey: waits for one under way, as it writes the layout of
- * the mkey and may validate it again. Mkeys of memory have none: no lock.
+ * the mkey and may validate it again. Mkeys without UMRs take no lock.
  * @return false if that takes too long. */
 static bool hca_mkey_end_umr(struct hca_mkey *mkey)
 {

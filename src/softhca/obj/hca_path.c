@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* The GID must be one of @to, of the same type as the source GID: RoCE v1 and
- * v2 are different protocols. */
+/* Returns true if the destination GID is one of @to, of the same type as the
+ * source GID: RoCE v1 and v2 are different protocols. */
 static bool hca_path_gid_leads(const struct hca_path *path, unsigned from,
                                unsigned to)
 {

@@ -70,7 +70,8 @@ void hca_pcie_ring(struct hca_pcie *pcie)
     pcie->is_rung = true;
 }
 
-/* Later WQEs of a doorbell are read while the first is under way. */
+/* Only the first WQE of a doorbell is waited for: later ones are read while it
+ * is under way. */
 void hca_pcie_wqe(struct hca_pcie *pcie, uint16_t idx, unsigned size)
 {
     hca_pcie_add(pcie, HCA_PCIE_WQE, idx * HCA_LINE, size);
@@ -108,7 +109,8 @@ void hca_pcie_look(struct hca_pcie *pcie, uint16_t taken, uint16_t posted)
     pcie->line  = 0;
 }
 
-/* pcie->line is the line behind the last one read. */
+/* Does not count a line that was read for the last receive: pcie->line is the
+ * line behind that. */
 void hca_pcie_take(struct hca_pcie *pcie, size_t offset, size_t size)
 {
     uint64_t first = offset / HCA_LINE, end;

@@ -8,7 +8,7 @@
  *
  * A WQE of an SRQ with strides is for many packets, each of which begins with
  * the WQE's next stride. The strides lie one behind the other in the memory of
- * its segments, regardless of the segments' limits.
+ * its segments; one stride may be in two segments.
  */
 #include "hca_rq.h"
 #include "hca_async.h"
@@ -283,7 +283,8 @@ static enum hca_check hca_srq_look_strides(struct hca_srq *srq, uint32_t qpn,
     return check;
 }
 
-/* The WQE is popped before its strides are reset: see hca_srq_pop(). */
+/* Takes strides. A WQE without further ones is popped before its count is
+ * reset: see hca_srq_pop(). */
 static void hca_srq_count_strides(struct hca_srq *srq,
                                   const struct hca_srq_wqe *at, uint32_t count)
 {
@@ -295,7 +296,7 @@ static void hca_srq_count_strides(struct hca_srq *srq,
     }
 }
 
-/* A packet without data takes a stride, too. */
+/* Returns the strides of a packet. One without data takes a stride, too. */
 static uint64_t hca_srq_num_strides(const struct hca_srq *srq, uint64_t length)
 {
     return (length == 0) ? 1 : ((length - 1) >> srq->strides.log_size) + 1;

@@ -33,7 +33,7 @@ struct hca_batch {
     unsigned num_rows;
     size_t bytes;
     struct hca_batch_rows rows[HCA_BATCH_ROWS];
-    struct hca_far far; /* its owner: of the list that is not this process' */
+    struct hca_far far; /* far.owner: of the list that is the peer's */
 };
 
 static const char hca_batch_zeros[4096];
@@ -125,7 +125,8 @@ static int hca_batch_clear(struct hca_batch *batch,
     return (ret == 0) ? hca_trap_guard_rows(rows) : ret;
 }
 
-/* @return 0, an error, or -EAGAIN if loads and stores do not reach the rows */
+/* Adds rows that loads and stores reach; writes zeros at once.
+ * @return 0, an error, or -EAGAIN if they do not reach the rows */
 static int hca_batch_add(struct hca_batch *batch,
                          const struct hca_trap_rows *rows)
 {
@@ -160,8 +161,8 @@ static int hca_batch_add(struct hca_batch *batch,
 
 /* --- far pieces ----------------------------------------------------------- */
 
-/* Moves some of the rows at once, after the batch, as writes must be in order.
- * @return as hca_far_move_rows() */
+/* Flushes the batch, as writes must be in order, and moves some of the rows at
+ * once. @return as hca_far_move_rows() */
 static int hca_batch_move_rows(struct hca_batch *batch,
                                struct hca_trap_rows *rows)
 {

@@ -120,7 +120,7 @@ void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
     entry->mask     = fields->mask;
     entry->data     = fields->data;
     tm->append_next = next;
-    atomic_signal_fence(memory_order_seq_cst); /* never one of the list */
+    atomic_signal_fence(memory_order_seq_cst); /* append_next: never listed */
     hca_tm_link(tm, index);
 }
 

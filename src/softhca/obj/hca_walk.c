@@ -75,7 +75,7 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     return fault;
 }
 
-/* Flag in a depth: a repeated block is one of the levels. */
+/* Flag in a depth: one of the levels has a repeated block. */
 #define HCA_WALK_IN_ROWS 0x100u
 
 /* --- the check ------------------------------------------------------------ */
@@ -176,7 +176,8 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
     return fault;
 }
 
-/* @param depth  number of levels above, with HCA_WALK_IN_ROWS */
+/* Checks a use of an indirect mkey.
+ * @param depth  number of levels above, with HCA_WALK_IN_ROWS */
 static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth)
@@ -221,7 +222,8 @@ static bool hca_walk_look_at_hull(struct hca_walk *walk,
            walk->seen.is_region;
 }
 
-/* @param change  of the mkey, before it was checked for this */
+/* Enters the layout of an mkey, at walk->part.
+ * @param change  of the mkey, before it was checked for this */
 static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
                           uint32_t change)
 {

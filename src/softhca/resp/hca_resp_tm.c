@@ -75,7 +75,7 @@ static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
     return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-/* UCX fills the reserved bytes; they are ignored. */
+/* Checks the header except for its reserved bytes, which UCX fills. */
 static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
 {
     uint64_t length = msg->resp->msg->data->length;
