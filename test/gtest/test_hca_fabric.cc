@@ -105,6 +105,25 @@ TEST_F(hca_fabric_test, arena_gives_back_what_it_gave)
     });
 }
 
+TEST_F(hca_fabric_test, arena_keeps_nothing_that_it_cannot_fill)
+{
+    run([] {
+        attach();
+        char *p = (char *)hca_arena_alloc(4096);
+        ASSERT_NE(nullptr, p);
+        hca_arena_free(p);
+        ASSERT_EQ(0, munmap(p, 4096)); /* the next one would be there */
+        if ((madvise(p, 4096, MADV_POPULATE_WRITE) == 0) || (errno != EINVAL)) {
+            EXPECT_EQ(nullptr, hca_arena_alloc(4096));
+            EXPECT_EQ(ENOMEM, errno);
+        } /* EINVAL: Linux before 5.14 does not notice */
+        for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+            EXPECT_EQ(0, hca_fabric->chunk_owner[i]);
+        }
+        hca_fabric_detach();
+    });
+}
+
 TEST_F(hca_fabric_test, stale_numbers_find_nothing)
 {
     run([] {

@@ -205,29 +205,6 @@ void *hca_arena_reserve(size_t size)
     return (run == NULL) ? NULL : run->addr;
 }
 
-/* Touches the memory now, so that a lack of it is an error here and not a
- * SIGBUS when a ring is written. */
-void *hca_arena_alloc(size_t size)
-{
-    struct hca_run *run;
-
-    pthread_mutex_lock(&hca_arena_mutex);
-    run = hca_run_get(size);
-    if ((run != NULL) &&
-        (hca_sys()->madvise(run->addr, run->pages * HCA_PAGE,
-                            MADV_POPULATE_WRITE) < 0) &&
-        (errno != EINVAL)) { /* EINVAL: Linux before 5.14 lacks it */
-        hca_error("arena: no memory for %zu bytes of queues", size);
-        errno = ENOMEM;
-        run   = NULL;
-    }
-    if (run != NULL) {
-        run->is_free = false;
-    }
-    pthread_mutex_unlock(&hca_arena_mutex);
-    return (run == NULL) ? NULL : run->addr;
-}
-
 static void hca_run_free(struct hca_run *run)
 {
     run->is_free = true;
@@ -244,6 +221,30 @@ static void hca_run_free(struct hca_run *run)
         hca_chunks_give(first, run->pages / HCA_CHUNK_PAGES);
         free(run);
     }
+}
+
+/* Touches the memory now, so that a lack of it is an error here and not a
+ * SIGBUS when a ring is written. */
+void *hca_arena_alloc(size_t size)
+{
+    struct hca_run *run;
+
+    pthread_mutex_lock(&hca_arena_mutex);
+    run = hca_run_get(size);
+    if ((run != NULL) &&
+        (hca_sys()->madvise(run->addr, run->pages * HCA_PAGE,
+                            MADV_POPULATE_WRITE) < 0) &&
+        (errno != EINVAL)) { /* EINVAL: Linux before 5.14 lacks it */
+        hca_error("arena: no memory for %zu bytes of queues", size);
+        hca_run_free(run);
+        errno = ENOMEM;
+        run   = NULL;
+    }
+    if (run != NULL) {
+        run->is_free = false;
+    }
+    pthread_mutex_unlock(&hca_arena_mutex);
+    return (run == NULL) ? NULL : run->addr;
 }
 
 void hca_arena_free(void *ptr)
