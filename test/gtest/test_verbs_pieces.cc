@@ -331,6 +331,36 @@ TEST_P(verbs_pieces, thousands_of_keys_and_the_null_key)
     EXPECT_EQ(0, ibv_dereg_mr(null));
 }
 
+class verbs_lost_atomic : public verbs_test {};
+
+/* The second atomic's first answer is lost: the repeated one is not that of the
+ * first atomic. */
+TEST_P(verbs_lost_atomic, null_key_answers_zero_again)
+{
+    struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
+    verbs_op op         = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
+
+    ASSERT_NE(nullptr, null);
+    {
+        devx_mkey list(dev.ctx,
+                       devx_mkey_in(dev.pd, 0, 8, {{0, 8, null->lkey}}));
+        verbs_pair pair(dev);
+
+        ASSERT_NE(nullptr, list.obj);
+        op.wr.wr.atomic.compare_add = 1;
+        op.wr.wr.atomic.remote_addr = (uintptr_t)dst.addr;
+        op.wr.wr.atomic.rkey        = dst.mr->rkey;
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+        EXPECT_EQ(0x22, src.addr[0]);
+
+        op.wr.wr.atomic.remote_addr = 0;
+        op.wr.wr.atomic.rkey        = list.key;
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+        EXPECT_EQ(0, src.addr[0]);
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(null));
+}
+
 TEST_P(verbs_pieces, srq_receives_a_list)
 {
     struct ibv_srq_init_attr attr = {NULL, {16, 1, 0}};
@@ -567,6 +597,7 @@ TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_pieces, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(lost, verbs_lost_atomic, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_tagged_pieces, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_bad_piece, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_pieces, testing::Values(0, 1));
@@ -576,6 +607,9 @@ INSTANTIATE_TEST_SUITE_P(roce, verbs_far_pieces, testing::Values(0, 1));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+    return hca_test_main(
+        argc, argv,
+        {{"ib", {}},
+         {"roce", {{"SOFTHCA_LINK", "roce"}}},
+         {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=atomic:nth=2"}}}});
 }

@@ -119,7 +119,8 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
         return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
     if (resp->memory.has_via) { /* an entry that is the null mkey */
-        resp->ack->atomic = 0;
+        resp->ack->atomic          = 0;
+        resp->qp->resp.last_atomic = 0;
         return HCA_OK;
     }
     ret = hca_atomic_execute(resp->memory.owner,
