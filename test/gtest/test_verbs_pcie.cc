@@ -184,6 +184,26 @@ TEST_P(verbs_pcie, receives_are_read_by_the_line)
         moved());
 }
 
+/* A receive of a shared queue is no receive of the QP's own. */
+TEST_P(verbs_pcie, failed_receive_of_an_srq_is_read_once)
+{
+    struct ibv_srq_init_attr init = {NULL, {16, 1, 0}};
+    verbs_options options;
+
+    options.srq = ibv_create_srq(dev.pd, &init);
+    ASSERT_NE(nullptr, options.srq);
+    {
+        verbs_pair shared(dev, {}, options);
+
+        m_last = total();
+        ASSERT_EQ(0, verbs_recv(shared.b.qp, dst, 8));
+        EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(shared.a, send(1, 64)));
+        EXPECT_EQ(IBV_WC_LOC_LEN_ERR, verbs_wait(shared.b.recv_cq).status);
+        EXPECT_EQ((pcie_count{1, 64, 1}), moved()["recv_wqe_read"]);
+    }
+    EXPECT_EQ(0, ibv_destroy_srq(options.srq));
+}
+
 TEST_P(verbs_pcie, queues_are_printed_when_they_go)
 {
     hca_log_reader log;

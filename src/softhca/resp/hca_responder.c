@@ -119,7 +119,9 @@ static bool (*const hca_responder_accept[])(struct hca_qp *qp,
 static void hca_responder_fail_recv(struct hca_responder *resp,
                                     enum hca_check check)
 {
-    hca_rq_consume(resp->qp, &resp->recv);
+    if (resp->recv.in_ring) {
+        hca_rq_consume(resp->qp, &resp->recv);
+    }
     if (hca_completer_recv_error(resp->qp, &resp->recv, check) != HCA_OK) {
         hca_async_event(&resp->qp->obj, IBV_EVENT_QP_FATAL);
     }
