@@ -1,215 +1,228 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rules of SOFTHCA_FAULT (hca_fault.h). Parsed once; the counters are atomic,
- * as every thread that sends uses them.
+ * Faults of messages: see hca_fault.h. A fault is a row of a table.
  */
 #include "hca_fault.h"
 #include "hca_fatal.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_port.h"
+#include "softhca/fabric/hca_proc.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_path.h"
+#include "softhca/obj/hca_rq.h"
+#include "softhca/resp/hca_qp.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#define HCA_FAULT_RULES 8u
-
-enum hca_fault_kind {
-    HCA_FAULT_DROP,
-    HCA_FAULT_DROP_ACK,
-    HCA_FAULT_RNR,
-    HCA_FAULT_NAK_INVAL,
-    HCA_FAULT_NAK_ACCESS,
-    HCA_FAULT_NAK_OP,
-    HCA_FAULT_PORT_DOWN,
-    HCA_FAULT_DEVICE_FATAL,
-    HCA_NUM_FAULTS
+/* A message that a rule has selected */
+struct hca_fault {
+    const struct hca_rule *rule;
+    uint64_t n;
+    struct hca_qp *qp;
+    const struct hca_msg *msg;
+    struct hca_ack *ack;
+    struct hca_qp *target; /* not locked; NULL if there is none */
 };
 
-struct hca_fault_rule {
-    enum hca_fault_kind kind;
-    int op; /* enum hca_msg_op, -1 any */
-    unsigned long nth, count;
-    _Atomic unsigned long seen;
-};
-
-static const struct {
-    const char *name;
-    enum hca_ack_code code;
-} hca_fault_kinds[HCA_NUM_FAULTS] = {
-    [HCA_FAULT_DROP]         = {"drop", HCA_ACK_NONE},
-    [HCA_FAULT_DROP_ACK]     = {"drop_ack", HCA_ACK_NONE},
-    [HCA_FAULT_RNR]          = {"rnr", HCA_ACK_RNR},
-    [HCA_FAULT_NAK_INVAL]    = {"nak_inval", HCA_ACK_INVAL},
-    [HCA_FAULT_NAK_ACCESS]   = {"nak_access", HCA_ACK_ACCESS},
-    [HCA_FAULT_NAK_OP]       = {"nak_op", HCA_ACK_OP},
-    [HCA_FAULT_PORT_DOWN]    = {"port_down", HCA_ACK_NONE},
-    [HCA_FAULT_DEVICE_FATAL] = {"device_fatal", HCA_ACK_NONE},
-};
-
-static const char *const hca_fault_ops[] = {
-    [HCA_MSG_SEND]   = "send",
-    [HCA_MSG_WRITE]  = "write",
-    [HCA_MSG_READ]   = "read",
-    [HCA_MSG_ATOMIC] = "atomic",
-};
-
-bool hca_fault_active;
-
-static struct hca_fault_rule hca_fault_rules[HCA_FAULT_RULES];
-static unsigned hca_fault_num_rules;
-
-static bool hca_fault_parse_op(struct hca_fault_rule *rule, const char *value)
+/* The packet gets as far as the target's port. */
+static void hca_fault_corrupt(const struct hca_fault *fault)
 {
-    for (unsigned i = 0; i < 4; i++) {
-        if (!strcmp(value, hca_fault_ops[i])) {
-            rule->op = i;
-            return true;
-        }
-    }
-    return false;
-}
+    unsigned dev;
 
-static bool hca_fault_parse_number(unsigned long *number, const char *value)
-{
-    char *end;
-
-    *number = strtoul(value, &end, 10);
-    return (*value >= '0') && (*value <= '9') && (*end == '\0');
-}
-
-static bool hca_fault_parse_key(struct hca_fault_rule *rule, char *item)
-{
-    char *value = strchr(item, '=');
-
-    if (value == NULL) {
-        return false;
-    }
-    *value++ = '\0';
-    if (!strcmp(item, "op")) {
-        return hca_fault_parse_op(rule, value);
-    }
-    if (!strcmp(item, "nth")) {
-        return hca_fault_parse_number(&rule->nth, value) && (rule->nth > 0);
-    }
-    return !strcmp(item, "count") &&
-           hca_fault_parse_number(&rule->count, value);
-}
-
-static bool hca_fault_parse_rule(struct hca_fault_rule *rule, char *text)
-{
-    char *save, *item = strtok_r(text, ":", &save);
-    unsigned kind = 0;
-
-    while ((item != NULL) && (kind < HCA_NUM_FAULTS) &&
-           strcmp(item, hca_fault_kinds[kind].name)) {
-        kind++;
-    }
-    if ((item == NULL) || (kind == HCA_NUM_FAULTS)) {
-        return false;
-    }
-    rule->kind  = kind;
-    rule->op    = -1;
-    rule->nth   = 1;
-    rule->count = 1;
-    while ((item = strtok_r(NULL, ":", &save)) != NULL) {
-        if (!hca_fault_parse_key(rule, item)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void hca_fault_init(void)
-{
-    const char *value = getenv("SOFTHCA_FAULT");
-    char *text        = (value == NULL) ? NULL : strdup(value);
-    char *save, *item;
-
-    if (text == NULL) {
+    if (fault->target == NULL) {
         return;
     }
-    for (item = strtok_r(text, ",", &save); item != NULL;
-         item = strtok_r(NULL, ",", &save)) {
-        if ((hca_fault_num_rules == HCA_FAULT_RULES) ||
-            !hca_fault_parse_rule(&hca_fault_rules[hca_fault_num_rules],
-                                  item)) {
-            hca_error("SOFTHCA_FAULT=%s: use up to %u rules "
-                      "what[:op=send|write|read|atomic][:nth=N][:count=N], "
-                      "what: drop, drop_ack, rnr, nak_inval, nak_access, "
-                      "nak_op, port_down, device_fatal",
-                      value, HCA_FAULT_RULES);
-            hca_fault_num_rules = 0;
-            break;
-        }
-        hca_fault_num_rules++;
+    dev = fault->target->obj.dev;
+    if (hca_path_leads(fault->msg->path, fault->msg->src_dev, dev,
+                       &fault->qp->req.way)) {
+        hca_count(dev, HCA_COUNT_RX_ICRC_ENCAPSULATED);
     }
-    free(text);
-    hca_fault_active = (hca_fault_num_rules > 0);
 }
 
-/* Returns true if message @n comes after the last one that the rule is for. */
-static bool hca_fault_is_past(const struct hca_fault_rule *rule,
-                              unsigned long n)
+static void hca_fault_delay(const struct hca_fault *fault)
 {
-    return (rule->count != 0) && (n >= rule->nth + rule->count);
+    const struct hca_rule *rule = fault->rule;
+    uint64_t ns                 = rule->time_ns;
+
+    if (rule->jitter_ns != 0) {
+        ns += hca_rule_random(rule, fault->n, 1) % rule->jitter_ns;
+    }
+    if (rule->rate != 0) { /* bytes per us */
+        ns += fault->msg->data->length * 1000 / rule->rate;
+    }
+    fault->ack->wait_ns = (ns == 0) ? 1 : ns;
 }
 
-static bool hca_fault_hits(struct hca_fault_rule *rule,
-                           const struct hca_msg *msg)
+static void hca_fault_rnr(const struct hca_fault *fault)
 {
-    unsigned long n;
+    if (fault->target != NULL) {
+        fault->ack->rnr_timer = fault->target->attr.min_rnr_timer;
+    }
+}
 
-    if ((rule->op >= 0) && (rule->op != msg->op)) {
-        return false;
+/* A rendezvous over DC has no queue pair of its own. */
+static void hca_fault_qp_fatal(const struct hca_fault *fault)
+{
+    if (fault->qp->req.attached) {
+        hca_qp_fail_fatal(fault->qp);
     }
-    n = atomic_fetch_add(&rule->seen, 1) + 1;
-    if ((rule->kind == HCA_FAULT_PORT_DOWN) && (n == rule->nth + rule->count) &&
-        (rule->count != 0)) {
-        hca_port_up_all();
+}
+
+static void hca_fault_cq_overrun(const struct hca_fault *fault)
+{
+    hca_cq_fail(fault->qp->scqn);
+}
+
+static void hca_fault_srq_error(const struct hca_fault *fault)
+{
+    if ((fault->target != NULL) && hca_proc_alive(fault->target->obj.proc)) {
+        hca_srq_fail_by_fault((fault->target->type == HCA_QP_XRC_RECV) ?
+                                  fault->msg->srqn :
+                                  fault->target->srqn);
     }
-    return (n >= rule->nth) && !hca_fault_is_past(rule, n);
 }
 
 /* Another thread's message may have ended the rule before the port is down. */
-static void hca_fault_port_down(const struct hca_fault_rule *rule,
-                                const struct hca_msg *msg)
+static void hca_fault_port_down(const struct hca_fault *fault)
 {
-    hca_port_down(msg->src_dev);
-    if (hca_fault_is_past(rule, atomic_load(&rule->seen))) {
-        hca_port_up(msg->src_dev);
+    hca_port_down(fault->msg->src_dev);
+    if (hca_rule_is_over(fault->rule)) {
+        hca_port_up(fault->msg->src_dev);
     }
 }
 
-bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack)
+static void hca_fault_device_fatal(const struct hca_fault *fault)
 {
-    for (unsigned i = 0; i < hca_fault_num_rules; i++) {
-        struct hca_fault_rule *rule = &hca_fault_rules[i];
-
-        if ((rule->kind != HCA_FAULT_DROP_ACK) && hca_fault_hits(rule, msg)) {
-            if (rule->kind == HCA_FAULT_PORT_DOWN) {
-                hca_fault_port_down(rule, msg);
-            } else if (rule->kind == HCA_FAULT_DEVICE_FATAL) {
-                hca_fatal_device(msg->src_dev);
-            }
-            ack->code = hca_fault_kinds[rule->kind].code;
-            hca_info("qp 0x%x: fault: %s of psn %u", msg->src_qpn,
-                     hca_fault_kinds[rule->kind].name, msg->psn);
-            return true;
-        }
-    }
-    return false;
+    hca_fatal_device(fault->msg->src_dev);
 }
 
-void hca_fault_response(const struct hca_msg *msg, struct hca_ack *ack)
-{
-    for (unsigned i = 0; i < hca_fault_num_rules; i++) {
-        struct hca_fault_rule *rule = &hca_fault_rules[i];
+static const struct {
+    enum hca_fault_way way;
+    enum hca_ack_code code;
+    void (*act)(const struct hca_fault *fault);
+} hca_faults[HCA_NUM_FAULTS] = {
+    /* clang-format off */
+    [HCA_FAULT_DROP]            = {HCA_FAULT_LOST, HCA_ACK_NONE, NULL},
+    [HCA_FAULT_CORRUPT]         = {HCA_FAULT_LOST, HCA_ACK_NONE,
+                                   hca_fault_corrupt},
+    [HCA_FAULT_CORRUPT_PAYLOAD] = {HCA_FAULT_FLIPPED, HCA_ACK_NONE, NULL},
+    [HCA_FAULT_DUPLICATE]       = {HCA_FAULT_TWICE, HCA_ACK_NONE, NULL},
+    [HCA_FAULT_DELAY]           = {HCA_FAULT_LOST, HCA_ACK_LATE,
+                                   hca_fault_delay},
+    [HCA_FAULT_RNR]             = {HCA_FAULT_LOST, HCA_ACK_RNR, hca_fault_rnr},
+    [HCA_FAULT_NAK_INVAL]       = {HCA_FAULT_LOST, HCA_ACK_INVAL, NULL},
+    [HCA_FAULT_NAK_ACCESS]      = {HCA_FAULT_LOST, HCA_ACK_ACCESS, NULL},
+    [HCA_FAULT_NAK_OP]          = {HCA_FAULT_LOST, HCA_ACK_OP, NULL},
+    [HCA_FAULT_QP_FATAL]        = {HCA_FAULT_LOST, HCA_ACK_NONE,
+                                   hca_fault_qp_fatal},
+    [HCA_FAULT_CQ_OVERRUN]      = {HCA_FAULT_ARRIVES, HCA_ACK_NONE,
+                                   hca_fault_cq_overrun},
+    [HCA_FAULT_SRQ_ERROR]       = {HCA_FAULT_ARRIVES, HCA_ACK_NONE,
+                                   hca_fault_srq_error},
+    [HCA_FAULT_PORT_DOWN]       = {HCA_FAULT_LOST, HCA_ACK_NONE,
+                                   hca_fault_port_down},
+    [HCA_FAULT_DEVICE_FATAL]    = {HCA_FAULT_LOST, HCA_ACK_NONE,
+                                   hca_fault_device_fatal},
+    /* clang-format on */
+};
 
-        if ((rule->kind == HCA_FAULT_DROP_ACK) && hca_fault_hits(rule, msg)) {
-            ack->lost = (ack->code == HCA_ACK);
-            ack->code = HCA_ACK_NONE;
-            hca_info("qp 0x%x: fault: answer to psn %u lost", msg->src_qpn,
-                     msg->psn);
-        }
+/* Fills in the message's event. @return the rule that selects it, or NULL. */
+static const struct hca_rule *hca_fault_find(struct hca_fault *fault,
+                                             enum hca_rule_point point)
+{
+    const struct hca_msg *msg   = fault->msg;
+    struct hca_rule_event event = {
+        .point  = point,
+        .op     = msg->op,
+        .length = msg->data->length,
+    };
+
+    fault->target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
+    if (fault->target != NULL) {
+        event.peer = hca_fabric->procs[fault->target->obj.proc].pid;
+    }
+    fault->rule = hca_rule_find(&event, &fault->n);
+    if (fault->rule != NULL) {
+        hca_info("qp 0x%x: fault: %s of psn %u", msg->src_qpn,
+                 hca_rule_name(fault->rule->what), msg->psn);
+    }
+    return fault->rule;
+}
+
+enum hca_fault_way hca_fault_request(struct hca_qp *qp,
+                                     const struct hca_msg *msg,
+                                     struct hca_ack *ack, uint64_t *random)
+{
+    struct hca_fault fault      = {.qp = qp, .msg = msg, .ack = ack};
+    const struct hca_rule *rule = hca_fault_find(&fault, HCA_RULE_REQUEST);
+
+    if (rule == NULL) {
+        return HCA_FAULT_ARRIVES;
+    }
+    *random   = hca_rule_random(rule, fault.n, 2);
+    ack->code = hca_faults[rule->what].code;
+    if (hca_faults[rule->what].act != NULL) {
+        hca_faults[rule->what].act(&fault);
+    }
+    return hca_faults[rule->what].way;
+}
+
+void hca_fault_answer(const struct hca_msg *msg, struct hca_ack *ack)
+{
+    struct hca_fault fault = {.msg = msg};
+
+    if (hca_fault_find(&fault, HCA_RULE_ANSWER) != NULL) {
+        ack->lost = (ack->code == HCA_ACK);
+        ack->code = HCA_ACK_NONE;
+    }
+}
+
+/* --- changed bits --------------------------------------------------------- */
+
+/* Copies a byte of a list to or from @byte. */
+static int hca_fault_copy_byte(const struct hca_sgl *list, size_t offset,
+                               uint8_t *byte, bool is_write)
+{
+    struct hca_sgl part, own;
+
+    hca_sgl_part(&part, list, offset, 1);
+    hca_sgl_init(&own, hca_owner(hca_self));
+    hca_sgl_add(&own, byte, 1);
+    return is_write ? hca_sgl_copy(&part, &own) : hca_sgl_copy(&own, &part);
+}
+
+void hca_fault_flip(struct hca_msg *msg, uint64_t random, struct hca_sgl *data,
+                    uint8_t *byte)
+{
+    const struct hca_sgl *list = msg->data;
+    size_t offset = (list->length == 0) ? 0 : random / 8 % list->length;
+
+    if ((msg->op >= HCA_MSG_READ) || (list->length == 0) ||
+        (list->count > HCA_SGL_MAX - 2) ||
+        (hca_fault_copy_byte(list, offset, byte, false) != 0)) {
+        return;
+    }
+    *byte ^= 1u << random % 8;
+    hca_sgl_part(data, list, 0, offset);
+    if (data->has_via) {
+        data->via[data->count] = NULL;
+    }
+    hca_sgl_add(data, byte, 1);
+    hca_sgl_append(data, list, offset + 1, list->length - offset - 1);
+    msg->data = data;
+}
+
+void hca_fault_flip_result(const struct hca_msg *msg, struct hca_ack *ack,
+                           uint64_t random)
+{
+    const struct hca_sgl *list = msg->data;
+    size_t offset = (list->length == 0) ? 0 : random / 8 % list->length;
+    uint8_t byte;
+
+    if (msg->op == HCA_MSG_ATOMIC) {
+        ack->atomic ^= 1ull << random % (8 * msg->atomic->size);
+    } else if ((msg->op == HCA_MSG_READ) && (list->length > 0) &&
+               (hca_fault_copy_byte(list, offset, &byte, false) == 0)) {
+        byte ^= 1u << random % 8;
+        hca_fault_copy_byte(list, offset, &byte, true);
     }
 }

@@ -1,42 +1,40 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Injects faults of the wire: SOFTHCA_FAULT, up to 8 rules. A rule hits `count`
- * matching messages of the process, from the nth on. Without rules this costs
- * one branch a message.
- *
- *   SOFTHCA_FAULT=what[:key=value]...[,what...]
- *   what: drop       the message is lost on its way
- *         drop_ack   it is executed, the answer is lost (RC, XRC, DC)
- *         rnr        it is answered with an RNR NAK
- *         nak_inval, nak_access, nak_op
- *                    it is answered with this NAK
- *         port_down  it is lost, as the sender's port goes down; the ports come
- *                    up with the matching message after the last of count, or
- *                    when the process is gone
- *         device_fatal
- *                    it is lost, as the sender's device fails: hca_fatal.h
- *   op=send|write|read|atomic   default: any
- *   nth=N                       first one to match, from 1; default 1
- *   count=N                     how many; 0: all from then on; default 1
+ * Faults of messages (hca_rule.h): what a fabric and a device can do to them.
+ * hca_wire.c calls this if there are rules.
  */
 #ifndef HCA_FAULT_H
 #define HCA_FAULT_H
 
+#include "softhca/fabric/hca_rule.h"
 #include "softhca/resp/hca_msg.h"
 
-/* False without rules: hca_fault_request() and hca_fault_response() are not
- * called then. */
-extern bool hca_fault_active __attribute__((visibility("hidden")));
+/* The way that a message takes */
+enum hca_fault_way {
+    HCA_FAULT_ARRIVES,
+    HCA_FAULT_LOST,    /* it does not arrive: the answer is in the ack */
+    HCA_FAULT_FLIPPED, /* it arrives with a bit of its payload changed */
+    HCA_FAULT_TWICE    /* it arrives, and once more */
+};
 
-/* Reads SOFTHCA_FAULT; a wrong value logs an error and sets no faults. */
-void hca_fault_init(void);
+/* Finds the rule that selects a message of @qp, whose sq_lock is held, or which
+ * only the caller knows. Does what the rule says, except for the way.
+ * @param random  selects the bit that changes */
+enum hca_fault_way hca_fault_request(struct hca_qp *qp,
+                                     const struct hca_msg *msg,
+                                     struct hca_ack *ack, uint64_t *random);
 
-/* @return true if the message does not arrive. ack->code is then the answer to
- * the requester. */
-bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack);
+/* Drops the answer in @ack if a rule selects it; ack->lost is then set if it
+ * was positive. */
+void hca_fault_answer(const struct hca_msg *msg, struct hca_ack *ack);
 
-/* Drops the answer in @ack if a drop_ack fault is due; ack->lost is then set if
- * it was positive. */
-void hca_fault_response(const struct hca_msg *msg, struct hca_ack *ack);
+/* Changes bit @random of the payload of a SEND or a WRITE, unless it has none
+ * or too many pieces: msg->data is then @data, with the changed @byte. */
+void hca_fault_flip(struct hca_msg *msg, uint64_t random, struct hca_sgl *data,
+                    uint8_t *byte);
+
+/* Changes bit @random of the result of a READ or an atomic. */
+void hca_fault_flip_result(const struct hca_msg *msg, struct hca_ack *ack,
+                           uint64_t random);
 
 #endif

@@ -2,7 +2,6 @@
 /* The table of the NIC's objects, and how a process starts: see hca_nic.h. */
 #define _GNU_SOURCE
 #include "hca_nic.h"
-#include "hca_fault.h"
 #include "hca_late.h"
 #include "hca_order.h"
 #include "hca_rndv_fetch.h"
@@ -12,6 +11,7 @@
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_rule.h"
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_cq.h"
@@ -74,7 +74,7 @@ static void hca_nic_init_once(void)
     }
     hca_trap_init((patch == NULL) || strcmp(patch, "n"));
     hca_strict_init();
-    hca_fault_init();
+    hca_rule_init();
     hca_late_init();
     hca_order_init();
     hca_pcie_init();

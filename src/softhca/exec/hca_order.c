@@ -2,6 +2,7 @@
 /* The order of a queue pair's WQEs: see hca_order.h. */
 #include "hca_order.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_random.h"
 #include "softhca/obj/hca_mkey.h"
 
 #include <infiniband/mlx5dv.h>
@@ -42,26 +43,15 @@ void hca_order_init(void)
     }
 }
 
-/* splitmix64, one step from a number that no other message of the QP has */
-static uint64_t hca_order_hash(uint32_t number)
-{
-    uint64_t z = ((uint64_t)hca_order_seed << 32) + number;
-
-    z = (z + 1) * 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z;
-}
-
 /* Returns true for half of the numbers. */
 static bool hca_order_is_chosen(uint32_t number)
 {
-    return (hca_order_hash(number) >> 63) != 0;
+    return (hca_random(hca_order_seed, number) >> 63) != 0;
 }
 
 bool hca_order_keeps(uint32_t psn)
 {
-    return ((hca_order_hash(psn) >> 62) & 1) != 0;
+    return ((hca_random(hca_order_seed, psn) >> 62) & 1) != 0;
 }
 
 static bool hca_order_is_relaxed(const struct hca_wqe *wqe)

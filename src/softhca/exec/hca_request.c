@@ -77,7 +77,8 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
 
     hca_count(qp->obj.dev, HCA_COUNT_RNR_NAK_RETRY_ERR);
     hca_request_arrived(rq);
-    rq->tries->retries = 0;
+    rq->tries->retries  = 0;
+    rq->tries->was_late = false;
     if (qp->attr.rnr_retry != HCA_RNR_FOREVER) {
         if (rq->tries->rnr_retries >= qp->attr.rnr_retry) {
             return hca_check_wqe(HCA_CHECK_RNR_EXC, rq->wqe.qpn, rq->wqe.idx,
@@ -107,8 +108,15 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     hca_count(qp->obj.dev, HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR);
     hca_request_arrived(rq);
     hca_request_lost(rq);
+    rq->tries->was_late = false;
     rq->tries->retries += (qp->attr.timeout != 0);
     return hca_request_wait(rq, hca_wire_timeout_ns(qp->attr.timeout));
+}
+
+static enum hca_check hca_request_late(struct hca_request *rq)
+{
+    rq->tries->was_late = true;
+    return hca_request_wait(rq, rq->ack.wait_ns);
 }
 
 /* --- messages and results ---------------------------------------------- */
@@ -167,6 +175,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
     msg->solicited = (rq->wqe.fm_ce_se & MLX5_WQE_CTRL_SOLICITED) != 0;
     msg->is_fin    = false;
+    msg->is_spared = rq->tries->was_late;
     msg->mtu       = rq->qp->attr.mtu;
     msg->reads     = (msg->op < HCA_MSG_READ) ? 0 : hca_request_reads(rq->qp);
     msg->executed  = rq->tries->executed;
@@ -244,6 +253,7 @@ static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
     [HCA_ACK_ACCESS] = hca_request_nak_access,
     [HCA_ACK_OP]     = hca_request_nak_op,
     [HCA_ACK_NONE]   = hca_request_timeout,
+    [HCA_ACK_LATE]   = hca_request_late,
 };
 
 /* Returns true if the completion comes later, with the data read. */

@@ -119,14 +119,15 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
                              const struct hca_rndv_sender *sender,
                              struct hca_msg *msg)
 {
-    msg->mtu      = sender->mtu;
-    msg->src_dev  = rndv->job.dev;
-    msg->src_qpn  = rndv->job.qpn;
-    msg->dest_qpn = sender->dest_qpn;
-    msg->psn      = sender->qp->req.psn;
-    msg->dc_key   = be64toh(rndv->job.request.ravh.dc_access_key);
-    msg->executed = rndv->tries.executed;
-    msg->path     = rndv->job.is_dc ? &sender->path : &sender->qp->attr.path;
+    msg->mtu       = sender->mtu;
+    msg->src_dev   = rndv->job.dev;
+    msg->src_qpn   = rndv->job.qpn;
+    msg->dest_qpn  = sender->dest_qpn;
+    msg->psn       = sender->qp->req.psn;
+    msg->dc_key    = be64toh(rndv->job.request.ravh.dc_access_key);
+    msg->executed  = rndv->tries.executed;
+    msg->is_spared = rndv->tries.was_late;
+    msg->path      = rndv->job.is_dc ? &sender->path : &sender->qp->attr.path;
 }
 
 /* --- answers ------------------------------------------------------------- */
@@ -192,9 +193,13 @@ static void hca_rndv_answered(struct hca_rndv *rndv,
         [HCA_ACK_OP]     = HCA_CHECK_REMOTE_OP,
     };
 
+    rndv->tries.was_late = (ack->code == HCA_ACK_LATE);
     switch (ack->code) {
     case HCA_ACK:
         hca_rndv_acked(rndv, sender);
+        break;
+    case HCA_ACK_LATE:
+        rndv->wait_ns = ack->wait_ns;
         break;
     case HCA_ACK_RNR:
         hca_rndv_rnr(rndv, sender, ack);

@@ -169,20 +169,66 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
     hca_obj_unlock(target);
 }
 
+/* --- faults --------------------------------------------------------------- */
+
+/* A DC target recognizes the second one as hca_request_lost() says. */
+static void hca_wire_send_again(struct hca_qp *qp, struct hca_msg *msg,
+                                const struct hca_ack *first)
+{
+    struct hca_ack second;
+
+    if (qp->type == HCA_QP_DCI) {
+        msg->executed      = true;
+        msg->atomic_before = first->atomic;
+    }
+    hca_wire_send(qp, msg, &second);
+}
+
+/* Sends a message that a rule may select, as one that no rule does. */
+static __attribute__((noinline)) void
+hca_wire_send_faulty(struct hca_qp *qp, const struct hca_msg *msg,
+                     struct hca_ack *ack)
+{
+    bool is_acked         = hca_services[qp->type].acked;
+    struct hca_msg spared = *msg;
+    enum hca_fault_way way;
+    struct hca_sgl data;
+    uint64_t random;
+    uint8_t byte;
+
+    way = hca_fault_request(qp, msg, ack, &random);
+    if (way == HCA_FAULT_LOST) {
+        if (!is_acked && (ack->code != HCA_ACK_LATE)) {
+            ack->code = HCA_ACK;
+        }
+        return;
+    }
+    spared.is_spared = true;
+    if (way == HCA_FAULT_FLIPPED) {
+        hca_fault_flip(&spared, random, &data, &byte);
+    }
+    hca_wire_send(qp, &spared, ack);
+    if ((way == HCA_FAULT_TWICE) && (ack->code == HCA_ACK)) {
+        hca_wire_send_again(qp, &spared, ack);
+    } else if ((way == HCA_FAULT_FLIPPED) && (ack->code == HCA_ACK)) {
+        hca_fault_flip_result(msg, ack, random);
+    }
+    if (is_acked) {
+        hca_fault_answer(msg, ack);
+    }
+}
+
 void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
                    struct hca_ack *ack)
 {
     const struct hca_service *service = &hca_services[qp->type];
 
     *ack = (struct hca_ack){.code = HCA_ACK_NONE};
-    if (__builtin_expect(hca_fault_active, 0) && hca_fault_request(msg, ack)) {
-        /* lost, or answered by the fault */
-    } else {
-        hca_wire_deliver(qp, msg, ack);
-        if (__builtin_expect(hca_fault_active, 0) && service->acked) {
-            hca_fault_response(msg, ack);
-        }
+    if (__builtin_expect(hca_rule_is_on, 0) && !msg->is_spared) {
+        hca_wire_send_faulty(qp, msg, ack);
+        return;
     }
+    hca_wire_deliver(qp, msg, ack);
     hca_trace("%s 0x%x -> 0x%x: %s psn %u, %llu bytes, answer %u",
               service->name, msg->src_qpn, msg->dest_qpn,
               hca_msg_names[msg->op], msg->psn,

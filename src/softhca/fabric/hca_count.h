@@ -3,7 +3,7 @@
  * Counters of a device's errors and other anomalies, for all processes of the
  * fabric: those of mlx5 that cost nothing on the path of a message that
  * succeeds (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts,
- * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts). Read by
+ * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts, ext_ppcnt_cnts). Read by
  * preload/hca_sysfs_count.c.
  */
 #ifndef HCA_COUNT_H
@@ -27,6 +27,7 @@ enum hca_count {
     HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS,
     HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED,
     HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED,
+    HCA_COUNT_RX_ICRC_ENCAPSULATED, /* packets with a wrong ICRC */
     HCA_NUM_COUNTS
 };
 

@@ -85,7 +85,9 @@ void hca_port_up(unsigned dev)
 void hca_port_up_all(void)
 {
     for (unsigned dev = 0; dev < HCA_MAX_DEVS; dev++) {
-        hca_port_up(dev);
+        if (atomic_load(&hca_fabric->port_down[dev]) == hca_self) {
+            hca_port_up(dev);
+        }
     }
 }
 

@@ -163,7 +163,8 @@ enum hca_ack_code {
     HCA_ACK_INVAL,  /* invalid request */
     HCA_ACK_ACCESS, /* remote access error */
     HCA_ACK_OP,     /* remote operational error */
-    HCA_ACK_NONE    /* no answer is sent */
+    HCA_ACK_NONE,   /* no answer is sent */
+    HCA_ACK_LATE    /* a fault holds the message up: send it again later */
 };
 
 struct hca_check_desc {

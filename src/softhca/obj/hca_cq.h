@@ -64,6 +64,10 @@ static inline unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
  *         must go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
+/* Puts a queue in error as if it had overrun, if it exists and is not. The
+ * caller is inside the device (hca_thread.h) and holds no lock of a CQ. */
+void hca_cq_fail(uint32_t cqn);
+
 /* Writes the completions that a queue holds for compression (hca_cq_mini.h), if
  * it exists. The caller holds no lock of a CQ. */
 void hca_cq_close(uint32_t cqn);

@@ -65,16 +65,34 @@ static bool hca_cq_is_full(struct hca_cq *cq, uint32_t num)
     return hca_cq_looks_full(cq, num);
 }
 
+static void hca_cq_fail_locked(struct hca_cq *cq)
+{
+    cq->overrun = true;
+    hca_todo_add_overrun(cq->obj.num);
+    hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
+}
+
+void hca_cq_fail(uint32_t cqn)
+{
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+
+    if (cq == NULL) {
+        return;
+    }
+    if (!cq->overrun) {
+        hca_cq_fail_locked(cq);
+    }
+    hca_obj_unlock(cq);
+}
+
 static int hca_cq_overrun(struct hca_cq *cq)
 {
     if (!cq->overrun) {
-        cq->overrun = true;
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
                  "producer 0x%x",
                  cq->obj.num, 1u << cq->ring.log_cnt, hca_cq_consumer(cq),
                  cq->pi);
-        hca_todo_add_overrun(cq->obj.num);
-        hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
+        hca_cq_fail_locked(cq);
     }
     return -EOVERFLOW;
 }

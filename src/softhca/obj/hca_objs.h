@@ -257,6 +257,7 @@ struct hca_tries {
     uint8_t rnr_retries; /* attempts answered by RNR */
     bool executed;       /* the peer executed it, its answer was lost:
                           * of DC, or for a rendezvous */
+    bool was_late;       /* a fault has held the next attempt up */
     union {
         uint64_t atomic;  /* of an atomic: the lost answer */
         uint64_t arrived; /* of a SEND: bytes that strides hold */

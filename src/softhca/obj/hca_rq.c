@@ -115,11 +115,29 @@ void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv)
     }
 }
 
-static enum hca_check hca_srq_fail(struct hca_srq *srq, enum hca_check check,
-                                   uint32_t qpn, uint64_t got)
+static void hca_srq_enter_error(struct hca_srq *srq)
 {
     srq->in_error = true;
     hca_async_event(&srq->obj, IBV_EVENT_SRQ_ERR);
+}
+
+void hca_srq_fail_by_fault(uint32_t srqn)
+{
+    struct hca_srq *srq = (srqn == 0) ? NULL : hca_obj_lock(HCA_KIND_SRQ, srqn);
+
+    if (srq == NULL) {
+        return;
+    }
+    if (!srq->in_error) {
+        hca_srq_enter_error(srq);
+    }
+    hca_obj_unlock(srq);
+}
+
+static enum hca_check hca_srq_fail(struct hca_srq *srq, enum hca_check check,
+                                   uint32_t qpn, uint64_t got)
+{
+    hca_srq_enter_error(srq);
     return hca_check_recv(check, qpn, got);
 }
 

@@ -65,6 +65,10 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv);
 
+/* Puts a shared queue in error by a fault, if it exists and is not: its event
+ * is SRQ_ERR. The caller holds no lock of an SRQ. */
+void hca_srq_fail_by_fault(uint32_t srqn);
+
 /* Removes strides for a packet of @length bytes from an SRQ with strides, whose
  * lock is held. If too few are left in the WQE, @recv is these, with
  * PRM_CQE_MP_FILLER in mp_flags: complete it, then try again.

@@ -42,6 +42,7 @@ static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
     [HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED] =
         "req_transport_retries_exceeded",
     [HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED] = "req_rnr_retries_exceeded",
+    [HCA_COUNT_RX_ICRC_ENCAPSULATED]     = "rx_icrc_encapsulated",
 };
 
 /* PortCounters and PortCountersExtended of IBTA's performance management, named
@@ -53,13 +54,13 @@ static const char *const hca_sysfs_port_counts[] = {
     "port_rcv_packets",
     "unicast_xmit_packets",
     "unicast_rcv_packets",
+    "port_rcv_errors",
     /* always 0 here */
     "multicast_xmit_packets",
     "multicast_rcv_packets",
     "symbol_error",
     "link_error_recovery",
     "link_downed",
-    "port_rcv_errors",
     "port_rcv_remote_physical_errors",
     "port_rcv_switch_relay_errors",
     "port_xmit_discards",
@@ -74,6 +75,14 @@ static const char *const hca_sysfs_port_counts[] = {
 static uint64_t hca_sysfs_count_words(uint64_t packets, uint64_t bytes)
 {
     return (packets * HCA_SYSFS_HEADERS + bytes) / 4;
+}
+
+/* Packets with a wrong ICRC are port_rcv_errors (IBTA 16.1.3.5), on Ethernet
+ * rx_icrc_encapsulated. */
+static uint64_t hca_sysfs_bad_icrcs(unsigned dev)
+{
+    return atomic_load(
+        &hca_fabric->counts[dev][HCA_COUNT_RX_ICRC_ENCAPSULATED]);
 }
 
 static uint64_t hca_sysfs_port_count(unsigned dev, unsigned i)
@@ -94,6 +103,8 @@ static uint64_t hca_sysfs_port_count(unsigned dev, unsigned i)
     case 3:
     case 5:
         return sum.counts[HCA_IN_PACKETS];
+    case 6:
+        return hca_dev_is_roce(dev) ? 0 : hca_sysfs_bad_icrcs(dev);
     default:
         return 0;
     }
@@ -101,6 +112,9 @@ static uint64_t hca_sysfs_port_count(unsigned dev, unsigned i)
 
 static uint64_t hca_sysfs_hw_count(unsigned dev, unsigned i)
 {
+    if ((i == HCA_COUNT_RX_ICRC_ENCAPSULATED) && !hca_dev_is_roce(dev)) {
+        return 0;
+    }
     return atomic_load(&hca_fabric->counts[dev][i]);
 }
 

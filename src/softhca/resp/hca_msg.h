@@ -20,11 +20,12 @@ struct hca_msg {
     bool has_imm;
     bool has_inval;
     bool solicited;
-    bool is_fin;   /* FIN of a rendezvous */
-    uint8_t mtu;   /* enum ibv_mtu, of the path */
-    bool executed; /* before; the answer was lost:
+    bool is_fin;    /* FIN of a rendezvous */
+    bool is_spared; /* no rule of faults selects it */
+    uint8_t mtu;    /* enum ibv_mtu, of the path */
+    bool executed;  /* before; the answer was lost:
                     * of DC, or for a rendezvous */
-    uint8_t reads; /* READs and atomics under way before it */
+    uint8_t reads;  /* READs and atomics under way before it */
     uint16_t src_dev;
     uint32_t src_qpn, dest_qpn;
     uint32_t psn;    /* counts messages, not packets */
@@ -53,6 +54,7 @@ struct hca_ack {
     union {
         uint64_t atomic;  /* previous value */
         uint64_t arrived; /* of a SEND to strides: bytes in them */
+        uint64_t wait_ns; /* of HCA_ACK_LATE */
     };
 };
 

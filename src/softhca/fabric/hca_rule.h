@@ -1,0 +1,106 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Rules of faults: SOFTHCA_FAULT, up to HCA_MAX_RULES, separated by commas. A
+ * rule is WHAT[:KEY=VALUE]...; hca_rule_parse.c has the tables of both. It
+ * counts the events that it is for, and selects some of them. Which these are
+ * depends only on the rule and on the numbers of its events.
+ *
+ * The callers of hca_rule_find() do what the rule says: exec/hca_fault.h,
+ * devx/devx.c and fabric/hca_arena.c.
+ */
+#ifndef HCA_RULE_H
+#define HCA_RULE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HCA_MAX_RULES      8u
+#define HCA_RULE_TEXT      128u /* bytes of the text of a rule, with its end */
+#define HCA_RULE_WHY       160u /* bytes of a reason */
+#define HCA_RULE_NAME      32u
+#define HCA_RULE_ANY_OP    0xffu
+#define HCA_RULE_CERTAINLY (1ull << 32)
+
+enum hca_fault_what {
+    HCA_FAULT_NONE,
+    HCA_FAULT_DROP,
+    HCA_FAULT_DROP_ACK,
+    HCA_FAULT_CORRUPT,
+    HCA_FAULT_CORRUPT_PAYLOAD,
+    HCA_FAULT_DUPLICATE,
+    HCA_FAULT_DELAY,
+    HCA_FAULT_RNR,
+    HCA_FAULT_NAK_INVAL,
+    HCA_FAULT_NAK_ACCESS,
+    HCA_FAULT_NAK_OP,
+    HCA_FAULT_QP_FATAL,
+    HCA_FAULT_CQ_OVERRUN,
+    HCA_FAULT_SRQ_ERROR,
+    HCA_FAULT_PORT_DOWN,
+    HCA_FAULT_DEVICE_FATAL,
+    HCA_NUM_FAULTS
+};
+
+/* The kind of event that a rule counts */
+enum hca_rule_point {
+    HCA_RULE_REQUEST, /* a message that is sent */
+    HCA_RULE_ANSWER,  /* its acknowledgement or response */
+    HCA_NUM_RULE_POINTS
+};
+
+struct hca_rule_event {
+    uint8_t point; /* enum hca_rule_point */
+    uint8_t op;    /* of a message: enum hca_msg_op */
+    int peer;      /* process id of its target, 0: unknown */
+    uint64_t length;
+};
+
+struct hca_rule {
+    uint8_t what; /* enum hca_fault_what; NONE: no rule */
+    uint8_t op;   /* enum hca_msg_op, HCA_RULE_ANY_OP */
+    uint64_t seed;
+    uint64_t nth, count, every;
+    uint64_t chance; /* of HCA_RULE_CERTAINLY */
+    uint64_t min, max, peer;
+    uint64_t after_ns, for_ns; /* from start_ns on; for_ns 0: for ever */
+    uint64_t time_ns, jitter_ns, rate;
+    uint64_t start_ns; /* hca_time_ns() */
+    _Atomic(uint64_t) seen, hits;
+    char text[HCA_RULE_TEXT];
+};
+
+/* False without rules: hca_rule_find() is not called then. */
+extern bool hca_rule_is_on __attribute__((visibility("hidden")));
+
+/* Reads SOFTHCA_FAULT; a wrong value logs an error and sets no rule. */
+void hca_rule_init(void);
+
+/* Parses one rule. One that needs a seed and has none gets a random one.
+ * @return false with a reason in @why. */
+bool hca_rule_parse(struct hca_rule *rule, const char *text,
+                    char why[HCA_RULE_WHY]);
+
+/* Returns the point of a fault, and its name. */
+enum hca_rule_point hca_rule_point(enum hca_fault_what what);
+const char *hca_rule_name(enum hca_fault_what what);
+
+/* Counts the event in each rule that it matches, up to the first rule that
+ * selects it.
+ * @return the selecting rule, or NULL; the number of the event in *n. */
+const struct hca_rule *hca_rule_find(const struct hca_rule_event *event,
+                                     uint64_t *n);
+
+/* Returns true if the rule selects no further event. */
+bool hca_rule_is_over(const struct hca_rule *rule);
+
+/* Returns random bits of event @n, for the effect of the fault: sequence 1 or
+ * 2. Sequence 0 selects the events. */
+uint64_t hca_rule_random(const struct hca_rule *rule, uint64_t n,
+                         unsigned sequence);
+
+/* Logs the count of each rule at the end of the process. */
+void hca_rule_exit(void);
+
+#endif

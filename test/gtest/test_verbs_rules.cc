@@ -1,0 +1,386 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Faults of messages and of the objects that send and receive them, one mode
+ * for each
+ */
+#include "verbs_peer.h"
+
+namespace {
+
+class verbs_rules : public verbs_test {
+protected:
+    /* Returns a counter of the port, below its folder in sysfs. */
+    static unsigned long counter(const std::string &name)
+    {
+        std::ifstream in("/sys/class/infiniband/mlx5_0/ports/1/" + name);
+        unsigned long count = ~0ul;
+
+        in >> count;
+        return count;
+    }
+
+    verbs_op read(uint64_t wr_id = 0)
+    {
+        return verbs_op(IBV_WR_RDMA_READ, wr_id).local(src, 64).remote(dst);
+    }
+
+    verbs_op add(uint64_t wr_id = 0)
+    {
+        verbs_op op(IBV_WR_ATOMIC_FETCH_AND_ADD, wr_id);
+
+        op.local(src, 8);
+        op.wr.wr.atomic.remote_addr = (uintptr_t)dst.addr;
+        op.wr.wr.atomic.rkey        = dst.mr->rkey;
+        op.wr.wr.atomic.compare_add = 1;
+        return op;
+    }
+
+    /* Returns the number of bits by which `mem` differs from `fill`. */
+    static int flipped(const strict_mem &mem, uint8_t fill, size_t length = 64)
+    {
+        int bits = 0;
+
+        for (size_t i = 0; i < length; i++) {
+            bits += __builtin_popcount(mem.addr[i] ^ fill);
+        }
+        return bits;
+    }
+};
+
+/* --- messages ------------------------------------------------------------- */
+
+/* The second message of three; the counter of the receiver's port says so. */
+class verbs_corrupt : public verbs_rules {
+protected:
+    void run_three(const char *name)
+    {
+        verbs_pair pair(dev);
+        unsigned long errors   = counter(name);
+        unsigned long timeouts = counter("hw_counters/local_ack_timeout_err");
+
+        for (int i = 0; i < 3; i++) {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+        }
+        EXPECT_EQ(errors + 1, counter(name));
+        EXPECT_EQ(timeouts + 1, counter("hw_counters/local_ack_timeout_err"));
+    }
+};
+
+TEST_P(verbs_corrupt, is_dropped_by_the_receiver)
+{
+    run_three(dev.is_roce() ? "hw_counters/rx_icrc_encapsulated" :
+                              "counters/port_rcv_errors");
+    EXPECT_EQ(0u, counter(dev.is_roce() ? "counters/port_rcv_errors" :
+                                          "hw_counters/rx_icrc_encapsulated"));
+    EXPECT_EQ(0, flipped(dst, 0x11));
+}
+
+INSTANTIATE_TEST_SUITE_P(corrupt, verbs_corrupt, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(corrupt_roce, verbs_corrupt, testing::Values(0));
+
+class verbs_flipped : public verbs_rules {};
+
+TEST_P(verbs_flipped, changes_a_bit_of_the_payload)
+{
+    verbs_pair pair(dev);
+    uint64_t result;
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    EXPECT_EQ(1, flipped(dst, 0x11));
+    EXPECT_EQ(0, flipped(src, 0x11)) << "the sender's memory is as it was";
+
+    memset(dst.addr, 0x22, 64);
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+    EXPECT_EQ(64u, verbs_wait(pair.b.recv_cq).byte_len);
+    EXPECT_EQ(1, flipped(dst, 0x11));
+
+    memset(dst.addr, 0x22, 64);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, read()));
+    EXPECT_EQ(1, flipped(src, 0x22));
+    EXPECT_EQ(0, flipped(dst, 0x22));
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, add()));
+    memcpy(&result, src.addr, sizeof(result));
+    EXPECT_EQ(1, __builtin_popcountll(result ^ 0x2222222222222222ull));
+    EXPECT_EQ(0x23, dst.addr[0]) << "it was executed once";
+}
+
+TEST_P(verbs_flipped, passes_what_has_no_payload)
+{
+    verbs_pair pair(dev);
+
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send(0, 0)));
+    EXPECT_EQ(0u, verbs_wait(pair.b.recv_cq).byte_len);
+}
+
+/* The data of several pieces, some of them behind an mkey of zeros */
+TEST_P(verbs_flipped, changes_data_in_pieces)
+{
+    verbs_pair pair(dev);
+
+    memset(dst.addr, 0x22, 64);
+    EXPECT_EQ(
+        IBV_WC_SUCCESS,
+        run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                        .local((uintptr_t)src.addr, 3, src.mr->lkey)
+                        .local((uintptr_t)src.addr + 100, 50, src.mr->lkey)
+                        .local((uintptr_t)src.addr + 9, 11, src.mr->lkey)
+                        .remote(dst)));
+    EXPECT_EQ(1, flipped(dst, 0x11));
+}
+
+INSTANTIATE_TEST_SUITE_P(flipped, verbs_flipped, testing::Values(0));
+
+class verbs_twice : public verbs_rules {};
+
+TEST_P(verbs_twice, is_executed_once_by_a_connected_queue_pair)
+{
+    unsigned long repeated = counter("hw_counters/duplicate_request");
+    verbs_pair pair(dev);
+
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 1));
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 2));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+    verbs_expect_wcs(pair.b.recv_cq, IBV_WC_SUCCESS, 1, 1);
+    EXPECT_TRUE(verbs_is_empty(pair.b.recv_cq));
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, add()));
+    EXPECT_EQ(0x12, dst.addr[0]);
+    EXPECT_EQ(0x11, src.addr[0]);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+    verbs_expect_wcs(pair.b.recv_cq, IBV_WC_SUCCESS, 2, 2);
+    EXPECT_EQ(repeated + 3, counter("hw_counters/duplicate_request"));
+}
+
+TEST_P(verbs_twice, arrives_twice_as_a_datagram)
+{
+    verbs_options options;
+
+    options.type = IBV_QPT_UD;
+    {
+        verbs_ep a(dev, options), b(dev, options);
+        struct ibv_ah_attr attr = dev.ah_attr(dev.is_roce());
+        struct ibv_ah *ah       = ibv_create_ah(dev.pd, &attr);
+        verbs_op op             = send();
+
+        ASSERT_NE(nullptr, ah);
+        a.connect(b);
+        b.connect(a);
+        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128, 1));
+        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128, 2));
+        op.wr.wr.ud.ah          = ah;
+        op.wr.wr.ud.remote_qpn  = b.qp->qp_num;
+        op.wr.wr.ud.remote_qkey = a.attr(0).qkey;
+        EXPECT_EQ(IBV_WC_SUCCESS, run(a, op));
+        verbs_expect_wcs(b.recv_cq, IBV_WC_SUCCESS, 1, 2);
+        EXPECT_TRUE(verbs_is_empty(a.send_cq)) << "it was sent once";
+        EXPECT_EQ(0, ibv_destroy_ah(ah));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(twice, verbs_twice, testing::Values(0));
+
+/* The first write is held up for 30 ms. */
+class verbs_delayed : public verbs_rules {};
+
+TEST_P(verbs_delayed, keeps_the_order_of_its_queue_pair_only)
+{
+    verbs_pair slow(dev), fast(dev);
+    uint64_t start = time_now_us();
+
+    ASSERT_EQ(0, write(1).post(slow.a.qp));
+    ASSERT_EQ(0, write(2).post(slow.a.qp));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(fast.a, write()));
+    bool was_empty = verbs_is_empty(slow.a.send_cq);
+    EXPECT_TRUE(was_empty || (time_now_us() - start > 25000));
+    verbs_expect_wcs(slow.a.send_cq, IBV_WC_SUCCESS, 1, 2);
+    EXPECT_LE(30000u, time_now_us() - start);
+}
+
+INSTANTIATE_TEST_SUITE_P(delayed, verbs_delayed, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(delayed_late, verbs_delayed, testing::Values(0));
+
+/* 30,000 bytes at a megabyte a second */
+class verbs_slow : public verbs_rules {};
+
+TEST_P(verbs_slow, takes_the_time_of_its_bytes)
+{
+    verbs_pair pair(dev);
+    uint64_t start = time_now_us();
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write(0, 15000)));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write(0, 15000)));
+    EXPECT_LE(30000u, time_now_us() - start);
+}
+
+INSTANTIATE_TEST_SUITE_P(slow, verbs_slow, testing::Values(0));
+
+/* The second and the fourth message, for which the receiver says 20.48 ms */
+class verbs_rnr : public verbs_rules {};
+
+TEST_P(verbs_rnr, takes_the_time_of_the_receiver)
+{
+    verbs_options options;
+
+    options.rnr_retry = 1;
+    verbs_ep a(dev, options), b(dev, options);
+    struct ibv_qp_attr attr = b.attr(a.qp->qp_num);
+
+    attr.min_rnr_timer = 22; /* 20.48 ms: table 45 */
+    a.connect(b);
+    b.connect(attr);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(a, write()));
+    uint64_t start = time_now_us();
+    EXPECT_EQ(IBV_WC_SUCCESS, run(a, write()));
+    uint64_t time = time_now_us() - start;
+    EXPECT_LE(20480u, time);
+    EXPECT_GT(600000u, time) << "it is not the longest one";
+}
+
+INSTANTIATE_TEST_SUITE_P(rnr, verbs_rnr, testing::Values(0));
+
+/* Only messages to the other process are lost. */
+class verbs_to_peer : public verbs_rules {};
+
+void be_written_to(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    peer_meet(fd);
+}
+
+TEST_P(verbs_to_peer, loses_its_messages_only)
+{
+    peer_process peer(be_written_to);
+
+    {
+        verbs_pair pair(dev);
+        verbs_ep ep(dev);
+        peer_card card = peer_exchange(peer.fd, ep, dst);
+
+        peer_connect(peer.fd, ep, card);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(ep, verbs_op(IBV_WR_RDMA_WRITE)
+                                              .local(src, 64)
+                                              .remote(card.addr, card.rkey)));
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(pair.a, write()));
+        peer_meet(peer.fd);
+    }
+    EXPECT_EQ(0, peer.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(own, verbs_to_peer, testing::Values(0));
+
+/* --- objects -------------------------------------------------------------- */
+
+class verbs_qp_fatal : public verbs_rules {};
+
+TEST_P(verbs_qp_fatal, fails_the_sender)
+{
+    verbs_pair pair(dev), other(dev);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    ASSERT_EQ(0, write(1).post(pair.a.qp));
+    ASSERT_EQ(0, write(2).post(pair.a.qp));
+    struct ibv_async_event event = verbs_event(dev.ctx);
+    EXPECT_EQ(IBV_EVENT_QP_FATAL, event.event_type);
+    EXPECT_EQ(pair.a.qp, event.element.qp);
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 1, 2);
+    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
+    EXPECT_EQ(IBV_QPS_RTS, pair.b.state());
+    EXPECT_EQ(IBV_WC_SUCCESS, run(other.a, write()));
+}
+
+INSTANTIATE_TEST_SUITE_P(fatal, verbs_qp_fatal, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(fatal_late, verbs_qp_fatal, testing::Values(0));
+
+class verbs_overrun : public verbs_rules {};
+
+TEST_P(verbs_overrun, fails_the_queue_pairs_of_the_cq)
+{
+    verbs_pair pair(dev);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    ASSERT_EQ(0, write().post(pair.a.qp));
+    struct ibv_async_event event = verbs_event(dev.ctx);
+    EXPECT_EQ(IBV_EVENT_CQ_ERR, event.event_type);
+    EXPECT_EQ(pair.a.send_cq, event.element.cq);
+    event = verbs_event(dev.ctx);
+    EXPECT_EQ(IBV_EVENT_QP_FATAL, event.event_type);
+    EXPECT_EQ(pair.a.qp, event.element.qp);
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
+    EXPECT_TRUE(verbs_is_empty(pair.a.send_cq));
+    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
+    EXPECT_EQ(IBV_QPS_RTS, pair.b.state());
+}
+
+INSTANTIATE_TEST_SUITE_P(overrun, verbs_overrun, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(overrun_late, verbs_overrun, testing::Values(0));
+
+class verbs_srq_error : public verbs_rules {};
+
+TEST_P(verbs_srq_error, fails_the_receiver)
+{
+    struct ibv_srq_init_attr init = {NULL, {16, 1, 0}};
+    struct ibv_srq *srq           = ibv_create_srq(dev.pd, &init);
+    verbs_options options;
+
+    ASSERT_NE(nullptr, srq);
+    options.srq = srq;
+    {
+        verbs_pair pair(dev, {}, options);
+        ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+        EXPECT_EQ(IBV_WC_REM_OP_ERR, run(pair.a, send()));
+        struct ibv_async_event event = verbs_event(dev.ctx);
+        EXPECT_EQ(IBV_EVENT_SRQ_ERR, event.event_type);
+        EXPECT_EQ(srq, event.element.srq);
+        EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+        EXPECT_TRUE(verbs_is_empty(pair.b.recv_cq));
+        while (verbs_readable(dev.ctx->async_fd, 0)) {
+            verbs_event(dev.ctx); /* of the queue pair */
+        }
+    }
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+INSTANTIATE_TEST_SUITE_P(srq, verbs_srq_error, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    const char *mode    = getenv("DCX_TEST_MODE");
+    std::string own     = "drop:count=0:peer=" + std::to_string(getpid());
+    const char *corrupt = "corrupt:nth=2:every=3:op=write";
+
+    if ((mode != NULL) && !strcmp(mode, "own")) {
+        setenv("SOFTHCA_FAULT", own.c_str(), 1);
+    }
+    return hca_test_main(
+        argc, argv,
+        {
+            {"corrupt", {{"SOFTHCA_FAULT", corrupt}}},
+            {"corrupt_roce",
+             {{"SOFTHCA_FAULT", corrupt}, {"SOFTHCA_LINK", "roce"}}},
+            {"flipped", {{"SOFTHCA_FAULT", "corrupt_payload:count=0"}}},
+            {"twice", {{"SOFTHCA_FAULT", "duplicate:count=0"}}},
+            {"delayed", {{"SOFTHCA_FAULT", "delay:op=write:time=30ms"}}},
+            {"delayed_late",
+             {{"SOFTHCA_FAULT", "delay:op=write:time=30ms"},
+              {"SOFTHCA_DELAY", "500"}}},
+            {"slow", {{"SOFTHCA_FAULT", "delay:rate=1:count=0"}}},
+            {"rnr", {{"SOFTHCA_FAULT", "rnr:nth=2:every=2"}}},
+            {"own", {}},
+            {"fatal", {{"SOFTHCA_FAULT", "qp_fatal:nth=2"}}},
+            {"fatal_late",
+             {{"SOFTHCA_FAULT", "qp_fatal:nth=2"}, {"SOFTHCA_DELAY", "500"}}},
+            {"overrun", {{"SOFTHCA_FAULT", "cq_overrun:nth=2"}}},
+            {"overrun_late",
+             {{"SOFTHCA_FAULT", "cq_overrun:nth=2"}, {"SOFTHCA_DELAY", "500"}}},
+            {"srq", {{"SOFTHCA_FAULT", "srq_error:op=send"}}},
+        });
+}
