@@ -25,6 +25,8 @@ enum {
     TIME_PROMPT = 10000,
     /* Refusal of a datatype whose pieces are too many to walk through. */
     TIME_REFUSAL = 500,
+    /* End of calls and operations on a device that has failed. */
+    TIME_FATAL = 1000,
     /* Call that must not wait for the device; the shortest of several counts.
      * An answer that does not come takes longer (UCX_DCX_TIMEOUT). */
     TIME_NO_DEVICE = 1,

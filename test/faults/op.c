@@ -207,8 +207,8 @@ static ucs_status_t op_am_handler(void *arg, const void *header,
     if ((length < sizeof(id)) || (id.from >= ledger->options.ranks)) {
         rank_fail("a message of %zu bytes without a sender", length);
     }
-    peer = &rank.peer[id.from];
-    flow = ledger_flow(id.from, rank.me);
+    peer    = &rank.peer[id.from];
+    flow    = ledger_flow(id.from, rank.me);
     is_next = (id.sequence == peer->checked) ||
               ((id.sequence > peer->checked) &&
                ledger_is_broken(id.from, rank.me));
@@ -323,14 +323,13 @@ static ucs_status_ptr_t op_post_put(struct slot *slot,
                        peer->key, param);
 }
 
-/* Verifies the puts of which @peer was told that they are in this memory. */
-static void op_check_puts(struct peer *peer)
+void op_check_puts(struct peer *peer)
 {
     struct flow *flow = ledger_flow(peer->rank, rank.me);
     unsigned number;
     int8_t sent;
 
-    while (peer->checked < ledger->options.ops) {
+    while (op_kind()->is_put && (peer->checked < ledger->options.ops)) {
         sent = flow->sent[peer->checked];
         if ((sent == OP_NONE) || (sent == OP_POSTED)) {
             return;

@@ -80,9 +80,8 @@ static void rank_check_time(const char *what)
 
 static void rank_progress(const char *what)
 {
-    if (ucp_worker_progress(rank.worker) == 0) {
-        rank_check_time(what);
-    }
+    ucp_worker_progress(rank.worker);
+    rank_check_time(what);
 }
 
 static bool rank_all_reached(int phase)
@@ -255,6 +254,7 @@ static bool rank_work_with(struct peer *peer)
     } else {
         op_cancel(peer);
     }
+    op_check_puts(peer);
     is_out = rank_is_out(peer);
     if (peer->has_failed && is_out) {
         flow->is_broken = true;
@@ -355,6 +355,7 @@ int rank_run(unsigned me)
         rank_progress("operations");
     }
     rank_enter(PHASE_DONE);
+    rank_work(); /* the last puts have ended */
     rank_end();
     rank_enter(PHASE_CLOSED);
     for (unsigned i = 0; i < ledger->options.ranks; i++) {

@@ -83,8 +83,11 @@ void op_end(void);
 /* Posts the next operation to @peer in a free slot. */
 void op_post(struct peer *peer, struct slot *slot);
 
-/* Posts receives from @peer, and verifies puts that it was told OK for. */
+/* Posts receives from @peer. */
 void op_receive(struct peer *peer);
+
+/* Verifies the puts of @peer that it was told OK for. */
+void op_check_puts(struct peer *peer);
 
 /* Cancels the receives from @peer, which has stopped sending. */
 void op_cancel(struct peer *peer);

@@ -5,7 +5,7 @@
  * that it can; all are also written to its event file, which is a pipe on the
  * software device. And the end of that file.
  */
-#include "dcx_loop.h"
+#include "dcx_layouts.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -529,6 +529,38 @@ TEST_P(dcx_async_dead, device_is_fatal)
     }
 }
 
+/* No call waits for an answer of the device. */
+class dcx_async_layout : public dcx_async_open {};
+
+TEST_P(dcx_async_layout, is_destroyed)
+{
+    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
+                                      m_dcx.memh};
+    uct_dcx_layout_params_t layout = {};
+    dcx_layouts layouts;
+    uct_mem_h memh;
+
+    layout.repeat = 2;
+    layout.num    = 1;
+    layout.blocks = &block;
+    ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &memh));
+    ASSERT_EQ(UCS_OK, layouts.set(memh, &layout));
+    EXPECT_TRUE(wait_until([&] { return layouts.test(memh) == UCS_OK; }));
+    m_dcx.survives_errors = true;
+    m_waiting.status      = UCS_OK;
+    fill();
+    expect_ended();
+
+    uint64_t start = time_now_us();
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    EXPECT_LT(time_now_us() - start, time_slow(TIME_FATAL) * 1000u);
+    expect_line("E mlx5_0: the device has failed or was removed");
+    while (m_log.left() > 0) {
+        m_log.next();
+    }
+    expect_closed();
+}
+
 /* The callback of an operation that ends as its interface is closed uses other
  * endpoints, which have not failed yet. */
 class dcx_async_closing : public dcx_async_open {
@@ -753,6 +785,7 @@ TEST_P(dcx_async_tags, device_is_fatal)
 INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(layout, dcx_async_layout, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead_shared, dcx_async_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(polls, dcx_async_polls, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(closing, dcx_async_closing, testing::Values(0));
@@ -883,6 +916,7 @@ int main(int argc, char **argv)
             {"tags", {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TM_ENABLE", "y"}}},
             {"asleep", {{"SOFTHCA_FAULT", DIES}}},
             {"dead", {{"SOFTHCA_FAULT", DIES}}},
+            {"layout", {{"SOFTHCA_FAULT", DIES}}},
             {"dead_shared",
              {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TX_POLICY", "rand"}}},
             {"polls", {{"UCX_DCX_TX_MAX_POLL", "1"}}},

@@ -727,6 +727,26 @@ TEST_P(dcx_key, silent_queue_before_a_previous_layout)
     uct_dcx_keys_disown(&keys.keys, before, 1);
 }
 
+/* An invalidation does not wait for a device that has failed. */
+TEST_P(dcx_key, silent_queue_of_a_failed_device)
+{
+    keys_t keys(dev, 8, 8);
+    dcx_layout layout  = rows(4, 0, remote);
+    uct_dcx_key_t *key = keys.own(4);
+    ucx_log_reader log;
+
+    keys.set(key, layout);
+    uint32_t lkey = key->lkey;
+    dcx_umr_silence silence(keys.keys);
+    keys.dev.has_failed = 1;
+    uint64_t start      = time_now_us();
+    uct_dcx_keys_forget(&keys.keys, dst.mr->lkey, 1);
+    EXPECT_LT(time_now_us() - start, time_slow(TIME_FATAL) * 1000u);
+    EXPECT_NE(std::string::npos, log.take().find("does not move"));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16)) << "it was destroyed";
+    uct_dcx_keys_disown(&keys.keys, key, 1);
+}
+
 /* An invalidation does not wait for a queue that always fails. */
 TEST_P(dcx_key, queue_that_always_fails)
 {

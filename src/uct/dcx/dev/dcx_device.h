@@ -66,7 +66,9 @@ typedef struct uct_dcx_device {
     uct_dcx_umr_caps_t umr;
     uint32_t mem_access; /* IBV_ACCESS_* of all memory */
     int has_devx;
-    int answers; /* it answers QUERY_HCA_CAP */
+    int answers;    /* it answers QUERY_HCA_CAP */
+    int has_failed; /* an event reported that it has failed or was removed;
+                     * atomic */
     int has_dc;
     int is_lag;             /* its ports are bonded */
     unsigned max_rd_atomic; /* outstanding reads and atomics of a DCI */

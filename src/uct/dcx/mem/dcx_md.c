@@ -134,6 +134,18 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 }
 
 
+/* Called in the thread of events. */
+static void uct_dcx_md_fatal(uct_dcx_async_user_t *user,
+                             const struct ibv_async_event *event)
+{
+    uct_dcx_md_t *md = ucs_container_of(user, uct_dcx_md_t, fatal);
+
+    if (event->event_type == IBV_EVENT_DEVICE_FATAL) {
+        __atomic_store_n(&md->dev.has_failed, 1, __ATOMIC_RELAXED);
+    }
+}
+
+
 static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
 {
     md->hook->close(md);
@@ -381,6 +393,8 @@ static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
 
     if (config->site.async_events) {
         uct_dcx_async_init(&md->async, md->dev.ctx);
+        md->fatal.fatal = uct_dcx_md_fatal;
+        uct_dcx_async_add(&md->async, &md->fatal);
     }
 
     md->super.ops       = &uct_dcx_md_ops.super;

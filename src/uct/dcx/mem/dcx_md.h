@@ -30,7 +30,8 @@ struct uct_dcx_md {
     uct_dcx_mem_t *last_mem;  /* the newest of them, if there is any */
     uct_dcx_mem_t **places;   /* handles by place; NULL: no place was set yet */
     uct_dcx_async_t async;    /* events of the device */
-    uint64_t subnet;          /* prefix of usable ports, 0: all */
+    uct_dcx_async_user_t fatal; /* notes in @dev that the device has failed */
+    uint64_t subnet;            /* prefix of usable ports, 0: all */
 };
 
 

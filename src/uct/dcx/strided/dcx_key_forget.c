@@ -140,7 +140,8 @@ static void uct_dcx_keys_watch(const uct_dcx_keys_t *keys,
 }
 
 
-/* Returns 1 if the queue has not moved for as long as it may take. */
+/* Returns 1 if the queue has not moved for as long as it may take, or never
+ * will. */
 static int uct_dcx_keys_is_stuck(const uct_dcx_keys_t *keys,
                                  uct_dcx_keys_watch_t *watch, ucs_time_t now)
 {
@@ -149,7 +150,8 @@ static int uct_dcx_keys_is_stuck(const uct_dcx_keys_t *keys,
         uct_dcx_keys_watch(keys, watch);
         return 0;
     }
-    return now - watch->since > keys->timeout;
+    return (now - watch->since > keys->timeout) ||
+           __atomic_load_n(&keys->params.dev->has_failed, __ATOMIC_RELAXED);
 }
 
 
