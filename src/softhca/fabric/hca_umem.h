@@ -29,9 +29,9 @@ struct hca_umem {
 /* Shares @length bytes at @addr.
  * @param writes  the device writes there
  * @return 0, -EFAULT (not all of it is mapped, readable and, with @writes,
- *         writable), -EEXIST (other umems have some of its pages, but not as
- *         one range of the arena), -ENOMEM, -EINVAL (pages that cannot be
- *         replaced: huge ones, the caller's stack), -EOPNOTSUPP (pages of a
+ *         writable; or its pages are part of a huge page), -EEXIST (other umems
+ *         have some of its pages, but not as one range of the arena), -ENOMEM,
+ *         -EINVAL (pages of the caller's stack), -EOPNOTSUPP (pages of a
  *         mapping that is shared or read-only), or another -errno of the
  *         exchange. */
 int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,

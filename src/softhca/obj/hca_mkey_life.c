@@ -226,7 +226,8 @@ static bool hca_mkey_disable(struct hca_mkey *mkey)
     if (is_done && hca_mkey_wait(mkey->obj.proc)) {
         return true;
     }
-    hca_warn("mkey 0x%x: still used by a stopped process", hca_key(mkey));
+    hca_warn("mkey 0x%x: still used by a stopped process, or a slow one",
+             hca_key(mkey));
     return false;
 }
 
