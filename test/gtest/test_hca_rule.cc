@@ -96,6 +96,12 @@ TEST_F(hca_rule_test, names_what_is_wrong)
         {"drop:max=1k", "max: use a number of bytes"},
         {"drop:peer=me", "peer: use a process id"},
         {"delay:jitter=1", "jitter: use a time: 10us, 10ms, 10s"},
+        {"drop:name=x", "drop has no key \"name\""},
+        {"fail_verb:op=send", "fail_verb has no key \"op\""},
+        {"fail_devx:errno=EIO", "fail_devx has no key \"errno\""},
+        {"fail_verb:name=", "name: use the name of a command, or of an object"},
+        {"fail_verb:errno=5", "errno: use EPERM, EIO, EAGAIN, ENOMEM, EBUSY, "
+                              "EINVAL, EMFILE, ENOSPC or EOPNOTSUPP"},
         {"delay:rate=0", "rate: use megabytes a second, from 1 on"},
     };
 
@@ -105,6 +111,7 @@ TEST_F(hca_rule_test, names_what_is_wrong)
     EXPECT_EQ("a rule is too long", refusal(std::string(128, 'x')));
     EXPECT_EQ("", refusal("drop:op=read:nth=2:count=0:every=3:p=0.5:seed=9:"
                           "after=1us:for=2s:min=1:max=2:peer=3"));
+    EXPECT_EQ("", refusal("fail_verb:name=write:errno=EIO"));
     EXPECT_EQ("", refusal("delay:time=1ms:jitter=1ms:seed=1:rate=100"));
 }
 
@@ -189,6 +196,18 @@ TEST_F(hca_rule_test, selects_by_kind_of_message)
     set("drop:peer=7");
     EXPECT_EQ('.', next(64, 0, 8));
     EXPECT_EQ('x', next(64, 0, 7));
+}
+
+TEST_F(hca_rule_test, fails_by_name)
+{
+    set("fail_verb:name=create_cq:errno=EIO:count=0,fail_alloc:nth=2");
+    EXPECT_EQ(0, hca_rule_fail(HCA_RULE_VERB, "create_qp"));
+    EXPECT_EQ(-EIO, hca_rule_fail(HCA_RULE_VERB, "create_cq"));
+    EXPECT_EQ(-EIO, hca_rule_fail(HCA_RULE_VERB, "create_cq"));
+    EXPECT_EQ(0, hca_rule_fail(HCA_RULE_DEVX, "create_cq"));
+    EXPECT_EQ(0, hca_rule_fail(HCA_RULE_ALLOC, "cq"));
+    EXPECT_EQ(-ENOMEM, hca_rule_fail(HCA_RULE_ALLOC, "qp"));
+    EXPECT_EQ('.', next());
 }
 
 TEST_F(hca_rule_test, selects_by_time)

@@ -3,6 +3,7 @@
  * Faults of messages and of the objects that send and receive them, one mode
  * for each
  */
+#include "umr_bench.h"
 #include "verbs_peer.h"
 
 namespace {
@@ -349,6 +350,90 @@ TEST_P(verbs_srq_error, fails_the_receiver)
 
 INSTANTIATE_TEST_SUITE_P(srq, verbs_srq_error, testing::Values(0));
 
+/* --- commands, allocations, layouts ---------------------------------------- */
+
+class verbs_failing : public verbs_rules {};
+
+TEST_P(verbs_failing, command_fails_with_its_error)
+{
+    struct ibv_cq *cq = ibv_create_cq(dev.ctx, 1, NULL, NULL, 0);
+
+    ASSERT_NE(nullptr, cq);
+    EXPECT_EQ(nullptr, ibv_create_cq(dev.ctx, 1, NULL, NULL, 0));
+    EXPECT_EQ(EIO, errno);
+    EXPECT_EQ(0, ibv_destroy_cq(cq));
+}
+
+/* Commands of the firmware fail as for a lack of resources. */
+TEST_P(verbs_failing, devx_command_fails)
+{
+    EXPECT_THROW(umr_key key(dev.pd), std::runtime_error);
+    umr_key key(dev.pd);
+}
+
+TEST_P(verbs_failing, allocation_fails)
+{
+    EXPECT_THROW(verbs_ep ep(dev), std::runtime_error);
+    EXPECT_EQ(ENOMEM, errno);
+    verbs_ep ep(dev);
+}
+
+INSTANTIATE_TEST_SUITE_P(failing, verbs_failing, testing::Values(0));
+
+/* A process logs the counts of its rules when it ends. */
+class verbs_counted : public verbs_rules {};
+
+void open_and_exit(int)
+{
+    struct ibv_port_attr port;
+    {
+        hca_device dev;
+
+        for (int i = 0; i < 7; i++) {
+            HCA_CHECK_CALL(ibv_query_port(dev.ctx, 1, &port) == 0);
+        }
+    }
+    exit(0);
+}
+
+TEST_P(verbs_counted, logs_the_number_of_commands)
+{
+    hca_log_reader reader;
+    peer_process peer(open_and_exit);
+    uint64_t seen = 0;
+
+    EXPECT_EQ(0, peer.wait());
+    std::string log        = reader.take();
+    const std::string line = "fault: fail_verb:nth=1000000: seen ";
+    size_t at              = log.find(line);
+    ASSERT_NE(std::string::npos, at) << log;
+    seen = std::stoul(log.substr(at + line.size()));
+    EXPECT_LT(10u, seen);
+    EXPECT_NE(std::string::npos,
+              log.find(": seen " + std::to_string(seen) + ", hit 0\n"))
+        << log;
+}
+
+INSTANTIATE_TEST_SUITE_P(counted, verbs_counted, testing::Values(0));
+
+class verbs_umr_refused : public verbs_rules {};
+
+TEST_P(verbs_umr_refused, ends_as_a_bind_error)
+{
+    umr_pair pair(dev);
+    umr_key key(dev.pd);
+    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, pair.set(key, layout));
+    pair.reconnect();
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(0, flipped(dst, 0x11));
+}
+
+INSTANTIATE_TEST_SUITE_P(umr, verbs_umr_refused, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -382,5 +467,13 @@ int main(int argc, char **argv)
             {"overrun_late",
              {{"SOFTHCA_FAULT", "cq_overrun:nth=2"}, {"SOFTHCA_DELAY", "500"}}},
             {"srq", {{"SOFTHCA_FAULT", "srq_error:op=send"}}},
+            {"failing",
+             {{"SOFTHCA_FAULT", "fail_verb:name=create_cq:nth=2:errno=EIO,"
+                                "fail_devx:name=create_mkey,"
+                                "fail_alloc:name=qp"}}},
+            {"counted",
+             {{"SOFTHCA_FAULT", "fail_verb:nth=1000000"},
+              {"SOFTHCA_LOG", "info"}}},
+            {"umr", {{"SOFTHCA_FAULT", "umr_refused:nth=2"}}},
         });
 }

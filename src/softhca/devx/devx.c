@@ -10,6 +10,7 @@
 #include "devx.h"
 #include "devx_qp.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_rule.h"
 #include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_uar.h"
 
@@ -120,6 +121,9 @@ static int devx_execute(struct uverbs_req *req, struct devx_call *call,
     if (call->cmd == NULL) {
         hca_debug("devx: command 0x%x: not supported",
                   (unsigned)devx_get(call->in, DEVX_IN_OPCODE));
+    } else if (hca_rule_is_on &&
+               (hca_rule_fail(HCA_RULE_DEVX, call->cmd->name) != 0)) {
+        status = DEVX_NO_RES;
     } else {
         status = devx_run(call);
         hca_debug("devx: %s: status 0x%x", call->cmd->name, status);

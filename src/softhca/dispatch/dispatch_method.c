@@ -10,6 +10,7 @@
 #include "softhca/devx/devx.h"
 #include "softhca/exec/hca_fatal.h"
 #include "softhca/exec/hca_thread.h"
+#include "softhca/fabric/hca_rule.h"
 
 #include <errno.h>
 #include <string.h>
@@ -52,6 +53,12 @@ static int dispatch_finish(struct uverbs_req *req)
     return uverbs_put(req, UVERBS_ATTR_UHW_OUT, NULL, 0);
 }
 
+static const char *dispatch_name(const struct uverbs_req *req)
+{
+    return (req->method->handler == uverbs_write) ? uverbs_write_name(req) :
+                                                    req->method->name;
+}
+
 static int dispatch_call(struct uverbs_req *req,
                          const struct ib_uverbs_ioctl_hdr *hdr)
 {
@@ -66,6 +73,9 @@ static int dispatch_call(struct uverbs_req *req,
     }
     if ((ret == 0) && hca_fatal_is(req->ctx->dev) && !req->method->is_end) {
         ret = -EIO;
+    }
+    if ((ret == 0) && hca_rule_is_on && !req->method->is_end) {
+        ret = hca_rule_fail(HCA_RULE_VERB, dispatch_name(req));
     }
     if (ret == 0) {
         ret = req->method->handler(req);
@@ -82,10 +92,7 @@ static int dispatch_handle(struct uverbs_req *req,
     hca_thread_enter();
     pthread_mutex_lock(&ctx->lock);
     ret = dispatch_call(req, hdr);
-    hca_debug("uverbs: %s%s%s: %s", req->method->name,
-              (req->method->handler == uverbs_write) ? " " : "",
-              (req->method->handler == uverbs_write) ? uverbs_write_name(req) :
-                                                       "",
+    hca_debug("uverbs: %s: %s", dispatch_name(req),
               (ret == 0) ? "ok" : strerror(-ret));
     pthread_mutex_unlock(&ctx->lock);
     hca_thread_leave();

@@ -125,7 +125,9 @@ static const struct {
     /* clang-format on */
 };
 
-/* Fills in the message's event. @return the rule that selects it, or NULL. */
+/* Fills in the message's event. A port that a rule keeps down comes up with the
+ * next event that the rule does not select.
+ * @return the rule that selects it, or NULL. */
 static const struct hca_rule *hca_fault_find(struct hca_fault *fault,
                                              enum hca_rule_point point)
 {
@@ -141,6 +143,9 @@ static const struct hca_rule *hca_fault_find(struct hca_fault *fault,
         event.peer = hca_fabric->procs[fault->target->obj.proc].pid;
     }
     fault->rule = hca_rule_find(&event, &fault->n);
+    if (event.passed & (1u << HCA_FAULT_PORT_DOWN)) {
+        hca_port_up_all();
+    }
     if (fault->rule != NULL) {
         hca_info("qp 0x%x: fault: %s of psn %u", msg->src_qpn,
                  hca_rule_name(fault->rule->what), msg->psn);

@@ -12,6 +12,7 @@
 #include "hca_wire.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
+#include "softhca/fabric/hca_rule.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_rq.h"
@@ -347,10 +348,16 @@ static enum hca_check hca_request_send(struct hca_request *rq)
  * next WQE may be of another one. */
 static enum hca_check hca_request_umr(struct hca_request *rq)
 {
-    struct hca_qp *qp    = rq->qp;
-    enum hca_check check = hca_umr_execute(qp, &rq->wqe);
-    uint16_t rung        = qp->req.ci + hca_qp_sq_posted(qp);
+    struct hca_qp *qp = rq->qp;
+    enum hca_check check;
+    uint16_t rung;
 
+    if (__builtin_expect(hca_rule_is_on, 0) &&
+        (hca_rule_fail(HCA_RULE_UMR, "umr") != 0)) {
+        return HCA_CHECK_UMR_KEY;
+    }
+    check              = hca_umr_execute(qp, &rq->wqe);
+    rung               = qp->req.ci + hca_qp_sq_posted(qp);
     qp->req.behind_umr = !qp->has_streams &&
                          (rung != (uint16_t)(rq->wqe.idx + rq->wqe.blocks));
     return check;

@@ -4,6 +4,7 @@
  * of the fabric; a number is looked up without any lock.
  */
 #include "hca_obj.h"
+#include "hca_rule.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -104,9 +105,14 @@ static uint32_t hca_slot_take(enum hca_kind kind)
 void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
 {
     const struct hca_kind_ops *ops = &hca_obj_kinds[kind];
-    uint32_t index                 = hca_slot_take(kind);
-    struct hca_obj *obj            = hca_slot(kind, index);
+    struct hca_obj *obj;
+    uint32_t index;
 
+    if (hca_rule_is_on && (hca_rule_fail(HCA_RULE_ALLOC, ops->name) != 0)) {
+        return NULL;
+    }
+    index = hca_slot_take(kind);
+    obj   = hca_slot(kind, index);
     if (index == hca_num_slots(kind)) {
         hca_error("%s: all %u are in use", ops->name, index);
         return NULL;

@@ -4,7 +4,6 @@
  * counters are atomic, as each thread that sends uses them.
  */
 #include "hca_rule.h"
-#include "hca_port.h"
 #include "hca_timer.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_random.h"
@@ -88,6 +87,7 @@ static bool hca_rule_matches(const struct hca_rule *rule,
            ((rule->op == HCA_RULE_ANY_OP) || (rule->op == event->op)) &&
            (event->length >= rule->min) && (event->length <= rule->max) &&
            ((rule->peer == 0) || (rule->peer == (uint64_t)event->peer)) &&
+           ((rule->name[0] == '\0') || !strcmp(rule->name, event->name)) &&
            hca_rule_is_now(rule);
 }
 
@@ -121,10 +121,7 @@ bool hca_rule_is_over(const struct hca_rule *rule)
     return (seen >= rule->nth) && !hca_rule_has_room(rule, seen);
 }
 
-/* A port that a rule keeps down comes up at the next event that the rule does
- * not select. */
-const struct hca_rule *hca_rule_find(const struct hca_rule_event *event,
-                                     uint64_t *n)
+const struct hca_rule *hca_rule_find(struct hca_rule_event *event, uint64_t *n)
 {
     for (unsigned i = 0; i < HCA_MAX_RULES; i++) {
         struct hca_rule *rule = &hca_rules[i];
@@ -134,12 +131,25 @@ const struct hca_rule *hca_rule_find(const struct hca_rule_event *event,
             if (hca_rule_selects(rule, *n)) {
                 return rule;
             }
-            if (rule->what == HCA_FAULT_PORT_DOWN) {
-                hca_port_up_all();
-            }
+            event->passed |= 1u << rule->what;
         }
     }
     return NULL;
+}
+
+int hca_rule_fail(enum hca_rule_point point, const char *name)
+{
+    struct hca_rule_event event = {.point = point, .name = name};
+    const struct hca_rule *rule;
+    uint64_t n;
+
+    rule = hca_rule_find(&event, &n);
+    if (rule == NULL) {
+        return 0;
+    }
+    hca_info("fault: %s %llu: %s", hca_rule_name(rule->what),
+             (unsigned long long)n, name);
+    return -(int)rule->error;
 }
 
 uint64_t hca_rule_random(const struct hca_rule *rule, uint64_t n,

@@ -5,8 +5,8 @@
  * counts the events that it is for, and selects some of them. Which these are
  * depends only on the rule and on the numbers of its events.
  *
- * The callers of hca_rule_find() do what the rule says: exec/hca_fault.h,
- * devx/devx.c and fabric/hca_arena.c.
+ * The callers of hca_rule_find() and hca_rule_fail() do what the rule says:
+ * exec/hca_fault.h for messages, and each place that can fail.
  */
 #ifndef HCA_RULE_H
 #define HCA_RULE_H
@@ -40,6 +40,10 @@ enum hca_fault_what {
     HCA_FAULT_SRQ_ERROR,
     HCA_FAULT_PORT_DOWN,
     HCA_FAULT_DEVICE_FATAL,
+    HCA_FAULT_UMR_REFUSED,
+    HCA_FAULT_FAIL_VERB,
+    HCA_FAULT_FAIL_DEVX,
+    HCA_FAULT_FAIL_ALLOC,
     HCA_NUM_FAULTS
 };
 
@@ -47,6 +51,10 @@ enum hca_fault_what {
 enum hca_rule_point {
     HCA_RULE_REQUEST, /* a message that is sent */
     HCA_RULE_ANSWER,  /* its acknowledgement or response */
+    HCA_RULE_UMR,     /* a WQE of this opcode */
+    HCA_RULE_VERB,    /* a command by ioctl that destroys nothing */
+    HCA_RULE_DEVX,    /* a command of the firmware in one of them */
+    HCA_RULE_ALLOC,   /* an allocation of the device: an object, memory */
     HCA_NUM_RULE_POINTS
 };
 
@@ -55,6 +63,9 @@ struct hca_rule_event {
     uint8_t op;    /* of a message: enum hca_msg_op */
     int peer;      /* process id of its target, 0: unknown */
     uint64_t length;
+    const char *name; /* of a command, or of what is allocated; or NULL */
+    uint32_t passed;  /* out: bits 1 << enum hca_fault_what of rules that
+                       * counted it, but did not select it */
 };
 
 struct hca_rule {
@@ -66,7 +77,9 @@ struct hca_rule {
     uint64_t min, max, peer;
     uint64_t after_ns, for_ns; /* from start_ns on; for_ns 0: for ever */
     uint64_t time_ns, jitter_ns, rate;
-    uint64_t start_ns; /* hca_time_ns() */
+    uint64_t start_ns;        /* hca_time_ns() */
+    uint64_t error;           /* errno */
+    char name[HCA_RULE_NAME]; /* "": any */
     _Atomic(uint64_t) seen, hits;
     char text[HCA_RULE_TEXT];
 };
@@ -89,8 +102,11 @@ const char *hca_rule_name(enum hca_fault_what what);
 /* Counts the event in each rule that it matches, up to the first rule that
  * selects it.
  * @return the selecting rule, or NULL; the number of the event in *n. */
-const struct hca_rule *hca_rule_find(const struct hca_rule_event *event,
-                                     uint64_t *n);
+const struct hca_rule *hca_rule_find(struct hca_rule_event *event, uint64_t *n);
+
+/* Finds the rule that makes a command or an allocation fail.
+ * @return its -errno, logged; 0 if there is none. */
+int hca_rule_fail(enum hca_rule_point point, const char *name);
 
 /* Returns true if the rule selects no further event. */
 bool hca_rule_is_over(const struct hca_rule *rule);

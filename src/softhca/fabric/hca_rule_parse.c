@@ -8,6 +8,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_random.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,10 @@ static const struct {
     [HCA_FAULT_SRQ_ERROR]       = {"srq_error", HCA_RULE_REQUEST},
     [HCA_FAULT_PORT_DOWN]       = {"port_down", HCA_RULE_REQUEST},
     [HCA_FAULT_DEVICE_FATAL]    = {"device_fatal", HCA_RULE_REQUEST},
+    [HCA_FAULT_UMR_REFUSED]     = {"umr_refused", HCA_RULE_UMR},
+    [HCA_FAULT_FAIL_VERB]       = {"fail_verb", HCA_RULE_VERB},
+    [HCA_FAULT_FAIL_DEVX]       = {"fail_devx", HCA_RULE_DEVX},
+    [HCA_FAULT_FAIL_ALLOC]      = {"fail_alloc", HCA_RULE_ALLOC},
 };
 
 enum hca_rule_point hca_rule_point(enum hca_fault_what what)
@@ -119,10 +124,41 @@ static bool hca_rule_parse_op(void *field, const char *value)
     return false;
 }
 
+static bool hca_rule_parse_name(void *field, const char *value)
+{
+    if ((*value == '\0') || (strlen(value) >= HCA_RULE_NAME)) {
+        return false;
+    }
+    strcpy(field, value);
+    return true;
+}
+
+static bool hca_rule_parse_error(void *field, const char *value)
+{
+    static const struct {
+        const char *name;
+        int error;
+    } errors[] = {
+        {"EPERM", EPERM},   {"EIO", EIO},       {"EAGAIN", EAGAIN},
+        {"ENOMEM", ENOMEM}, {"EBUSY", EBUSY},   {"EINVAL", EINVAL},
+        {"EMFILE", EMFILE}, {"ENOSPC", ENOSPC}, {"EOPNOTSUPP", EOPNOTSUPP},
+    };
+
+    for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        if (!strcmp(value, errors[i].name)) {
+            *(uint64_t *)field = errors[i].error;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- keys ---------------------------------------------------------------- */
 
 #define HCA_RULE_POINTS_OF_MESSAGES \
     ((1u << HCA_RULE_REQUEST) | (1u << HCA_RULE_ANSWER))
+#define HCA_RULE_POINTS_WITH_NAMES \
+    ((1u << HCA_RULE_VERB) | (1u << HCA_RULE_DEVX) | (1u << HCA_RULE_ALLOC))
 #define HCA_RULE_ANY_POINT ((1u << HCA_NUM_RULE_POINTS) - 1)
 
 #define HCA_RULE_FIELD(_field) offsetof(struct hca_rule, _field)
@@ -163,6 +199,11 @@ static const struct hca_rule_key {
      HCA_RULE_FIELD(jitter_ns), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_DELAY},
     {"rate", "megabytes a second, from 1 on", hca_rule_parse_positive,
      HCA_RULE_FIELD(rate), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_DELAY},
+    {"name", "the name of a command, or of an object", hca_rule_parse_name,
+     HCA_RULE_FIELD(name), HCA_RULE_POINTS_WITH_NAMES, HCA_FAULT_NONE},
+    {"errno", "EPERM, EIO, EAGAIN, ENOMEM, EBUSY, EINVAL, EMFILE, ENOSPC or "
+     "EOPNOTSUPP", hca_rule_parse_error,
+     HCA_RULE_FIELD(error), 1u << HCA_RULE_VERB, HCA_FAULT_NONE},
     /* clang-format on */
 };
 
@@ -265,6 +306,7 @@ bool hca_rule_parse(struct hca_rule *rule, const char *text,
     rule->max      = UINT64_MAX;
     rule->seed     = HCA_RULE_NOT_GIVEN;
     rule->start_ns = hca_time_ns();
+    rule->error    = ENOMEM;
     while ((item = strtok_r(NULL, ":", &save)) != NULL) {
         if (!hca_rule_parse_key(rule, item, why)) {
             return false;
