@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -76,11 +77,20 @@ static int hca_maps_open_new(const char *path)
 
 int hca_maps_keep(void)
 {
-    if (maps_kept < 0) {
-        maps_pid  = getpid();
-        maps_kept = hca_fd_mark(hca_maps_open_new("/proc/self/maps"));
+    int none = -1, fd;
+
+    if (maps_kept >= 0) {
+        return 0;
     }
-    return (maps_kept < 0) ? -errno : 0;
+    fd = hca_fd_mark(hca_maps_open_new("/proc/self/maps"));
+    if (fd < 0) {
+        return -errno;
+    }
+    maps_pid = getpid();
+    if (!atomic_compare_exchange_strong(&maps_kept, &none, fd)) {
+        hca_fd_close(fd); /* another thread was first */
+    }
+    return 0;
 }
 
 void hca_maps_forked(void)

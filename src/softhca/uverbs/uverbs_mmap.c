@@ -276,9 +276,11 @@ bool uverbs_map_is_expected(const struct uverbs_ctx *ctx,
 int uverbs_map_expect(struct uverbs_ctx *ctx,
                       const struct uverbs_map_plan *plan)
 {
-    int ret = (plan->kind == UVERBS_MAP_DM) ? hca_trap_bus(uverbs_map_fault) :
-                                              0;
+    int ret = hca_maps_keep(); /* else it might not be found */
 
+    if ((ret == 0) && (plan->kind == UVERBS_MAP_DM)) {
+        ret = hca_trap_bus(uverbs_map_fault);
+    }
     if (ret != 0) {
         return ret;
     }
