@@ -59,8 +59,9 @@ static ucs_status_t uct_dcx_device_query_cap(uct_dcx_device_t *dev,
 
     if (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), out, sizeof(*out)) !=
         0) {
-        ucs_debug("%s: QUERY_HCA_CAP of page %u refused: %m",
-                  uct_dcx_device_name(dev), type);
+        ucs_log(uct_dcx_device_refusal_level(errno),
+                "%s: QUERY_HCA_CAP of page %u refused: %m",
+                uct_dcx_device_name(dev), type);
         return UCS_ERR_UNSUPPORTED;
     }
 
@@ -133,8 +134,15 @@ static void uct_dcx_device_query_tm(uct_dcx_device_t *dev,
     struct ibv_device_attr_ex attr = {};
 
     if (!uct_dcx_device_cap(out, PRM_HCA_CAP_TAG_MATCHING) ||
-        !(page[PRM_HCA_CAP_LOG_MAX_XRQ] & PRM_HCA_CAP_LOG) ||
-        (ibv_query_device_ex(dev->ctx, NULL, &attr) != 0)) {
+        !(page[PRM_HCA_CAP_LOG_MAX_XRQ] & PRM_HCA_CAP_LOG)) {
+        return;
+    }
+
+    if (ibv_query_device_ex(dev->ctx, NULL, &attr) != 0) {
+        ucs_log(uct_dcx_device_refusal_level(errno),
+                "%s: ibv_query_device_ex() failed: %m; continuing without tag "
+                "matching",
+                uct_dcx_device_name(dev));
         return;
     }
 
@@ -298,8 +306,9 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
     attr.send_cq = attr.recv_cq = cq;
     qp                          = mlx5dv_create_qp(dev->ctx, &attr, &dv_attr);
     if (qp == NULL) {
-        ucs_debug("%s: the device has no DC transport: %m",
-                  uct_dcx_device_name(dev));
+        ucs_log(uct_dcx_device_refusal_level(errno),
+                "%s: no initiator to probe for DC: %m; continuing without dcx",
+                uct_dcx_device_name(dev));
     } else {
         dev->has_dc = 1;
         ibv_destroy_qp(qp);
@@ -389,7 +398,9 @@ static ucs_status_t uct_dcx_device_open_context(uct_dcx_device_t *dev,
                       name);
             return UCS_ERR_UNSUPPORTED;
         }
-        ucs_debug("%s: failed to open with DEVX: %m, opening it without", name);
+        ucs_log(uct_dcx_device_refusal_level(errno),
+                "%s: failed to open with DEVX: %m; continuing without DEVX",
+                name);
     }
 
     /* libmlx5 itself asks for DEVX here, too; dcx gives no command. */

@@ -26,7 +26,7 @@
 /* File descriptors: two of the device, two of the cache, three of UCX's async
  * thread if this process has none, and some for files that are read, and for
  * the device's library */
-#define UCT_DCX_MD_FILES 12
+#define UCT_DCX_MD_FILES 14
 
 
 static const uct_dcx_md_hook_t *uct_dcx_md_the_hook;
@@ -513,8 +513,8 @@ uct_dcx_query_md_resources(uct_component_t *component,
     static ucs_init_once_t warned = UCS_INIT_ONCE_INITIALIZER;
     int count                     = 0;
     unsigned found                = 0;
-    struct ibv_device **list      = ibv_get_device_list(&count);
     uct_md_resource_desc_t *resources;
+    struct ibv_device **list;
     int i;
 
     /* before UCX parses them */
@@ -522,6 +522,13 @@ uct_dcx_query_md_resources(uct_component_t *component,
     {
         uct_dcx_site_warn(uct_dcx_md_config_table);
         uct_dcx_site_warn(uct_dcx_iface_config_table);
+    }
+
+    /* ENOSYS: the kernel has no RDMA */
+    list = ibv_get_device_list(&count);
+    if ((list == NULL) && (errno != ENOSYS)) {
+        ucs_error("dcx: cannot list the RDMA devices: %m");
+        return UCS_ERR_IO_ERROR;
     }
 
     resources = ucs_calloc(ucs_max(count, 1), sizeof(*resources),
@@ -544,6 +551,8 @@ uct_dcx_query_md_resources(uct_component_t *component,
     if (found == 0) {
         ucs_debug("dcx: this machine has no mlx5 device");
         ucs_free(resources);
+        /* libibverbs finds none without descriptors, and reports no error. */
+        uct_dcx_md_check_files("dcx");
         return uct_md_query_empty_md_resource(resources_p, num_resources_p);
     }
 

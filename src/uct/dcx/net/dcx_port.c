@@ -50,8 +50,14 @@ ucs_status_t uct_dcx_port_query_devices(uct_md_h tl_md,
     }
 
     for (num = 1; num <= md->dev.attr.phys_port_cnt; ++num) {
-        if ((ibv_query_port(md->dev.ctx, num, &attr) != 0) ||
-            (attr.state != IBV_PORT_ACTIVE) ||
+        if (ibv_query_port(md->dev.ctx, num, &attr) != 0) {
+            ucs_log(uct_dcx_device_refusal_level(errno),
+                    "%s:%u: ibv_query_port() failed: %m; continuing without it",
+                    uct_dcx_device_name(&md->dev), num);
+            continue;
+        }
+
+        if ((attr.state != IBV_PORT_ACTIVE) ||
             !uct_dcx_port_in_subnet(md, num, &attr)) {
             ucs_debug("%s:%u is not active, or in another subnet",
                       uct_dcx_device_name(&md->dev), num);

@@ -20,16 +20,38 @@ static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
 }
 
 
+/* Returns UCS_ERR_NO_ELEM for an empty entry; another error is logged. */
+static ucs_status_t uct_dcx_port_query_gid(const uct_dcx_port_t *port,
+                                           unsigned long index,
+                                           struct ibv_gid_entry *entry)
+{
+    int ret = ibv_query_gid_ex(port->dev->ctx, port->num, index, entry, 0);
+
+    if ((ret != 0) &&
+        (uct_dcx_device_refusal_level(ret) != UCS_LOG_LEVEL_DEBUG)) {
+        ucs_error("%s: failed to query GID %lu: %s", port->name, index,
+                  strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+    return (ret == 0) ? UCS_OK : UCS_ERR_NO_ELEM;
+}
+
+
 static ucs_status_t uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
                                                  struct ibv_gid_entry *best)
 {
     unsigned rating, best_rating = 0;
     struct ibv_gid_entry entry;
+    ucs_status_t status;
     int index;
 
     for (index = 0; index < port->attr.gid_tbl_len; ++index) {
-        if (ibv_query_gid_ex(port->dev->ctx, port->num, index, &entry, 0)) {
-            continue; /* an empty entry */
+        status = uct_dcx_port_query_gid(port, index, &entry);
+        if (status == UCS_ERR_NO_ELEM) {
+            continue;
+        }
+        if (status != UCS_OK) {
+            return status;
         }
 
         rating = uct_dcx_port_rate_gid(&entry);
@@ -61,12 +83,16 @@ static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
         }
     } else {
         gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
-        if (ibv_query_gid_ex(port->dev->ctx, port->num, gid_index, &entry, 0)) {
+        status    = uct_dcx_port_query_gid(port, gid_index, &entry);
+        if (status == UCS_ERR_NO_ELEM) {
             ucs_error("%s=%lu: %s has no such GID; 'ibv_devinfo -v' lists "
                       "them",
                       uct_dcx_config_variable("GID_INDEX"), gid_index,
                       port->name);
             return UCS_ERR_INVALID_PARAM;
+        }
+        if (status != UCS_OK) {
+            return status;
         }
         entry.gid_index = gid_index;
     }
