@@ -10,6 +10,7 @@
 #include "dcx_view_copy.h"
 #include "dcx_view_md.h"
 
+#include <ucs/debug/log.h>
 #include <ucs/sys/stubs.h>
 #include <ucs/sys/uid.h>
 
@@ -43,10 +44,14 @@ static ucs_status_t uct_dcx_view_ep_create(const uct_ep_params_t *params,
     ucs_status_t status;
 
     status = UCS_CLASS_NEW(uct_base_ep_t, ep_p, iface);
-    if (status == UCS_OK) {
-        uct_dcx_view_watch_copy_ep();
+    if (status != UCS_OK) {
+        ucs_error("dcx_view: failed to create an endpoint: %s",
+                  ucs_status_string(status));
+        return status;
     }
-    return status;
+
+    uct_dcx_view_watch_copy_ep();
+    return UCS_OK;
 }
 
 
@@ -247,8 +252,25 @@ static UCS_CLASS_DEFINE_NEW_FUNC(uct_dcx_view_iface_t, uct_iface_t, uct_md_h,
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_view_iface_t, uct_iface_t);
 
 
+/* Opens an interface; UCT's macro appends "_new" to the name that it gets. */
+static ucs_status_t uct_dcx_view_iface_open_new(
+    uct_md_h md, uct_worker_h worker, const uct_iface_params_t *params,
+    const uct_iface_config_t *config, uct_iface_t **iface_p)
+{
+    ucs_status_t status;
+
+    status = UCS_CLASS_NEW_FUNC_NAME(uct_dcx_view_iface_t)(md, worker, params,
+                                                           config, iface_p);
+    if (status != UCS_OK) {
+        ucs_error("dcx_view: failed to open an interface: %s",
+                  ucs_status_string(status));
+    }
+    return status;
+}
+
+
 UCT_TL_DEFINE_ENTRY(&uct_dcx_view_component, dcx_view,
-                    uct_dcx_view_query_devices, uct_dcx_view_iface_t,
+                    uct_dcx_view_query_devices, uct_dcx_view_iface_open,
                     "DCX_VIEW_", uct_iface_config_table, uct_iface_config_t);
 
 UCT_SINGLE_TL_INIT(&uct_dcx_view_component, dcx_view, ctor, , )
