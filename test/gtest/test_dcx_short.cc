@@ -5,83 +5,9 @@
  * default level names the cause. So does a line for an endpoint that fails.
  * Each trial is a child of its own.
  */
-#include "dcx_loop.h"
+#include "failing_alloc.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <sys/resource.h>
-
-namespace {
-
-/* Allocations of the transport: number @fail_at fails, from 1 */
-uintptr_t module_begin, module_end;
-unsigned num_allocs, fail_at;
-
-bool is_failing(const void *caller)
-{
-    const uintptr_t at = (uintptr_t)caller;
-
-    return (at >= module_begin) && (at < module_end) &&
-           (++num_allocs == fail_at);
-}
-
-} /* namespace */
-
-/* --- allocators in front of those of libc --------------------------------- */
-
-extern "C" {
-/* UCX that tracks memory calls these. */
-void *ucs_malloc(size_t size, const char *name)
-{
-    static auto real = (__typeof__(&ucs_malloc))dlsym(RTLD_NEXT, "ucs_malloc");
-
-    return is_failing(__builtin_return_address(0)) ? NULL : real(size, name);
-}
-
-void *ucs_calloc(size_t num, size_t size, const char *name)
-{
-    static auto real = (__typeof__(&ucs_calloc))dlsym(RTLD_NEXT, "ucs_calloc");
-
-    return is_failing(__builtin_return_address(0)) ? NULL :
-                                                     real(num, size, name);
-}
-
-int ucs_posix_memalign(void **mem_p, size_t align, size_t size,
-                       const char *name)
-{
-    static auto real =
-        (__typeof__(&ucs_posix_memalign))dlsym(RTLD_NEXT, "ucs_posix_memalign");
-
-    return is_failing(__builtin_return_address(0)) ?
-               ENOMEM :
-               real(mem_p, align, size, name);
-}
-
-/* Others call these. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t num, size_t size);
-void *__libc_memalign(size_t align, size_t size);
-
-void *malloc(size_t size)
-{
-    return is_failing(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t num, size_t size)
-{
-    return is_failing(__builtin_return_address(0)) ? NULL :
-                                                     __libc_calloc(num, size);
-}
-
-int posix_memalign(void **mem_p, size_t align, size_t size)
-{
-    if (is_failing(__builtin_return_address(0))) {
-        return ENOMEM;
-    }
-    *mem_p = __libc_memalign(align, size);
-    return (*mem_p == NULL) ? ENOMEM : 0;
-}
-}
 
 namespace {
 
@@ -91,22 +17,6 @@ protected:
         bool is_open;
         std::string log;
     };
-
-    static int note_module(struct dl_phdr_info *info, size_t, void *)
-    {
-        if (strstr(info->dlpi_name, "libuct_dcx") == NULL) {
-            return 0;
-        }
-        for (int i = 0; i < info->dlpi_phnum; i++) {
-            const auto &header = info->dlpi_phdr[i];
-
-            if ((header.p_type == PT_LOAD) && (header.p_flags & PF_X)) {
-                module_begin = info->dlpi_addr + header.p_vaddr;
-                module_end   = module_begin + header.p_memsz;
-            }
-        }
-        return 1;
-    }
 
     /* Opens all in a child, after `prepare`, and calls `use`. */
     static result open(const std::function<void()> &prepare,
@@ -122,8 +32,6 @@ protected:
         if (pid == 0) {
             dup2(fileno(out), 2);
             dup2(fileno(out), 1);
-            dlopen(dcx_loop::module(), RTLD_NOW);
-            dl_iterate_phdr(note_module, NULL);
             prepare();
             try {
                 dcx_loop loop;
@@ -135,7 +43,7 @@ protected:
             } catch (...) {
                 _exit(1);
             }
-            _exit(((fail_at != 0) && (num_allocs < fail_at)) ? 2 : 0);
+            _exit(failing_alloc::has_failed() ? 0 : 2);
         }
         EXPECT_EQ(pid, waitpid(pid, &status, 0));
         rewind(out);
@@ -161,10 +69,7 @@ TEST_P(dcx_short, of_memory)
 
     do {
         ++nth;
-        result res = open([&] {
-            num_allocs = 0;
-            fail_at    = nth;
-        });
+        result res = open([&] { failing_alloc::arm(nth); });
 
         num_failed += !res.is_open;
         EXPECT_TRUE(res.is_open ||

@@ -122,6 +122,13 @@ static ucs_status_t uct_dcx_strided_plain(const uct_dcx_strided_t *op,
 }
 
 
+static ucs_status_t uct_dcx_strided_no_memory(const uct_dcx_strided_t *op)
+{
+    ucs_error("%s: out of memory", op->name);
+    return UCS_ERR_NO_MEMORY;
+}
+
+
 /* --- copied --------------------------------------------------------------- */
 
 static void uct_dcx_strided_copy_free(uct_dcx_strided_copy_t *copy)
@@ -189,7 +196,7 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
     static_assert(offsetof(uct_dcx_desc_t, lkey) == 0, "uct_dcx_mem_lkey()");
     copy = uct_dcx_strided_copy_new(op, layout);
     if (copy == NULL) {
-        return UCS_ERR_NO_MEMORY;
+        return uct_dcx_strided_no_memory(op);
     }
 
     iov = (uct_iov_t){
@@ -260,7 +267,7 @@ static ucs_status_t uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op,
     keyed = ucs_malloc(sizeof(*keyed), "uct_dcx_strided_keyed");
     if (keyed == NULL) {
         uct_dcx_keys_put(keys, key, op->is_rndv);
-        return UCS_ERR_NO_MEMORY;
+        return uct_dcx_strided_no_memory(op);
     }
 
     keyed->super.func   = uct_dcx_strided_keyed_done;
@@ -319,7 +326,8 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
     case UCS_ERR_EXCEEDS_LIMIT: /* keys in use may be held until the user
                                  * acts */
         return op->is_rndv ? status : UCS_ERR_UNSUPPORTED;
-    case UCS_ERR_IO_ERROR: /* the cause was logged */
+    case UCS_ERR_NO_MEMORY: /* the cause was logged */
+    case UCS_ERR_IO_ERROR:
         return (layout->length > max_copy) ? status : UCS_ERR_UNSUPPORTED;
     default:
         return UCS_ERR_UNSUPPORTED;

@@ -82,6 +82,13 @@ static const char *uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 }
 
 
+static ucs_status_t uct_dcx_iov_no_memory(const char *name)
+{
+    ucs_error("%s: iov: out of memory for the layout", name);
+    return UCS_ERR_NO_MEMORY;
+}
+
+
 /* Fills @layout, which has begun, and has room for the entries. */
 static ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
                                        const char *name, uct_dcx_sgl_t *layout)
@@ -110,7 +117,7 @@ static ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
         ucs_error("%s: iov: blocks of the destination overlap", name);
         return UCS_ERR_INVALID_PARAM;
     }
-    return (overlaps < 0) ? UCS_ERR_NO_MEMORY : UCS_OK;
+    return (overlaps < 0) ? uct_dcx_iov_no_memory(name) : UCS_OK;
 }
 
 
@@ -136,7 +143,7 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     if (num > UCT_DCX_IOV_MAX_STACK) {
         layout = ucs_malloc(uct_dcx_sgl_size(num), "uct_dcx_sgl");
         if (layout == NULL) {
-            return UCS_ERR_NO_MEMORY;
+            return uct_dcx_iov_no_memory(user->name);
         }
     }
 

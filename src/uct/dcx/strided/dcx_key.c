@@ -169,6 +169,7 @@ static ucs_status_t uct_dcx_keys_get_locked(uct_dcx_keys_t *keys,
                                             int is_held, uct_dcx_key_t **key_p)
 {
     uct_dcx_key_size_t *size;
+    ucs_status_t status;
 
     if (UCS_STATUS_IS_ERR(keys->status)) {
         return keys->status;
@@ -190,8 +191,10 @@ static ucs_status_t uct_dcx_keys_get_locked(uct_dcx_keys_t *keys,
         (ucs_list_is_empty(&size->lru) ||
          uct_dcx_key_may_be_on_device(
              ucs_list_head(&size->lru, uct_dcx_key_t, list)))) {
-        uct_dcx_keys_grow(keys, size);
-        return uct_dcx_keys_get_locked(keys, layout, is_held, key_p);
+        status = uct_dcx_keys_grow(keys, size);
+        return (status == UCS_ERR_NO_MEMORY) ?
+                   status :
+                   uct_dcx_keys_get_locked(keys, layout, is_held, key_p);
     }
     return uct_dcx_keys_miss(keys, size, layout);
 }
@@ -271,43 +274,48 @@ static uct_dcx_key_t *uct_dcx_keys_find_number(uct_dcx_keys_t *keys,
 }
 
 
-/* Makes more keys, or waits for a thread that makes some. Returns 1 if one may
- * be available now. */
-static int uct_dcx_keys_more(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
+/* Makes more keys, or waits for a thread that makes some. Returns UCS_OK if one
+ * may be available now. */
+static ucs_status_t uct_dcx_keys_more(uct_dcx_keys_t *keys,
+                                      uct_dcx_key_size_t *size)
 {
     if (size->num < size->max) {
         return uct_dcx_keys_grow(keys, size);
     }
 
     if (size->is_growing == 0) {
-        return 0;
+        return UCS_ERR_IO_ERROR;
     }
 
     uct_dcx_keys_yield(keys);
-    return 1;
+    return UCS_OK;
 }
 
 
-/* Returns a key without owner; makes more if there is none. */
-static uct_dcx_key_t *uct_dcx_keys_take(uct_dcx_keys_t *keys,
-                                        uct_dcx_key_size_t *size)
+/* Takes a key without owner; makes more if there is none. */
+static ucs_status_t uct_dcx_keys_take(uct_dcx_keys_t *keys,
+                                      uct_dcx_key_size_t *size,
+                                      uct_dcx_key_t **key_p)
 {
+    ucs_status_t status = UCS_OK;
     uct_dcx_key_t *key;
 
-    do {
-        key = uct_dcx_keys_find_number(keys, size, 0);
-    } while ((key == NULL) && uct_dcx_keys_more(keys, size));
+    key = uct_dcx_keys_find_number(keys, size, 0);
+    while ((key == NULL) && (status == UCS_OK)) {
+        status = uct_dcx_keys_more(keys, size);
+        key    = uct_dcx_keys_find_number(keys, size, status != UCS_OK);
+    }
 
     if (key == NULL) {
-        key = uct_dcx_keys_find_number(keys, size, 1);
+        return status;
     }
-    if (key != NULL) {
-        key->rkey    = key->lkey;
-        key->is_lost = 0;
-        ucs_list_del(&key->list);
-        ucs_list_head_init(&key->list);
-    }
-    return key;
+
+    key->rkey    = key->lkey;
+    key->is_lost = 0;
+    ucs_list_del(&key->list);
+    ucs_list_head_init(&key->list);
+    *key_p = key;
+    return UCS_OK;
 }
 
 
@@ -328,6 +336,7 @@ static ucs_status_t uct_dcx_keys_own_locked(uct_dcx_keys_t *keys,
 {
     uct_dcx_key_size_t *size =
         uct_dcx_keys_size(&keys->sizes[UCT_DCX_KEY_SIZES], num_klm);
+    ucs_status_t status;
 
     if (size == NULL) {
         return UCS_ERR_EXCEEDS_LIMIT;
@@ -342,16 +351,14 @@ static ucs_status_t uct_dcx_keys_own_locked(uct_dcx_keys_t *keys,
     }
 
     size->num_owned++; /* taking it may release the lock */
-    *key_p = uct_dcx_keys_take(keys, size);
-    if ((*key_p != NULL) && !UCS_STATUS_IS_ERR(keys->status)) {
-        return UCS_OK;
+    status = uct_dcx_keys_take(keys, size, key_p);
+    if ((status == UCS_OK) && UCS_STATUS_IS_ERR(keys->status)) {
+        uct_dcx_keys_leave(keys, *key_p, 0);
+        status = keys->status;
     }
 
-    if (*key_p != NULL) {
-        uct_dcx_keys_leave(keys, *key_p, 0);
-    }
-    size->num_owned--;
-    return UCS_ERR_IO_ERROR;
+    size->num_owned -= (status != UCS_OK);
+    return status;
 }
 
 
@@ -379,15 +386,15 @@ static int uct_dcx_keys_can_set(uct_dcx_keys_t *keys, const uct_dcx_key_t *key)
 static ucs_status_t uct_dcx_keys_exchange(uct_dcx_keys_t *keys,
                                           uct_dcx_key_t **key_p)
 {
-    uct_dcx_key_t *key = uct_dcx_keys_take(keys, (*key_p)->size);
+    uct_dcx_key_t *key = NULL;
+    ucs_status_t status;
 
-    if (key == NULL) {
-        return UCS_ERR_IO_ERROR;
+    status = uct_dcx_keys_take(keys, (*key_p)->size, &key);
+    if (status == UCS_OK) {
+        uct_dcx_keys_leave(keys, *key_p, 1);
+        *key_p = key;
     }
-
-    uct_dcx_keys_leave(keys, *key_p, 1);
-    *key_p = key;
-    return UCS_OK;
+    return status;
 }
 
 

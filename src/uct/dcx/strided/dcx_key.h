@@ -249,6 +249,8 @@ unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys);
  *                          released
  *   UCS_ERR_EXCEEDS_LIMIT  it is too large, no key can be made, or the maximum
  *                          of keys is held: do without
+ *   UCS_ERR_NO_MEMORY      for more keys, which was logged: ask again, or do
+ *                          without
  *   UCS_ERR_IO_ERROR       its UMR has failed, which was logged, or the queue
  *                          is unusable */
 ucs_status_t uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
@@ -267,6 +269,7 @@ uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
  * number that no peer has, and no layout. @keys are open. Returns UCS_OK, or
  *   UCS_ERR_EXCEEDS_LIMIT  no key is large enough
  *   UCS_ERR_NO_RESOURCE    the maximum of keys is owned
+ *   UCS_ERR_NO_MEMORY      for more keys, which was logged
  *   UCS_ERR_IO_ERROR       no more can be made, which was logged, or the queue
  *                          is unusable */
 ucs_status_t uct_dcx_keys_own(uct_dcx_keys_t *keys, unsigned num_klm,
@@ -293,6 +296,8 @@ void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
  * another key even on an error. Returns UCS_OK, or
  *   UCS_ERR_NO_RESOURCE    the previous one is still on its way, or too many
  *                          others are: ask again
+ *   UCS_ERR_NO_MEMORY      for another key where one is needed, which was
+ *                          logged
  *   UCS_ERR_IO_ERROR       the queue is unusable, or no key can be made where
  *                          another one is needed */
 ucs_status_t uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,

@@ -98,12 +98,14 @@ static size_t uct_dcx_key_room_size(const uct_dcx_key_size_t *size)
 }
 
 
-static uct_dcx_key_batch_t *
-uct_dcx_key_batch_alloc(const uct_dcx_device_t *dev,
-                        const uct_dcx_key_size_t *size, unsigned num)
+static ucs_status_t uct_dcx_key_batch_alloc(const uct_dcx_device_t *dev,
+                                            const uct_dcx_key_size_t *size,
+                                            unsigned num,
+                                            uct_dcx_key_batch_t **batch_p)
 {
     size_t stride = ucs_align_up_pow2(size->num_klm * sizeof(uct_dcx_umr_klm_t),
                                       UCT_DCX_KEY_KLM_ALIGN);
+    ucs_status_t status = UCS_OK;
     uct_dcx_key_batch_t *batch;
 
     batch = ucs_calloc(1, sizeof(*batch) + (num * sizeof(batch->keys[0])),
@@ -119,19 +121,23 @@ uct_dcx_key_batch_alloc(const uct_dcx_device_t *dev,
         goto err_free;
     }
 
-    if ((size->num_klm > dev->umr.max_inline) &&
-        (uct_dcx_key_batch_alloc_klm(batch, dev, stride) != UCS_OK)) {
-        uct_dcx_key_batch_free(batch);
-        return NULL;
+    if (size->num_klm > dev->umr.max_inline) {
+        status = uct_dcx_key_batch_alloc_klm(batch, dev, stride);
     }
-    return batch;
+    if (status != UCS_OK) {
+        uct_dcx_key_batch_free(batch);
+        return status;
+    }
+
+    *batch_p = batch;
+    return UCS_OK;
 
 err_free:
     uct_dcx_key_batch_free(batch);
 err:
-    ucs_error("%s: failed to allocate %u mkeys for layouts",
+    ucs_error("%s: out of memory for %u mkeys of layouts",
               uct_dcx_device_name(dev), num);
-    return NULL;
+    return UCS_ERR_NO_MEMORY;
 }
 
 
@@ -168,26 +174,23 @@ static void uct_dcx_key_batch_destroy(uct_dcx_key_batch_t *batch)
 }
 
 
-static uct_dcx_key_batch_t *
-uct_dcx_key_batch_create(const uct_dcx_device_t *dev, uct_dcx_key_size_t *size,
-                         unsigned num)
+static ucs_status_t uct_dcx_key_batch_create(const uct_dcx_device_t *dev,
+                                             uct_dcx_key_size_t *size,
+                                             unsigned num,
+                                             uct_dcx_key_batch_t **batch_p)
 {
-    uct_dcx_key_batch_t *batch = uct_dcx_key_batch_alloc(dev, size, num);
+    ucs_status_t status = uct_dcx_key_batch_alloc(dev, size, num, batch_p);
     unsigned i;
 
-    if (batch == NULL) {
-        return NULL;
-    }
-
-    for (i = 0; i < num; ++i) {
-        uct_dcx_key_init(batch, i, size);
-        if (uct_dcx_key_create(&batch->keys[i], dev) != UCS_OK) {
-            batch->num = i;
-            uct_dcx_key_batch_destroy(batch);
-            return NULL;
+    for (i = 0; (i < num) && (status == UCS_OK); ++i) {
+        uct_dcx_key_init(*batch_p, i, size);
+        status = uct_dcx_key_create(&(*batch_p)->keys[i], dev);
+        if (status != UCS_OK) {
+            (*batch_p)->num = i;
+            uct_dcx_key_batch_destroy(*batch_p);
         }
     }
-    return batch;
+    return status;
 }
 
 
@@ -199,24 +202,25 @@ static uct_dcx_key_t **uct_dcx_keys_numbered(uct_dcx_keys_t *keys,
 }
 
 
-int uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
+ucs_status_t uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 {
     unsigned num = ucs_min(size->max - size->num, UCT_DCX_KEY_BATCH);
     uct_dcx_key_t *key, **numbered;
     uct_dcx_key_batch_t *batch;
+    ucs_status_t status;
 
     size->is_growing++;
     size->num += num;
     ucs_spin_unlock(&keys->lock);
-    batch = uct_dcx_key_batch_create(keys->params.dev, size, num);
+    status = uct_dcx_key_batch_create(keys->params.dev, size, num, &batch);
     ucs_spin_lock(&keys->lock);
     size->is_growing--;
-    if (batch == NULL) {
+    if (status != UCS_OK) {
         size->num -= num;
-        if (!size->is_owned) {
+        if (!size->is_owned && (status != UCS_ERR_NO_MEMORY)) {
             size->max = size->num; /* do not try again */
         }
-        return 0;
+        return status;
     }
 
     for (key = batch->keys; key < batch->keys + num; ++key) {
@@ -228,7 +232,7 @@ int uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
     }
     ucs_list_add_tail(&size->batches, &batch->list);
     keys->stats.num_keys += num;
-    return 1;
+    return UCS_OK;
 }
 
 

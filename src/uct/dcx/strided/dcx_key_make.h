@@ -10,8 +10,8 @@
 
 
 /* Makes more keys of a size; releases the lock meanwhile, as that takes long.
- * Returns 1, or 0 on failure, which is logged, and for the cache not tried
- * again. */
-int uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size);
+ * Logs a failure; for the cache it is not tried again, unless it is
+ * UCS_ERR_NO_MEMORY. */
+ucs_status_t uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size);
 
 #endif

@@ -106,7 +106,7 @@ static ucs_status_t uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max,
     uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_alloc(md, max, is_view);
 
     if (layout == NULL) {
-        ucs_error("%s: failed to allocate a layout of %zu pieces",
+        ucs_error("%s: out of memory for a layout of %zu pieces",
                   uct_dcx_device_name(&md->dev), max);
         uct_dcx_keys_disown(md->keys, key, 0);
         return UCS_ERR_NO_MEMORY;

@@ -52,6 +52,7 @@ static UCS_F_NOINLINE int uct_dcx_tm_rndv_grow(uct_dcx_tm_rndv_t *rndv)
     size_t i;
 
     if (ops == NULL) {
+        ucs_error("out of memory for %zu rendezvous", length);
         return 0;
     }
 

@@ -113,6 +113,22 @@ uct_dcx_tm_strided_gather(const uct_dcx_tm_strided_t *strided, void *dest,
 }
 
 
+/* Copies the header of a request that is in the buffer. */
+static ucs_status_t uct_dcx_tm_strided_copy(const uct_dcx_tm_strided_t *strided,
+                                            unsigned length, void **copy_p)
+{
+    *copy_p = ucs_malloc(length, "uct_dcx_tm_request");
+    if (*copy_p == NULL) {
+        ucs_error(UCT_DCX_TM_STRIDED_NAME
+                  ": out of memory for a rendezvous request of %u bytes",
+                  length);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return uct_dcx_tm_strided_gather(strided, *copy_p, length);
+}
+
+
 /* Does not read the memory of a muted buffer, which may be freed. */
 static void uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
                                          const void *header, unsigned length,
@@ -125,11 +141,8 @@ static void uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
 
     if ((strided->ctx != NULL) && (length > 0) &&
         !(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
-        copy   = ucs_malloc(length, "uct_dcx_tm_request");
+        status = uct_dcx_tm_strided_copy(strided, length, &copy);
         header = copy;
-        status = (copy == NULL) ?
-                     UCS_ERR_NO_MEMORY :
-                     uct_dcx_tm_strided_gather(strided, copy, length);
     }
 
     ctx = uct_dcx_tm_strided_end(self);
@@ -191,7 +204,12 @@ static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
         tm->strided = ucs_calloc(tm->num_entries, sizeof(*tm->strided),
                                  "uct_dcx_tm_strided");
     }
-    return (tm->strided != NULL) ? UCS_OK : UCS_ERR_NO_MEMORY;
+    if (tm->strided == NULL) {
+        ucs_error(UCT_DCX_TM_STRIDED_NAME ": out of memory for %u buffers",
+                  tm->num_entries);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
 }
 
 
