@@ -21,10 +21,13 @@
 
 struct ledger *ledger;
 
-static const char *const usage_text =
+/* the kinds to run, separated by commas */
+static const char *kinds = "";
+
+static const char usage_text[] =
     "faults --op OP [OPTION]...\n"
-    "  --op OP           kind of operation, one of:\n"
-    "                    %s"
+    "  --op OP,..        kinds of operation, each in new processes; all, or of:\n"
+    "                    %s\n"
     "  --ops N           operations that each rank posts (1000)\n"
     "  --ranks N         number of processes (3)\n"
     "  --window N        outstanding operations per pair (8)\n"
@@ -66,14 +69,7 @@ static void refuse(const char *what, const char *value)
 
 static void usage(void)
 {
-    for (const char *at = usage_text; *at != '\0'; at++) {
-        if (!strncmp(at, "%s", 2)) {
-            op_print_names();
-            at++;
-        } else {
-            putchar(*at);
-        }
-    }
+    printf(usage_text, op_names());
     exit(0);
 }
 
@@ -179,10 +175,7 @@ static void parse_hit(struct options *options, char *text)
 static bool parse_option(struct options *options, const char *name, char *value)
 {
     if (!strcmp(name, "--op")) {
-        options->op = op_find(value);
-        if (options->op == NULL) {
-            refuse("unknown operation", value);
-        }
+        kinds = value;
     } else if (!strcmp(name, "--ops")) {
         options->ops = parse_all_number(value);
     } else if (!strcmp(name, "--ranks")) {
@@ -232,9 +225,9 @@ static struct options parse(int argc, char **argv)
             i++;
         }
     }
-    if ((options.op == NULL) || (options.ranks < 2) ||
-        (options.ranks > MAX_RANKS) || (options.window == 0)) {
-        refuse("needs --op, 2 ranks or more, and a window", "");
+    if ((options.ranks < 2) || (options.ranks > MAX_RANKS) ||
+        (options.window == 0)) {
+        refuse("needs 2 ranks or more, and a window", "");
     }
     options.must_fail = options.may_fail && !or_all;
     /* of each pair */
@@ -467,14 +460,36 @@ static int judge(int failures)
     return count.failures != 0;
 }
 
-int main(int argc, char **argv)
+/* Runs one kind of operation. Returns 1 if something is not as allowed. */
+static int run(const struct options *options)
 {
-    struct options options = parse(argc, argv);
-
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    make_ledger(&options);
-    for (unsigned i = 0; i < options.ranks; i++) {
+    make_ledger(options);
+    for (unsigned i = 0; i < options->ranks; i++) {
         start(i);
     }
     return judge(wait_for_all());
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = parse(argc, argv);
+    int failures           = 0;
+    char *list, *save, *name;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    list = strdup(strcmp(kinds, "all") ? kinds : op_names());
+    for (name = strtok_r(list, ", ", &save); name != NULL;
+         name = strtok_r(NULL, ", ", &save)) {
+        options.op = op_find(name);
+        if (options.op == NULL) {
+            refuse("unknown operation", name);
+        }
+        failures += run(&options);
+    }
+    if (options.op == NULL) {
+        refuse("needs --op", "");
+    }
+    free(list);
+    printf("%d kinds are not as allowed\n", failures);
+    return failures != 0;
 }

@@ -469,12 +469,16 @@ const struct op_kind *op_find(const char *name)
     return NULL;
 }
 
-void op_print_names(void)
+const char *op_names(void)
 {
+    static char names[256];
+    size_t length = 0;
+
     for (const struct op_kind *op = op_kinds; op->name != NULL; op++) {
-        printf("%s%s", (op == op_kinds) ? "" : ", ", op->name);
+        length += snprintf(names + length, sizeof(names) - length, "%s%s",
+                           (op == op_kinds) ? "" : ", ", op->name);
     }
-    printf("\n");
+    return names;
 }
 
 void op_set_environment(const struct op_kind *op)

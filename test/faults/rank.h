@@ -68,8 +68,8 @@ struct op_kind {
 
 const struct op_kind *op_find(const char *name);
 
-/* Prints the names of all kinds. */
-void op_print_names(void);
+/* Returns the names of all kinds, separated by commas. */
+const char *op_names(void);
 
 /* Sets what the kind needs in the environment, unless the user has set it. */
 void op_set_environment(const struct op_kind *op);
