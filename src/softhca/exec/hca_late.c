@@ -87,7 +87,9 @@ void hca_late_finish(struct hca_qp *qp)
     qp->req.reads = 0;
 }
 
-/* A fence orders its own stream only. */
+/* Completes late results that the WQE must wait for: all if it reads and as
+ * many reads as may be are under way, else those of its stream if it is
+ * fenced. */
 void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe)
 {
     if ((wqe->op->flags & HCA_OP_DATA_IN) &&

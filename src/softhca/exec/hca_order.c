@@ -110,7 +110,8 @@ static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
            hca_order_is_relaxed(wqe);
 }
 
-/* Atomics are executed in order, and before all WQEs behind them. */
+/* Reads a WQE. @return true if the next one may pass it: atomics are executed
+ * in order, and before all WQEs behind them. */
 static bool hca_order_may_be_passed(const struct hca_qp *qp, uint16_t idx,
                                     uint16_t posted, struct hca_wqe *wqe)
 {

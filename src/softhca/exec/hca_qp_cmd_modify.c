@@ -19,10 +19,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A NIC reads the record of a send queue when that queue's doorbell rings; this
- * device also reads it at each change of state. It must not find there WQEs
- * that the program posted before the reset, and not every program clears the
- * record as libmlx5 does: UCX writes the next index only. */
+/* Clears the record of the send queue. A NIC reads it when that queue's
+ * doorbell rings; this device also reads it at each change of state. It must
+ * not find there WQEs that the program posted before the reset, and not every
+ * program clears the record as libmlx5 does: UCX writes the next index only. */
 static void hca_qp_clear_doorbell(struct hca_qp *qp)
 {
     uint32_t *dbrec = hca_ptr(qp->dbrec);

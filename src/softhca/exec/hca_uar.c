@@ -132,8 +132,8 @@ static struct hca_qp *hca_uar_find_qp(const struct hca_uar *uar, uint32_t qpn)
     return qp;
 }
 
-/* The hint is the beginning of ctrl, whose second word has the QPN in bits
- * 31..8. */
+/* Rings a send queue. The hint is the beginning of ctrl, whose second word has
+ * the QPN in bits 31..8. */
 static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
 {
     uint32_t qpn = (uint32_t)hint >> 8;
@@ -191,7 +191,8 @@ static void hca_uar_push(struct hca_uar *uar, unsigned half)
     }
 }
 
-/* The second word of the value is the CQ's number (mlx5_arm_cq()). */
+/* Handles a store to the doorbell of CQs. The second word of the value is the
+ * CQ's number (mlx5_arm_cq()). */
 static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
                              unsigned size)
 {

@@ -157,8 +157,8 @@ int preload_opened(const char *path, int fd)
     return -1;
 }
 
-/* RDMA ioctls go to the device without a check; others may be meant for a file
- * that has the number now. */
+/* Returns true if the ioctl is for the device. RDMA ioctls need no check of the
+ * file; others may be meant for one that has the number now. */
 static bool preload_takes_ioctl(int fd, unsigned long request)
 {
     return dispatch_is_open(fd) &&

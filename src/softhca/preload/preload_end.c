@@ -57,7 +57,8 @@ hca_trap_sighandler preload_end_get(hca_trap_sighandler handler)
     return (handler == preload_end) ? SIG_DFL : handler;
 }
 
-/* Handles inherited actions, and those set before. */
+/* Replaces each default action that was inherited or set before; those set
+ * later pass through preload_end_put(). */
 void preload_end_install(void)
 {
     struct sigaction act;

@@ -228,9 +228,9 @@ static void preload_received_fds(const struct cmsghdr *cmsg)
     }
 }
 
-/* Descriptors may have come with a message. A duplicate of a device opened here
- * keeps that open from now on, even if it is not used before the first one is
- * closed. */
+/* Handles descriptors that came with a message. A duplicate of a device opened
+ * here keeps that open from now on, even if it is not used before the first one
+ * is closed. */
 static void preload_received(struct msghdr *msg)
 {
     struct cmsghdr *cmsg = (msg->msg_controllen == 0) ? NULL :

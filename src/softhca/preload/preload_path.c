@@ -182,8 +182,8 @@ PRELOAD_EXPORT char *__realpath_chk(const char *path, char *resolved,
     return realpath(path, resolved);
 }
 
-/* A node is a link to another device, an opened one a file without a name: both
- * get the status of the kernel's node. */
+/* Gives the status of the kernel's node to a node, which is a link to another
+ * device, and to an opened one, a file without a name. */
 static int preload_stat_node(int ret, int minor, struct stat *st)
 {
     if ((ret == 0) && (minor >= 0)) {
