@@ -468,7 +468,81 @@ TEST_P(verbs_fatal, device_is_silent)
     EXPECT_EQ(0, peer_process([](int) { hca_device own; }).wait());
 }
 
+/* Stopping a queue pair succeeds and does nothing; other steps fail. */
+class verbs_fatal_stop : public verbs_faults {};
+
+TEST_P(verbs_fatal_stop, queue_pairs_are_stopped_already)
+{
+    verbs_pair pair(dev);
+    struct ibv_qp_attr attr = {};
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write(1)));
+    ASSERT_EQ(0, write(2).post(pair.a.qp));
+    EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(0, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 20));
+    EXPECT_TRUE(verbs_is_empty(pair.a.send_cq)) << "it flushes nothing";
+    attr.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(0, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
+    attr.qp_state = IBV_QPS_INIT;
+    EXPECT_EQ(EIO, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
+}
+
+/* A datagram that the device does not send is no success either. */
+class verbs_fatal_ud : public verbs_faults {};
+
+TEST_P(verbs_fatal_ud, datagram_does_not_complete)
+{
+    verbs_options options;
+
+    options.type = IBV_QPT_UD;
+    {
+        verbs_ep a(dev, options), b(dev, options);
+        struct ibv_ah_attr attr = dev.ah_attr(dev.is_roce());
+        struct ibv_ah *ah       = ibv_create_ah(dev.pd, &attr);
+        verbs_op op             = send();
+
+        ASSERT_NE(nullptr, ah);
+        a.connect(b);
+        b.connect(a);
+        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128));
+        op.wr.wr.ud.ah          = ah;
+        op.wr.wr.ud.remote_qpn  = b.qp->qp_num;
+        op.wr.wr.ud.remote_qkey = a.attr(0).qkey;
+        ASSERT_EQ(0, op.post(a.qp));
+        EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
+        time_quiet(20);
+        EXPECT_TRUE(verbs_is_empty(a.send_cq));
+        EXPECT_TRUE(verbs_is_empty(b.recv_cq));
+        EXPECT_EQ(0, ibv_destroy_ah(ah));
+    }
+}
+
+/* The result of a read is late when the device fails with the write. */
+class verbs_fatal_late : public verbs_faults {};
+
+TEST_P(verbs_fatal_late, result_is_not_written)
+{
+    verbs_pair pair(dev), other(dev);
+
+    ASSERT_EQ(
+        0,
+        verbs_op(IBV_WR_RDMA_READ).local(src, 64).remote(dst).post(pair.a.qp));
+    ASSERT_EQ(0, write().post(other.a.qp));
+    EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
+    time_quiet(40);
+    EXPECT_TRUE(verbs_is_empty(pair.a.send_cq));
+    EXPECT_TRUE(verbs_is_empty(other.a.send_cq));
+    EXPECT_EQ(0x11, src.addr[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(fatal_late, verbs_fatal_late, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(fatal_ud, verbs_fatal_ud, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(fatal_ud_late, verbs_fatal_ud, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(fatal, verbs_fatal, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(fatal_slow, verbs_fatal, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(fatal_stop, verbs_fatal_stop, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_reads, testing::Values(0));
@@ -483,5 +557,16 @@ int main(int argc, char **argv)
          {"roce", {{"SOFTHCA_LINK", "roce"}}},
          {"late", {{"SOFTHCA_DELAY", "2000"}}},
          {"fatal", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
+         {"fatal_stop", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
+         {"fatal_slow",
+          {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"},
+           {"SOFTHCA_DELAY", "500"}}},
+         {"fatal_late",
+          {{"SOFTHCA_FAULT", "device_fatal:op=write"},
+           {"SOFTHCA_DELAY", "10000"}}},
+         {"fatal_ud", {{"SOFTHCA_FAULT", "device_fatal:op=send"}}},
+         {"fatal_ud_late",
+          {{"SOFTHCA_FAULT", "device_fatal:op=send"},
+           {"SOFTHCA_DELAY", "500"}}},
          {"pcie", {{"SOFTHCA_PCIE", "y"}}}});
 }

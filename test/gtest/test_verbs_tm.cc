@@ -838,6 +838,22 @@ TEST_P(verbs_tm_lost, is_told_once_of_each)
 
 INSTANTIATE_TEST_SUITE_P(lost, verbs_tm_lost, testing::Values(0));
 
+/* The device fails as it fetches the data. */
+class verbs_tm_fatal : public verbs_tm_rndv {};
+
+TEST_P(verbs_tm_fatal, completes_no_more)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    expect_consumed();
+    EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
+    time_quiet(40);
+    EXPECT_TRUE(verbs_is_empty(ibv_cq_ex_to_cq(tm.cq)));
+    EXPECT_TRUE(verbs_is_empty(rndv.a.recv_cq));
+}
+
+INSTANTIATE_TEST_SUITE_P(fatal, verbs_tm_fatal, testing::Values(0));
+
 /* --- DC ------------------------------------------------------------------- */
 
 class verbs_tm_dc : public verbs_test {};
@@ -1428,6 +1444,7 @@ int main(int argc, char **argv)
             {"late", {{"SOFTHCA_DELAY", "20"}}},
             {"slow", {{"SOFTHCA_DELAY", "100000"}}},
             {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
+            {"fatal", {{"SOFTHCA_FAULT", "device_fatal:op=read"}}},
             {"deaf", {{"SOFTHCA_FAULT", "drop:op=read:count=0"}}},
             {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
             {"large_cqe",

@@ -10,6 +10,7 @@
 #include "devx.h"
 #include "devx_qp.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/exec/hca_fatal.h"
 #include "softhca/fabric/hca_rule.h"
 #include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_uar.h"
@@ -116,6 +117,10 @@ static int devx_execute(struct uverbs_req *req, struct devx_call *call,
     enum devx_status status   = DEVX_BAD_OP;
     int ret;
 
+    if (hca_fatal_is(hca_self, call->ctx->dev) &&
+        ((call->cmd == NULL) || !call->cmd->is_end)) {
+        return -EIO;
+    }
     call->out     = out;
     call->out_len = uverbs_len(req, out_id);
     if (call->cmd == NULL) {
@@ -124,6 +129,8 @@ static int devx_execute(struct uverbs_req *req, struct devx_call *call,
     } else if (hca_rule_is_on &&
                (hca_rule_fail(HCA_RULE_DEVX, call->cmd->name) != 0)) {
         status = DEVX_NO_RES;
+    } else if (hca_fatal_is(hca_self, call->ctx->dev)) {
+        status = DEVX_OK;
     } else {
         status = devx_run(call);
         hca_debug("devx: %s: status 0x%x", call->cmd->name, status);
@@ -339,6 +346,7 @@ const struct uverbs_method devx_methods[] = {
     {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
      .id      = MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
      .name    = "devx_obj_modify",
+     .may_end = true,
      .handler = devx_modify,
      UVERBS_ATTRS(devx_modify_attrs)},
     {.object  = MLX5_IB_OBJECT_DEVX_OBJ,

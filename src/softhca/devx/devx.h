@@ -81,6 +81,7 @@ struct devx_cmd {
     const char *name;           /* NULL: end of the table */
     uint16_t in_size, out_size; /* least sizes in bytes */
     bool has_list;              /* run() handles the bytes after in_size */
+    bool is_end;                /* a device that has failed takes it for done */
     /* modify, query: opcode that made the object, place of its number */
     uint16_t creator;
     uint32_t number;

@@ -361,26 +361,27 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
 }
 
 /* clang-format off */
-#define MODIFY_QP(_opcode, _name, _size, _has_list) \
+#define MODIFY_QP(_opcode, _name, _size, _has_list, _is_end) \
     {.opcode   = _opcode, \
      .class    = DEVX_MODIFY, \
      .name     = _name, \
      .in_size  = _size, \
      .out_size = 16, \
      .has_list = _has_list, \
+     .is_end   = _is_end, \
      .creator  = DEVX_OP_CREATE_QP, \
      .number   = DEVX_QP_QPN, \
      .run      = devx_modify_qp}
 /* clang-format on */
 
 const struct devx_cmd devx_qp_modify_cmds[] = {
-    MODIFY_QP(0x502, "rst2init_qp", DEVX_QP_IN_SIZE, false),
-    MODIFY_QP(0x503, "init2rtr_qp", DEVX_QP_IN_SIZE, false),
-    MODIFY_QP(0x504, "rtr2rts_qp", DEVX_QP_IN_SIZE, false),
-    MODIFY_QP(0x505, "rts2rts_qp", DEVX_QP_IN_SIZE, true),
-    MODIFY_QP(0x506, "sqerr2rts_qp", DEVX_QP_IN_SIZE, false),
-    MODIFY_QP(0x507, "2err_qp", 16, false),
-    MODIFY_QP(0x50a, "2rst_qp", 16, false),
-    MODIFY_QP(0x50e, "init2init_qp", DEVX_QP_IN_SIZE, false),
+    MODIFY_QP(0x502, "rst2init_qp", DEVX_QP_IN_SIZE, false, false),
+    MODIFY_QP(0x503, "init2rtr_qp", DEVX_QP_IN_SIZE, false, false),
+    MODIFY_QP(0x504, "rtr2rts_qp", DEVX_QP_IN_SIZE, false, false),
+    MODIFY_QP(0x505, "rts2rts_qp", DEVX_QP_IN_SIZE, true, false),
+    MODIFY_QP(0x506, "sqerr2rts_qp", DEVX_QP_IN_SIZE, false, false),
+    MODIFY_QP(0x507, "2err_qp", 16, false, true),
+    MODIFY_QP(0x50a, "2rst_qp", 16, false, true),
+    MODIFY_QP(0x50e, "init2init_qp", DEVX_QP_IN_SIZE, false, false),
     {.name = NULL},
 };

@@ -16,7 +16,6 @@
 #include "softhca/fabric/hca_segment.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_sys.h"
-#include "softhca/exec/hca_fatal.h"
 #include "softhca/exec/hca_nic.h"
 #include "softhca/fabric/hca_port.h"
 #include "softhca/fabric/hca_helper.h"
@@ -98,7 +97,6 @@ static void dispatch_forked(void)
     uverbs_pin_forked();
     hca_mkey_forked();
     hca_uar_forked();
-    hca_fatal_forked();
     hca_cq_event_forked();
 }
 

@@ -71,7 +71,8 @@ static int dispatch_call(struct uverbs_req *req,
     if ((ret == 0) && !req->ctx->ready && !opens) {
         ret = -EINVAL; /* as the kernel without a ucontext */
     }
-    if ((ret == 0) && hca_fatal_is(req->ctx->dev) && !req->method->is_end) {
+    if ((ret == 0) && !req->method->is_end && !req->method->may_end &&
+        hca_fatal_is(hca_self, req->ctx->dev)) {
         ret = -EIO;
     }
     if ((ret == 0) && hca_rule_is_on && !req->method->is_end) {

@@ -92,7 +92,7 @@ static void hca_fault_port_down(const struct hca_fault *fault)
 
 static void hca_fault_device_fatal(const struct hca_fault *fault)
 {
-    hca_fatal_device(fault->msg->src_dev);
+    hca_fatal_device(fault->msg->src_dev, fault->qp);
 }
 
 static const struct {

@@ -70,6 +70,9 @@ static void hca_late_run(struct hca_qp *qp, int stream, bool only_old)
 {
     uint16_t idx = qp->req.ci, end = idx + qp->req.fetched, next;
 
+    if (hca_qp_state(qp) == IBV_QPS_RESET) {
+        return; /* the device has failed */
+    }
     for (; idx != end; idx = next) {
         struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 

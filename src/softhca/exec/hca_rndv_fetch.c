@@ -6,6 +6,7 @@
  * without a number, with the attributes of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
  */
 #include "hca_rndv_fetch.h"
+#include "hca_fatal.h"
 #include "hca_late.h"
 #include "hca_wire.h"
 #include "softhca/base/hca_log.h"
@@ -51,6 +52,10 @@ static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 
     if (srq == NULL) {
         return; /* gone with its program */
+    }
+    if (hca_fatal_is(srq->obj.proc, job->dev)) {
+        hca_obj_unlock(srq);
+        return;
     }
     hca_tm_consume_end(hca_srq_tm(srq), recv->tm_index);
     recv->tm_op    = tm_op;
@@ -312,13 +317,14 @@ static void hca_rndv_wait(struct hca_rndv *rndv, uint64_t ns)
     hca_timer_arm(&rndv->timer, hca_time_ns() + ns);
 }
 
-/* Runs steps until one has to wait. The device of a dead process sends nothing
- * more. */
+/* Runs steps until one has to wait. The device of a dead process, or one that
+ * has failed for it, sends nothing more. */
 static void hca_rndv_continue(struct hca_rndv *rndv)
 {
     rndv->wait_ns = 0;
     while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
-        if (!hca_proc_alive(rndv->recv.owner.proc)) {
+        if (!hca_proc_alive(rndv->recv.owner.proc) ||
+            hca_fatal_is(rndv->recv.owner.proc, rndv->job.dev)) {
             rndv->state = HCA_RNDV_FAILED;
         } else if (rndv->job.is_dc) {
             hca_rndv_dc(rndv);

@@ -107,6 +107,9 @@ static void hca_stream_retire_nops(struct hca_qp *qp)
 
 void hca_stream_retire(struct hca_qp *qp)
 {
+    if (hca_qp_state(qp) == IBV_QPS_RESET) {
+        return; /* the device has failed */
+    }
     while (qp->req.fetched > 0) {
         const struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
 

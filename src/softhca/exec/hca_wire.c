@@ -10,6 +10,7 @@
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/obj/hca_path.h"
 #include "softhca/obj/hca_traffic.h"
+#include "softhca/resp/hca_qp.h"
 #include "softhca/resp/hca_responder.h"
 
 #define HCA_IBTA_TIMEOUT_NS 4096ull
@@ -198,7 +199,8 @@ hca_wire_send_faulty(struct hca_qp *qp, const struct hca_msg *msg,
 
     way = hca_fault_request(qp, msg, ack, &random);
     if (way == HCA_FAULT_LOST) {
-        if (!is_acked && (ack->code != HCA_ACK_LATE)) {
+        if (!is_acked && (ack->code != HCA_ACK_LATE) &&
+            (hca_qp_state(qp) == IBV_QPS_RTS)) {
             ack->code = HCA_ACK;
         }
         return;

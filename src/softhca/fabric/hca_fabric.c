@@ -76,6 +76,7 @@ static int hca_fabric_enter(void)
             proc->gen++;
             proc->asks_fd = 0;
             atomic_store(&proc->freezes, 0);
+            atomic_store(&proc->failed, 0);
             memset(&hca_fabric->accesses[i], 0,
                    sizeof(hca_fabric->accesses[i]));
             if (i >= atomic_load(&hca_fabric->procs_end)) {

@@ -52,6 +52,7 @@ struct hca_proc {
     _Atomic(uint32_t) freezes;  /* odd: some of its pages are read-only now */
     _Atomic(uint32_t) turn;     /* lowest bit: index in hca_accesses.of */
     uint32_t node;              /* of its devices */
+    _Atomic(uint16_t) failed;   /* its devices that have failed: a bit each */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* device memory, in bytes */
 } __attribute__((aligned(64)));
 

@@ -188,8 +188,9 @@ struct uverbs_req;
 
 struct uverbs_method {
     uint16_t object, id;
-    bool uhw;    /* takes the driver's own data */
-    bool is_end; /* destroys an object: possible when the device has failed */
+    bool uhw;     /* takes the driver's own data */
+    bool is_end;  /* destroys an object: possible when the device has failed */
+    bool may_end; /* its handler says so for each command that it carries */
     const char *name;
     const struct uverbs_attr_spec *attrs;
     unsigned num_attrs;

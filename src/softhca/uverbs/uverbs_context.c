@@ -175,6 +175,7 @@ const struct uverbs_method uverbs_context_methods[] = {
      .id      = UVERBS_METHOD_INVOKE_WRITE,
      .uhw     = true,
      .name    = "write",
+     .may_end = true,
      .handler = uverbs_write,
      UVERBS_ATTRS(uverbs_write_attrs)},
     {.object  = UVERBS_OBJECT_DEVICE,

@@ -3,6 +3,7 @@
  * MODIFY_QP and OPEN_QP, and the table of the write commands of queue pairs.
  */
 #define _GNU_SOURCE
+#include "softhca/exec/hca_fatal.h"
 #include "uverbs_ah.h"
 #include "uverbs_dct.h"
 #include "uverbs_mmap.h"
@@ -92,6 +93,17 @@ static int uverbs_modify_hw(struct uverbs_req *req, struct hca_qp *hw,
     return hca_qp_modify(hw, &change, &bad);
 }
 
+/* The answer of a device that has failed: a queue pair has stopped already
+ * (mlx5_internal_err_ret_value(): 2ERR_QP, 2RST_QP). */
+static int uverbs_modify_failed(const struct ib_uverbs_modify_qp *cmd)
+{
+    return ((cmd->attr_mask & IBV_QP_STATE) &&
+            ((cmd->qp_state == IBV_QPS_ERR) ||
+             (cmd->qp_state == IBV_QPS_RESET))) ?
+               0 :
+               -EIO;
+}
+
 static int uverbs_modify(struct uverbs_req *req,
                          const struct ib_uverbs_modify_qp *cmd)
 {
@@ -103,6 +115,9 @@ static int uverbs_modify(struct uverbs_req *req,
     qp = uverbs_obj_find(req->ctx, UVERBS_OBJECT_QP, cmd->qp_handle, &ret);
     if (qp == NULL) {
         return -EINVAL;
+    }
+    if (hca_fatal_is(hca_self, req->ctx->dev)) {
+        return uverbs_modify_failed(cmd);
     }
     if (cmd->attr_mask & IBV_QP_ALT_PATH) {
         return -EOPNOTSUPP; /* no path migration: there is one port */

@@ -4,6 +4,7 @@
  * the ioctl INVOKE_WRITE. The file of each object has a table of its commands.
  */
 #define _GNU_SOURCE
+#include "softhca/exec/hca_fatal.h"
 #include "uverbs.h"
 
 #include <errno.h>
@@ -39,6 +40,13 @@ const char *uverbs_write_name(const struct uverbs_req *req)
     return (row == NULL) ? "unknown" : row->name;
 }
 
+/* Commands that answer for a device that has failed, too */
+static bool uverbs_write_may_end(uint64_t cmd)
+{
+    return (cmd == IB_USER_VERBS_CMD_MODIFY_QP) ||
+           (cmd == UVERBS_EX(IB_USER_VERBS_EX_CMD_MODIFY_QP));
+}
+
 int uverbs_write(struct uverbs_req *req)
 {
     uint64_t cmd = uverbs_get_const(req, UVERBS_ATTR_WRITE_CMD);
@@ -56,6 +64,9 @@ int uverbs_write(struct uverbs_req *req)
     if ((uverbs_len(req, UVERBS_ATTR_CORE_IN) < row->req_size) ||
         (uverbs_len(req, UVERBS_ATTR_CORE_OUT) < row->resp_size)) {
         return -ENOSPC;
+    }
+    if (!uverbs_write_may_end(cmd) && hca_fatal_is(hca_self, req->ctx->dev)) {
+        return -EIO;
     }
     return req->ctx->ready ? row->handler(req) : -EINVAL;
 }
