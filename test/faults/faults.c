@@ -375,11 +375,9 @@ static int judge_ok(const struct flow *flow, uint32_t i, bool may_fail,
 {
     bool must_arrive = sink_lives && (!may_fail || ledger->options.op->is_told);
 
-    if (flow->lost[i] != 0 && ledger->options.op->is_told) {
-        return complain(flow, i, "sent, but its receive failed", flow->lost[i]);
-    }
     return (must_arrive && (flow->got[i] == 0)) ?
-               complain(flow, i, "ended with OK, but has not arrived", 0) :
+               complain(flow, i, "ended with OK, but has not arrived",
+                        flow->lost[i]) :
                0;
 }
 

@@ -240,9 +240,19 @@ static ucs_status_ptr_t op_post_tag(struct slot *slot,
                             rank.me, param);
 }
 
+/* Returns true if a receive may have got this operation: messages match
+ * receives in order, but a send may have failed before it was one. */
+static bool op_is_in_order(const struct flow *flow, const struct slot *slot,
+                           uint32_t sequence)
+{
+    return (sequence >= slot->sequence) && (sequence < ledger->options.ops) &&
+           (flow->got[sequence] == 0);
+}
+
 static void op_tag_end(struct slot *slot, ucs_status_t status, size_t length)
 {
     struct flow *flow = ledger_flow(slot->peer->rank, rank.me);
+    struct data_id id = {0};
 
     slot->parts   = 0;
     slot->request = NULL;
@@ -252,18 +262,21 @@ static void op_tag_end(struct slot *slot, ucs_status_t status, size_t length)
         return;
     }
     slot->peer->checked++;
-    if (length != op_length(slot->sequence)) {
-        printf("WRONG: %s %u from %u to %u: %zu bytes instead of %zu\n",
-               op_kind()->name, slot->sequence, slot->peer->rank, rank.me,
-               length, op_length(slot->sequence));
+    memcpy(&id, slot->buffer, (length < sizeof(id)) ? length : sizeof(id));
+    if (!op_is_in_order(flow, slot, id.sequence) ||
+        (length != op_length(id.sequence))) {
+        printf("WRONG: %s %u from %u to %u: %zu bytes instead of %u\n",
+               op_kind()->name, id.sequence, slot->peer->rank, rank.me, length,
+               slot->sequence);
         flow->received_wrong++;
         return;
     }
-    if (!op_check(slot, op_id(slot->peer->rank, rank.me, slot->sequence))) {
+    slot->sequence = id.sequence;
+    if (!op_check(slot, op_id(slot->peer->rank, rank.me, id.sequence))) {
         flow->received_wrong++;
         return;
     }
-    flow->got[slot->sequence]++;
+    flow->got[id.sequence]++;
 }
 
 static void op_tag_done(void *request, ucs_status_t status,
@@ -609,6 +622,22 @@ static bool op_has_receives(const struct peer *peer)
         }
     }
     return false;
+}
+
+/* Returns true if the source of a flow has ended, and all that it sent has
+ * arrived: other receives are of sends that failed. */
+bool op_is_all_sent(const struct peer *peer)
+{
+    const struct flow *flow = ledger_flow(peer->rank, rank.me);
+    unsigned num            = 0;
+
+    if (!flow->is_complete) {
+        return false;
+    }
+    for (uint32_t i = 0; i < ledger->options.ops; i++) {
+        num += (flow->sent[i] == OP_OK);
+    }
+    return peer->checked >= num;
 }
 
 bool op_is_received(const struct peer *peer)

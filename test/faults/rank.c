@@ -249,13 +249,17 @@ static bool rank_work_with(struct peer *peer)
     if (peer->out != NULL) {
         rank_post(peer);
     }
-    if (!ledger_is_broken(rank.me, peer->rank)) {
-        op_receive(peer);
-    } else {
+    if (ledger_is_broken(rank.me, peer->rank)) {
         op_cancel(peer);
+    } else {
+        op_receive(peer);
+        if ((peer->in != NULL) && op_is_all_sent(peer)) {
+            op_cancel(peer);
+        }
     }
     op_check_puts(peer);
-    is_out = rank_is_out(peer);
+    is_out            = rank_is_out(peer);
+    flow->is_complete = is_out;
     if (peer->has_failed && is_out) {
         flow->is_broken = true;
     }

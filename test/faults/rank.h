@@ -89,6 +89,8 @@ void op_receive(struct peer *peer);
 /* Verifies the puts of @peer that it was told OK for. */
 void op_check_puts(struct peer *peer);
 
+bool op_is_all_sent(const struct peer *peer);
+
 /* Cancels the receives from @peer, which has stopped sending. */
 void op_cancel(struct peer *peer);
 
