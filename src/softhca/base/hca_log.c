@@ -37,21 +37,11 @@ static void hca_log_set_level(const char *name)
     hca_error("SOFTHCA_LOG=%s: use error, warn, info, debug or trace", name);
 }
 
-void hca_log_init(void)
+static void hca_log_open(const char *file)
 {
-    const char *level = getenv("SOFTHCA_LOG");
-    const char *file  = getenv("SOFTHCA_LOG_FILE");
-    int fd;
+    int fd = hca_sys()->openat(AT_FDCWD, file,
+                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
-    if (level != NULL) {
-        hca_log_set_level(level);
-    }
-    if (file == NULL) {
-        return;
-    }
-
-    fd = hca_sys()->openat(AT_FDCWD, file,
-                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) {
         hca_error("SOFTHCA_LOG_FILE=%s: %s", file, strerror(errno));
         return;
@@ -59,12 +49,25 @@ void hca_log_init(void)
     hca_log_fd = hca_fd_mark(fd);
 }
 
+void hca_log_init(void)
+{
+    const char *level = getenv("SOFTHCA_LOG");
+    const char *file  = getenv("SOFTHCA_LOG_FILE");
+
+    if (file != NULL) {
+        hca_log_open(file); /* first, as a wrong level is logged to it */
+    }
+    if (level != NULL) {
+        hca_log_set_level(level);
+    }
+}
+
 void hca_log_write(enum hca_log_level level, const char *fmt, ...)
 {
     int saved_errno = errno;
     char line[512];
     va_list ap;
-    int head, body;
+    int head, body, fd;
 
     head = snprintf(line, sizeof(line), "softhca[%d] %-5s ", getpid(),
                     hca_log_names[level]);
@@ -76,8 +79,10 @@ void hca_log_write(enum hca_log_level level, const char *fmt, ...)
                 body :
                 (int)sizeof(line) - head - 2;
     line[head] = '\n';
+    /* the program may have replaced the file's descriptor by dup2() */
+    fd = hca_fd_is_own(hca_log_fd) ? hca_log_fd : STDERR_FILENO;
     /* write() is a cancellation point, but callers may hold locks */
-    if (syscall(SYS_write, hca_log_fd, line, head + 1) < 0) {
+    if (syscall(SYS_write, fd, line, head + 1) < 0) {
         /* nowhere left to report it */
     }
     errno = saved_errno;

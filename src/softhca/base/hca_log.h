@@ -2,6 +2,7 @@
 /*
  * One line per event, to stderr or to the file named by SOFTHCA_LOG_FILE, up
  * to the level of SOFTHCA_LOG (error, warn, info, debug, trace; default warn).
+ * If the program replaces the file's descriptor by dup2(), lines go to stderr.
  * Messages are like those of UCX: lower case, object first ("qp 0x10042: ...").
  * A line is built on the stack and written by one write(2), so that any thread
  * may log, also in a signal handler. A line over 512 bytes is cut.
