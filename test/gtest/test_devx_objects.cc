@@ -659,6 +659,7 @@ TEST_P(devx_objects, target_lives_is_drained_and_ends)
     devx_object dct(dev.ctx, good);
     devx_mailbox query = devx_mailbox(16, 0x713).put(8, dct.out.number());
     devx_mailbox drain = devx_mailbox(16, 0x712).put(8, dct.out.number());
+    hca_log_reader log;
 
     ASSERT_NE(nullptr, dct.obj);
     EXPECT_EQ(0, mlx5dv_devx_obj_query(dct.obj, query.bytes.data(), 16,
@@ -671,6 +672,9 @@ TEST_P(devx_objects, target_lives_is_drained_and_ends)
     EXPECT_EQ(0, mlx5dv_devx_obj_query(dct.obj, query.bytes.data(), 16,
                                        out.bytes.data(), 128));
     EXPECT_EQ(2u, out.get(0x10, 27, 24)) << "drained";
+    EXPECT_NE(0, mlx5dv_devx_obj_modify(dct.obj, drain.bytes.data(), 16,
+                                        out.bytes.data(), 16));
+    EXPECT_NE(std::string::npos, log.take().find("that is not active"));
     EXPECT_EQ(EBUSY, ibv_destroy_cq(cq.cq));
 
     expect_refused(devx_mailbox(good).set(0x38, 26, 24, 0), DEVX_BAD_PARAM,
@@ -683,6 +687,48 @@ TEST_P(devx_objects, target_lives_is_drained_and_ends)
                    0x24, "srq of nobody");
 }
 
+/* A CQ with entries of 64 bytes has no room for cs_res 2. */
+TEST_P(devx_objects, target_is_read_back)
+{
+    for (const char *cqe_size : {"64", "128"}) {
+        setenv("MLX5_CQE_SIZE", cqe_size, 1);
+        devx_rmp rmp(dev, devx_rmp::LIST);
+        raw_cq cq(dev.ctx, 63);
+        unsetenv("MLX5_CQE_SIZE");
+
+        devx_mailbox in = devx_dct_in(dev, cq.cq, rmp.object->out.number());
+        in.set(0x20, 23, 16, 2).set(0x2c, 31, 24, 33).set(0x2c, 19, 0, 0x54321);
+        devx_object dct(dev.ctx, in);
+        devx_mailbox query = devx_mailbox(16, 0x713).put(8, dct.out.number());
+        devx_mailbox out(128);
+
+        ASSERT_NE(nullptr, dct.obj);
+        EXPECT_EQ(0, mlx5dv_devx_obj_query(dct.obj, query.bytes.data(), 16,
+                                           out.bytes.data(), 128));
+        EXPECT_EQ(strcmp(cqe_size, "64") ? 2u : 0u, out.get(0x20, 23, 16))
+            << "cs_res";
+        EXPECT_EQ(33u, out.get(0x2c, 31, 24)) << "tclass";
+        EXPECT_EQ(0x54321u, out.get(0x2c, 19, 0)) << "flow_label";
+    }
+}
+
+/* The line of a missing command has its opcode. */
+class devx_lacks : public testing::TestWithParam<int> {};
+
+TEST_P(devx_lacks, commands)
+{
+    hca_device dev;
+    hca_log_reader log;
+
+    for (auto row : {std::make_pair(0x710, "0x710"), {0x717, "0x717"}}) {
+        devx_object object(dev.ctx, devx_mailbox(0x200, row.first));
+
+        EXPECT_EQ(DEVX_BAD_OP, object.out.status()) << row.second;
+        EXPECT_NE(std::string::npos, log.take().find(row.second)) << row.second;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(lacks, devx_lacks, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ooo, devx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_objects, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
@@ -699,6 +745,7 @@ int main(int argc, char **argv)
          {"slow", {{"SOFTHCA_DELAY", "100000"}}},
          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
          {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+         {"lacks", {{"SOFTHCA_LACKS", "dc,tm"}}},
          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
          {"own_key", {{"SOFTHCA_HAS", "tm_own_key"}}},
          {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},

@@ -189,6 +189,18 @@ private:
     tm_dci m_dci{dev};
 };
 
+TEST_P(devx_tm_dc, target_is_read_back)
+{
+    const uint32_t dctn = m_dct->out.number();
+    devx_mailbox out(128);
+
+    EXPECT_EQ(0,
+              mlx5dv_devx_obj_query(
+                  m_dct->obj, devx_mailbox(16, 0x713).put(8, dctn).bytes.data(),
+                  16, out.bytes.data(), 128));
+    EXPECT_EQ(1u, out.get(0x10, 7, 4)) << "offload_type";
+}
+
 TEST_P(devx_tm_dc, fetches_the_data_of_a_rendezvous)
 {
     devx_mailbox out(16);

@@ -52,7 +52,7 @@ static const struct devx_field devx_dct_fields[] = {
 };
 
 /* counter_set_id, latency_sensitive, force_full_handshake, eth_prio, ecn and
- * dscp are ignored. */
+ * dscp are ignored. So is cs_res 1: mlx5_ib has only 2, up to 64 bytes. */
 static const struct devx_field devx_dctc_fields[] = {
     {"dctc dp_ordering_0", DCTC_DP_0, DEVX_IF_OOO},
     {"dctc dp_ordering_1", DCTC_DP_1, DEVX_IF_OOO},
@@ -101,7 +101,8 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     enum devx_status status;
 
     if (hca_lacks(HCA_LACK_DC)) {
-        return devx_refuse(call, DEVX_BAD_OP, 0, "opcode, without DC,", 0);
+        return devx_refuse(call, DEVX_BAD_OP, 0, "opcode, without DC,",
+                           call->cmd->opcode);
     }
     status = devx_check(call, 0, DCT_CTX, devx_dct_fields);
     if (status == DEVX_OK) {
@@ -112,7 +113,8 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     }
     if (devx_is_bond(call) && hca_lacks(HCA_LACK_LAG_DCT)) {
         return devx_refuse(call, DEVX_BAD_OP, 0,
-                           "opcode, on a bond without lag_dct,", 0);
+                           "opcode, on a bond without lag_dct,",
+                           call->cmd->opcode);
     }
     if (devx_get(ctx, DCTC_RAE) && hca_lacks(HCA_LACK_ATOMICS)) {
         return devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_RAE,
@@ -252,9 +254,13 @@ static enum devx_status devx_drain_dct(struct devx_call *call)
     }
     return (hca_dct_drain(hw) == 0) ?
                DEVX_OK :
-               devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "dct", call->number);
+               devx_refuse(call, DEVX_BAD_RES_STATE, 0x08,
+                           "dctn, of a target that is not active,",
+                           call->number);
 }
 
+/* Returns the values in effect: cs_res is 0 if the entries of the CQ have no
+ * room for 64 bytes. atomic_mode stays 0, as its value is not kept. */
 static enum devx_status devx_query_dct(struct devx_call *call)
 {
     struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
@@ -270,6 +276,7 @@ static enum devx_status devx_query_dct(struct devx_call *call)
     devx_set(ctx, DCTC_STATE,
              (info.state == IBV_QPS_RTR) ? DCTC_STATE_ACTIVE :
                                            DCTC_STATE_DRAINED);
+    devx_set(ctx, DCTC_OFFLOAD, hw->has_rndv ? QPC_OFFLOAD_RNDV : 0);
     devx_set(ctx, DCTC_USER_INDEX, hw->uidx);
     devx_set(ctx, DCTC_CQN, hw->rcqn);
     devx_set(ctx, DCTC_RRE, (info.attr.access & IBV_ACCESS_REMOTE_READ) != 0);
@@ -278,9 +285,12 @@ static enum devx_status devx_query_dct(struct devx_call *call)
     devx_set(ctx, DCTC_DP_0, info.attr.dp_ordering);
     devx_set(ctx, DCTC_DP_1, info.attr.dp_ordering >> 1);
     devx_set(ctx, DCTC_DP_FORCE, info.attr.dp_force);
+    devx_set(ctx, DCTC_CS_RES, (hw->cs_res == 64) ? 2 : 0);
     devx_set(ctx, DCTC_MIN_RNR, info.attr.min_rnr_timer);
     devx_set(ctx, DCTC_SRQN, hw->srqn);
     devx_set(ctx, DCTC_PD, hw->pdn);
+    devx_set(ctx, DCTC_TCLASS, info.attr.path.tclass);
+    devx_set(ctx, DCTC_FLOW_LABEL, info.attr.path.flow_label);
     devx_set(ctx, DCTC_KEY, hw->dc_key);
     devx_set(ctx, DCTC_MTU, info.attr.mtu);
     devx_set(ctx, DCTC_PORT, 1);

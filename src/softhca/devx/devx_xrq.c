@@ -71,7 +71,7 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
 
     if (hca_lacks(HCA_LACK_TM)) {
         return devx_refuse(call, DEVX_BAD_OP, 0,
-                           "opcode, without tag matching,", 0);
+                           "opcode, without tag matching,", call->cmd->opcode);
     }
     status = devx_check(call, 0, XRQ_CTX, devx_xrq_fields);
     if (status == DEVX_OK) {
