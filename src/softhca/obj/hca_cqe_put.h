@@ -68,11 +68,13 @@ static inline void hca_cqe_fill_error(struct mlx5_err_cqe *to,
     to->s_wqe_opcode_qpn = htobe32(cqe->sop_qpn);
 }
 
-/* Copies up to 32 bytes. */
-HCA_CQE_F void hca_cqe_copy(void *to, const void *from, size_t length)
+/* Copies up to 32 bytes; 16 or more by two moves that may overlap, as the
+ * compiler has a loop for any length. */
+HCA_CQE_F void hca_cqe_copy(uint8_t *to, const uint8_t *from, size_t length)
 {
-    if (__builtin_expect(length == 16, 1)) { /* a short message of UCX */
+    if (__builtin_expect(length >= 16, 1)) { /* a short message of UCX */
         memcpy(to, from, 16);
+        memcpy(to + length - 16, from + length - 16, 16);
     } else {
         memcpy(to, from, length);
     }
@@ -89,7 +91,7 @@ HCA_CQE_F uint8_t hca_cqe_fill_data(struct mlx5_cqe64 *to, uint8_t *first_half,
         memcpy(first_half, cqe->data, cqe->data_len);
         return MLX5_INLINE_SCATTER_64;
     }
-    hca_cqe_copy(to, cqe->data, cqe->data_len);
+    hca_cqe_copy((uint8_t *)to, cqe->data, cqe->data_len);
     if (cqe->both && (first_half != NULL)) {
         memcpy(first_half, cqe->data, cqe->data_len);
     }
