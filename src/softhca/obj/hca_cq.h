@@ -42,6 +42,9 @@ int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us);
  * @return 0; -ETIMEDOUT, as hca_obj_hold_last(): the CQ stays. */
 int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
 
+/* Bytes of a message that have room in each CQE */
+#define HCA_CQ_INLINE_LEAST 32u
+
 /* Returns the number of bytes of a message that may go into a CQE of this
  * queue, for a QP that allows @scatter bytes: 0, 32, or, in entries of 128
  * bytes, 64. */
@@ -56,7 +59,9 @@ static inline unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
     if (cq == NULL) {
         return 0;
     }
-    return ((cq->ring.log_stride == 7) && (scatter >= 64)) ? 64 : 32;
+    return ((cq->ring.log_stride == 7) && (scatter >= 64)) ?
+               64 :
+               HCA_CQ_INLINE_LEAST;
 }
 
 /* Adds a completion. The caller holds no lock of a CQ.

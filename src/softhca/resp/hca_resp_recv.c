@@ -199,7 +199,8 @@ static bool hca_resp_fits_cqe(const struct hca_responder *resp)
         (resp->qp->type == HCA_QP_UD)) {
         return false;
     }
-    return length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
+    return (length <= HCA_CQ_INLINE_LEAST) ||
+           (length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res));
 }
 
 enum hca_check hca_resp_deliver(struct hca_responder *resp)
