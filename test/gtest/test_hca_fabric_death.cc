@@ -739,7 +739,7 @@ public:
 
             cqe.opcode = MLX5_CQE_REQ;
             m_is_going = true;
-            EXPECT_EQ(0, hca_cq_post(q.cq->obj.num, &cqe));
+            EXPECT_EQ(HCA_OK, hca_cq_post(q.cq->obj.num, &cqe));
             m_is_done = true;
         })
     {

@@ -6,6 +6,7 @@
 #ifndef HCA_CQ_H
 #define HCA_CQ_H
 
+#include "hca_check.h"
 #include "hca_cqe.h"
 #include "hca_objs.h"
 
@@ -65,9 +66,9 @@ static inline unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
 }
 
 /* Adds a completion. The caller holds no lock of a CQ.
- * @return 0, -ENOENT (no such CQ), -EOVERFLOW (overrun, now or before: the QP
- *         must go to the error state). */
-int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
+ * @return HCA_OK, or HCA_CHECK_CQ (no such CQ, or overrun, now or before): the
+ *         QP must go to the error state. */
+enum hca_check hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
 /* Puts a queue in error as if it had overrun, if it exists and is not. The
  * caller is inside the device (hca_thread.h) and holds no lock of a CQ. */

@@ -85,7 +85,7 @@ void hca_cq_fail(uint32_t cqn)
     hca_obj_unlock(cq);
 }
 
-static int hca_cq_overrun(struct hca_cq *cq)
+static enum hca_check hca_cq_overrun(struct hca_cq *cq)
 {
     if (!cq->overrun) {
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
@@ -94,7 +94,7 @@ static int hca_cq_overrun(struct hca_cq *cq)
                  cq->pi);
         hca_cq_fail_locked(cq);
     }
-    return -EOVERFLOW;
+    return HCA_CHECK_CQ;
 }
 
 /* --- compression ---------------------------------------------------------- */
@@ -152,10 +152,11 @@ void hca_cq_close(uint32_t cqn)
 
 /* --- all queues ----------------------------------------------------------- */
 
-static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
+static enum hca_check hca_cq_post_locked(struct hca_cq *cq,
+                                         const struct hca_cqe *cqe)
 {
     if (__builtin_expect(cq->minis != 0, 0) && hca_cq_hold(cq, cqe)) {
-        return 0;
+        return HCA_OK;
     }
     if (cq->overrun || (!cq->ignore_overrun && hca_cq_is_full(cq, 0))) {
         return hca_cq_overrun(cq);
@@ -167,20 +168,20 @@ static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
     if (cq->armed) {
         hca_cq_notify(cq, cqe->solicited || hca_cqe_is_error(cqe));
     }
-    return 0;
+    return HCA_OK;
 }
 
-int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
+enum hca_check hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
 {
     struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
-    int ret;
+    enum hca_check check;
 
     if (cq == NULL) {
-        return -ENOENT;
+        return HCA_CHECK_CQ;
     }
-    ret = hca_cq_post_locked(cq, cqe);
+    check = hca_cq_post_locked(cq, cqe);
     hca_obj_unlock(cq);
-    return ret;
+    return check;
 }
 
 /* Writes a RESIZE_CQ entry, at an index of its own: libmlx5 copies the entries

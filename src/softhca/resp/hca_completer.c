@@ -37,7 +37,7 @@ enum hca_check hca_completer_send(const struct hca_qp *qp,
         cqe.data_len = wqe->length;
         cqe.both     = true;
     }
-    return (hca_cq_post(qp->scqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+    return hca_cq_post(qp->scqn, &cqe);
 }
 
 /* Counts a completion in error in the counter of all, and in that of its
@@ -192,7 +192,7 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
     if (recv->tm_op != 0) {
         hca_completer_add_tm(&cqe, recv);
     }
-    return (hca_cq_post(recv->cqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+    return hca_cq_post(recv->cqn, &cqe);
 }
 
 enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
@@ -208,7 +208,7 @@ enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
         .front    = result,
     };
 
-    return (hca_cq_post(srq->cqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+    return hca_cq_post(srq->cqn, &cqe);
 }
 
 static enum hca_check hca_completer_resp_error(const struct hca_qp *qp,
@@ -221,7 +221,7 @@ static enum hca_check hca_completer_resp_error(const struct hca_qp *qp,
     cqe->vendor   = check;
     cqe->sop_qpn  = qp->obj.num;
     hca_completer_count_recv(qp->obj.dev, cqe->syndrome);
-    return (hca_cq_post(cqn, cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+    return hca_cq_post(cqn, cqe);
 }
 
 enum hca_check hca_completer_recv_error(const struct hca_qp *qp,
