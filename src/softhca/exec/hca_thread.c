@@ -30,23 +30,12 @@ static void hca_thread_fence(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-bool hca_thread_enter_doorbell(uint32_t cqn)
+void hca_thread_nest(uint32_t cqn)
 {
-    if (hca_todo.depth > 0) {
-        if ((cqn != 0) && (hca_thread_nested.num_cqs < HCA_THREAD_CQS)) {
-            hca_thread_nested.cqs[hca_thread_nested.num_cqs++] = cqn;
-        }
-        hca_thread_nested.again = true;
-        return false;
+    if ((cqn != 0) && (hca_thread_nested.num_cqs < HCA_THREAD_CQS)) {
+        hca_thread_nested.cqs[hca_thread_nested.num_cqs++] = cqn;
     }
-    hca_thread_enter();
-    return true;
-}
-
-void hca_thread_enter(void)
-{
-    hca_todo.depth++;
-    hca_thread_fence();
+    hca_thread_nested.again = true;
 }
 
 static void hca_thread_drain_failed(uint32_t num)
@@ -61,7 +50,7 @@ static void hca_thread_drain_failed(uint32_t num)
 /* Runs hca_todo: fetches matched rendezvous, flushes the send queues of QPs in
  * error, fails the QPs of CQs that overran, and writes held completions. No
  * lock may be held. */
-static void hca_thread_drain(void)
+static __attribute__((noinline)) void hca_thread_drain(void)
 {
     while (hca_todo.rndv != NULL) {
         hca_rndv_fetch();
@@ -74,17 +63,23 @@ static void hca_thread_drain(void)
     }
 }
 
-/* Runs the nested doorbells. */
-static void hca_thread_run_nested(void)
+/* Runs the nested doorbells, until none rings meanwhile. */
+static __attribute__((noinline)) void hca_thread_run_nested(void)
 {
-    hca_thread_nested.again = false;
-    hca_thread_fence();
-    while (hca_thread_nested.num_cqs > 0) {
-        hca_cq_arm(hca_thread_nested.cqs[--hca_thread_nested.num_cqs]);
+    while (hca_thread_nested.again) {
+        hca_todo.depth          = 1;
+        hca_thread_nested.again = false;
+        hca_thread_fence();
+        while (hca_thread_nested.num_cqs > 0) {
+            hca_cq_arm(hca_thread_nested.cqs[--hca_thread_nested.num_cqs]);
+        }
+        hca_sq_run_all(HCA_ANY_UAR);
+        hca_cq_arm_moved(); /* the doorbell may have been one of a CQ */
+        hca_thread_drain();
+        hca_thread_fence();
+        hca_todo.depth = 0;
+        hca_thread_fence();
     }
-    hca_sq_run_all(HCA_ANY_UAR);
-    hca_cq_arm_moved(); /* the doorbell may have been one of a CQ */
-    hca_thread_drain();
 }
 
 void hca_thread_leave(void)
@@ -97,14 +92,9 @@ void hca_thread_leave(void)
     if (__builtin_expect(hca_todo_is_some(), 0)) {
         hca_thread_drain();
     }
-    for (;;) {
-        hca_todo.depth = 0;
-        hca_thread_fence();
-        if (__builtin_expect(!hca_thread_nested.again, 1)) {
-            return;
-        }
-        hca_todo.depth = 1;
+    hca_todo.depth = 0;
+    hca_thread_fence();
+    if (__builtin_expect(hca_thread_nested.again, 0)) {
         hca_thread_run_nested();
-        hca_thread_fence();
     }
 }
