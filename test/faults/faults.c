@@ -33,6 +33,8 @@ static const char usage_text[] =
     "  --window N        outstanding operations per pair (8)\n"
     "  --source RANK     only this rank posts operations\n"
     "  --deadline S      seconds in which something has to end (60)\n"
+    "  --within MS       time in which operations to ranks with faults end,\n"
+    "                    while all others are served\n"
     "  --fault RANK=RULE SOFTHCA_FAULT of this rank\n"
     "  --kill RANK@N     the rank is killed after N operations\n"
     "  --stop RANK@N:MS  the rank stands still after N operations, for MS ms\n"
@@ -186,6 +188,8 @@ static bool parse_option(struct options *options, const char *name, char *value)
         options->source = parse_all_number(value);
     } else if (!strcmp(name, "--deadline")) {
         options->deadline = parse_all_number(value) * 1000000ull;
+    } else if (!strcmp(name, "--within")) {
+        options->within = parse_all_number(value);
     } else if (!strcmp(name, "--fault")) {
         parse_fault(options, value);
     } else if (!strcmp(name, "--kill")) {
@@ -433,6 +437,29 @@ static void judge_flow(unsigned source, unsigned sink, struct count *count)
     count->failures += failures;
 }
 
+/* Returns the number of failures: all operations of a source to ranks with
+ * faults end in time, and those to other ranks do not wait for them. */
+static int judge_time(unsigned source)
+{
+    const struct options *options = &ledger->options;
+    uint64_t first = ledger->rank[source].first, hit = 0, healthy = 0, last;
+
+    for (unsigned i = 0; i < options->ranks; i++) {
+        last = ledger_flow(source, i)->last;
+        if (options->is_hit[i] && (last > hit)) {
+            hit = last;
+        } else if (!options->is_hit[i] && (last > healthy)) {
+            healthy = last;
+        }
+    }
+    printf("%s: rank %u: the last error after %lu ms, the last OK after %lu "
+           "ms\n",
+           options->op->name, source, (unsigned long)(hit - first) / 1000,
+           (unsigned long)(healthy - first) / 1000);
+    return (hit - first > time_slow(options->within) * 1000ull) ||
+           (healthy > hit);
+}
+
 static int judge(int failures)
 {
     const struct options *options = &ledger->options;
@@ -446,6 +473,11 @@ static int judge(int failures)
                 (ledger->rank[i].phase >= PHASE_DONE)) {
                 judge_flow(i, j, &count);
             }
+        }
+    }
+    for (unsigned i = 0; (options->within != 0) && (i < options->ranks); i++) {
+        if (ledger_sends(i) && !options->is_hit[i]) {
+            count.failures += judge_time(i);
         }
     }
     if (options->must_fail && (count.errors + handlers == 0)) {

@@ -49,6 +49,7 @@ struct options {
     unsigned ranks;
     unsigned window;   /* outstanding operations of a flow */
     uint64_t deadline; /* of each wait, in microseconds */
+    unsigned within;   /* milliseconds in which all errors come; 0: any */
     int source;        /* the only rank that sends; -1: all do */
     const char *fault[MAX_RANKS];
     struct event event[MAX_RANKS];
@@ -63,6 +64,7 @@ struct rank_info {
     _Atomic int phase;
     _Atomic bool is_dead;
     _Atomic uint32_t posted;
+    uint64_t first;  /* time at which it begins to post, in microseconds */
     uint64_t memory; /* address of the memory for puts, gets, atomics */
     size_t address_length;
     size_t key_length;
@@ -76,9 +78,10 @@ struct flow {
     _Atomic bool is_broken;   /* the source's endpoint has failed */
     _Atomic bool is_complete; /* the source posts no more */
     _Atomic uint32_t received_wrong;
-    _Atomic int8_t *sent; /* state of each operation */
-    _Atomic uint8_t *got; /* how often the sink received it, verified */
-    _Atomic int8_t *lost; /* status of a receive that ended with an error */
+    _Atomic uint64_t last; /* time of the last end, in microseconds */
+    _Atomic int8_t *sent;  /* state of each operation */
+    _Atomic uint8_t *got;  /* how often the sink received it, verified */
+    _Atomic int8_t *lost;  /* status of a receive that ended with an error */
 };
 
 struct ledger {

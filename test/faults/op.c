@@ -45,11 +45,15 @@ static size_t op_blocks_at(void)
     return MAX_RANKS * sizeof(uint64_t);
 }
 
-/* Returns the offset of a block for puts of rank @source. */
+/* Returns the offset of a block for puts of rank @source; of the end of all
+ * blocks if it is the number of ranks. */
 static size_t op_put_at(unsigned source, unsigned number)
 {
     unsigned window = ledger->options.window;
 
+    if (ledger->options.source >= 0) {
+        source = (source == ledger->options.ranks);
+    }
     return op_blocks_at() +
            ((window + (source * window) + number) * op_kind()->max);
 }
@@ -118,6 +122,7 @@ static void op_slot_end(struct slot *slot)
         flow->received_wrong++;
     }
     flow->sent[slot->sequence] = (status == UCS_OK) ? OP_OK : status;
+    flow->last                 = time_now_us();
 }
 
 /* Notes that a request of the slot has ended. */

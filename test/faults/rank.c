@@ -353,7 +353,9 @@ int rank_run(unsigned me)
             rank_connect(&rank.peer[i]);
         }
     }
+    rank_check_event(); /* nothing is posted to a rank that is killed here */
     rank_enter(PHASE_WIRED);
+    ledger->rank[me].first = time_now_us();
     while (!rank_work()) {
         rank_check_event();
         rank_progress("operations");
