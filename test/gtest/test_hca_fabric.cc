@@ -294,6 +294,32 @@ TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
     });
 }
 
+/* A limit of 4 GiB is too low, as the segment has more than its arena. */
+TEST_F(hca_fabric_test, limit_of_files_is_named)
+{
+    run([] {
+        const struct rlimit limit = {4ul << 30, RLIM_INFINITY};
+
+        ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(-EFBIG, hca_fabric_attach(hca_nic_kinds, nullptr));
+        EXPECT_NE(std::string::npos,
+                  testing::internal::GetCapturedStderr().find("below 5 GiB"));
+    });
+}
+
+TEST_F(hca_fabric_test, segment_that_cannot_be_mapped)
+{
+    run([] {
+        int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(-EACCES, hca_segment_map(fd));
+        EXPECT_EQ(std::string::npos,
+                  testing::internal::GetCapturedStderr().find("ulimit"));
+    });
+}
+
 static int fill_fails(const char *)
 {
     return -EIO;

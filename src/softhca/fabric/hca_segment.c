@@ -26,6 +26,11 @@ unsigned hca_self;
 static int hca_segment_fd; /* open as long as it is mapped */
 static size_t hca_segment_size;
 
+static size_t hca_segment_gib(size_t size)
+{
+    return (size + (1ul << 30) - 1) >> 30;
+}
+
 /* Returns true if the file is the segment that this process has mapped already:
  * it was forked by an attached process. */
 static bool hca_segment_is_mapped(const struct stat *st)
@@ -57,8 +62,9 @@ int hca_segment_map(int fd)
                MAP_SHARED | MAP_NORESERVE | (again ? MAP_FIXED : 0), fd, 0);
     if (map == MAP_FAILED) {
         ret = -errno;
-        hca_error("fabric: no %zu GiB of address space: %s; raise ulimit -v",
-                  (size_t)st.st_size >> 30, strerror(-ret));
+        hca_error("fabric: no %zu GiB of address space: %s%s",
+                  hca_segment_gib(st.st_size), strerror(-ret),
+                  (ret == -ENOMEM) ? "; raise ulimit -v" : "");
         return ret;
     }
     hca_sys()->madvise(map, st.st_size, MADV_DONTDUMP);
@@ -96,7 +102,7 @@ int hca_segment_create(const char *name, size_t size)
     if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) && (limit.rlim_cur < size)) {
         hca_error("fabric: ulimit -f is below %zu GiB; raise it (the memory "
                   "is taken only where it is used)",
-                  size >> 30);
+                  hca_segment_gib(size));
         return -EFBIG;
     }
 

@@ -9,7 +9,7 @@
  * An address in it is kept as an offset (hca_off_t, 0 for none): each process
  * maps it elsewhere.
  *
- * hca_fabric.c creates, maps and hides the segment.
+ * hca_fabric.c decides when it is created, mapped and hidden.
  */
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
