@@ -6,12 +6,6 @@
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${DCX_BUILD:-$top/build}
 
-case $top$build in
-*[[:space:]]*) printf "'%s' has a space in its name, which autoconf cannot \
-build in: choose another folder\n" "$build" >&2
-    exit 1 ;;
-esac
-
 packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
     xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils
     libpmix-dev'
@@ -37,6 +31,17 @@ packages_ucx='libnuma-dev librdmacm-dev'
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# need_no_space DIR: ends the script if DIR has a space in its name
+need_no_space()
+{
+    case $1 in
+    *[[:space:]]*) die "'$1' has a space in its name, which autoconf cannot" \
+        "build in: choose another folder" ;;
+    esac
+}
+need_no_space "$top"
+need_no_space "$build"
 
 # Runs a command as root
 as_root()
@@ -89,7 +94,8 @@ install_packages()
         die "apt-get could not install the packages: see its message above"
 }
 
-# Sets $ucx_source to the source tree of the installed UCX, and fetches it
+# Sets $ucx_source to DCX_UCX_SOURCE, or to a folder for which it fetches the
+# headers of the installed UCX
 get_ucx_source()
 {
     ucx_source=${DCX_UCX_SOURCE:-$build/ucx-source}
@@ -133,8 +139,16 @@ build_flags()
         "$build/Makefile"
 }
 
-# drop_objects WANT: removes objects built with other flags than WANT and the
-# Makefile have; flags of new targets do not count
+# clean_build TARGET: runs make clean or mostlyclean
+clean_build()
+{
+    make -s -C "$build" "$1" > "$build/clean.log" 2>&1 ||
+        { tail -n 5 "$build/clean.log" >&2
+          die "make $1 failed: see $build/clean.log"; }
+}
+
+# drop_objects WANT: removes all objects if they were built with other flags than
+# those of WANT and the Makefile; flags of new targets do not count
 drop_objects()
 {
     local flags=$build/.flags made_by
@@ -142,9 +156,7 @@ drop_objects()
 $(build_flags)"
     if [ ! -f "$flags" ] ||
         grep -qvxFf <(printf '%s\n' "$made_by") "$flags"; then
-        make -C "$build" mostlyclean > "$build/clean.log" 2>&1 ||
-            { tail -n 5 "$build/clean.log" >&2
-              die "make mostlyclean failed: see $build/clean.log"; }
+        clean_build mostlyclean
     fi
     printf '%s\n' "$made_by" > "$flags"
 }
@@ -160,7 +172,7 @@ configure_build()
     # ucx_info logs to standard output: silence it
     want="$* --with-ucx-source=$ucx_source \
 ucx=$(UCX_LOG_LEVEL=fatal ucx_info -v -b | cksum)"
-    # configure finds what has been installed since, so that it has to run again
+    # configure looks for these packages: it runs again if one was installed
     # shellcheck disable=SC2086 # lists of names
     found="without: "$(missing_packages $packages_build $packages_job \
         $packages_test 2> /dev/null || true)
@@ -185,14 +197,16 @@ $found" ]; then
 }
 
 # build_targets TARGET...: runs make, with its output in a log. The file .warned
-# marks a build in which the compiler warned.
+# marks a build in which the compiler warned, also one that failed.
 build_targets()
 {
+    local status=0
     say "building in $build"
-    make -C "$build" -j"$(nproc)" "$@" > "$build/make.log" 2>&1 ||
-        { grep -E -A3 'error|Error' "$build/make.log" | tail -n 40 >&2
-          die "the build failed: see $build/make.log"; }
+    make -C "$build" -j"$(nproc)" "$@" > "$build/make.log" 2>&1 || status=$?
     ! grep -Eq ':[0-9]+: warning: ' "$build/make.log" || touch "$build/.warned"
+    [ "$status" = 0 ] ||
+        { grep -E -A3 'error|Error' "$build/make.log" | tail -n 40 >&2 || true
+          die "the build failed: see $build/make.log"; }
 }
 
 # build_strictly TARGET...: builds with warnings as errors. After a build that had
@@ -200,7 +214,7 @@ build_targets()
 build_strictly()
 {
     if [ -e "$build/.warned" ]; then
-        make -s -C "$build" clean > /dev/null 2>&1
+        clean_build clean
         rm "$build/.warned"
     fi
     build_targets WERROR=-Werror "$@"
