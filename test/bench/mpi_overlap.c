@@ -5,29 +5,30 @@
  *     mpirun -np 2 mpi_overlap [-b BLOCK] [MESSAGES [SECONDS [SIZE...]]]
  *
  * With -b the data on both sides is in blocks of BLOCK bytes with gaps of the
- * same length (MPI_Type_vector).
+ * same length (MPI_Type_vector). SIZE is then a multiple of BLOCK.
  *
  * Rank 1 posts a receive and tells rank 0, which then sends by MPI_Isend (for
- * MPI_Send, UCX may choose another protocol). Rank 0 sends nothing between the
- * ranks' last synchronisation and that: a message in flight would keep a NIC
- * from matching receives posted meanwhile. Rank 1 computes for twice the time
- * of a transfer without computation, and up to SECONDS more while the data is
- * not there. It does not enter MPI until MPI_Wait. Prints for each size, by
- * default 64 KiB to 4 MiB:
+ * MPI_Send, UCX may choose another protocol). Rank 0 sends nothing else after
+ * the barrier: a message in flight would keep a NIC from matching a receive
+ * that is posted meanwhile. Rank 1 computes for twice the time of a transfer
+ * without computation, and up to SECONDS more while the data is not there. It
+ * does not enter MPI until MPI_Wait. Prints for each SIZE in bytes, by default
+ * 64 KiB to 4 MiB:
  *
  *     SIZE   us of a transfer   us of MPI_Wait   part hidden   N of MESSAGES
  *     there
  *
- * The values are medians; a transfer is the lower quartile, so that delays by
- * other processes do not count as hidden. N is the number of messages whose
- * last byte was in place before MPI_Wait.
+ * MPI_Wait is the median. A transfer is the lower quartile of messages without
+ * computation: delays by other processes do not count as hidden. N is the
+ * number of messages whose last byte was in place before MPI_Wait.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRANSFERS = 11, MAX_MESSAGES = 1000 };
+/* MAX_SIZE: with the gaps, the span has to fit into an int. */
+enum { TRANSFERS = 11, MAX_MESSAGES = 1000, MAX_SIZE = (1 << 30) - 1 };
 
 struct job {
     int rank;
@@ -55,7 +56,8 @@ static double quartile(double *values, int count, int quarters)
     return values[count * quarters / 4];
 }
 
-/* Returns 1 if the last byte has arrived: no call of MPI tells this. */
+/* Returns 1 if the last byte has arrived. Reads memory, as MPI_Test() would make
+ * progress. */
 static int is_there(const struct job *job, char value)
 {
     return *(volatile char *)(job->buf + job->span - 1) == value;
@@ -91,7 +93,7 @@ static void check(const struct job *job, char value)
 static double message(struct job *job, char value, double seconds)
 {
     MPI_Request req;
-    double start;
+    double start, waited;
 
     memset(job->buf, (job->rank == 0) ? value : 0, job->span);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -109,12 +111,12 @@ static double message(struct job *job, char value, double seconds)
     }
     start = MPI_Wtime();
     MPI_Wait(&req, MPI_STATUS_IGNORE);
-    start = MPI_Wtime() - start;
+    waited = MPI_Wtime() - start;
     check(job, value);
-    return start;
+    return waited;
 }
 
-/* Returns the median of some messages that rank 1 waits for at once. */
+/* Returns the median of TRANSFERS messages without computation. */
 static double transfer_alone(struct job *job)
 {
     double waits[TRANSFERS];
@@ -149,12 +151,25 @@ static void run(struct job *job)
     }
 }
 
+static void usage(void)
+{
+    fprintf(stderr,
+            "usage: mpirun -np 2 mpi_overlap "
+            "[-b BLOCK] [MESSAGES [SECONDS [SIZE...]]]\n"
+            "MESSAGES: 1 to %d; SIZE: 1 to %d, a multiple of BLOCK\n",
+            MAX_MESSAGES, MAX_SIZE);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
 static void run_size(struct job *job, int size)
 {
     int block  = (job->block > 0) ? job->block : size;
     int blocks = size / block;
 
-    job->size = blocks * block;
+    if (size % block != 0) {
+        usage();
+    }
+    job->size = size;
     job->span = (2 * blocks - 1) * block;
     job->buf  = malloc(job->span);
     MPI_Type_vector(blocks, block, 2 * block, MPI_CHAR, &job->type);
@@ -164,28 +179,40 @@ static void run_size(struct job *job, int size)
     free(job->buf);
 }
 
+/* Ends the job unless the number is from 1 to @max. */
+static int number(const char *arg, int max)
+{
+    char *end;
+    long value = strtol(arg, &end, 10);
+
+    if ((end == arg) || (*end != '\0') || (value < 1) || (value > max)) {
+        usage();
+    }
+    return value;
+}
+
 int main(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.messages = 21};
     int ranks;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((argc > 2) && !strcmp(argv[1], "-b")) {
-        job.block = atoi(argv[2]);
+        job.block = number(argv[2], MAX_SIZE);
         argc -= 2;
         argv += 2;
     }
-    job.messages = (argc > 1) ? atoi(argv[1]) : 21;
+    if (argc > 1) {
+        job.messages = number(argv[1], MAX_MESSAGES);
+    }
     job.patience = (argc > 2) ? atof(argv[2]) : 0;
-    if ((ranks != 2) || (job.messages < 1) || (job.messages > MAX_MESSAGES)) {
-        fprintf(stderr, "usage: mpirun -np 2 mpi_overlap "
-                        "[-b BLOCK] [MESSAGES [SECONDS [SIZE...]]]\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
+    if (ranks != 2) {
+        usage();
     }
     for (int i = 3; i < argc; i++) {
-        run_size(&job, atoi(argv[i]));
+        run_size(&job, number(argv[i], MAX_SIZE));
     }
     for (int size = 64 << 10; (argc <= 3) && (size <= 4 << 20); size *= 2) {
         run_size(&job, size);
