@@ -1,18 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A tool's library that a program is linked with. It defines some functions by
- * their usual names, counts their calls, and passes them to the profiling
- * interface.
+ * A profiling library. Overrides shmem_int_iget() and shmem_ctx_double_iput(),
+ * counts their calls, and forwards them to pshmem_*().
  */
 #include "test/shmem/tool.h"
 
-int tool_gets, tool_puts;
+#include <pshmem.h>
 
-void pshmem_int_iget(int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst,
-                     size_t nelems, int pe);
-void pshmem_ctx_double_iput(shmem_ctx_t ctx, double *dest, const double *source,
-                            ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
-                            int pe);
+int tool_gets, tool_puts;
 
 void shmem_int_iget(int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst,
                     size_t nelems, int pe)
