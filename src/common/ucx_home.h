@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * DCX_UCX_LIBDIR, the folder of the UCX that dcx was built for. If another UCX
- * runs, the messages of dcx_info and of the loader name this folder.
+ * DCX_UCX_LIBDIR, the folder of the UCX that dcx was built for. If a UCX of
+ * another version runs, and the folder has a libucp.so.0 that is not used, the
+ * messages of dcx_info and of the loader name the folder.
  */
 #ifndef DCX_COMMON_UCX_HOME_H
 #define DCX_COMMON_UCX_HOME_H
@@ -11,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns true if DCX_UCX_LIBDIR has a libucp, and the path @libucp is that of
- * another one; false if either cannot be resolved. */
-static inline bool ucx_home_is_missed(const char *libucp)
+/* Returns true if DCX_UCX_LIBDIR has a libucp.so.0, and @libucp, the path of
+ * that in use, is another file; false if either path cannot be resolved. */
+static inline bool ucx_home_is_shadowed(const char *libucp)
 {
     char home[PATH_MAX], path[PATH_MAX];
 

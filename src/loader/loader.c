@@ -137,7 +137,7 @@ static int loader_check_version(void)
                  "%s; %sbuild dcx for that",
                  (version == NULL) ? "an unknown version" : version,
                  (dladdr(version, &info) && (info.dli_fname != NULL) &&
-                  ucx_home_is_missed(info.dli_fname)) ?
+                  ucx_home_is_shadowed(info.dli_fname)) ?
                      "put " DCX_UCX_LIBDIR " first in LD_LIBRARY_PATH, or " :
                      "");
     return -EINVAL;

@@ -161,7 +161,7 @@ int info_is_packaged(void)
 static void info_fix_version(struct info_verdict *verdict, const char *version,
                              char *path)
 {
-    const char *home   = ucx_home_is_missed(path) ?
+    const char *home   = ucx_home_is_shadowed(path) ?
                              "export LD_LIBRARY_PATH=" DCX_UCX_LIBDIR
                            ":$LD_LIBRARY_PATH, or " :
                              "";
