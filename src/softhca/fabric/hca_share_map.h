@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Memory of peers that this process has mapped: the runs that they publish
- * (hca_share.h), each mapped when it is first accessed. hca_mem_near() is the
- * door to it.
+ * (hca_share.h). A run is mapped at its first access. All accesses go through
+ * hca_mem_near().
  */
 #ifndef HCA_SHARE_MAP_H
 #define HCA_SHARE_MAP_H
@@ -46,8 +46,8 @@ hca_share_map_hit(unsigned proc, pid_t pid, uintptr_t addr)
     return hca_share_map_find(proc, pid, addr);
 }
 
-/* Returns where this process has an address of the answer; NULL: nowhere, or
- * only to be read. */
+/* Returns the place in this process of @addr, which is in the range of @hit.
+ * NULL: it is not mapped, or @writes is set and the mapping is read-only. */
 static inline char *hca_share_hit_at(const struct hca_share_hit *hit,
                                      uintptr_t addr, bool writes)
 {
@@ -56,15 +56,18 @@ static inline char *hca_share_hit_at(const struct hca_share_hit *hit,
                NULL;
 }
 
-/* Empties the table of a process that attaches or has ended. */
+/* Empties the table of runs (hca_fabric.shares) of a process that attaches. */
 void hca_share_map_open(unsigned proc);
+
+/* Makes the `seq` of the table of a process that has ended odd: peers read none
+ * of its runs, and collect those that they have mapped. */
 void hca_share_map_close(unsigned proc);
 
-/* Unmaps runs that their process no longer publishes, unless a thread is in an
- * access to its mkeys. The caller is in none. */
+/* Unmaps runs that their process no longer publishes, unless a thread of this
+ * process accesses the other's mkeys. The caller must not. */
 void hca_share_map_collect(void);
 
-/* Forgets all in a forked child, which has inherited no mapping. */
+/* Forgets all mappings in a forked child, which has inherited none. */
 void hca_share_map_forked(void);
 
 #endif

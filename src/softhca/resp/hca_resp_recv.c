@@ -36,7 +36,7 @@ bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
         }
         *pdn               = srq->pdn;
         resp->memory.owner = hca_owner(srq->obj.proc);
-        /* the owner was alive, so that it was right, if the SRQ still exists */
+        /* if the SRQ still exists, its owner was alive when it was read */
         return hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn) == srq;
     }
     return true;
@@ -132,8 +132,8 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
                              hca_resp_put_copy(resp);
 }
 
-/* Puts a datagram behind its header: the first 40 bytes of the buffer, which
- * stay as they are without a header. */
+/* Writes a datagram to the buffer, from byte 40 on. The first 40 bytes are for
+ * the GRH; without a GRH they are not written. */
 static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
 {
     const struct hca_sgl *data = resp->msg->data;
@@ -153,7 +153,8 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
     return hca_resp_copy(resp, &resp->memory, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-/* Puts the message into the buffer. Not inline: a short one goes into a CQE. */
+/* Writes the message to the receive buffer. Not inlined: short messages, which
+ * matter most, go into the CQE. */
 static __attribute__((noinline)) enum hca_check
 hca_resp_put(struct hca_responder *resp)
 {
@@ -186,10 +187,12 @@ enum hca_check hca_resp_invalidate_key(struct hca_responder *resp)
     return HCA_OK;
 }
 
-/* Returns true if the message goes into the CQE. The FIN of a rendezvous does
- * not: its 32 bytes would overlap flags_rqpn, which libmlx5 reads nevertheless
- * (handle_responder(), v44), taking bits 28 and 29 of its rkey for a GRH.
- * Scatter to CQE is optional. */
+/* Returns true if the message goes into the CQE. In an entry of 64 bytes, 25 to
+ * 32 bytes of data overlap flags_rqpn, where libmlx5 looks for a GRH
+ * (handle_responder(), v44): it may report IBV_WC_GRH by chance. The flag says
+ * something about the buffer only on UD, whose messages never go into the CQE.
+ * A FIN of a rendezvous does not either, as bits 28 and 29 of its rkey would be
+ * reported. Scatter to CQE is optional. */
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;

@@ -236,8 +236,8 @@ static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
 
 /* Maps the device memory at @ptr, for hca_trap_bus(). If several threads fault
  * at once, one maps it and the others wait. @return true if the access can be
- * repeated. Never for UAR pages: nothing is behind them, and stores do not raise
- * SIGBUS once they are found. */
+ * repeated. Never for UAR pages: nothing is behind them, and stores do not
+ * raise SIGBUS once they are found. */
 static bool uverbs_map_fault(const void *ptr)
 {
     uintptr_t addr  = (uintptr_t)ptr;

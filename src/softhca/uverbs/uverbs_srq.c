@@ -69,7 +69,7 @@ static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
 struct uverbs_srq_params {
     struct mlx5_ib_create_srq ucmd;
     bool xrc, tm;
-    uint32_t log_tags; /* entries of the list */
+    uint32_t log_tags; /* log2 of the entries of the matching list */
     uint32_t max_wr, max_sge;
     uint32_t log_cnt, log_stride;
 };
@@ -84,7 +84,8 @@ uint32_t uverbs_max_tags(void)
     return hca_limit(HCA_LIMIT_TAGS, (1u << HCA_TM_LOG_MAX) - 1);
 }
 
-/* The matching list has one entry more than tags, as libmlx5 expects. */
+/* Fills in log_tags. The matching list has at least one entry more than tags,
+ * as libmlx5 expects. */
 static int uverbs_srq_check_tm(const struct uverbs_req *req,
                                struct uverbs_srq_params *params)
 {
@@ -323,8 +324,7 @@ static int uverbs_modify_srq(struct uverbs_req *req)
         return ret;
     }
     srq = uverbs_obj_find(req->ctx, UVERBS_OBJECT_SRQ, cmd.srq_handle, &ret);
-    if ((srq == NULL) || (cmd.attr_mask & IBV_SRQ_MAX_WR) ||
-        (cmd.attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))) {
+    if ((srq == NULL) || (cmd.attr_mask & ~IBV_SRQ_LIMIT)) {
         return -EINVAL;
     }
     if (cmd.attr_mask & IBV_SRQ_LIMIT) {
@@ -336,6 +336,8 @@ static int uverbs_modify_srq(struct uverbs_req *req)
     return 0;
 }
 
+/* QUERY_SRQ: also logs the counts of a matching list (SOFTHCA_LOG=info), as no
+ * command of a NIC returns them. */
 static int uverbs_query_srq(struct uverbs_req *req)
 {
     struct ib_uverbs_query_srq_resp resp = {0};

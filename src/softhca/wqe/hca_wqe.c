@@ -4,9 +4,11 @@
  * control segment. Layouts: mlx5dv.h (struct mlx5_wqe_ctrl_seg), prm.h.
  *
  * Some fields are ignored, as code that works on real NICs leaves the previous
- * contents of the ring there: the unused compare of a fetch-add, the padding
- * after inline data, the 12 bytes after an XRC SRQ number (libmlx5); unless
- * hca_strict, also signature, stream id and reserved words (UCX).
+ * contents of the ring there:
+ * - the unused compare of a fetch-add, the padding after inline data, the 12
+ *   bytes after an XRC SRQ number (libmlx5);
+ * - unless hca_strict, the signature of a QP without wq_sig, the stream id of a
+ *   QP without streams, and reserved fields of whole words (UCX).
  */
 #include "hca_wqe_seg.h"
 
