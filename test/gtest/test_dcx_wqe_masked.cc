@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * WQEs without a builder in libmlx5, masked atomics and NOP: their layout is
- * written out here, with its source, and the rest is libmlx5's. Part of the
- * program of test_dcx_wqe.cc.
+ * WQEs that libmlx5 cannot build: masked atomics and NOP. Operands are compared
+ * with values, the other fields with those of libmlx5's fetch-and-add or send.
+ * wqe_fields.h has the offsets, with their sources. Part of the program of
+ * test_dcx_wqe.cc.
  */
 #include "dcx_wqe_bench.h"
 
@@ -15,9 +16,8 @@ struct expected_field {
     uint64_t value;
 };
 
-/* Each masked operation as dcx writes it, compared with the values of its
- * fields (wqe_fields.h has their positions and sources). The opmod is 8 +
- * log2(operand size) - 2: UCT_IB_MLX5_OPMOD_EXT_ATOMIC of UCX. */
+/* A masked operation as dcx writes it, and the values of its fields. The opmod
+ * is 8 + log2(operand size) - 2: UCT_IB_MLX5_OPMOD_EXT_ATOMIC of UCX. */
 struct masked_row {
     const char *name;
     uint8_t opcode;
@@ -79,8 +79,8 @@ TEST_P(dcx_wqe_masked, atomics)
     dc_op op = remote({.opcode = MLX5_OPCODE_ATOMIC_FA, .sges = pieces(1, 8)});
 
     for (const auto &row : masked_rows) {
+        /* at the last index, a WQE of two blocks wraps around the ring */
         for (uint16_t index : {(uint16_t)0, (uint16_t)last}) {
-            /* ctrl, av, raddr and data are those of a fetch-and-add */
             m_twin.advance(index, m_ah);
             index            = m_twin.index();
             wqe_bytes theirs = post(op);
@@ -101,7 +101,8 @@ TEST_P(dcx_wqe_masked, atomics)
             EXPECT_EQ(row.opcode, fields.find("ctrl.opcode")->value);
             EXPECT_EQ(row.opmod, fields.find("ctrl.opmod")->value);
 
-            /* remove its own segments, the rest has to be libmlx5's */
+            /* remove the operands, and make both WQEs a read: wqe_diff() then
+             * finds no operands behind raddr */
             ours.erase(ours.begin() + at, ours.begin() + at + row.segs * 16);
             theirs.erase(theirs.begin() + at, theirs.begin() + at + 16);
             ours[7] -= row.segs;
