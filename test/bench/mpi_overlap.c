@@ -56,8 +56,8 @@ static double quartile(double *values, int count, int quarters)
     return values[count * quarters / 4];
 }
 
-/* Returns 1 if the last byte has arrived. Reads memory, as MPI_Test() would make
- * progress. */
+/* Returns 1 if the last byte has arrived. Reads memory, as MPI_Test() would
+ * make progress. */
 static int is_there(const struct job *job, char value)
 {
     return *(volatile char *)(job->buf + job->span - 1) == value;
