@@ -29,6 +29,16 @@ static inline bool hca_way_is(const struct hca_way *way,
              !memcmp(own->dmac, path->dmac, sizeof(own->dmac))));
 }
 
+static inline bool hca_path_is_down(unsigned from, unsigned to)
+{
+    const struct hca_fabric *fabric = hca_fabric;
+
+    return (atomic_load_explicit(&fabric->port_down[from],
+                                 memory_order_relaxed) |
+            atomic_load_explicit(&fabric->port_down[to],
+                                 memory_order_relaxed)) != 0;
+}
+
 /* Returns true if a path that starts at device @from ends at device @to, and
  * the ports of both are up. Links and addresses of devices do not change while
  * the fabric exists.
@@ -37,7 +47,7 @@ static inline bool hca_path_leads(const struct hca_path *path, unsigned from,
                                   unsigned to, struct hca_way *way)
 {
     return (hca_way_is(way, path, to) || hca_path_find(path, from, to, way)) &&
-           !hca_fabric->port_down[from] && !hca_fabric->port_down[to];
+           !hca_path_is_down(from, to);
 }
 
 #endif
