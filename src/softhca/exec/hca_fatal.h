@@ -15,8 +15,8 @@
  *              that only the caller knows */
 void hca_fatal_device(unsigned dev, const struct hca_qp *held);
 
-/* Returns true if the device has failed for process @proc: its commands end with
- * EIO, except those that destroy an object or stop a queue pair. */
+/* Returns true if the device has failed for process @proc: its commands end
+ * with EIO, except those that destroy an object or stop a queue pair. */
 static inline bool hca_fatal_is(unsigned proc, unsigned dev)
 {
     return (atomic_load_explicit(&hca_fabric->procs[proc].failed,
