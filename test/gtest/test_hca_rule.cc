@@ -9,7 +9,7 @@
 /* C headers: a function may have the name of a structure */
 extern "C" {
 #include "softhca/base/hca_log.h"
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 }
 
 #include <cmath>
@@ -25,13 +25,13 @@ protected:
     void set(const std::string &rules)
     {
         setenv("SOFTHCA_FAULT", rules.c_str(), 1);
-        hca_rule_init();
+        hca_rules_init();
     }
 
     void TearDown() override
     {
         unsetenv("SOFTHCA_FAULT");
-        hca_rule_init();
+        hca_rules_init();
     }
 
     /* Returns the reason for which a rule is refused; "" if it is not. */
@@ -51,7 +51,7 @@ protected:
         event.op     = op;
         event.peer   = peer;
         event.length = length;
-        return (hca_rule_find(&event, &n) != NULL) ? 'x' : '.';
+        return (hca_rules_find(&event, &n) != NULL) ? 'x' : '.';
     }
 
     /* Returns an x for each event that the rules select. */
@@ -95,6 +95,7 @@ TEST_F(hca_rule_test, names_what_is_wrong)
         {"drop:min=x", "min: use a number of bytes"},
         {"drop:max=1k", "max: use a number of bytes"},
         {"drop:peer=me", "peer: use a process id"},
+        {"drop:pid=0", "pid: use a process id"},
         {"delay:jitter=1", "jitter: use a time: 10us, 10ms, 10s"},
         {"drop:name=x", "drop has no key \"name\""},
         {"fail_verb:op=send", "fail_verb has no key \"op\""},
@@ -119,7 +120,6 @@ TEST_F(hca_rule_test, wrong_text_sets_no_rule)
 {
     testing::internal::CaptureStderr();
     EXPECT_EQ("..", events("drop:count=0,drop:nth=0", 2));
-    EXPECT_FALSE(hca_rule_is_on);
     EXPECT_EQ(".", events("drop,drop,drop,drop,drop,drop,drop,drop,drop", 1));
     std::string log = testing::internal::GetCapturedStderr();
     EXPECT_NE(std::string::npos,
@@ -138,7 +138,6 @@ TEST_F(hca_rule_test, selects_by_number)
     EXPECT_EQ("..xxxx", events("drop:nth=3:count=0", 6));
     EXPECT_EQ(".x..x..x", events("drop:nth=2:every=3", 8));
     EXPECT_EQ(".x..x...", events("drop:nth=2:every=3:count=2", 8));
-    EXPECT_TRUE(hca_rule_is_on);
     /* the second rule does not count what the first one takes */
     EXPECT_EQ("x.x.", events("drop,drop:nth=2", 4));
 }
@@ -193,6 +192,11 @@ TEST_F(hca_rule_test, selects_by_kind_of_message)
     EXPECT_EQ('.', next(21));
     EXPECT_EQ('x', next(20));
 
+    set("drop:count=0:pid=" + std::to_string(getpid()));
+    EXPECT_EQ('x', next());
+    set("drop:count=0:pid=" + std::to_string(getpid() + 1));
+    EXPECT_EQ('.', next());
+
     set("drop:peer=7");
     EXPECT_EQ('.', next(64, 0, 8));
     EXPECT_EQ('x', next(64, 0, 7));
@@ -201,12 +205,12 @@ TEST_F(hca_rule_test, selects_by_kind_of_message)
 TEST_F(hca_rule_test, fails_by_name)
 {
     set("fail_verb:name=create_cq:errno=EIO:count=0,fail_alloc:nth=2");
-    EXPECT_EQ(0, hca_rule_fail(HCA_RULE_VERB, "create_qp"));
-    EXPECT_EQ(-EIO, hca_rule_fail(HCA_RULE_VERB, "create_cq"));
-    EXPECT_EQ(-EIO, hca_rule_fail(HCA_RULE_VERB, "create_cq"));
-    EXPECT_EQ(0, hca_rule_fail(HCA_RULE_DEVX, "create_cq"));
-    EXPECT_EQ(0, hca_rule_fail(HCA_RULE_ALLOC, "cq"));
-    EXPECT_EQ(-ENOMEM, hca_rule_fail(HCA_RULE_ALLOC, "qp"));
+    EXPECT_EQ(0, hca_rules_fail(HCA_RULE_VERB, "create_qp"));
+    EXPECT_EQ(-EIO, hca_rules_fail(HCA_RULE_VERB, "create_cq"));
+    EXPECT_EQ(-EIO, hca_rules_fail(HCA_RULE_VERB, "create_cq"));
+    EXPECT_EQ(0, hca_rules_fail(HCA_RULE_DEVX, "create_cq"));
+    EXPECT_EQ(0, hca_rules_fail(HCA_RULE_ALLOC, "cq"));
+    EXPECT_EQ(-ENOMEM, hca_rules_fail(HCA_RULE_ALLOC, "qp"));
     EXPECT_EQ('.', next());
 }
 

@@ -350,7 +350,7 @@ TEST_P(verbs_srq_error, fails_the_receiver)
 
 INSTANTIATE_TEST_SUITE_P(srq, verbs_srq_error, testing::Values(0));
 
-/* --- commands, allocations, layouts ---------------------------------------- */
+/* --- commands, allocations, layouts --------------------------------------- */
 
 class verbs_failing : public verbs_rules {};
 
@@ -434,6 +434,119 @@ TEST_P(verbs_umr_refused, ends_as_a_bind_error)
 
 INSTANTIATE_TEST_SUITE_P(umr, verbs_umr_refused, testing::Values(0));
 
+/* --- rules of the fabric -------------------------------------------------- */
+
+class verbs_fabric_rules : public verbs_rules {
+protected:
+    struct result {
+        int status;
+        std::string text;
+    };
+
+    ~verbs_fabric_rules() override { EXPECT_EQ(0, fault("clear").status); }
+
+    /* Runs softhca-fault; it is not to be preloaded with the device. */
+    static result fault(const std::string &args)
+    {
+        std::string command = "LD_PRELOAD= " HCA_TEST_FAULT " " + args +
+                              " 2>&1";
+        FILE *pipe = popen(command.c_str(), "r");
+        result ret = {-1, ""};
+        char line[256];
+
+        HCA_CHECK_CALL(pipe != NULL);
+        while (fgets(line, sizeof(line), pipe) != NULL) {
+            ret.text += line;
+        }
+        ret.status = WEXITSTATUS(pclose(pipe));
+        return ret;
+    }
+};
+
+TEST_P(verbs_fabric_rules, change_while_programs_run)
+{
+    verbs_pair pair(dev), other(dev);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    ASSERT_EQ(0, fault("add nak_access:op=write:nth=2").status);
+    EXPECT_EQ("0 nak_access:op=write:nth=2: seen 0, hit 0\n",
+              fault("list").text);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, write()));
+    EXPECT_EQ("0 nak_access:op=write:nth=2: seen 2, hit 1\n",
+              fault("list").text);
+
+    ASSERT_EQ(0, fault("add nak_op:count=0 drop:nth=9").status);
+    ASSERT_EQ(0, fault("clear 0 1").status);
+    EXPECT_EQ("2 drop:nth=9: seen 0, hit 0\n", fault("list").text);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(other.a, write()));
+    EXPECT_EQ(0, fault("clear").status);
+    EXPECT_EQ("", fault("list").text);
+}
+
+/* Of both processes, the one that the rule names */
+TEST_P(verbs_fabric_rules, hold_for_a_process)
+{
+    peer_process peer(be_written_to);
+
+    {
+        verbs_pair pair(dev);
+        verbs_ep ep(dev);
+        peer_card card = peer_exchange(peer.fd, ep, dst);
+        verbs_op op    = verbs_op(IBV_WR_RDMA_WRITE)
+                          .local(src, 64)
+                          .remote(card.addr, card.rkey);
+
+        peer_connect(peer.fd, ep, card);
+        std::string pid = std::to_string(peer.pid);
+        ASSERT_EQ(0, fault("add drop:count=0:pid=" + pid).status);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(ep, op));
+        ASSERT_EQ(0, fault("add drop:count=0:peer=" + pid).status);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(ep, op));
+        peer_meet(peer.fd);
+    }
+    EXPECT_EQ(0, peer.wait());
+}
+
+TEST_P(verbs_fabric_rules, wrong_commands_change_nothing)
+{
+    const struct {
+        const char *args;
+        int status;
+        const char *text;
+    } rows[] = {
+        {"", 2, "Usage: softhca-fault add RULE..."},
+        {"add", 2, "Usage: softhca-fault add RULE..."},
+        {"list 1", 2, "Usage: softhca-fault add RULE..."},
+        {"add drop:nth=0", 1, "softhca-fault: drop:nth=0: nth: use a number"},
+        {"clear 0", 1, "softhca-fault: there is no rule 0"},
+        {"clear x", 1, "softhca-fault: there is no rule x"},
+        {"clear 8", 1, "softhca-fault: there is no rule 8"},
+    };
+
+    for (const auto &row : rows) {
+        result got = fault(row.args);
+
+        EXPECT_EQ(row.status, got.status) << row.args;
+        EXPECT_EQ(0u, got.text.find(row.text)) << got.text;
+    }
+    EXPECT_EQ("", fault("list").text);
+    EXPECT_EQ(0, fault("add drop:nth=9 drop:nth=9 drop:nth=9 drop:nth=9 "
+                       "drop:nth=9 drop:nth=9 drop:nth=9 drop:nth=9")
+                     .status);
+    EXPECT_EQ("softhca-fault: drop: use up to 8 rules\n",
+              fault("add drop").text);
+
+    setenv("SOFTHCA_FABRIC", "elsewhere", 1);
+    result none = fault("list");
+    unsetenv("SOFTHCA_FABRIC");
+    EXPECT_EQ(1, none.status);
+    EXPECT_EQ(0u, none.text.find("softhca-fault: no program runs on softhca"));
+}
+
+INSTANTIATE_TEST_SUITE_P(shared, verbs_fabric_rules, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -475,5 +588,6 @@ int main(int argc, char **argv)
              {{"SOFTHCA_FAULT", "fail_verb:nth=1000000"},
               {"SOFTHCA_LOG", "info"}}},
             {"umr", {{"SOFTHCA_FAULT", "umr_refused:nth=2"}}},
+            {"shared", {}},
         });
 }

@@ -11,7 +11,7 @@
 #include "devx_qp.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/exec/hca_fatal.h"
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 #include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_uar.h"
 
@@ -126,8 +126,8 @@ static int devx_execute(struct uverbs_req *req, struct devx_call *call,
     if (call->cmd == NULL) {
         hca_debug("devx: command 0x%x: not supported",
                   (unsigned)devx_get(call->in, DEVX_IN_OPCODE));
-    } else if (hca_rule_is_on &&
-               (hca_rule_fail(HCA_RULE_DEVX, call->cmd->name) != 0)) {
+    } else if (hca_rules_are_set() &&
+               (hca_rules_fail(HCA_RULE_DEVX, call->cmd->name) != 0)) {
         status = DEVX_NO_RES;
     } else if (hca_fatal_is(hca_self, call->ctx->dev)) {
         status = DEVX_OK;

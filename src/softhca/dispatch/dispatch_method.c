@@ -10,7 +10,7 @@
 #include "softhca/devx/devx.h"
 #include "softhca/exec/hca_fatal.h"
 #include "softhca/exec/hca_thread.h"
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 
 #include <errno.h>
 #include <string.h>
@@ -75,8 +75,8 @@ static int dispatch_call(struct uverbs_req *req,
         hca_fatal_is(hca_self, req->ctx->dev)) {
         ret = -EIO;
     }
-    if ((ret == 0) && hca_rule_is_on && !req->method->is_end) {
-        ret = hca_rule_fail(HCA_RULE_VERB, dispatch_name(req));
+    if ((ret == 0) && hca_rules_are_set() && !req->method->is_end) {
+        ret = hca_rules_fail(HCA_RULE_VERB, dispatch_name(req));
     }
     if (ret == 0) {
         ret = req->method->handler(req);

@@ -142,7 +142,7 @@ static const struct hca_rule *hca_fault_find(struct hca_fault *fault,
     if (fault->target != NULL) {
         event.peer = hca_fabric->procs[fault->target->obj.proc].pid;
     }
-    fault->rule = hca_rule_find(&event, &fault->n);
+    fault->rule = hca_rules_find(&event, &fault->n);
     if (event.passed & (1u << HCA_FAULT_PORT_DOWN)) {
         hca_port_up_all();
     }

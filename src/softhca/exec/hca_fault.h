@@ -6,7 +6,7 @@
 #ifndef HCA_FAULT_H
 #define HCA_FAULT_H
 
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 #include "softhca/resp/hca_msg.h"
 
 /* The way that a message takes */

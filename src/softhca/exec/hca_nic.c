@@ -11,7 +11,7 @@
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_cq.h"
@@ -74,7 +74,7 @@ static void hca_nic_init_once(void)
     }
     hca_trap_init((patch == NULL) || strcmp(patch, "n"));
     hca_strict_init();
-    hca_rule_init();
+    hca_rules_init();
     hca_late_init();
     hca_order_init();
     hca_pcie_init();

@@ -12,7 +12,7 @@
 #include "hca_wire.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_rq.h"
@@ -352,8 +352,7 @@ static enum hca_check hca_request_umr(struct hca_request *rq)
     enum hca_check check;
     uint16_t rung;
 
-    if (__builtin_expect(hca_rule_is_on, 0) &&
-        (hca_rule_fail(HCA_RULE_UMR, "umr") != 0)) {
+    if (hca_rules_are_set() && (hca_rules_fail(HCA_RULE_UMR, "umr") != 0)) {
         return HCA_CHECK_UMR_KEY;
     }
     check              = hca_umr_execute(qp, &rq->wqe);

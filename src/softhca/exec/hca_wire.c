@@ -226,7 +226,7 @@ void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
     const struct hca_service *service = &hca_services[qp->type];
 
     *ack = (struct hca_ack){.code = HCA_ACK_NONE};
-    if (__builtin_expect(hca_rule_is_on, 0) && !msg->is_spared) {
+    if (hca_rules_are_set() && !msg->is_spared) {
         hca_wire_send_faulty(qp, msg, ack);
         return;
     }

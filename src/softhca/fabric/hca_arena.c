@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "hca_arena.h"
 #include "hca_fabric.h"
-#include "hca_rule.h"
+#include "hca_rules.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_sys.h"
 #include "softhca/base/hca_mutex.h"
@@ -230,7 +230,8 @@ void *hca_arena_alloc(size_t size)
 {
     struct hca_run *run;
 
-    if (hca_rule_is_on && (hca_rule_fail(HCA_RULE_ALLOC, "memory") != 0)) {
+    if (hca_rules_are_set() &&
+        (hca_rules_fail(HCA_RULE_ALLOC, "memory") != 0)) {
         errno = ENOMEM;
         return NULL;
     }

@@ -19,6 +19,7 @@
 #include "hca_obj.h"
 #include "hca_port.h"
 #include "hca_proc.h"
+#include "hca_rules.h"
 #include "hca_rundir.h"
 #include "hca_share.h"
 #include "hca_share_map.h"
@@ -202,20 +203,46 @@ err_close:
     return ret;
 }
 
-static int hca_fabric_attach_once(hca_fabric_fill_t fill)
+/* @return NULL if SOFTHCA_FABRIC is wrong, logged. */
+static const char *hca_fabric_name(void)
 {
     const char *name = getenv("SOFTHCA_FABRIC");
-    int ret;
 
     name = (name == NULL) ? "default" : name;
-    if ((name[0] == '\0') || (strlen(name) > 32) ||
+    if ((name[0] != '\0') && (strlen(name) <= 32) &&
         (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                      "0123456789-_") != strlen(name))) {
-        hca_error("SOFTHCA_FABRIC=%s: use 1 to 32 letters, digits, - and _",
-                  name);
+                      "0123456789-_") == strlen(name))) {
+        return name;
+    }
+    hca_error("SOFTHCA_FABRIC=%s: use 1 to 32 letters, digits, - and _", name);
+    return NULL;
+}
+
+int hca_fabric_visit(void)
+{
+    const char *name = hca_fabric_name();
+    int fd, ret;
+
+    if (name == NULL) {
         return -EINVAL;
     }
+    ret = hca_rundir_lock_existing();
+    if (ret != 0) {
+        return ret;
+    }
+    fd  = hca_rundir_find(name);
+    ret = (fd < 0) ? fd : hca_segment_map(fd);
+    return (ret == 0) ? hca_fabric_check() : ret;
+}
 
+static int hca_fabric_attach_once(hca_fabric_fill_t fill)
+{
+    const char *name = hca_fabric_name();
+    int ret;
+
+    if (name == NULL) {
+        return -EINVAL;
+    }
     ret = hca_config_init();
     if (ret != 0) {
         return ret;
@@ -234,6 +261,8 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     ret = hca_fabric_open(name, fill);
     if (ret != 0) {
         hca_rundir_remove();
+    } else {
+        hca_rules_attached();
     }
     hca_rundir_unlock();
     return ret;

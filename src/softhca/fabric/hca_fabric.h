@@ -34,6 +34,11 @@ struct hca_kind_ops;
  * @return 0 or -errno, logged with advice. */
 int hca_fabric_attach(const struct hca_kind_ops *kinds, hca_fabric_fill_t fill);
 
+/* Locks the run-time folder and maps the segment of the fabric of other
+ * processes, without attaching: for a command that ends soon.
+ * @return 0; -ENOENT, not logged, if there is none; or -errno, logged. */
+int hca_fabric_visit(void);
+
 /* Leaves the fabric: frees the objects and memory of this process, and removes
  * its directory. Called at exit; does nothing if the process is not attached.
  * This thread must ring no doorbell meanwhile (hca_thread_enter()). */

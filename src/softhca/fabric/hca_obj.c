@@ -4,7 +4,7 @@
  * of the fabric; a number is looked up without any lock.
  */
 #include "hca_obj.h"
-#include "hca_rule.h"
+#include "hca_rules.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -108,7 +108,8 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
     struct hca_obj *obj;
     uint32_t index;
 
-    if (hca_rule_is_on && (hca_rule_fail(HCA_RULE_ALLOC, ops->name) != 0)) {
+    if (hca_rules_are_set() &&
+        (hca_rules_fail(HCA_RULE_ALLOC, ops->name) != 0)) {
         return NULL;
     }
     index = hca_slot_take(kind);

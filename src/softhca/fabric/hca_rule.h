@@ -1,12 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rules of faults: SOFTHCA_FAULT, up to HCA_MAX_RULES, separated by commas. A
- * rule is WHAT[:KEY=VALUE]...; hca_rule_parse.c has the tables of both. It
- * counts the events that it is for, and selects some of them. Which these are
- * depends only on the rule and on the numbers of its events.
- *
- * The callers of hca_rule_find() and hca_rule_fail() do what the rule says:
- * exec/hca_fault.h for messages, and each place that can fail.
+ * A rule of faults. Its text is WHAT[:KEY=VALUE]...; hca_rule_parse.c has the
+ * tables of both. A rule counts the events that it is for, and selects some of
+ * them. Which these are depends only on the rule and on the numbers of its
+ * events. hca_rules.h keeps the rules.
  */
 #ifndef HCA_RULE_H
 #define HCA_RULE_H
@@ -69,12 +66,12 @@ struct hca_rule_event {
 };
 
 struct hca_rule {
-    uint8_t what; /* enum hca_fault_what; NONE: no rule */
-    uint8_t op;   /* enum hca_msg_op, HCA_RULE_ANY_OP */
+    _Atomic(uint8_t) what; /* enum hca_fault_what; NONE: no rule */
+    uint8_t op;            /* enum hca_msg_op, HCA_RULE_ANY_OP */
     uint64_t seed;
     uint64_t nth, count, every;
     uint64_t chance; /* of HCA_RULE_CERTAINLY */
-    uint64_t min, max, peer;
+    uint64_t min, max, peer, pid;
     uint64_t after_ns, for_ns; /* from start_ns on; for_ns 0: for ever */
     uint64_t time_ns, jitter_ns, rate;
     uint64_t start_ns;        /* hca_time_ns() */
@@ -83,12 +80,6 @@ struct hca_rule {
     _Atomic(uint64_t) seen, hits;
     char text[HCA_RULE_TEXT];
 };
-
-/* False without rules: hca_rule_find() is not called then. */
-extern bool hca_rule_is_on __attribute__((visibility("hidden")));
-
-/* Reads SOFTHCA_FAULT; a wrong value logs an error and sets no rule. */
-void hca_rule_init(void);
 
 /* Parses one rule. One that needs a seed and has none gets a random one.
  * @return false with a reason in @why. */
@@ -99,14 +90,14 @@ bool hca_rule_parse(struct hca_rule *rule, const char *text,
 enum hca_rule_point hca_rule_point(enum hca_fault_what what);
 const char *hca_rule_name(enum hca_fault_what what);
 
-/* Counts the event in each rule that it matches, up to the first rule that
- * selects it.
- * @return the selecting rule, or NULL; the number of the event in *n. */
-const struct hca_rule *hca_rule_find(struct hca_rule_event *event, uint64_t *n);
+/* Returns true if the rule is for events of this kind. Any rule may be passed,
+ * also one that another process is writing. */
+bool hca_rule_matches(const struct hca_rule *rule,
+                      const struct hca_rule_event *event);
 
-/* Finds the rule that makes a command or an allocation fail.
- * @return its -errno, logged; 0 if there is none. */
-int hca_rule_fail(enum hca_rule_point point, const char *name);
+/* Counts an event that the rule matches. @return true if the rule selects it;
+ * the number of the event in *n, from 1. */
+bool hca_rule_count(struct hca_rule *rule, uint64_t *n);
 
 /* Returns true if the rule selects no further event. */
 bool hca_rule_is_over(const struct hca_rule *rule);
@@ -115,8 +106,5 @@ bool hca_rule_is_over(const struct hca_rule *rule);
  * 2. Sequence 0 selects the events. */
 uint64_t hca_rule_random(const struct hca_rule *rule, uint64_t n,
                          unsigned sequence);
-
-/* Logs the count of each rule at the end of the process. */
-void hca_rule_exit(void);
 
 #endif

@@ -193,6 +193,8 @@ static const struct hca_rule_key {
      HCA_RULE_FIELD(max), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_NONE},
     {"peer", "a process id", hca_rule_parse_positive,
      HCA_RULE_FIELD(peer), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_NONE},
+    {"pid", "a process id", hca_rule_parse_positive,
+     HCA_RULE_FIELD(pid), HCA_RULE_ANY_POINT, HCA_FAULT_NONE},
     {"time", "a time: 10us, 10ms, 10s", hca_rule_parse_time,
      HCA_RULE_FIELD(time_ns), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_DELAY},
     {"jitter", "a time: 10us, 10ms, 10s", hca_rule_parse_time,

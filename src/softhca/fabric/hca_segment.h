@@ -14,6 +14,7 @@
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
 
+#include "hca_rule.h"
 #include "softhca/base/hca_mutex.h"
 
 #include <pthread.h>
@@ -99,8 +100,10 @@ struct hca_fabric {
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     /* of destroyed QPs */
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC];
-    uint64_t id;                /* unique on this machine */
-    _Atomic(uint64_t) num_runs; /* of hca_share_run.id, ever used */
+    _Atomic(bool) has_rules; /* some process has, or had, rules of faults */
+    struct hca_rule rules[HCA_MAX_RULES]; /* of the fabric: hca_rules.h */
+    uint64_t id;                          /* unique on this machine */
+    _Atomic(uint64_t) num_runs;           /* of hca_share_run.id, ever used */
     hca_off_t tables;
     hca_off_t arena;
     struct hca_mutex atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */

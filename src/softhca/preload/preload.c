@@ -10,7 +10,7 @@
 #include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_rule.h"
+#include "softhca/fabric/hca_rules.h"
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
 #include "hca_sysfs_count.h"
@@ -46,7 +46,7 @@ static void preload_exit(int status, void *arg)
     hca_thread_leave();
     if (is_attached) {
         hca_pcie_exit();
-        hca_rule_exit();
+        hca_rules_exit();
     }
 }
 
