@@ -494,29 +494,14 @@ class verbs_fatal_ud : public verbs_faults {};
 
 TEST_P(verbs_fatal_ud, datagram_does_not_complete)
 {
-    verbs_options options;
+    verbs_datagrams ud(dev);
 
-    options.type = IBV_QPT_UD;
-    {
-        verbs_ep a(dev, options), b(dev, options);
-        struct ibv_ah_attr attr = dev.ah_attr(dev.is_roce());
-        struct ibv_ah *ah       = ibv_create_ah(dev.pd, &attr);
-        verbs_op op             = send();
-
-        ASSERT_NE(nullptr, ah);
-        a.connect(b);
-        b.connect(a);
-        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128));
-        op.wr.wr.ud.ah          = ah;
-        op.wr.wr.ud.remote_qpn  = b.qp->qp_num;
-        op.wr.wr.ud.remote_qkey = a.attr(0).qkey;
-        ASSERT_EQ(0, op.post(a.qp));
-        EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
-        time_quiet(20);
-        EXPECT_TRUE(verbs_is_empty(a.send_cq));
-        EXPECT_TRUE(verbs_is_empty(b.recv_cq));
-        EXPECT_EQ(0, ibv_destroy_ah(ah));
-    }
+    ASSERT_EQ(0, verbs_recv(ud.b.qp, dst, 128));
+    ASSERT_EQ(0, ud.to_b(send()).post(ud.a.qp));
+    EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
+    time_quiet(20);
+    EXPECT_TRUE(verbs_is_empty(ud.a.send_cq));
+    EXPECT_TRUE(verbs_is_empty(ud.b.recv_cq));
 }
 
 /* The result of a read is late when the device fails with the write. */

@@ -157,28 +157,13 @@ TEST_P(verbs_twice, is_executed_once_by_a_connected_queue_pair)
 
 TEST_P(verbs_twice, arrives_twice_as_a_datagram)
 {
-    verbs_options options;
+    verbs_datagrams ud(dev);
 
-    options.type = IBV_QPT_UD;
-    {
-        verbs_ep a(dev, options), b(dev, options);
-        struct ibv_ah_attr attr = dev.ah_attr(dev.is_roce());
-        struct ibv_ah *ah       = ibv_create_ah(dev.pd, &attr);
-        verbs_op op             = send();
-
-        ASSERT_NE(nullptr, ah);
-        a.connect(b);
-        b.connect(a);
-        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128, 1));
-        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128, 2));
-        op.wr.wr.ud.ah          = ah;
-        op.wr.wr.ud.remote_qpn  = b.qp->qp_num;
-        op.wr.wr.ud.remote_qkey = a.attr(0).qkey;
-        EXPECT_EQ(IBV_WC_SUCCESS, run(a, op));
-        verbs_expect_wcs(b.recv_cq, IBV_WC_SUCCESS, 1, 2);
-        EXPECT_TRUE(verbs_is_empty(a.send_cq)) << "it was sent once";
-        EXPECT_EQ(0, ibv_destroy_ah(ah));
-    }
+    ASSERT_EQ(0, verbs_recv(ud.b.qp, dst, 128, 1));
+    ASSERT_EQ(0, verbs_recv(ud.b.qp, dst, 128, 2));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(ud.a, ud.to_b(send())));
+    verbs_expect_wcs(ud.b.recv_cq, IBV_WC_SUCCESS, 1, 2);
+    EXPECT_TRUE(verbs_is_empty(ud.a.send_cq)) << "it was sent once";
 }
 
 INSTANTIATE_TEST_SUITE_P(twice, verbs_twice, testing::Values(0));

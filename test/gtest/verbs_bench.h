@@ -288,6 +288,34 @@ inline int verbs_recv(struct ibv_qp *qp, const strict_mem &mem, uint32_t length,
                                ibv_post_recv(qp, &wr, &bad);
 }
 
+/* Two UD queue pairs, and the way from the first to the second */
+struct verbs_datagrams {
+    explicit verbs_datagrams(const hca_device &dev) :
+        a(dev, {.type = IBV_QPT_UD}), b(dev, {.type = IBV_QPT_UD})
+    {
+        struct ibv_ah_attr attr = dev.ah_attr(dev.is_roce());
+
+        HCA_CHECK_CALL((ah = ibv_create_ah(dev.pd, &attr)) != NULL);
+        a.connect(b);
+        b.connect(a);
+    }
+
+    ~verbs_datagrams() { EXPECT_EQ(0, ibv_destroy_ah(ah)); }
+
+    verbs_datagrams(const verbs_datagrams &) = delete;
+
+    verbs_op to_b(verbs_op op) const
+    {
+        op.wr.wr.ud.ah          = ah;
+        op.wr.wr.ud.remote_qpn  = b.qp->qp_num;
+        op.wr.wr.ud.remote_qkey = b.attr(0).qkey;
+        return op;
+    }
+
+    verbs_ep a, b;
+    struct ibv_ah *ah;
+};
+
 /* --- the fixture ---------------------------------------------------------- */
 
 /* The device and two pieces of memory; the parameter only gives a test its
