@@ -862,6 +862,56 @@ TEST_P(dcx_key, late_queue)
     uct_dcx_keys_disown(&keys.keys, key, 1);
 }
 
+/* A queue that has failed without a completion works again once the layout at
+ * its head has failed, however the caller asks for it. */
+TEST_P(dcx_key, silent_queue_is_restarted)
+{
+    keys_t keys(dev, 8, 8);
+    dcx_layout layout = rows(4, 0, remote), other = rows(3, 0, remote);
+    uct_dcx_key_t *own = keys.own(4), *key;
+    ucx_log_reader log;
+
+    dcx_key_set_timeout(keys.keys, TIME_SILENCE);
+    {
+        dcx_umr_silence silence(keys.keys);
+
+        EXPECT_EQ(UCS_ERR_IO_ERROR, keys.wait(layout, &key));
+        EXPECT_NE(std::string::npos, log.take().find("does not move"));
+        EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&keys.keys, &own, 1, other.get()));
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(other, &key));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, keys.wait(own));
+        EXPECT_NE(std::string::npos, log.take().find("does not move"));
+    }
+
+    for (dcx_layout *each : {&layout, &other}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, write_to(keys.touch(*each), 16));
+    }
+    keys.set(own, layout);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(own->lkey, 16));
+    EXPECT_EQ(2u, keys.stats().failures);
+    EXPECT_EQ("", log.take());
+    uct_dcx_keys_disown(&keys.keys, own, 1);
+}
+
+/* Time in which nobody asks does not count: the process may have been
+ * stopped. */
+TEST_P(dcx_key, silent_queue_is_not_looked_at)
+{
+    keys_t keys(dev, 8);
+    dcx_layout layout = rows(4);
+    uct_dcx_key_t *key;
+    dcx_umr_silence silence(keys.keys);
+
+    dcx_key_set_timeout(keys.keys, TIME_SILENCE);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(layout, &key));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(layout, &key));
+    usleep(2 * time_slow(TIME_SILENCE) * 1000);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(layout, &key));
+    silence.end();
+    keys.touch(layout);
+    EXPECT_EQ(0u, keys.stats().failures);
+}
+
 /* A silent queue that cannot be reset is destroyed: it executes nothing later,
  * when other keys have the indices of its keys. */
 TEST_P(dcx_key, silent_queue_is_destroyed)

@@ -59,7 +59,7 @@ enum {
     UCT_DCX_KEY_GRACE = 1000,
 
     /* Seconds without progress after which a queue counts as failed, while a
-     * thread waits for it */
+     * thread waits for it or keeps asking */
     UCT_DCX_KEY_TIMEOUT = 5
 };
 
@@ -181,6 +181,10 @@ typedef struct uct_dcx_keys {
                           * and no other thread may touch them; an
                           * error: the queue is unusable */
     ucs_time_t timeout;  /* UCT_DCX_KEY_TIMEOUT */
+    ucs_time_t looked;   /* when a call found that @seen_ci has not moved */
+    ucs_time_t stalled;  /* when the first one did; 0: none yet */
+    uint16_t seen_ci;    /* umr.qp.sq.ci of the last call that found a
+                          * layout on its way */
     uct_dcx_umr_t umr;
     uct_dcx_key_size_t sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
                                                   * owned ones */

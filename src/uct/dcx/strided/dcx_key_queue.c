@@ -6,6 +6,7 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/time/time.h>
 
 
 enum {
@@ -403,6 +404,42 @@ static UCS_F_NOINLINE void uct_dcx_keys_recover(uct_dcx_keys_t *keys)
         uct_dcx_keys_give_up(keys, "failed repeatedly");
     } else {
         uct_dcx_keys_repost(keys);
+    }
+}
+
+
+/* Restarts a queue whose WQEs do not complete: the first one fails. */
+static void uct_dcx_keys_unstall(uct_dcx_keys_t *keys)
+{
+    static const uct_dcx_syndrome_t silent = {
+        UCS_ERR_IO_ERROR,
+        "the UMR queue does not move",
+        "it has failed without a completion",
+    };
+
+    keys->stalled    = 0;
+    keys->umr.error  = &silent;
+    keys->umr.failed = keys->umr.qp.sq.ci;
+    uct_dcx_keys_recover(keys);
+}
+
+
+void uct_dcx_keys_check_stalled(uct_dcx_keys_t *keys)
+{
+    ucs_time_t now;
+
+    if ((keys->status != UCS_OK) || uct_dcx_umr_is_idle(&keys->umr)) {
+        return;
+    }
+
+    now = ucs_get_time();
+    if ((keys->stalled == 0) || (now - keys->looked > keys->timeout / 4)) {
+        keys->stalled = now;
+    }
+
+    keys->looked = now;
+    if (now - keys->stalled > keys->timeout) {
+        uct_dcx_keys_unstall(keys);
     }
 }
 

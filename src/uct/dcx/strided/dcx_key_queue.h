@@ -134,6 +134,23 @@ static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
     }
 }
 
+/* uct_dcx_keys_check() of a queue that has not moved since the last call */
+void uct_dcx_keys_check_stalled(uct_dcx_keys_t *keys);
+
+/* Called while a layout is on its way, after uct_dcx_keys_poll(). Restarts a
+ * queue that has not moved for too long, as its QP may have failed without a
+ * completion: the layout at its head fails. Time in which nobody looks does not
+ * count. May release the lock. */
+static inline void uct_dcx_keys_check(uct_dcx_keys_t *keys)
+{
+    if (keys->seen_ci != keys->umr.qp.sq.ci) {
+        keys->seen_ci = keys->umr.qp.sq.ci;
+        keys->stalled = 0;
+    } else {
+        uct_dcx_keys_check_stalled(keys);
+    }
+}
+
 /* Resets the queue and makes it unusable: WQEs that are not executed yet never
  * will be. Logs that "the UMR queue @reason". Releases the lock meanwhile. */
 void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason);
