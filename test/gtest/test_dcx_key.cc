@@ -893,8 +893,7 @@ TEST_P(dcx_key, silent_queue_is_restarted)
     uct_dcx_keys_disown(&keys.keys, own, 1);
 }
 
-/* Time in which nobody asks does not count: the process may have been
- * stopped. */
+/* Time without a call does not count: the process may have been stopped. */
 TEST_P(dcx_key, silent_queue_is_not_looked_at)
 {
     keys_t keys(dev, 8);

@@ -139,7 +139,7 @@ void uct_dcx_keys_check_stalled(uct_dcx_keys_t *keys);
 
 /* Called while a layout is on its way, after uct_dcx_keys_poll(). Restarts a
  * queue that has not moved for too long, as its QP may have failed without a
- * completion: the layout at its head fails. Time in which nobody looks does not
+ * completion: the layout at its head fails. Time without such a call does not
  * count. May release the lock. */
 static inline void uct_dcx_keys_check(uct_dcx_keys_t *keys)
 {
