@@ -79,12 +79,13 @@ public:
         } while (is_denied(what, status));
     }
 
-    void put(const char *what, const iovs &iov)
+    /* Puts or gets, and compares both sides. */
+    void move(const char *what, decltype(uct_ep_put_zcopy) *post,
+              const iovs &iov)
     {
         run(what, [&](dcx_end &end) {
-            return uct_ep_put_zcopy(m_dcx.ep, iov.data(), iov.size(),
-                                    (uintptr_t)remote.bytes.data(), rkey,
-                                    &end.comp);
+            return post(m_dcx.ep, iov.data(), iov.size(),
+                        (uintptr_t)remote.bytes.data(), rkey, &end.comp);
         });
         EXPECT_EQ(gathered(iov),
                   std::vector<uint8_t>(remote.bytes.begin(),
@@ -92,17 +93,14 @@ public:
             << what;
     }
 
+    void put(const char *what, const iovs &iov)
+    {
+        move(what, uct_ep_put_zcopy, iov);
+    }
+
     void get(const char *what, const iovs &iov)
     {
-        run(what, [&](dcx_end &end) {
-            return uct_ep_get_zcopy(m_dcx.ep, iov.data(), iov.size(),
-                                    (uintptr_t)remote.bytes.data(), rkey,
-                                    &end.comp);
-        });
-        EXPECT_EQ(gathered(iov),
-                  std::vector<uint8_t>(remote.bytes.begin(),
-                                       remote.bytes.begin() + length_of(iov)))
-            << what;
+        move(what, uct_ep_get_zcopy, iov);
     }
 
     static size_t length_of(const iovs &iov)
