@@ -1,8 +1,8 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "speed" of contrib/bench: latency, rate, bandwidth and idle cost
-# beside those of UCX's tcp and cma, medians of $rounds runs in turn. Sourced by
-# contrib/bench.
+# The section "speed" of contrib/bench: latency, rate, bandwidth, start-up and
+# idle cost beside those of UCX's tcp, cma and posix, medians of $rounds runs in
+# turn. Sourced by contrib/bench.
 
 # perftest COLUMN ARGUMENT...: one run of ucx_perftest over two processes;
 # prints a column of its last line (3 median us, 7 MB/s, 9 messages/s)
@@ -33,10 +33,83 @@ compare()
         with_dcx perftest "$column" -x dcx -d "$port" "$@" >> "$work/dcx"
         perftest "$column" -x "$peer" -d "$peer_device" "$@" >> "$work/peer"
     done
-    awk -v n="$name" -v u="$unit" -v g="$goal" -v p="$peer" \
+    line "$name ($unit)" "$peer" "$goal"
+}
+
+# line NAME PEER GOAL: prints a line with the medians of $work/dcx and $work/peer
+line()
+{
+    awk -v n="$1" -v p="$2" -v g="$3" \
         -v d="$(median < "$work/dcx")" -v o="$(median < "$work/peer")" \
-        'BEGIN { printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n", \
-                 n " (" u ")", d, o, p, d / o, g }'
+        'BEGIN { printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n", n, d, o, p,
+                 d / o, g }'
+}
+
+# in_turn NAME PEER GOAL COMMAND...: runs COMMAND, which prints a figure, with
+# tls=dcx and tls=posix in turn, and prints a line with both medians
+in_turn()
+{
+    local name=$1 peer=$2 goal=$3 i tls
+    shift 3
+    : > "$work/dcx"
+    : > "$work/peer"
+    for ((i = 0; i < rounds; i++)); do
+        tls=dcx "$@" >> "$work/dcx"
+        tls=posix "$@" >> "$work/peer"
+    done
+    line "$name" "$peer" "$goal"
+}
+
+# job ARGUMENT...: runs mpirun or oshrun on the device, with UCX_TLS=$tls
+job()
+{
+    UCX_TLS=$tls,self "$run" "${device[@]}" "$@" 2> "$work/mpi.log" ||
+        { cat "$work/mpi.log" >&2; return 1; }
+}
+
+# mpi_pair ARGUMENT...: prints the median of mpi_pairs for two ranks on two cores
+mpi_pair()
+{
+    job mpirun --oversubscribe -np 2 --map-by core \
+        --bind-to core:overload-allowed "$build/test/bench/mpi_pairs" "$@" |
+        awk '{ print $2 }'
+}
+
+# start_ms: prints the milliseconds of a job of two ranks with few messages
+start_ms()
+{
+    local start
+    start=$(date +%s%N)
+    mpi_pair 1 > "$work/start.log"
+    echo $((($(date +%s%N) - start) / 1000000))
+}
+
+# copy_or VERB BYTES: prints the us of an operation of dcx in shared memory, or of a
+# memcpy() from one mapping to another
+copy_or()
+{
+    if [ "$tls" = dcx ]; then
+        with_dcx perftest 3 -x dcx -d "$port" -t "$1" -D zcopy -s "$2" -n 2000
+    else
+        "$build/test/bench/copy" "$2"
+    fi
+}
+
+# shmem_lines: prints lines of OpenSHMEM's put and fetch-and-add of 8 bytes
+shmem_lines()
+{
+    local i tls=dcx
+    : > "$work/shmem"
+    for ((i = 0; i < rounds; i++)); do
+        job oshrun -np 2 --oversubscribe --map-by core \
+            --bind-to core:overload-allowed "$build/test/bench/shmem_small" \
+            >> "$work/shmem"
+    done
+    printf '%-30s %12.2f %12s %-5s %6s   %s\n' \
+        'shmem put 8 B, quiet (us)' \
+        "$(awk '{ print $1 }' "$work/shmem" | median)" '' '' '' '<= 0.50' \
+        'shmem fetch_add (us)' \
+        "$(awk '{ print $2 }' "$work/shmem" | median)" '' '' '' '<= 0.50'
 }
 
 # with_dcx COMMAND...: runs COMMAND with the environment that dcx-run sets
@@ -73,29 +146,14 @@ apart()
         exec "$@"' sh "$@"
 }
 
-# crowd NP: runs dcx and posix in turn, and prints a line with both medians: one-way
-# us of 64-byte ping-pongs, NP/2 pairs at once on two cores. The kernel places the
-# ranks.
+# crowd NP: prints one-way us of 64-byte ping-pongs, NP/2 pairs at once on two cores.
+# The kernel places the ranks.
 crowd()
 {
-    local i tls
-    : > "$work/dcx"
-    : > "$work/posix"
-    for ((i = 0; i < rounds; i++)); do
-        for tls in dcx posix; do
-            UCX_TLS=$tls,self apart taskset -c 0,1 "$run" "${device[@]}" \
-                mpirun --oversubscribe --bind-to none \
-                --mca mpi_yield_when_idle 1 -np "$1" \
-                "$build/test/bench/mpi_pairs" 3000 64 \
-                >> "$work/$tls" 2> "$work/mpi.log" ||
-                { cat "$work/mpi.log" >&2; return 1; }
-        done
-    done
-    awk -v n="$1" -v d="$(median < "$work/dcx")" \
-        -v o="$(median < "$work/posix")" 'BEGIN {
-            printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n",
-                   n " ranks on 2 cores, 64 B (us)", d, o, "posix", d / o,
-                   "<= 2.50" }'
+    UCX_TLS=$tls,self apart taskset -c 0,1 "$run" "${device[@]}" \
+        mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
+        -np "$1" "$build/test/bench/mpi_pairs" 3000 64 2> "$work/mpi.log" ||
+        { cat "$work/mpi.log" >&2; return 1; }
 }
 
 section_speed()
@@ -103,7 +161,7 @@ section_speed()
     local tls one two before with cpu
     # shellcheck disable=SC2086 # a list of names
     install_packages $packages_job
-    build_targets test/bench/idle test/bench/mpi_pairs
+    build_targets test/bench/idle test/bench/mpi_pairs test/bench/copy
     allow_root_jobs
     echo "# medians of $rounds runs in turn"
     printf '%-30s %12s %12s %-5s %6s   %s\n' '# figure' dcx other '' ratio goal
@@ -115,6 +173,27 @@ section_speed()
     compare 'get 1 MiB zcopy' 'MB/s' '>= 0.90' 7 cma memory \
         -t get -D zcopy -s 1048576 -n 1000
 
+    SOFTHCA_SHARE=n compare 'put_bw 1 MiB, private' 'MB/s' '>= 1.00' 7 cma \
+        memory -t put_bw -D zcopy -s 1048576 -n 1000
+    SOFTHCA_SHARE=n compare 'get 1 MiB, private' 'MB/s' '>= 1.00' 7 cma memory \
+        -t get -D zcopy -s 1048576 -n 1000
+
+    in_turn 'put 64 KiB, shared (us)' copy '<= 1.60' copy_or put_bw 65536
+    in_turn 'get 64 KiB, shared (us)' copy '<= 1.60' copy_or get 65536
+    in_turn 'put 1 MiB, shared (us)' copy '<= 1.30' copy_or put_bw 1048576
+    in_turn 'get 1 MiB, shared (us)' copy '<= 1.30' copy_or get 1048576
+
+    in_turn 'MPI 8 B (us)' posix '<= 1.70' mpi_pair 10000 8
+    in_turn 'MPI 64 B (us)' posix '<= 2.50' mpi_pair 10000 64
+    in_turn 'MPI 1 KiB (us)' posix '<= 2.50' mpi_pair 10000 1024
+    in_turn 'MPI 8 KiB (us)' posix '<= 1.00' mpi_pair 10000 8192
+    in_turn 'MPI rate, 64 B (M/s; >= 2)' posix '' mpi_pair 5000 64 64
+    in_turn 'MPI job of 2 ranks (ms)' posix '+ 80 ms' start_ms
+    if grep -q '^OSHCC = .' "$build/Makefile"; then
+        build_targets test/bench/shmem_small
+        shmem_lines
+    fi
+
     # Compare one pair with two pairs that share the cores. The row of UCX's shared
     # memory shows the share of the scheduler.
     for tls in dcx posix,self; do
@@ -125,8 +204,8 @@ section_speed()
                    b, a, "1pair", b / a, (t == "dcx") ? "<= 4.00" : "" }'
     done
 
-    crowd 4
-    crowd 8
+    in_turn '4 ranks on 2 cores, 64 B (us)' posix '<= 2.50' crowd 4
+    in_turn '8 ranks on 2 cores, 64 B (us)' posix '<= 2.50' crowd 8
 
     read -r before with cpu < <("$run" "${device[@]}" "$build/test/bench/idle" 3)
     printf '%-30s %12d %12s %-5s %6s   %s\n' 'one context, more PSS (KiB)' \
