@@ -216,7 +216,7 @@ static ucs_status_t op_am_handler(void *arg, const void *header,
     flow    = ledger_flow(id.from, rank.me);
     is_next = (id.sequence == peer->checked) ||
               ((id.sequence > peer->checked) &&
-               ledger_is_broken(id.from, rank.me));
+               (peer->has_failed || ledger_is_broken(id.from, rank.me)));
     if (!is_next || (id.to != rank.me) || (length != op_length(id.sequence)) ||
         (data_check(op_kind()->name, data, length, id) != 0)) {
         printf("WRONG: %s %u from %u to %u, %zu bytes, instead of %u\n",

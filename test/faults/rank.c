@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * One rank: wires up, runs its operations and those of its peers, and closes
- * everything, each with a deadline. It closes an endpoint whose peer has lost
- * its own, as programs do that hear of it by another way.
+ * everything, each with a deadline. It uses an endpoint whose peer has lost its
+ * own until an error is reported, or all operations have ended.
  */
 #include "rank.h"
 #include "../times.h"
@@ -262,9 +262,6 @@ static bool rank_work_with(struct peer *peer)
     flow->is_complete = is_out;
     if (peer->has_failed && is_out) {
         flow->is_broken = true;
-    }
-    if (ledger_flow(peer->rank, rank.me)->is_broken) {
-        rank_close(peer, true);
     }
     return is_out && op_is_received(peer);
 }
