@@ -195,7 +195,7 @@ static void rank_check_event(void)
 
     if (event->is_set && (ledger->rank[rank.me].posted >= event->after)) {
         event->is_set = false;
-        raise((event->stop != 0) ? SIGSTOP : SIGKILL);
+        kill(getpid(), (event->stop != 0) ? SIGSTOP : SIGKILL);
         rank_event();
     }
 }

@@ -32,9 +32,9 @@ static bool refuses_init;
 extern "C" int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
                              int attr_mask)
 {
-    static void *const libibverbs = dlopen("libibverbs.so.1", RTLD_NOW);
-    static const auto next        = (decltype(&ibv_modify_qp))dlsym(libibverbs,
-                                                                    "ibv_modify_qp");
+    static void *const lib = dlopen("libibverbs.so.1", RTLD_NOW);
+    static const auto next = (decltype(&ibv_modify_qp))dlsym(lib,
+                                                             "ibv_modify_qp");
 
     if (refuses_init && (attr->qp_state == IBV_QPS_INIT)) {
         errno = EIO;

@@ -117,8 +117,8 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
  *                                 still on their way: test, and try again; not
  *                                 logged
  *         UCS_ERR_IO_ERROR        the queue for layouts has failed; was logged
- *         UCS_ERR_NO_MEMORY       to check whether blocks overlap, or for another
- *                                 key
+ *         UCS_ERR_NO_MEMORY       to check whether blocks overlap, or for
+ *                                 another key
  */
 ucs_status_t uct_dcx_layout_set(uct_mem_h memh,
                                 const uct_dcx_layout_params_t *params);

@@ -123,7 +123,8 @@ static inline const char *uct_dcx_device_reg_hint(int error)
 }
 
 /* Returns the log level for what the device refused with @error: a warning if a
- * resource of the process or of the machine ran out, else the device lacks it. */
+ * resource of the process or of the machine ran out, else the device lacks
+ * it. */
 static inline ucs_log_level_t uct_dcx_device_refusal_level(int error)
 {
     return ((error == ENOMEM) || (error == EMFILE) || (error == ENFILE) ||

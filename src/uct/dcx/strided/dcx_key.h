@@ -317,10 +317,10 @@ ucs_status_t uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
  * device. */
 ucs_status_t uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
 
-
-/* Lets other threads go on. Returns 1 if the device has failed, or the queue has
- * not moved since @watch->since for UCT_DCX_KEY_TIMEOUT: look at it once more
- * then, as this thread may have been stopped. Updates @watch when the queue has moved. */
+/* Lets other threads go on. Returns 1 if the device has failed, or the queue
+ * has not moved since @watch->since for UCT_DCX_KEY_TIMEOUT: look at it once
+ * more then, as this thread may have been stopped. Updates @watch when the
+ * queue has moved. */
 int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch);
 
 /* Returns 1 if a current layout refers to this handle. */
