@@ -14,6 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Operations of a flow after which its endpoint has been wired up: more than
+ * dcx has initial credits for, with which a peer answers */
+#define WIRED_UP 64u
+
 struct rank rank;
 
 static const char *const phase_names[] = {
@@ -188,12 +192,46 @@ static void rank_close(struct peer *peer, bool is_forced)
 
 /* --- work ----------------------------------------------------------------- */
 
+/* Returns true if operation @number of a flow has ended, or there is no such
+ * flow. */
+static bool rank_has_ended(unsigned source, unsigned sink, unsigned number)
+{
+    int sent = OP_OK;
+
+    if (ledger_sends(source) && (source != sink)) {
+        sent = ledger_flow(source, sink)->sent[number];
+    }
+    return (sent != OP_NONE) && (sent != OP_POSTED);
+}
+
+/* Returns true if the endpoints to and from this rank are wired up. UCX never
+ * ends the requests of an endpoint whose peer dies before that. */
+static bool rank_is_wired_up(void)
+{
+    unsigned ops  = ledger->options.ops;
+    unsigned last = ((ops < WIRED_UP) ? ops : WIRED_UP) - 1;
+
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        if (!rank_has_ended(i, rank.me, last) ||
+            !rank_has_ended(rank.me, i, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns true if this rank posts nothing more, as its event is due. */
+static bool rank_is_due(const struct event *event)
+{
+    return event->is_set && (ledger->rank[rank.me].posted >= event->after);
+}
+
 /* Kills or stops this process when its time has come. */
 static void rank_check_event(void)
 {
     struct event *event = &ledger->options.event[rank.me];
 
-    if (event->is_set && (ledger->rank[rank.me].posted >= event->after)) {
+    if (rank_is_due(event) && ((event->after == 0) || rank_is_wired_up())) {
         event->is_set = false;
         kill(getpid(), (event->stop != 0) ? SIGSTOP : SIGKILL);
         rank_event();
@@ -218,7 +256,8 @@ static void rank_post(struct peer *peer)
     struct slot *slot;
 
     while ((peer->ep != NULL) && !peer->has_failed &&
-           (peer->posted < ledger->options.ops)) {
+           (peer->posted < ledger->options.ops) &&
+           !rank_is_due(&ledger->options.event[rank.me])) {
         slot = &peer->out[peer->posted % ledger->options.window];
         if ((slot->parts != 0) || rank_is_unread(peer)) {
             return;
