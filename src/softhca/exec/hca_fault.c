@@ -143,7 +143,8 @@ static const struct hca_rule *hca_fault_find(struct hca_fault *fault,
         event.peer = hca_fabric->procs[fault->target->obj.proc].pid;
     }
     fault->rule = hca_rules_find(&event, &fault->n);
-    if (event.passed & (1u << HCA_FAULT_PORT_DOWN)) {
+    if ((event.passed & (1u << HCA_FAULT_PORT_DOWN)) &&
+        ((fault->rule == NULL) || (fault->rule->what != HCA_FAULT_PORT_DOWN))) {
         hca_port_up_all();
     }
     if (fault->rule != NULL) {

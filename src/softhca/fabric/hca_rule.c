@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool hca_rule_is_now(const struct hca_rule *rule)
+static bool hca_rule_has_begun(const struct hca_rule *rule)
 {
-    uint64_t ns;
+    return (rule->after_ns == 0) ||
+           (hca_time_ns() - rule->start_ns >= rule->after_ns);
+}
 
-    if ((rule->after_ns == 0) && (rule->for_ns == 0)) {
-        return true;
-    }
-    ns = hca_time_ns() - rule->start_ns;
-    return (ns >= rule->after_ns) &&
-           ((rule->for_ns == 0) || (ns < rule->after_ns + rule->for_ns));
+static bool hca_rule_has_ended(const struct hca_rule *rule)
+{
+    return (rule->for_ns != 0) &&
+           (hca_time_ns() - rule->start_ns >= rule->after_ns + rule->for_ns);
 }
 
 bool hca_rule_matches(const struct hca_rule *rule,
@@ -34,7 +34,7 @@ bool hca_rule_matches(const struct hca_rule *rule,
            ((rule->peer == 0) || (rule->peer == (uint64_t)event->peer)) &&
            ((rule->pid == 0) || (rule->pid == (uint64_t)getpid())) &&
            ((rule->name[0] == '\0') || !strcmp(rule->name, event->name)) &&
-           hca_rule_is_now(rule);
+           hca_rule_has_begun(rule);
 }
 
 /* With a chance, the hits are counted. Without, the number of an event says
@@ -62,6 +62,9 @@ static bool hca_rule_selects(struct hca_rule *rule, uint64_t n)
 
 bool hca_rule_count(struct hca_rule *rule, uint64_t *n)
 {
+    if (hca_rule_has_ended(rule)) {
+        return false;
+    }
     *n = atomic_fetch_add(&rule->seen, 1) + 1;
     return hca_rule_selects(rule, *n);
 }
@@ -70,7 +73,8 @@ bool hca_rule_is_over(const struct hca_rule *rule)
 {
     uint64_t seen = atomic_load(&rule->seen);
 
-    return (seen >= rule->nth) && !hca_rule_has_room(rule, seen);
+    return hca_rule_has_ended(rule) ||
+           ((seen >= rule->nth) && !hca_rule_has_room(rule, seen));
 }
 
 uint64_t hca_rule_random(const struct hca_rule *rule, uint64_t n,

@@ -95,8 +95,8 @@ const char *hca_rule_name(enum hca_fault_what what);
 bool hca_rule_matches(const struct hca_rule *rule,
                       const struct hca_rule_event *event);
 
-/* Counts an event that the rule matches. @return true if the rule selects it;
- * the number of the event in *n, from 1. */
+/* Counts an event that the rule matches, unless its time is over. @return true
+ * if the rule selects it; the number of the event in *n, from 1. */
 bool hca_rule_count(struct hca_rule *rule, uint64_t *n);
 
 /* Returns true if the rule selects no further event. */
