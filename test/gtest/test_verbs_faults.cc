@@ -62,18 +62,14 @@ TEST_P(verbs_faults, rnr_gives_up_after_its_retries)
 {
     verbs_options options;
 
-    options.rnr_retry = 3;
-    verbs_ep a(dev, options), b(dev, options);
-    struct ibv_qp_attr attr = b.attr(a.qp->qp_num);
-
-    attr.min_rnr_timer = 12; /* 640 us: table 45 */
-    a.connect(b);
-    b.connect(attr);
+    options.rnr_retry     = 3;
+    options.min_rnr_timer = 12; /* 640 us: table 45 */
+    verbs_pair pair(dev, options);
     uint64_t start = time_now_us();
-    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(a, send()));
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
     EXPECT_LE(3 * 640u, time_now_us() - start);
-    EXPECT_EQ(IBV_QPS_ERR, a.state());
-    EXPECT_EQ(IBV_QPS_RTS, b.state());
+    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
+    EXPECT_EQ(IBV_QPS_RTS, pair.b.state());
 }
 
 TEST_P(verbs_faults, write_with_immediate_needs_a_receive_too)

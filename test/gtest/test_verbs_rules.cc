@@ -210,16 +210,12 @@ TEST_P(verbs_rnr, takes_the_time_of_the_receiver)
 {
     verbs_options options;
 
-    options.rnr_retry = 1;
-    verbs_ep a(dev, options), b(dev, options);
-    struct ibv_qp_attr attr = b.attr(a.qp->qp_num);
-
-    attr.min_rnr_timer = 22; /* 20.48 ms: table 45 */
-    a.connect(b);
-    b.connect(attr);
-    EXPECT_EQ(IBV_WC_SUCCESS, run(a, write()));
+    options.rnr_retry     = 1;
+    options.min_rnr_timer = 22; /* 20.48 ms: table 45 */
+    verbs_pair pair(dev, options);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
     uint64_t start = time_now_us();
-    EXPECT_EQ(IBV_WC_SUCCESS, run(a, write()));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
     uint64_t time = time_now_us() - start;
     EXPECT_LE(20480u, time);
     EXPECT_GT(600000u, time) << "it is not the longest one";

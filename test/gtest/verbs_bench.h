@@ -92,6 +92,7 @@ struct verbs_options {
     uint32_t send_wr                 = 32;
     uint8_t retry_cnt                = 1;
     uint8_t rnr_retry                = 0;
+    uint8_t min_rnr_timer            = 1; /* 10 us */
     uint8_t timeout                  = 1; /* 8 us */
     bool sig_all                     = false;
 };
@@ -148,9 +149,10 @@ public:
     {
         struct ibv_qp_attr attr = hca_qp_attr(m_dev, dest_qpn);
 
-        attr.retry_cnt = m_options.retry_cnt;
-        attr.rnr_retry = m_options.rnr_retry;
-        attr.timeout   = m_options.timeout;
+        attr.retry_cnt     = m_options.retry_cnt;
+        attr.rnr_retry     = m_options.rnr_retry;
+        attr.min_rnr_timer = m_options.min_rnr_timer;
+        attr.timeout       = m_options.timeout;
         return attr;
     }
 
