@@ -14,6 +14,7 @@ static void info_args_usage(FILE *out)
         "Usage: dcx_info [--json] [DEVICE]\n"
         "       dcx_info --why [--json] [NAME=VALUE...]\n"
         "       dcx_info --versions [--json]\n"
+        "       dcx_info --features [DEVICE]\n"
         "       dcx_info --help | --version\n"
         "\n"
         "Shows, for each RDMA device and port, what the dcx transport needs "
@@ -27,6 +28,9 @@ static void info_args_usage(FILE *out)
         "            are variables to set for it\n"
         "  --versions\n"
         "            show the versions of what dcx works with, and no device\n"
+        "  --features\n"
+        "            show which features of mlx5 devices dcx uses, and why not "
+        "others\n"
         "  --json    the same as JSON\n"
         "  -h, --help\n"
         "            print this text and exit\n"
@@ -43,6 +47,8 @@ static bool info_args_take(int option, struct info_args *args)
         return args->why = true;
     case 's':
         return args->versions = true;
+    case 'f':
+        return args->features = true;
     case 'h':
         info_args_usage(stdout);
         exit(INFO_GOOD);
@@ -57,9 +63,13 @@ static bool info_args_take(int option, struct info_args *args)
 void info_args_parse(int argc, char **argv, struct info_args *args)
 {
     static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},     {"why", no_argument, NULL, 'w'},
-        {"versions", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},  {NULL, 0, NULL, 0},
+        {"json", no_argument, NULL, 'j'},
+        {"why", no_argument, NULL, 'w'},
+        {"versions", no_argument, NULL, 's'},
+        {"features", no_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 

@@ -11,6 +11,7 @@ struct info_args {
     bool json;
     bool why;
     bool versions;
+    bool features;
 };
 
 /* Exit status. 0: dcx can be used; with --why, UCX uses it. 1: no, or an option

@@ -6,6 +6,7 @@
  */
 #include "info_args.h"
 #include "info_device.h"
+#include "info_features.h"
 #include "info_log.h"
 #include "info_versions.h"
 #include "info_why.h"
@@ -48,6 +49,11 @@ int main(int argc, char **argv)
         return INFO_USAGE;
     }
 
+    if (args.features && args.json) {
+        fputs("dcx_info: --features has no JSON\n", stderr);
+        return INFO_USAGE;
+    }
+
     info_log_keep();
     info_report_init(&report);
     if (info_device_report(&report, argv[optind]) != 0) {
@@ -56,6 +62,9 @@ int main(int argc, char **argv)
     } else if (args.why) {
         status = info_why_print(&report, args.json, stdout) ? INFO_GOOD :
                                                               INFO_BAD;
+    } else if (args.features) {
+        info_features_print(&report, stdout);
+        status = INFO_GOOD;
     } else {
         status = info_show(&report, args.json);
     }
