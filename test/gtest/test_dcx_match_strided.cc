@@ -2,8 +2,8 @@
 /*
  * Tagged messages and strided memory: posted receives with strided buffers or
  * many pieces, and rendezvous of such memory. Data is compared with a plain
- * loop over all bytes, and no other byte may change. The keys of both are
- * released in every case.
+ * loop over all bytes, and no other byte may change. Most tests end by checking
+ * that receives and rendezvous have released their keys.
  */
 #include "dcx_layout_bench.h"
 #include "dcx_match_bench.h"
@@ -29,8 +29,7 @@ protected:
         }
     }
 
-    /* Creates a receive for messages of this length; the receive's own memory
-     * is not used. */
+    /* Creates a receive into @iov; the receive's own memory is not used. */
     std::unique_ptr<dcx_tag_recv> make_recv(const iovs &iov)
     {
         auto recv = std::make_unique<dcx_tag_recv>(m_dcx, (size_t)1);
@@ -70,8 +69,8 @@ protected:
         });
     }
 
-    /* Sends a message from `from` to `to`, as long as the first. Checks that
-     * its bytes have arrived, and that no other byte has changed. */
+    /* Sends all bytes of @from to a receive into @to. Checks that they have
+     * arrived, and that no other byte has changed. */
     void check(bool is_rndv, const iovs &from, const iovs &to)
     {
         check(is_rndv, from, gathered(from), to, places_of(to));
@@ -122,7 +121,7 @@ protected:
         return {mem.at(8 * i, 20, 400, 60), mem.at(100000 + (8 * i), 1200)};
     }
 
-    /* Checks that no key is in use: half of them can be held. */
+    /* Checks that no key is in use: receives get half of all keys. */
     void expect_none_held()
     {
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -152,7 +151,8 @@ protected:
 
 TEST_P(dcx_match_strided, eager)
 {
-    /* up to 64 bytes are in the completion, and the user copies them */
+    /* up to 64 bytes are in the completion, unless RX_INLINE is 0, and the
+     * user copies them */
     for (size_t length : {1, 3, 63, 64, 65, 100, 1000, 4000, 8000}) {
         SCOPED_TRACE(length);
         check(false, {m_a.at(7, length)}, {m_b.at(3, 20, 100, 400)});
@@ -182,7 +182,7 @@ TEST_P(dcx_match_strided, rndv)
     }
 }
 
-/* One piece only; and no bytes at all */
+/* Adjacent blocks, which are one piece; and no bytes at all */
 TEST_P(dcx_match_strided, one_piece)
 {
     check(true, {m_a.at(8, 1000, 1000, 30)},
@@ -291,7 +291,8 @@ TEST_P(dcx_match_strided, rndv_unexpected)
     expect_none_held();
 }
 
-/* The request is in the first blocks of the buffer. */
+/* Rendezvous of software: a request that is not in the completion is in the
+ * first blocks of the buffer. */
 TEST_P(dcx_match_strided, request)
 {
     for (size_t length : {(size_t)0, (size_t)10, (size_t)64, (size_t)65,
@@ -314,7 +315,8 @@ TEST_P(dcx_match_strided, request)
     expect_none_held();
 }
 
-/* A rendezvous whose data is too long */
+/* A rendezvous whose data is too long is reported as unexpected. Its receive
+ * ends as truncated, unless it is canceled by then. */
 TEST_P(dcx_match_strided, rndv_too_long)
 {
     const iovs from = {m_a.at(1, 100, 300, 60)};
@@ -349,7 +351,6 @@ TEST_P(dcx_match_strided, cancel)
     for (bool force : {false, true}) {
         for (unsigned i = 0; i < 3 * UMR_SLOTS; i++) {
             auto recv = make_recv(nth(m_b, i));
-            dcx_tag_mem mem(m_dcx, 32, 1);
 
             ASSERT_EQ(UCS_OK, post(*recv, 5));
             EXPECT_EQ(UCS_OK, recv->cancel(force));
@@ -371,8 +372,8 @@ TEST_P(dcx_match_strided, cancel)
     expect_none_held();
 }
 
-/* A message matches first; the receive completes unless the cancel is by
- * force. */
+/* A message usually matches first; the receive completes unless the cancel is
+ * by force. */
 TEST_P(dcx_match_strided, cancel_of_a_match)
 {
     for (bool force : {false, true}) {
@@ -398,7 +399,8 @@ TEST_P(dcx_match_strided, cancel_of_a_match)
 
 /* --- refused -------------------------------------------------------------- */
 
-/* A rendezvous request would be written to the same bytes. */
+/* Two receives cannot start at the same byte: the device would write their
+ * rendezvous requests there. */
 TEST_P(dcx_match_strided, same_buffer)
 {
     auto run  = make_recv({m_b.at(8, 20, 100, 50)});
@@ -449,8 +451,8 @@ TEST_P(dcx_match_strided, refused)
     expect_none_held();
 }
 
-/* UCP expects one piece: it takes a request at address 0 for one of
- * software. */
+/* UCP is told of one entry only: it takes a request with address 0, as of
+ * several pieces, for a request of software. */
 TEST_P(dcx_match_strided, announced)
 {
     EXPECT_EQ(1u, m_dcx.attr.cap.tag.rndv.max_iov);
@@ -592,8 +594,9 @@ TEST_P(dcx_match_strided, endpoint_ends)
     expect_none_held();
 }
 
-/* The command queue of the list fails: entries in the list match, others end,
- * and receives that the device may have keep their keys. */
+/* The command queue of the list fails: receives in the list still match, others
+ * end, and the device may have those canceled by force: these keep their
+ * keys. */
 TEST_P(dcx_match_strided, list_fails)
 {
     auto in_list = make_recv(nth(m_b, 0)), canceled = make_recv(nth(m_b, 1));
@@ -615,7 +618,7 @@ TEST_P(dcx_match_strided, list_fails)
     in.put(8, objects.cmd_qpn);
     ASSERT_EQ(0, mlx5dv_devx_obj_modify(objects.cmd, in.bytes.data(), 16,
                                         out.bytes.data(), 16));
-    EXPECT_EQ(UCS_OK, not_appended->post(7)) << "nobody knows yet";
+    EXPECT_EQ(UCS_OK, not_appended->post(7)) << "dcx has not seen it";
     EXPECT_EQ(UCS_OK, forced->post(8));
     EXPECT_EQ(UCS_OK, forced->cancel(true));
     EXPECT_EQ(UCS_OK, canceled->cancel(false));
@@ -635,7 +638,7 @@ TEST_P(dcx_match_strided, list_fails)
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, in_list->post(5));
 }
 
-/* Both are in progress; the memory domain stays open. */
+/* A receive and a rendezvous are in progress; the memory domain stays open. */
 TEST_P(dcx_match_strided, interface_closed)
 {
     auto recv = make_recv(nth(m_b, 0));
@@ -659,7 +662,7 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_strided, testing::Values(0));
 
 class dcx_match_layouts : public dcx_match_strided {
 protected:
-    /* Some entries in handles, and the places of their bytes */
+    /* Entries of an operation, and the places of their bytes */
     struct part {
         iovs iov;
         std::vector<uint8_t *> where;
@@ -683,7 +686,8 @@ protected:
         return {(uintptr_t)mem.bytes.data() + offset, length, skip, mem.memh};
     }
 
-    /* Rows and a piece in `mem`; the outer layout contains them twice. */
+    /* Sets the inner layout to rows in @mem, and the outer one to two parts of
+     * it, with a piece of @mem in between. */
     void set(const region &mem)
     {
         m_inner.set(60, {block(mem, 100, 7, 93), block(mem, 150, 20, 80)});
@@ -693,7 +697,7 @@ protected:
             &m_inner);
     }
 
-    /* Returns `count` blocks in a handle. */
+    /* Returns @count blocks of a layout. */
     static part at(const layout_handle &layout, size_t offset, size_t length,
                    size_t stride = 0, unsigned count = 1)
     {
@@ -845,8 +849,8 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_layouts, testing::Values(0));
 /* Memory that is deregistered at once */
 class dcx_match_strided_memory : public dcx_match_strided {};
 
-/* Its layout is removed with it; a message for it fails, as with plain
- * memory. */
+/* Layouts of the memory are invalidated; a message for such a receive fails, as
+ * with plain memory. */
 TEST_P(dcx_match_strided_memory, goes)
 {
     for (bool is_plain : {true, false}) {

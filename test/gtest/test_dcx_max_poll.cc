@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * One call of progress polls many completions, while callbacks cause more: the
- * completion queues have room for all.
+ * completion queues do not overflow.
  */
 #include "dcx_shared_bench.h"
 
@@ -11,7 +11,8 @@ namespace {
 
 class dcx_max_poll_tx : public dcx_shared {};
 
-/* A device as fast as the program: there is always another completion. */
+/* Each completion posts another operation, which a fast device completes
+ * during the same call of progress. */
 TEST_P(dcx_max_poll_tx, callbacks_post_again)
 {
     std::list<dcx_end> ends;
@@ -38,7 +39,8 @@ TEST_P(dcx_max_poll_tx, callbacks_post_again)
 INSTANTIATE_TEST_SUITE_P(tx, dcx_max_poll_tx, testing::Values("dcs", "rand"),
                          dcx_policy_name);
 
-/* Receive completions: main() sets queues of nearly equal size. */
+/* Receive completions: main() sets RX_MAX_POLL slightly above the number of
+ * receive buffers. */
 class dcx_max_poll_rx : public dcx_shared {
 protected:
     dcx_max_poll_rx()
@@ -73,8 +75,8 @@ private:
     }
 };
 
-/* After the messages comes a request for credits, at which their buffers are
- * posted again, and filled at once. */
+/* A request for credits follows the messages. Handling it posts their buffers
+ * again, which messages of another endpoint fill at once. */
 TEST_P(dcx_max_poll_rx, buffers_are_posted_meanwhile)
 {
     hca_log_reader log;

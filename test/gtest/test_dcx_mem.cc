@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Remote keys, and how they are revoked: with the registration cache and
- * without, and on a device without indirect keys
+ * Memory handles and their remote keys, and how these are revoked: with the
+ * registration cache and without, on a device without indirect keys, and with
+ * relaxed ordering of PCIe
  */
 #include "dcx_loop.h"
 #include "dcx_peek.h"
@@ -64,8 +65,9 @@ TEST(dcx_stale, remembers_the_last)
     EXPECT_TRUE(uct_dcx_stale_has(stale.get(), 0x12345678));
 }
 
-/* This UCX's flag for a key that can be revoked; and if it packs a key for a
- * range of the memory (uct/api/v2/uct_v2.h) */
+/* Flag of this version of UCX for a key that can be revoked, and arguments for
+ * the range of memory that a key is packed for, if it has any
+ * (uct/api/v2/uct_v2.h) */
 #if UCT_VERNO_MINOR >= 15
 const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
                                  UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
@@ -159,7 +161,7 @@ protected:
         return uct_md_mem_dereg_v2(m_dcx.md(), &params);
     }
 
-    /* Puts to 'remote' from a new endpoint; returns its status. */
+    /* Puts to @remote from a new endpoint; returns the status of the put. */
     ucs_status_t put(uct_rkey_t rkey, void *remote, uint64_t value)
     {
         uct_ep_h ep   = m_dcx.make_ep();
@@ -218,8 +220,8 @@ TEST_F(dcx_mem, forked_child_has_registered_memory)
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-/* Memory that cannot be registered is named, and 'ulimit -l' only if that is
- * the reason. */
+/* The error of a bad address ends with that reason: it suggests no higher
+ * 'ulimit -l'. */
 TEST_F(dcx_mem, refusal_names_its_reason)
 {
     void *hole = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -392,8 +394,8 @@ TEST_P(dcx_invalidate, few_keys_wait)
     EXPECT_EQ(UCS_OK, dereg(holder));
 }
 
-/* A handle without a key of its own, not packed or the region's, can only be
- * revoked with the region. */
+/* A handle that was not packed, or with the region's key, can only be revoked
+ * with the region. */
 TEST_P(dcx_invalidate, with_the_region)
 {
     uct_mem_h bare = reg(), both = reg(), silent = reg(), holder = reg();
@@ -420,7 +422,8 @@ TEST_P(dcx_invalidate, with_the_region)
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-/* The device reuses indices at once; the numbers of keys differ for long. */
+/* The device reuses the index of a revoked key at once; its number differs from
+ * those of the last UCT_DCX_STALE_NUMBERS keys. */
 TEST_P(dcx_invalidate, numbers_do_not_come_back)
 {
     std::vector<uct_rkey_t> keys;
@@ -532,7 +535,7 @@ INSTANTIATE_TEST_SUITE_P(cached, dcx_invalidate, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(single, dcx_invalidate, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(no_views, dcx_invalidate, testing::Values(false));
 
-/* --- invalid keys, and a device without keys ------------------------------ */
+/* --- invalid keys, and a device without indirect keys --------------------- */
 
 TEST_F(dcx_mem, damaged_keys)
 {

@@ -66,7 +66,7 @@ TEST_P(dcx_mem_layout, nested)
     face.set(1, {row.at(0, 32)}, &row);
     check(face);
 
-    /* 8 x 8 elements of 4 bytes at every other row of 128 bytes */
+    /* 4 x 8 elements of 4 bytes, in every other row of 128 bytes */
     layout_handle rows(m_dcx, 2);
 
     rows.set(64, {m_a.at(0, 4, 12)});
@@ -137,7 +137,7 @@ TEST_P(dcx_mem_layout, offsets)
     m_log.take();
 }
 
-/* An entry of one or many strided blocks, with offsets in a layout: the
+/* An entry of few or many strided blocks, with offsets in a layout: the
  * processor has no address to copy from. */
 TEST_P(dcx_mem_layout, strided_iov)
 {
@@ -185,7 +185,8 @@ TEST_P(dcx_mem_layout, strided_iov)
     EXPECT_EQ(m_b.bytes[0], m_flat.bytes[90]);
 }
 
-/* The same with a layout of maximum depth: no key can lead there. */
+/* Strided blocks of a layout of maximum depth are refused: a key that names it
+ * would be too deep. */
 TEST_P(dcx_mem_layout, strided_iov_of_the_deepest)
 {
     layout_handle a(m_dcx, 1), b(m_dcx, 1), c(m_dcx, 1), d(m_dcx, 1);
@@ -231,7 +232,7 @@ TEST_P(dcx_mem_layout, am_zcopy)
     EXPECT_EQ(expected, message);
 }
 
-/* Several layouts, set one after the other */
+/* Layouts that are set before any is waited for share a doorbell. */
 TEST_P(dcx_mem_layout, several_under_one_doorbell)
 {
     std::vector<std::unique_ptr<layout_handle>> layouts;
@@ -249,7 +250,7 @@ TEST_P(dcx_mem_layout, several_under_one_doorbell)
     EXPECT_EQ(20u, stats().sets);
 }
 
-/* The same for nested ones */
+/* Nested layouts share a doorbell, too. */
 TEST_P(dcx_mem_layout, nested_under_one_doorbell)
 {
     layout_handle inner(m_dcx, 2), outer(m_dcx, 2);
@@ -262,7 +263,8 @@ TEST_P(dcx_mem_layout, nested_under_one_doorbell)
     EXPECT_EQ(doorbells + 1, stats().doorbells);
 }
 
-/* More than the queue has room for, and one in progress */
+/* More layouts than the queue has room for: the last stays unset, the others
+ * complete. */
 TEST_P(dcx_mem_layout, too_many_at_once)
 {
     std::vector<std::unique_ptr<layout_handle>> layouts;
@@ -319,8 +321,8 @@ TEST_P(dcx_mem_layout, memory_is_deregistered)
     EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(other.memh));
 }
 
-/* A layout that is set again to the same memory, by another of its handles,
- * goes with that one. */
+/* The same layout is set again, by other handles of the same memory: it is
+ * invalidated when one of these is deregistered. */
 TEST_P(dcx_mem_layout, set_to_the_same_by_another_handle)
 {
     layout_handle layout(m_dcx, 3);
@@ -361,8 +363,8 @@ TEST_P(dcx_mem_layout, handle_is_used_again_at_once)
     EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), memh));
 }
 
-/* A layout that is set to other memory stays on the device until that has
- * completed, and no longer than the memory before. */
+/* The memory of the previous layout is deregistered while the next is in
+ * progress: the key no longer leads there, but to the next. */
 TEST_P(dcx_mem_layout, memory_is_deregistered_before_the_next_layout)
 {
     layout_handle layout(m_dcx, 2);
@@ -471,7 +473,7 @@ TEST_P(dcx_mem_layout, invalidated)
     m_log.take();
 }
 
-/* A peer without the right to put is refused; blocks of a layout without writes
+/* A peer has only the rights of the layout; blocks of a layout without writes
  * may overlap. */
 TEST_P(dcx_mem_layout, rights)
 {
@@ -629,7 +631,7 @@ TEST_P(dcx_mem_layout, bad_descriptions)
     EXPECT_EQ(5u, stats().sets);
     check(layout);
 
-    /* no circles, and no greater depth under a named layout */
+    /* no circles: a layout that others name gets no deeper */
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, deep[0].try_set(1, {deep[2].at(0, 64)}));
     EXPECT_NE(std::string::npos,
               m_log.take().find("other layouts refer to it"));
@@ -677,7 +679,7 @@ TEST_P(dcx_mem_layout, bad_handles)
     EXPECT_NE(std::string::npos, m_log.take().find("already deregistered"));
 }
 
-/* The processor does not access a layout that is not set. */
+/* Strided blocks of a layout that is not set are refused. */
 TEST_P(dcx_mem_layout, blocks_of_one_that_is_not_set)
 {
     layout_handle layout(m_dcx, 2);

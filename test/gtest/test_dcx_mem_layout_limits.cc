@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles of layouts at their limits: very long ones, exhausted numbers,
- * circles, many threads
+ * Handles of layouts at their limits: very long ones, more changes than a key
+ * has numbers, thousands of handles, many threads
  */
 #include "dcx_layout_bench.h"
 
@@ -12,8 +12,8 @@ namespace {
 
 class dcx_mem_layout_limits : public dcx_layout_test {
 protected:
-    /* Registers memory below a handle again and again, more often than a key
-     * has numbers. */
+    /* Sets a layout over memory that is registered again and again, more often
+     * than a key has numbers. @is_told: a peer gets each number. */
     void come_and_go(bool is_told)
     {
         layout_handle layout(m_dcx, 2);
@@ -30,7 +30,7 @@ protected:
                 << m_log.take();
             ASSERT_EQ(UCS_OK, layout.wait());
             if (is_told) {
-                ASSERT_NE(before, layout.rkey()) << "a peer has that";
+                ASSERT_NE(before, layout.rkey()) << "a peer has it";
                 before = layout.rkey();
             }
             UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
@@ -39,7 +39,7 @@ protected:
     }
 };
 
-/* Adjacent blocks are one piece, but one for each GiB. */
+/* Adjacent blocks are merged into pieces of 1 GiB. */
 TEST_P(dcx_mem_layout_limits, three_gigabytes)
 {
     const size_t size = 3ul << 30;
@@ -87,8 +87,7 @@ TEST_P(dcx_mem_layout_limits, handles_come_and_go)
     }
 }
 
-/* Each thread has its own handles over a shared one; all are set and freed all
- * the time. */
+/* Each thread sets and frees its own handles, over one that all share. */
 TEST_P(dcx_mem_layout_limits, threads)
 {
     layout_handle shared(m_dcx, 2);

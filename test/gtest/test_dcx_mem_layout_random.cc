@@ -4,7 +4,8 @@
  * set again and freed at random, also while others name them; memory below them
  * is deregistered and registered. After each put, get and message all memory of
  * both sides is compared. A loop over the descriptions computes the places of
- * each layout, and by the rules of <uct/dcx/dcx.h> which calls must be refused.
+ * each layout, and predicts by the rules of <uct/dcx/dcx.h> which calls are
+ * refused.
  *
  * The peer is another interface of this process, or another process, which sets
  * its layouts on request. DCX_STRIDED_SEED repeats a run; DCX_STRIDED_LAYOUTS
@@ -44,14 +45,14 @@ unsigned number_from_env(const char *name, unsigned otherwise)
     return (text != NULL) ? strtoul(text, NULL, 0) : otherwise;
 }
 
-/* An entry of a layout: what is region 0 or 1, or a layout */
+/* An entry of a layout. @what: region 0 or 1, or the number of a handle */
 struct entry {
     unsigned what, offset, length, skip;
 
     uint64_t stride() const { return (uint64_t)length + skip; }
 };
 
-/* A command to a side. 'access' is UCT_MD_MEM_ACCESS_*. */
+/* A command to a side. @access: UCT_MD_MEM_ACCESS_* */
 struct command {
     enum { SET, FREE_LAYOUT, NEW_MEMORY, TELL_KEY } what;
     unsigned target, repeat, num;
@@ -374,8 +375,7 @@ public:
         return m_known[what];
     }
 
-    /* Returns true if each level has the right to write, and no place occurs
-     * twice. */
+    /* Returns true if each level of nesting has the right to write. */
     bool is_writable(unsigned what)
     {
         if (what < NUM_REGIONS) {
@@ -792,7 +792,7 @@ protected:
         return end.status;
     }
 
-    /* Returns a layout that is set, among the existing ones, or a region. */
+    /* Returns a layout that is set, or a region. */
     unsigned choose_set(model &of)
     {
         for (unsigned i = 0; i < 20; i++) {
@@ -805,11 +805,11 @@ protected:
         return 0;
     }
 
-    /* Part of a side's memory, by its key */
+    /* Part of a region or a layout, and the places of its bytes */
     struct part {
         unsigned what, offset;
         places where;
-        bool is_dest; /* it may be the destination */
+        bool is_dest; /* may be a destination */
     };
 
     part choose_part(model &of, unsigned length)
@@ -942,7 +942,8 @@ protected:
         expect_same();
     }
 
-    /* Puts by the key of a freed layout: no access. */
+    /* Puts by the key of a layout that was invalidated with one below it: no
+     * access. */
     void put_to_lost()
     {
         for (unsigned i = 0; i < NUM_HANDLES; i++) {

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Numbers of indirect keys, on a simulated device that reuses the index that
- * was freed last, as devices may do
+ * Indirect keys (dcx_mkey.c): their numbers, and the commands that create them;
+ * on a simulated device that reuses the index that was freed last, as devices
+ * may do
  */
 #include "common/prm_cmd.h"
 
@@ -175,7 +176,7 @@ TEST_F(dcx_mkey, numbers_stay_away)
         ASSERT_EQ(0u, num_open());
         ASSERT_LE(m_device.keys.size(), (size_t)UCT_DCX_MKEY_HELD);
     }
-    /* few indices, few commands: 3 more for each 256 */
+    /* few indices, few commands: 2 more for each 256 */
     EXPECT_LE(m_device.next_index - 0x1000u, UCT_DCX_MKEY_HELD + 2u);
     EXPECT_LE(m_device.created, 5 * UCT_DCX_STALE_NUMBERS * 258 / 256);
 }
@@ -300,7 +301,7 @@ TEST_F(dcx_mkey, refusals)
     m_device.refuses_destroy = true;
     EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_mkey_destroy(m_mkeys.get(), mkey));
 
-    /* destroy it here: the caller gets the error */
+    /* the device still has the key: destroy it here */
     m_device.refuses_destroy = false;
     EXPECT_EQ(0, mlx5dv_devx_obj_destroy(obj));
 }

@@ -76,20 +76,21 @@ TEST_F(dcx_neigh, asks_once)
     }
 }
 
-/* A caller without patience asks once per interval. */
+/* After a failure, a caller that must not wait asks again only after its
+ * patience; one that may wait (patience 0) asks at once. */
 TEST_F(dcx_neigh, failure_is_kept_from_the_patient)
 {
     m_answers = false;
     EXPECT_EQ(-1, get("fe80::1", UINT64_MAX));
     EXPECT_EQ(-1, get("fe80::2", UINT64_MAX));
-    EXPECT_EQ(2u, m_asked) << "each of them";
+    EXPECT_EQ(2u, m_asked) << "one query each";
     m_answers = true;
     EXPECT_EQ(-1, get("fe80::1", UINT64_MAX));
     EXPECT_EQ(2u, m_asked);
-    EXPECT_EQ(1, get("fe80::1")) << "who may wait asks again";
+    EXPECT_EQ(1, get("fe80::1")) << "a caller that may wait asks again";
     EXPECT_EQ(1, get("fe80::1", UINT64_MAX));
     EXPECT_EQ(3u, m_asked) << "known from now on";
-    EXPECT_EQ(1, get("fe80::2")) << "and who may";
+    EXPECT_EQ(1, get("fe80::2")) << "asks again, too";
     EXPECT_EQ(1, get("fe80::2", UINT64_MAX));
     EXPECT_EQ(4u, m_asked);
 }

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations that end by an event and not by their WQE: cancel, destroy and
- * failure of their endpoint affect them, but no flush waits for them. dcx is
- * linked into the program, which starts such operations itself.
+ * Operations that wait for events, not only for their WQE: cancel, destroy and
+ * failure of their endpoint end them, but a flush waits only for the WQE. dcx
+ * is linked into the program, which starts such operations itself.
  */
 #include "dcx_ep_bench.h"
 
@@ -86,7 +86,8 @@ TEST_P(dcx_op, wqe_and_event)
     }
 }
 
-/* A removed operation has no completion, for any events that it waits for. */
+/* The completion of a removed operation is not called, with or without events
+ * and a WQE that it waits for. */
 TEST_P(dcx_op, taken_out)
 {
     for (unsigned events : {0, 1}) {
@@ -102,7 +103,8 @@ TEST_P(dcx_op, taken_out)
     }
 }
 
-/* The same in the completion of another one, when both are being purged */
+/* An operation is removed in the completion of another, while both are being
+ * purged. */
 TEST_P(dcx_op, taken_out_while_purged)
 {
     dcx_end second, first([&] { dcx_op_cancel(m_other); }), canceled;
@@ -144,7 +146,7 @@ TEST_P(dcx_op, canceled)
     uct_ep_destroy(other);
 }
 
-/* The same while its WQE is outstanding: it ends with that. */
+/* A canceled operation whose WQE is outstanding ends with the WQE. */
 TEST_P(dcx_op, canceled_with_wqe)
 {
     dcx_end end, canceled;
@@ -191,12 +193,12 @@ TEST_P(dcx_op, failed_and_destroyed)
     EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
     progress_until([&] { return end.count > 0; });
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
-    EXPECT_EQ(0u, m_dcx.errors.size()) << "nobody is left to hear of it";
+    EXPECT_EQ(0u, m_dcx.errors.size()) << "the endpoint is gone";
     m_log.take();
 }
 
-/* The same with a new endpoint at the same address, whose operations
- * continue */
+/* A new endpoint gets the address of the failed one: its operations
+ * continue. */
 TEST_P(dcx_op, failed_and_another_is_in_its_place)
 {
     uct_ep_h first = m_ep;
@@ -209,7 +211,7 @@ TEST_P(dcx_op, failed_and_another_is_in_its_place)
     begin(end);
     EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
     progress_until([&] { return end.count > 0; });
-    ASSERT_EQ(first, m_ep) << "it is no test";
+    ASSERT_EQ(first, m_ep) << "another address";
     EXPECT_EQ(0u, other.count);
     if (other.count == 0) {
         dcx_op_event(m_other, UCS_OK);
@@ -219,7 +221,7 @@ TEST_P(dcx_op, failed_and_another_is_in_its_place)
     m_log.take();
 }
 
-/* When one of its operations ends, calls on the endpoint fail. */
+/* While the endpoint is being destroyed, in a completion, calls on it fail. */
 TEST_P(dcx_op, destroyed_and_used)
 {
     dcx_end more, end([&] {
@@ -256,13 +258,14 @@ TEST_P(dcx_op, destroyed_with_wqe)
     begin(end, 1, true);
     uct_ep_destroy(m_ep);
     m_ep = NULL;
-    EXPECT_EQ(GetParam() ? 0u : 1u, end.count); /* its queue was stopped */
+    EXPECT_EQ(GetParam() ? 0u : 1u, end.count); /* 1: its queue was stopped */
     flush_all();
     EXPECT_EQ(1u, end.count);
     EXPECT_EQ(UCS_ERR_CANCELED, end.status);
 }
 
-/* The same in a completion that a later error completion causes */
+/* Destroyed in the completion of an operation that the error completion of a
+ * later WQE reports */
 TEST_P(dcx_op, destroyed_before_an_error)
 {
     dcx_end failed, end([&] {

@@ -3,7 +3,9 @@
  * dcx on an unordered fabric, or unordered PCIe (SOFTHCA_ORDER): a flag after
  * data, by put, atomic, get and message, contiguous and strided. Data and flag
  * of a pair share bytes, which show which of them was written last. On an
- * endpoint to its own interface. DCX_ORDER_PAIRS: pairs of each kind.
+ * endpoint to its own interface. Also the choice of the service level.
+ * DCX_ORDER_PAIRS: pairs of each kind; DCX_ORDER_KEPT: set in modes that keep
+ * the order without a fence.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
@@ -52,7 +54,7 @@ protected:
         ASSERT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS)) << status;
     }
 
-    /* Puts bytes of `value`; the last eight are at far() + last(). */
+    /* Puts @length bytes of @value to far(). */
     void put(size_t length, uint8_t value)
     {
         uct_iov_t iov = {.buffer = near(),
@@ -78,8 +80,9 @@ protected:
                                     uct_iface_fence(m_dcx.iface, 0));
     }
 
-    /* Posts pairs of data and `behind`, with a fence between them or without.
-     * Returns the number of pairs out of order. */
+    /* Posts pairs of data and @behind, with a fence between them or without.
+     * @behind gets the offset of the last 8 bytes and their value, and returns
+     * true if it was last. Returns the number of pairs out of order. */
     template <typename F> unsigned count(size_t length, bool fenced, F behind)
     {
         unsigned wrong = 0;
@@ -196,7 +199,8 @@ TEST_P(dcx_order, get_behind_a_fence_finds_the_data)
         !is_kept());
 }
 
-/* Without a fence, the completion of a message means that its data is there. */
+/* Before a message no fence is needed: when it arrives, the data of earlier
+ * puts is there. */
 TEST_P(dcx_order, message_finds_the_data)
 {
     for (size_t length : {plain, strided}) {
@@ -230,7 +234,8 @@ TEST_P(dcx_order, flush_ends_with_the_data)
 
 /* --- choice of the service level ------------------------------------------ */
 
-/* Level for UCX_DCX_SL and UCX_DCX_AR_ENABLE; -1: none */
+/* Level for UCX_DCX_SL and UCX_DCX_AR_ENABLE; -1: the interface does not
+ * open */
 struct sl_choice {
     const char *sl, *ar;
     int expected;
@@ -270,7 +275,8 @@ TEST_P(dcx_sl, follows_from_options)
     }
 }
 
-/* Levels 0 to 7 have adaptive routing. */
+/* Levels with adaptive routing: 0 to 7 in mode ooo, none in kept; in blind dcx
+ * cannot query them. */
 INSTANTIATE_TEST_SUITE_P(ooo, dcx_sl,
                          testing::Values(sl_choices{{"auto", "auto", 0},
                                                     {"auto", "y", 0},

@@ -2,9 +2,9 @@
 /*
  * Endpoints that are destroyed with outstanding operations to a peer that does
  * not answer, or does not receive: uct_ep_destroy() returns at once, on any
- * kind of initiator. The operations end once: within it on an initiator of the
- * endpoint's own, else later. And initiators that the device does not reset or
- * reconnect, after an error or after an endpoint is destroyed.
+ * kind of initiator. Each operation ends once: in that call on an exclusive
+ * initiator, later on a shared one. Also initiators that the device does not
+ * reset or reconnect, after an error or after an endpoint is destroyed.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -49,7 +49,8 @@ protected:
         return {m_dcx->mem.data(), length, m_dcx->memh, 0, 1};
     }
 
-    /* Posts one operation of each kind that uses memory of the user. */
+    /* Posts one operation of each kind that uses memory of the user, and a
+     * flush. */
     void post_all(uct_ep_h ep, live_peer &peer, ends &all)
     {
         uint64_t addr  = (uintptr_t)peer.loop.mem.data() + 8192;
@@ -87,7 +88,7 @@ protected:
             destroy_ep(ep);
             shortest = std::min(shortest, time_now_us() - begin);
             if (is_shared()) {
-                EXPECT_EQ(before, num_modified) << "the device was asked";
+                EXPECT_EQ(before, num_modified) << "modified a QP";
             }
             expect_all(all.back(), at_once());
         }
@@ -114,7 +115,8 @@ protected:
         return status == UCS_INPROGRESS;
     }
 
-    /* Posts them unless other endpoints use all initiators. */
+    /* Posts a put and those operations, unless other endpoints use all
+     * initiators. */
     void post_all_if_room(uct_ep_h ep, live_peer &peer, ends &all)
     {
         dcx_end &first = all.emplace_back();
@@ -145,8 +147,8 @@ TEST_P(dcx_orphan, of_a_dead_peer)
     expect_works(m_b);
 }
 
-/* It lives, but is stopped: messages arrive when it continues, if the initiator
- * was not stopped. */
+/* The peer does not progress: messages arrive when it continues, if the
+ * initiator was not stopped. */
 TEST_P(dcx_orphan, of_a_peer_that_stands_still)
 {
     std::list<ends> all;
@@ -185,7 +187,7 @@ TEST_P(dcx_orphan, of_a_peer_that_stands_still)
     expect_works(m_a);
 }
 
-/* The interface is closed before they have ended. */
+/* The interface is closed before the operations have ended. */
 TEST_P(dcx_orphan, of_an_interface_that_is_closed)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -215,7 +217,7 @@ TEST_P(dcx_orphan, of_a_callback)
     flush();
     EXPECT_EQ(UCS_OK, first.status);
     expect_all(all, 1);
-    EXPECT_EQ(1u, m_live_a.headers.size()) << "it was sent all the same";
+    EXPECT_EQ(1u, m_live_a.headers.size()) << "it is sent nevertheless";
     expect_works(m_b);
 }
 
@@ -229,7 +231,7 @@ TEST_P(dcx_orphan, of_messages)
         send_bcopy(ep, 2 * i + 1);
         unsigned before = num_modified;
         destroy_ep(ep);
-        EXPECT_EQ(before, num_modified) << "the device was asked";
+        EXPECT_EQ(before, num_modified) << "modified a QP";
     }
     flush();
     std::sort(m_live_a.headers.begin(), m_live_a.headers.end());
@@ -259,7 +261,8 @@ TEST_P(dcx_orphan, of_what_has_completed)
     }
 }
 
-/* Each in a callback of the previous one, which is being destroyed */
+/* Each endpoint is destroyed in a callback of the previous one, which is being
+ * destroyed. */
 TEST_P(dcx_orphan, of_each_other)
 {
     std::vector<uct_ep_h> dead = make_dead_eps(5);
@@ -297,7 +300,7 @@ TEST_P(dcx_orphan, of_each_other)
     expect_works(m_a);
 }
 
-/* Calls on the endpoint fail in a callback. */
+/* In a callback of uct_ep_destroy(), calls on the endpoint fail. */
 TEST_P(dcx_orphan, of_a_callback_that_posts)
 {
     uct_ep_h ep              = make_ep(m_live_a.loop);
@@ -305,7 +308,7 @@ TEST_P(dcx_orphan, of_a_callback_that_posts)
     dcx_end more, first;
 
     if (is_shared()) {
-        GTEST_SKIP() << "none is called while it is destroyed";
+        GTEST_SKIP() << "uct_ep_destroy() calls no callback";
     }
 
     first.then = [&] {
@@ -356,8 +359,8 @@ TEST_P(dcx_orphan, of_a_callback_of_recovery)
     expect_works(m_a);
 }
 
-/* Its peer does not answer, and the error was not polled: all operations end
- * when it is destroyed, in any state. */
+/* The peer does not answer. The endpoint is destroyed before or after the
+ * device reports that, but before the error is polled. */
 TEST_P(dcx_orphan, of_an_error)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -444,13 +447,14 @@ TEST_P(dcx_orphan, cancelled_in_the_callback_of_a_flush)
         is_waiting = is_waiting && (request.status == UCS_INPROGRESS);
     }
     EXPECT_EQ(1u, first.count);
-    EXPECT_FALSE(is_waiting) << "nobody has called it";
+    EXPECT_FALSE(is_waiting) << "it was not called";
     uct_ep_pending_purge(ep, NULL, NULL);
     expect_works(m_b);
 }
 
-/* The same with another flush after it. That one ends before the canceling one,
- * and before the endpoint is destroyed if this has an initiator of its own. */
+/* The endpoint is canceled and destroyed in the callback of a flush. A second
+ * flush ends before the canceling one; on an exclusive initiator both end in
+ * uct_ep_destroy(). */
 TEST_P(dcx_orphan, cancelled_and_destroyed_in_the_callback_of_a_flush)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
@@ -474,8 +478,8 @@ TEST_P(dcx_orphan, cancelled_and_destroyed_in_the_callback_of_a_flush)
     expect_works(m_b);
 }
 
-/* Failed operations end, with a flush after them: a canceling flush ends after
- * that. */
+/* The endpoint is canceled in the callback of a failed operation: the canceling
+ * flush ends after an earlier flush. */
 TEST_P(dcx_orphan, cancelled_in_a_callback_of_recovery)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -513,7 +517,7 @@ TEST_P(dcx_orphan_flush, within_destroy)
     uct_ep_h ep = make_ep(m_live_a.loop);
 
     if (is_shared()) {
-        GTEST_SKIP() << "none is called while it is destroyed";
+        GTEST_SKIP() << "uct_ep_destroy() calls no callback";
     }
 
     put(ep, m_live_a, m_first);
@@ -558,8 +562,8 @@ class dcx_retired : public dcx_shared {
 protected:
     ~dcx_retired() { refuse_state.state = -1; }
 
-    /* A put fails, and its initiator cannot reach 'state' after that. Returns
-     * the log. */
+    /* A put fails, and its initiator cannot reach @state after that. Calls
+     * @behind between both. Returns the log. */
     std::string retire(enum ibv_qp_state state, dcx_end &failed,
                        const std::function<void()> &behind)
     {
@@ -736,7 +740,7 @@ TEST_P(dcx_retired_fc, no_answer)
     EXPECT_LT(0u, m_dcx->received);
 }
 
-/* The peer of an answer is gone, and then the interface is closed. */
+/* The interface is closed after it has sent a grant to a peer that is gone. */
 TEST_P(dcx_retired_fc, closed_behind_an_answer)
 {
     {
@@ -799,7 +803,8 @@ TEST_P(dcx_retired, cannot_be_connected_after_destroy)
     expect_refuses(m_b);
 }
 
-/* The same in a callback: progress continues after it. */
+/* The endpoint is destroyed in a callback, and its queue cannot be reconnected:
+ * progress continues after it. */
 TEST_P(dcx_retired, cannot_be_connected_in_a_callback)
 {
     ucx_log_reader log;
@@ -831,8 +836,8 @@ INSTANTIATE_TEST_SUITE_P(fc, dcx_retired_fc,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          dcx_policy_name);
 
-/* One of two: endpoints continue with the other; endpoints that were bound to
- * it fail. */
+/* One of two initiators is retired: new endpoints use the other, and so do the
+ * existing ones, unless the policy has bound them. */
 class dcx_retired_one : public dcx_retired {};
 
 TEST_P(dcx_retired_one, others_go_on)
@@ -850,7 +855,8 @@ TEST_P(dcx_retired_one, others_go_on)
     }
 }
 
-/* It was the only existing one: the policy had assigned it to all endpoints. */
+/* The only initiator that exists is retired: the policy had assigned it to all
+ * endpoints. */
 class dcx_retired_first : public dcx_retired {
 protected:
     dcx_retired_first()
@@ -880,7 +886,7 @@ TEST_P(dcx_retired_first, another_is_created)
     dcx_end failed;
 
     retire(IBV_QPS_RESET, failed, [] {});
-    EXPECT_EQ(1u, num_dci()) << "it is no test";
+    EXPECT_EQ(1u, num_dci()) << "the seed assigned a second one";
     for (unsigned i = 0; i < 20; i++) {
         expect_works(make_ep(m_live_a.loop));
     }

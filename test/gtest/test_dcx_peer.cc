@@ -68,7 +68,8 @@ protected:
         return name;
     }
 
-    /* DCT, port, process; and the host if it is this one */
+    /* Checks that @text names DCT, port and process, and the host if it is
+     * this one. */
     void expect_names_child(const std::string &text, bool is_here)
     {
         const auto &addr = m_child->iface_addr;
@@ -83,7 +84,7 @@ protected:
         EXPECT_EQ(is_here, has(text, " on this host (" + host() + ")")) << text;
     }
 
-    /* before the log of UCX is read: any rest of it is an error */
+    /* the first member: collects the messages of the others, too */
     ucx_log_reader m_log;
     std::unique_ptr<dcx_child> m_child;
     std::unique_ptr<dcx_loop> m_dcx;
@@ -127,8 +128,8 @@ TEST_P(dcx_peer, is_killed)
     EXPECT_EQ("", m_log.take());
 }
 
-/* It has received a request for credits and is killed: nothing is in flight
- * that would fail. */
+/* The peer has received a request for credits and is killed: nothing is in
+ * flight that would fail. */
 TEST_P(dcx_peer, is_killed_when_asked)
 {
     ucs_status_t status;

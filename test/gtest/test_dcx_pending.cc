@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Pending requests: no operation overtakes those of its own endpoint, not in a
- * callback either, and none is forgotten.
+ * Pending requests: no operation overtakes a pending one of its endpoint, not
+ * in a callback either, and none is forgotten.
  */
 #include "dcx_shared_bench.h"
 
@@ -28,8 +28,7 @@ protected:
         add(ep, [=] { return uct_ep_am_short(ep, 6, header, NULL, 0); });
     }
 
-    /* Posts puts on `ep` until there is no room; each completion calls
-     * `then`. */
+    /* Posts puts on @ep until there is no room; each completion calls @then. */
     void fill(uct_ep_h ep, const std::function<void()> &then = nullptr)
     {
         do {
@@ -69,8 +68,8 @@ TEST_P(dcx_pending, callback_does_not_overtake)
     EXPECT_EQ((std::vector<uint64_t>{1000, 2000}), marked());
 }
 
-/* A request posts nothing and adds another one, while an endpoint waits for the
- * initiator. */
+/* A request posts nothing and adds another one, while another endpoint waits
+ * for the initiator. */
 TEST_P(dcx_pending, request_adds_another)
 {
     fill(make_ep(m_live_a.loop));
@@ -101,7 +100,7 @@ TEST_P(dcx_pending, request_does_not_overtake_itself)
     EXPECT_EQ(std::vector<uint64_t>{1000}, marked());
 }
 
-/* It posts in pieces, and flushes. */
+/* A request posts several operations and a flush. */
 TEST_P(dcx_pending, request_sends_all)
 {
     dcx_end flushed;
@@ -155,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
 
 class dcx_pending_shared : public dcx_pending {};
 
-/* A request posts; its completion makes the user post on another endpoint,
- * which has a request pending after it, or is new. */
+/* A request posts, and then calls other endpoints: one has requests pending
+ * after it, one has none. */
 TEST_P(dcx_pending_shared, request_does_not_overtake)
 {
     uct_ep_h second = make_ep(m_live_a.loop), third = make_ep(m_live_a.loop);

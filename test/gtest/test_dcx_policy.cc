@@ -206,7 +206,7 @@ TEST_P(rand_policy, follows_from_the_seed)
     EXPECT_NE(first, numbers(bind(100)));
 }
 
-/* Each within a tenth of the mean, which holds for these seeds */
+/* Each within a tenth of the mean, which holds for this seed */
 TEST_P(rand_policy, is_even)
 {
     std::vector<unsigned> count(num_dci);

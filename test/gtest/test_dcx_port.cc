@@ -14,7 +14,7 @@
 
 namespace {
 
-/* Fields of the device address, as in dcx_port.h */
+/* Fields of the device address (dcx_port_addr.h) */
 enum {
     ADDR_FLAGS    = 0,
     ADDR_GID_TYPE = 1,
@@ -29,7 +29,7 @@ enum {
 
 using bytes = std::vector<uint8_t>;
 
-/* A kind of network, with the name of its mode */
+/* A kind of network, the name of its mode, and the expected values */
 struct network {
     const char *name;
     bool is_roce, is_global, is_v1;
@@ -368,7 +368,7 @@ TEST_P(dcx_port_roce, other_roce_version)
     EXPECT_FALSE(m_dcx.is_reachable(addr));
 }
 
-/* Addresses are 198.18.0.1. Mode "lag" requires the same /30. */
+/* The port has the address 198.18.0.1. Mode "lag" requires the same /30. */
 TEST_P(dcx_port_ip, roce_subnet)
 {
     const struct {

@@ -18,8 +18,8 @@ const uint8_t am_hdr[] = {0, 5};
 
 class dcx_post : public dcx_post_bench {
 protected:
-    /* The WQE at `view`, behind which it is moved, has `data`: inline, or in a
-     * buffer of its own, which is added to `buffers`. */
+    /* Checks that the WQE at @view has @data: inline, or in a buffer of its
+     * own, which is added to @buffers. Moves @view behind the WQE. */
     void expect_copied(struct dcx_view &view, const std::vector<uint8_t> &data,
                        bool is_inline, std::vector<uint64_t> &buffers)
     {
@@ -97,7 +97,7 @@ TEST_P(dcx_post, am_short_iov)
     });
 }
 
-/* As short as a short message, and inline as well */
+/* Copied messages that are no longer than a short one are inline, too. */
 TEST_P(dcx_post, am_bcopy_inline)
 {
     const size_t most = m_dcx.view().am_short + sizeof(uint64_t);
@@ -223,7 +223,7 @@ TEST_P(dcx_post, get_bcopy)
 
 TEST_P(dcx_post, put_and_get_zcopy)
 {
-    /* as many as the twin has room for */
+    /* the twin has room for all */
     ASSERT_LE(m_dcx.view().rma_iov, (size_t)dc_twin::max_sge);
     for (unsigned n = 1; n <= m_dcx.view().rma_iov; n++) {
         auto list = iovs(n);
@@ -254,7 +254,7 @@ TEST_P(dcx_post, put_and_get_zcopy)
 
 /* --- copied operations of changing lengths -------------------------------- */
 
-/* Each is posted in the form of its own length, after any other. A buffer is
+/* The form of each depends on its own length, not on earlier ones. A buffer is
  * the device's until its WQE has completed: the next message is packed
  * elsewhere. */
 TEST_P(dcx_post, bcopy_turns)
@@ -305,7 +305,7 @@ TEST_P(dcx_post, fence)
                         .inl    = data});
     wqe_bytes second;
 
-    /* waits only for outstanding operations */
+    /* a fence is set only if operations are outstanding */
     m_dcx.flush();
     EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 8,
                                                m_remote, m_rkey, NULL));
@@ -341,7 +341,7 @@ TEST_P(dcx_post, cancel)
     EXPECT_EQ(0, comp.count);
 }
 
-/* Posted so often that WQEs cross the end of the ring at each place */
+/* WQEs that cross the end of the ring */
 TEST_P(dcx_post, ring_end)
 {
     unsigned wraps = 0, straddles = 0;

@@ -50,8 +50,8 @@ TEST_P(dcx_post_plain, atomics)
     }
 }
 
-/* libmlx5 builds none of these. The operands are compared with values, the rest
- * with libmlx5's fetch-and-add; the result must be right. */
+/* Masked atomics, which libmlx5 does not build. The operands are compared with
+ * values, the rest of the WQE with libmlx5's fetch-and-add. */
 struct masked_op {
     const char *name;
     unsigned op; /* UCT_ATOMIC_OP_* */
@@ -96,7 +96,7 @@ protected:
         return (field == nullptr) ? 0 : field->value;
     }
 
-    /* Checks all but the operands, which are in `segs` segments. */
+    /* Checks all but the operands, which are in @segs segments. */
     void check_rest(const wqe_bytes &wqe, const struct dcx_view &view,
                     uint8_t opcode, unsigned size, unsigned segs)
     {
