@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Profiles of devices: which one is used, and which ones are refused. No device
- * is needed.
+ * Profiles of devices: which one is used, which are refused, and the features
+ * and thresholds that they set. No device is needed.
  */
 #include "ucx_log.h"
 
@@ -93,7 +93,7 @@ protected:
         EXPECT_EQ(0u, profile.failed);
     }
 
-    /* Expects that it is refused, with one line in the log. */
+    /* Expects that the profile is refused, with one line in the log. */
     void expect_refused(const std::string &option, const std::string &why,
                         std::string path = "")
     {
@@ -154,7 +154,7 @@ TEST_F(dcx_profile, places)
 }
 
 /* The first existing profile decides, even if it is refused: a later one might
- * claim features that it does not. */
+ * claim features that the first denies. */
 TEST_F(dcx_profile, a_refused_one_decides)
 {
     write(installed(), m_id);
@@ -224,7 +224,8 @@ TEST_F(dcx_profile, of_another_device)
     expect_holds(file(), file());
 }
 
-/* A function of another part has its own profile. */
+/* A device of another part has its own profile; the existing one is not
+ * mentioned. */
 TEST_F(dcx_profile, of_another_part)
 {
     uct_dcx_profile_id_t id = m_id;
@@ -257,6 +258,8 @@ TEST_F(dcx_profile, of_earlier_firmware)
     EXPECT_EQ("", log.take());
 }
 
+/* Files of other devices, and unfinished ones, are not mistaken for profiles of
+ * earlier firmware. */
 TEST_F(dcx_profile, of_earlier_firmware_among_others)
 {
     for (const char *name : {"MT_0000000224-4123-1", "MT_0000000223-41-1",
@@ -314,7 +317,7 @@ TEST_F(dcx_profile, of_another_user)
 {
     write(file(), m_id);
     if (geteuid() != 0) {
-        GTEST_SKIP() << "only root gives files away";
+        GTEST_SKIP() << "only root can change an owner";
     }
     ASSERT_EQ(0, chown(file().c_str(), 12345, -1));
     expect_refused(file(), "it belongs to user 12345, not to root or you");

@@ -18,8 +18,8 @@ protected:
                                 dcx_peek_rkey(peer.loop.memh));
     }
 
-    /* Posts WQEs of two blocks to m_a's peer until the next one starts at
-     * `end`. Checks that `at_rest` has nothing outstanding meanwhile. */
+    /* Posts WQEs of two blocks to m_a's peer until the next one starts at @end.
+     * Checks that @at_rest has nothing outstanding meanwhile. */
     void go_round(unsigned end, uct_ep_h at_rest)
     {
         dcx_deadline deadline;
@@ -35,8 +35,9 @@ protected:
     }
 };
 
-/* The position of its last WQE is now inside a WQE to a peer that does not
- * answer. Another endpoint's flush ends after that. */
+/* The last WQE of an idle endpoint was at a position that is now inside a WQE
+ * to a peer that does not answer: its flush does not wait for that. The flush
+ * of an endpoint with a later WQE does. */
 TEST_P(dcx_round, at_rest)
 {
     uct_ep_h rest = make_ep(m_live_a.loop);
@@ -61,8 +62,9 @@ TEST_P(dcx_round, at_rest)
     expect_works(rest);
 }
 
-/* Canceled endpoints post a mark on the queue and nothing else: the next
- * endpoint must still be found. */
+/* Canceled endpoints post a mark on the queue and nothing else. After 33,000 of
+ * them (a position has 16 bits) the endpoints of later WQEs must still be
+ * found. */
 TEST_P(dcx_round, marks)
 {
     uct_ep_h dead = make_dead_eps(1)[0];

@@ -291,7 +291,7 @@ TEST(dcx_layout_fault, stride)
     EXPECT_EQ(fault, fault_of({0x1000, 8, 7, 2, 7}));
     EXPECT_EQ(fault, fault_of({0x1000, 8, 0, 2, 7}));
     EXPECT_EQ("", fault_of({0x1000, 8, 8, 2, 7}));
-    EXPECT_EQ("", fault_of({0x1000, 8, 0, 1, 7})) << "it is of no interest";
+    EXPECT_EQ("", fault_of({0x1000, 8, 0, 1, 7})) << "one block has no stride";
 }
 
 TEST(dcx_layout_fault, overflow)
@@ -377,7 +377,8 @@ TEST(dcx_layout_rounds, one_round_is_a_list)
     EXPECT_EQ(2u, layout->num);
 }
 
-/* Adjacent blocks are a piece; more than one, if they are very many. */
+/* Adjacent blocks of up to 1 GiB are one piece; more of them are a repeated
+ * block. */
 TEST(dcx_layout_rounds, adjacent)
 {
     layout_bench piece(1), blocks(1);
@@ -664,7 +665,7 @@ private:
     std::mt19937 m_random;
 };
 
-/* DCX_LAYOUT_SEED repeats one. */
+/* Returns the seed of this run; DCX_LAYOUT_SEED repeats an earlier one. */
 uint32_t seed_of_run()
 {
     const char *seed = getenv("DCX_LAYOUT_SEED");

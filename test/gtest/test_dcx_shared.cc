@@ -58,7 +58,8 @@ TEST_P(dcx_shared, dead_beside_live)
     }
 }
 
-/* Its own operations end in order, and its flush after them, with the error. */
+/* Operations of the failed endpoint end in order, and its flush after them,
+ * with the error. */
 TEST_P(dcx_shared, order_of_the_end)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -75,7 +76,7 @@ TEST_P(dcx_shared, order_of_the_end)
     send(m_a, 0);
     if (is_shared()) {
         EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &live_flushed.comp));
-        EXPECT_EQ(0u, first.count) << "it waits behind the one that fails";
+        EXPECT_EQ(0u, first.count) << "has not failed yet";
     } else {
         live_flushed.status = UCS_OK;
     }
@@ -89,8 +90,9 @@ TEST_P(dcx_shared, order_of_the_end)
     EXPECT_EQ(1u, m_dcx->errors.size());
 }
 
-/* Two endpoints to the same peer both fail: the put is posted again and fails
- * itself; the message may have arrived, so that it cannot be posted again. */
+/* All endpoints to a dead peer fail. On a shared initiator the second put is
+ * posted again and fails itself; the message may have arrived, so that it
+ * cannot be posted again. */
 TEST_P(dcx_shared, two_to_one_dead_peer)
 {
     auto dead = make_dead_eps(3);
@@ -169,7 +171,7 @@ TEST_P(dcx_shared, requests_in_line)
 /* --- a peer that refuses -------------------------------------------------- */
 
 /* Operations of another endpoint to the same peer, after the refused one, were
- * not executed */
+ * not executed: they are posted again. */
 TEST_P(dcx_shared, refused_beside_accepted)
 {
     uct_ep_h other = make_ep(m_live_a.loop);
@@ -212,7 +214,8 @@ TEST_P(dcx_shared, destroy_failed_in_its_completion)
     EXPECT_EQ(numbers(1), m_live_a.headers);
 }
 
-/* Its later operations are sent, without a completion. */
+/* An endpoint that has not failed is destroyed in the completion of one that
+ * has: its operations are sent nevertheless. */
 TEST_P(dcx_shared, destroy_innocent_in_a_completion)
 {
     uct_ep_h dead  = make_dead_eps(1)[0];
@@ -240,7 +243,8 @@ TEST_P(dcx_shared, destroy_innocent_in_a_completion)
     expect_works(m_a);
 }
 
-/* The same while its peer still counts as alive: copied messages end with it */
+/* An endpoint is destroyed before its peer is known to be dead: no error is
+ * reported for its copied messages. */
 TEST_P(dcx_shared, destroy_dying)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -285,7 +289,7 @@ TEST_P(dcx_shared, invalidate)
     dcx_deadline deadline;
     while (m_live_a.headers.empty()) {
         deadline.check("the message");
-        m_live_a.progress(); /* its completion comes later */
+        m_live_a.progress(); /* m_dcx polls its completion later */
     }
     EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_a, 0));
     if (!is_shared()) {

@@ -2,8 +2,8 @@
 /*
  * Opening an interface with an endpoint and memory, in a process that is short
  * of memory or of file descriptors: it succeeds, or a line of the log at the
- * default level names the cause. So does a line for an endpoint that fails.
- * Each trial is a child of its own.
+ * default level names the cause. Such lines also for a port of another subnet,
+ * and for an endpoint that fails. Each trial is a child of its own.
  */
 #include "failing_alloc.h"
 
@@ -18,7 +18,7 @@ protected:
         std::string log;
     };
 
-    /* Opens all in a child, after `prepare`, and calls `use`. */
+    /* Opens all in a child, after @prepare, and calls @use. */
     static result open(const std::function<void()> &prepare,
                        const std::function<void(dcx_loop &)> &use = nullptr)
     {
@@ -76,7 +76,7 @@ TEST_P(dcx_short, of_memory)
                     (res.log.find("memory") != std::string::npos))
             << "allocation " << nth << ": " << res.log;
     } while (!m_is_over && (nth < 1000));
-    EXPECT_LT(10u, num_failed) << "it is no test";
+    EXPECT_LT(10u, num_failed) << "trials that failed";
 }
 
 TEST_P(dcx_short, of_descriptors)
@@ -100,12 +100,12 @@ TEST_P(dcx_short, of_descriptors)
         EXPECT_EQ(std::string::npos, res.log.find("PKEY"))
             << "ulimit -n " << limit << ": " << res.log;
     }
-    EXPECT_LT(3u, num_failed) << "it is no test";
+    EXPECT_LT(3u, num_failed) << "trials that failed";
 }
 
 class dcx_subnet_log : public dcx_short {};
 
-/* The name of a port does not open it if its subnet is not the one. */
+/* A port of another subnet is not opened, although its name is given. */
 TEST_P(dcx_subnet_log, port_of_another_subnet)
 {
     result res = open([] {});
@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(subnet, dcx_subnet_log, testing::Values(0));
 
 class dcx_lost_log : public dcx_short {};
 
-/* A peer does not answer: the log says which, and why, at the default level. */
+/* A peer does not answer: the log names it and the cause, at the default
+ * level. */
 TEST_P(dcx_lost_log, names_peer_and_cause)
 {
     auto lose = [](dcx_loop &loop) {

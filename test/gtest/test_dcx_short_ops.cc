@@ -127,7 +127,8 @@ size_t pack(void *dst, void *)
     return 1000;
 }
 
-/* Pieces with one stride; in a list that fits into a WQE; in a longer one */
+/* Pieces with one stride; in a list that fits into a UMR WQE; in a longer
+ * one */
 iovs strided(region &mem)
 {
     return {mem.at(0, 64, 128, 256)};
@@ -345,8 +346,9 @@ protected:
         return has_failed;
     }
 
-    /* All but the first round are compared with it: the module keeps some
-     * memory until the process ends. */
+    /* Compares the memory in use after each round with that after the first, in
+     * which no allocation fails: the module keeps some memory until the process
+     * ends. @least: minimum number of allocations that fail */
     static void sweep(unsigned least, const script &ops)
     {
         unsigned nth = 0;

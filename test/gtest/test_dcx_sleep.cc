@@ -9,10 +9,11 @@
 
 #include <poll.h>
 
-/* Replaces libibverbs' function: on request registration fails. */
+/* Registration of memory fails while this is set. */
 static bool has_no_more_memory;
 
-/* called by the macro ibv_reg_mr() if the rights are not constant */
+/* Replaces the function of libibverbs that the macro ibv_reg_mr() calls if the
+ * rights are not constant. */
 extern "C" struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
                                            size_t length, uint64_t iova,
                                            unsigned access)
@@ -74,7 +75,7 @@ protected:
                                 dcx_peek_rkey(m_live_a.loop.memh));
     }
 
-    /* Makes progress until no operation ends. */
+    /* Polls all completions that have arrived. */
     void progress_all()
     {
         for (int i = 0; i < 100; i++) {
@@ -82,7 +83,7 @@ protected:
         }
     }
 
-    /* Adds a pending put on `ep`. Returns its request. */
+    /* Adds a pending put on @ep. Returns its request. */
     dcx_pending_call &add_put(uct_ep_h ep)
     {
         dcx_pending_call *call =
@@ -150,7 +151,7 @@ protected:
         size_t count = 0;
 
         do {
-            deadline.check("a message for want of a buffer");
+            deadline.check("a message without a buffer");
             EXPECT_EQ(count++, m_kept.size());
             EXPECT_EQ(UCS_OK,
                       uct_ep_am_short(ep, 7, 0, m_dcx->mem.data(), 100));

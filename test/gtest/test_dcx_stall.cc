@@ -51,8 +51,9 @@ protected:
         m_eps.push_back(m_bad);
     }
 
-    /* Adds endpoints to the live peer, each with a put; on a shared initiator
-     * some wait for the bad peer. */
+    /* Adds endpoints to the live peer, for messages, puts and gets in turn. On
+     * the initiator of the bad peer, if that is shared, each only posts a put,
+     * which waits for the bad peer. */
     void add_others()
     {
         static const enum dcx_crowd_op ops[] = {DCX_CROWD_AM, DCX_CROWD_PUT,
@@ -111,7 +112,8 @@ protected:
         }
     }
 
-    /* Checks that the others have done all this before the bad peer fails. */
+    /* Runs @count operations of the other endpoints. Checks that all end before
+     * the bad peer fails. */
     void expect_others_go_on(unsigned count = num_ops)
     {
         m_others->run(count, DCX_CROWD_LEAVES);
@@ -173,8 +175,8 @@ TEST_P(dcx_stall, no_receive_buffers)
     expect_error();
 }
 
-/* This takes about a second, in which the others have to finish work of some
- * milliseconds. */
+/* The error takes about a second, in which the others have to finish work of
+ * some milliseconds. */
 TEST_P(dcx_stall, killed)
 {
     std::list<dcx_end> ends;
@@ -248,7 +250,7 @@ std::string name_of(const testing::TestParamInfo<const char *> &info)
     return info.param;
 }
 
-/* With "hw_dcs" all endpoints share its initiator. */
+/* Without "hw_dcs": all of its endpoints share one initiator */
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall,
                          testing::Values("dcs", "dcs_quota", "rand"), name_of);
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall_fc,

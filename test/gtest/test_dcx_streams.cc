@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * An initiator with streams: they do not wait for each other, and after an
- * error the initiator drains during any calls of the user. Operations that wait
- * on a device where no stream fails alone, and a device without streams.
+ * error the initiator drains, during which the user may make any call. Also a
+ * device on which no stream fails alone, and one without streams.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -40,7 +40,7 @@ protected:
         return count.num_draining > 0;
     }
 
-    /* Waits for the dead peer's error, and for no completion after it. */
+    /* Makes progress up to the dead peer's error, and no further. */
     void await_drain()
     {
         dcx_deadline deadline;
@@ -53,6 +53,8 @@ protected:
 
     enum victim { ACKNOWLEDGED, WAITING, FAILED };
 
+    /* Destroys one of three endpoints in a completion, while the initiator
+     * drains. */
     void destroy_one(enum victim which)
     {
         uint64_t sent = fill(), result = -1;
@@ -147,7 +149,7 @@ TEST_P(dcx_streams, destroy_failed)
     destroy_one(FAILED);
 }
 
-/* The callback may cancel one. */
+/* An endpoint is invalidated, and the dead one canceled. */
 TEST_P(dcx_streams, invalidate_while_it_drains)
 {
     uint64_t sent = fill();
@@ -168,8 +170,8 @@ TEST_P(dcx_streams, invalidate_while_it_drains)
     expect_works(m_b);
 }
 
-/* It was canceled before, and the operations that it waits for are
- * acknowledged. */
+/* The endpoint was canceled before, and the operations that the flush waits for
+ * are acknowledged. */
 TEST_P(dcx_streams, flush_while_it_drains)
 {
     uint64_t sent = fill();
@@ -192,7 +194,7 @@ TEST_P(dcx_streams, flush_while_it_drains)
     expect_works(m_b);
 }
 
-/* Closed while it drains */
+/* The interface is closed. */
 TEST_P(dcx_streams, close_while_it_drains)
 {
     dcx_end failed, behind;
@@ -216,7 +218,8 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"),
 /* Firmware that fails all waiting streams together */
 class dcx_streams_one : public dcx_streams {};
 
-/* A message that waits may have arrived; its endpoint fails. */
+/* A message to a peer without buffers may have arrived: its endpoint fails,
+ * too. */
 TEST_P(dcx_streams_one, waiting_endpoint_fails)
 {
     uint64_t sent = fill();

@@ -169,7 +169,7 @@ protected:
         m_messages.clear();
     }
 
-    /* Expects that none is posted, and the reason in the log. */
+    /* Expects that @post is refused, with the reason in the log. */
     template <typename F>
     void expect_refused(F post, const std::string &why,
                         ucs_status_t status = UCS_ERR_INVALID_PARAM)
@@ -239,7 +239,8 @@ TEST_P(dcx_strided, many_plain_entries)
     }
 }
 
-/* As many entries as it accepts, which is more than it reports, and no more */
+/* The maximum number of entries, although an active message announces fewer;
+ * and one more */
 TEST_P(dcx_strided, limit_of_entries)
 {
     iovs iov;
@@ -432,7 +433,7 @@ TEST_P(dcx_strided, pending)
     EXPECT_EQ(1000000 - (int)posted, end.comp.count);
 }
 
-/* It needs a credit, as any active message. */
+/* A strided active message needs a credit, too. */
 TEST_P(dcx_strided, without_credits)
 {
     const iovs iov = {m_a.at(0, 8, 64, 100)};
@@ -618,7 +619,8 @@ TEST_P(dcx_strided_keys, one_layout_stays)
     }
 }
 
-/* The operation does not wait for its layout; its pending request does. */
+/* An operation returns UCS_ERR_NO_RESOURCE until its layout is set, then its
+ * pending request is called. */
 TEST_P(dcx_strided_keys, pending)
 {
     request waiting(this);
@@ -694,7 +696,8 @@ TEST_P(dcx_strided_keys, announced)
     EXPECT_EQ(m_dcx.attr.cap.put.max_iov, m_dcx.attr.cap.get.max_iov);
 }
 
-/* The option limits the length: 1,024 entries of 8 blocks. */
+/* UMR_MAX_ENTRIES limits the pieces of a list to 8,192: 1,024 entries of 8
+ * blocks. */
 class dcx_strided_long : public dcx_strided_keys {
 protected:
     iovs blocks(unsigned num)

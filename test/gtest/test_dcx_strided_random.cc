@@ -238,7 +238,7 @@ struct blocks {
     /* Returns the offset in the memory of both regions. */
     unsigned start() const { return (region * SIZE) + offset; }
 
-    /* Calls 'with' for the place of each byte, in order. */
+    /* Calls @with for the place of each byte, in order. */
     template <typename F> void each(F with) const
     {
         for (unsigned i = 0; i < count; i++) {
@@ -277,7 +277,7 @@ std::string text_of(const layout &all)
     return text;
 }
 
-/* Random layouts, each within 'max_pieces' and 'max_length' */
+/* Random layouts, each of at most @max_pieces pieces and @max_length bytes */
 class generator {
 public:
     generator(draws &draw, unsigned max_pieces, size_t max_length) :
@@ -396,7 +396,8 @@ private:
         }
     }
 
-    /* Adds entries anywhere; they may overlap, as allowed for a source. */
+    /* Moves some entries anywhere; they may overlap, as allowed for a
+     * source. */
     void scatter()
     {
         for (auto &e : m_all) {
