@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The sending side of tagged messages: their WQEs, compared with libmlx5's of
- * the same bytes (see test_dcx_post.cc), their effect on a verbs queue that
- * matches tags, and rendezvous until they end. dcx is linked into the program;
- * its own receiving side is not involved.
+ * the same bytes (see test_dcx_post.cc), their effect on an XRQ of the test,
+ * which matches tags, and rendezvous until they end. dcx is linked into the
+ * program; its own receiving side is not involved.
  */
 #include "dcx_end.h"
 #include "dcx_post_bench.h"
@@ -32,7 +32,8 @@ template <typename T> bytes raw(const T &what)
     return bytes((const uint8_t *)&what, (const uint8_t *)(&what + 1));
 }
 
-/* Returns the tag header as it is in memory. */
+/* Returns the tag header as it is in memory: the tag in the byte order of the
+ * processor. */
 bytes tmh_bytes(uint32_t app_ctx, uint8_t op = IBV_TMH_EAGER)
 {
     struct ibv_tmh tmh = {};
@@ -57,7 +58,7 @@ protected:
     {
         dcx_tag_open(m_dcx.iface, 64, &m_limits);
         dcx_tag_matches(m_dcx.ep);
-        /* the own receiving side takes them for messages of these ids */
+        /* the own receiving side takes tag headers for these ids */
         for (uint8_t id : {0, 1, 2}) {
             UCT_CALL(
                 uct_iface_set_am_handler(m_dcx.iface, id, ignore, NULL, 0));
@@ -113,7 +114,7 @@ protected:
         return op;
     }
 
-    /* Adds the data segments of 'list' to a WQE with inline data. */
+    /* Adds the data segments of @list to a WQE with inline data. */
     wqe_bytes with_data(const dc_op &op, const std::vector<uct_iov_t> &list,
                         const struct dcx_view &view)
     {
@@ -127,7 +128,7 @@ protected:
         return wqe;
     }
 
-    /* Expects a request of these bytes, followed by the user's. */
+    /* Begins a rendezvous, checks the WQE of its request, and cancels it. */
     void expect_rndv(const bytes &header, const std::vector<uct_iov_t> &list)
     {
         dcx_end end;
@@ -205,7 +206,8 @@ TEST_P(dcx_tag, rndv_request)
     }
 }
 
-/* the upper half is in the header, the lower half in the device's field */
+/* Immediates: the upper half is in the header, the lower half in the device's
+ * field */
 const uint64_t imms[] = {0, 1, 0x80000000, 0x100000000, 0xfedcba9876543210};
 
 TEST_P(dcx_tag, eager_bcopy)
@@ -260,7 +262,7 @@ TEST_P(dcx_tag, rndv)
     expect_rndv(pattern(17), {iov(0, 0)});
 }
 
-/* Headers across the end of the ring at each place */
+/* Headers across the end of the ring, at several places */
 TEST_P(dcx_tag, ring_end)
 {
     unsigned straddles = 0;
@@ -332,7 +334,7 @@ TEST_P(dcx_tag, peer_that_matches_none)
     uct_ep_destroy(ep);
 }
 
-/* The header counts, too. */
+/* The size of the peer's buffers limits data and header together. */
 TEST_P(dcx_tag, peer_with_smaller_buffers)
 {
     uct_ep_h ep = make_ep([](uint8_t *addr) {
@@ -361,13 +363,14 @@ TEST_P(dcx_tag, peer_with_smaller_buffers)
 
 /* --- a queue that matches tags -------------------------------------------- */
 
-/* The device of the test fetches the data, and its FIN ends the operation. */
+/* An XRQ of the test matches the messages, fetches the data of a rendezvous,
+ * and ends it by a FIN. */
 class dcx_tag_xrq : public dcx_tag {
 protected:
     static constexpr uint32_t LENGTH = 5000;
 
-    /* It arrives as an active message, whose payload starts after two bytes of
-     * the TMH. */
+    /* A FIN arrives as an active message, whose payload starts after two bytes
+     * of the TMH. */
     static ucs_status_t take_fin(void *arg, void *data, size_t length, unsigned)
     {
         struct ibv_tmh tmh;
@@ -508,7 +511,8 @@ TEST_P(dcx_tag_rndv, ends_with_its_fin)
     EXPECT_EQ(1u, first.count);
 }
 
-/* The same for an id in the same entry of the table, in use or not */
+/* A late FIN has no effect, not even on another rendezvous in the same entry of
+ * the table. */
 TEST_P(dcx_tag_rndv, hears_no_fin_after_its_end)
 {
     dcx_end end, other;
@@ -549,7 +553,7 @@ TEST_P(dcx_tag_rndv, ids_cannot_be_guessed)
     EXPECT_EQ(UINT32_MAX, zeros);
 }
 
-/* No limit for users */
+/* The number of rendezvous is not limited. */
 TEST_P(dcx_tag_rndv, table_grows)
 {
     constexpr unsigned count = 70000;
@@ -572,7 +576,7 @@ TEST_P(dcx_tag_rndv, table_grows)
     EXPECT_EQ(0u, dcx_tag_rndv_count(m_dcx.iface));
 }
 
-/* Ids of old rendezvous are skipped. */
+/* Ids differ from those of all earlier rendezvous, in progress or not. */
 TEST_P(dcx_tag_rndv, ids_differ)
 {
     std::vector<void *> held;

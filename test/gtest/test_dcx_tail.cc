@@ -177,7 +177,7 @@ TEST_P(dcx_tail, goes_on)
     EXPECT_EQ(is_moderated() ? "a..a" : "aaaa", asking(wqes()));
 }
 
-/* The queue is never empty */
+/* The queue never becomes empty. */
 TEST_P(dcx_tail, stream)
 {
     for (unsigned i = 0; i < 1000; i++) {
@@ -228,7 +228,7 @@ TEST_P(dcx_tail, flush_interface)
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
 }
 
-/* A sleeping process is woken. */
+/* Arming the event posts the NOP that will wake the process. */
 TEST_P(dcx_tail, sleeps)
 {
     put(3);
@@ -239,7 +239,7 @@ TEST_P(dcx_tail, sleeps)
     EXPECT_EQ(is_moderated() ? "N" : "", asking(wqes()));
 }
 
-/* A flush is not delayed. */
+/* Operations with a completion are always signaled. */
 TEST_P(dcx_tail, awaited)
 {
     uint64_t result = 0;
@@ -298,7 +298,8 @@ TEST_P(dcx_tail, others_wait)
     uct_ep_destroy(ep);
 }
 
-/* The buffers of a destroyed endpoint are sent, and released. */
+/* Copied data of a destroyed endpoint is sent, and its initiator is
+ * released. */
 TEST_P(dcx_tail, destroy)
 {
     uct_ep_h ep = m_dcx->make_ep();
@@ -320,6 +321,7 @@ TEST_P(dcx_tail, destroy)
     EXPECT_EQ("a", asking(wqes()));
 }
 
+/* The interface is closed with outstanding WQEs. */
 TEST_P(dcx_tail, close)
 {
     for (uint8_t i = 0; i < 4; i++) {
@@ -402,7 +404,7 @@ TEST_P(dcx_tail, posted_from_callback)
     EXPECT_TRUE(is_at_rest());
 }
 
-/* The same when other operations end in the same call */
+/* Posted from a callback, when other operations end in the same call */
 TEST_P(dcx_tail, posted_from_callback_of_many)
 {
     dcx_end flushed([this] { put(3); });

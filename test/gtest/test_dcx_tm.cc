@@ -15,8 +15,8 @@
 
 namespace {
 
-/* Calls of DEVX: the number of existing objects of each kind, and the call that
- * has to fail */
+/* Calls of DEVX: their number, the number of the call that has to fail, and the
+ * number of existing objects */
 struct devx_calls {
     unsigned count = 0, fails = 0, alive = 0;
 };
@@ -120,7 +120,7 @@ protected:
         EXPECT_EQ("", m_hca_log.take());
     }
 
-    /* Checks that messages of `from` arrive at `to` unchanged. */
+    /* Checks that messages of @from arrive at @to unchanged. */
     void expect_sends(dcx_loop &from, dcx_loop &to)
     {
         uct_ep_h ep = from.make_ep(to);
@@ -167,8 +167,8 @@ protected:
         EXPECT_EQ(num_tags, dcx_peek_num_tags(dcx.iface)) << list_size;
     }
 
-    /* Checks that a longer list is refused on demand, with the maximum in the
-     * log. */
+    /* Checks that a longer list is refused with TM_ENABLE=y, with the maximum
+     * in the log, and shortened with TM_ENABLE=try. */
     void expect_max_tags(unsigned max)
     {
         const std::string more = std::to_string(max + 1);
@@ -188,8 +188,9 @@ protected:
 
     static bool dcx_is_roce() { return hca_device().is_roce(); }
 
-    /* As the software device names its first port; on RoCE it reports the
-     * priority as the service level */
+    /* Checks the path of the command QP, which is connected to itself. The
+     * values are those of the software device's first port; on RoCE the
+     * priority is in the place of the service level. */
     static void expect_own_path(const devx_mailbox &out, size_t path)
     {
         const bool roce   = dcx_is_roce();
@@ -225,7 +226,7 @@ protected:
     hca_log_reader m_hca_log;
 
 private:
-    /* Sends 8 bytes, and `length` after them. */
+    /* Sends 8 bytes, and @length after them. */
     void send(dcx_loop &from, dcx_loop &to, size_t length,
               std::function<ucs_status_t(const std::vector<uint8_t> &)> post)
     {
@@ -406,7 +407,7 @@ TEST_P(dcx_tm_fails, each_call)
         calls.fails      = fails;
         std::string text = open_fails();
         EXPECT_NE(std::string::npos, text.find(line)) << text;
-        EXPECT_EQ(fails, calls.count) << line << ": nothing is tried behind it";
+        EXPECT_EQ(fails, calls.count) << line << ": the last call";
         EXPECT_EQ(0u, calls.alive) << line;
     }
 
@@ -467,7 +468,8 @@ protected:
     ~dcx_tm_short() { unsetenv("UCX_DCX_RX_QUEUE_LEN"); }
 };
 
-/* 1041 are for messages, and 5 for each buffer, and 8 for all of them. */
+/* Of 2,047 completions 1,041 are for messages, 5 for each tag, and 8 for all
+ * tags. */
 TEST_P(dcx_tm_short, list)
 {
     expect_max_tags(199);

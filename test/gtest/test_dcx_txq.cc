@@ -40,7 +40,7 @@ protected:
         uct_dcx_cq_cleanup(&m_cq);
     }
 
-    /* Writes `length` bytes at `offset` from the one buffer to the other. */
+    /* Writes @length bytes at @offset from the one buffer to the other. */
     void post_write(unsigned offset, unsigned length, uint32_t rkey)
     {
         uct_dcx_post_t post = {};

@@ -54,7 +54,7 @@ std::string umr_word(const std::vector<uint8_t> &wqe, const umr_field &field)
     return text;
 }
 
-/* Returns the differences, without the named fields. */
+/* Returns the differences, except those of fields that @except names. */
 std::string umr_diff(const std::vector<uint8_t> &theirs,
                      const std::vector<uint8_t> &ours,
                      const std::string &except = "")
@@ -90,7 +90,7 @@ protected:
 
     uint16_t index() const { return be32toh(m_dv.dbrec[MLX5_SND_DBR]); }
 
-    /* Returns the WQE at block `at`. */
+    /* Returns the WQE at block @at. */
     static std::vector<uint8_t> read(const void *ring, unsigned num_bb,
                                      uint16_t at)
     {
@@ -240,7 +240,8 @@ TEST_P(dcx_umr, comparison_is_complete)
     }
 }
 
-/* By reference there is one data segment; no builder writes it. */
+/* A longer list is named by one data segment, which no builder of libmlx5
+ * writes. */
 TEST_P(dcx_umr, list_that_does_not_fit_is_named)
 {
     dcx_layout layout        = list(UCT_DCX_UMR_MAX_INLINE + 1);

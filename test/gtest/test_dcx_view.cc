@@ -133,7 +133,7 @@ TEST_P(dcx_view_test, odd_dimensions)
           1);
 }
 
-/* struct { double; char[16]; } with holes: rounds */
+/* struct { double; char[16]; char[3]; } with holes: rounds */
 TEST_P(dcx_view_test, rounds)
 {
     check(view_type({nest(0, 8), nest(16, 16), nest(50, 3)}, 100), m_pages, 8,
@@ -447,7 +447,8 @@ TEST_P(dcx_view_test, handle_of_the_memory)
     check(type, m_pages, 0, 1);
 }
 
-/* Some of its pages are writable, and some are not mapped. */
+/* Some pages of a source are read-only, others are writable, and one between
+ * its blocks is not mapped. */
 TEST_P(dcx_view_test, read_only_in_part)
 {
     view_type type({nest(0, 64, {{50, 8192}})}, 50 * 8192);
@@ -547,7 +548,8 @@ TEST_P(dcx_view_test, more_than_there_are)
     }
 }
 
-/* Data of buffers that are used once reuse one view, not all of them. */
+/* All data of a type that is used once (id 0) uses one view: other views keep
+ * their layouts. */
 TEST_P(dcx_view_test, once)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -573,7 +575,7 @@ TEST_P(dcx_view_test, once)
     EXPECT_EQ(has_cache(), sets == 0);
 }
 
-/* The same at once */
+/* More views are open at once than there are; the same data in all of them */
 TEST_P(dcx_view_test, busy)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -720,7 +722,7 @@ TEST_P(dcx_view_test, many_holes)
 
 /* --- distant memory ------------------------------------------------------- */
 
-/* Pages at the limit's distance; the memory between them is mapped, but not
+/* Blocks that are far apart; the memory between them is mapped, but not
  * accessed */
 class dcx_view_far : public dcx_view_test {
 protected:
@@ -759,7 +761,8 @@ protected:
     size_t m_length = 0;
 };
 
-/* The memory between them is not registered: each page has a key of its own. */
+/* The memory between two distant pages is not registered: each page has a key
+ * of its own. */
 TEST_P(dcx_view_far, two)
 {
     uct_dcx_view_t *view;
@@ -774,7 +777,8 @@ TEST_P(dcx_view_far, two)
     m_views->close(view, 0);
 }
 
-/* It is registered if it is short, or not much longer than the data. */
+/* The memory between two blocks is registered if it is short, or not much
+ * longer than the data. */
 TEST_P(dcx_view_far, close)
 {
     for (size_t bytes : {16ul, 32ul, 80ul}) {
@@ -834,7 +838,8 @@ TEST_P(dcx_view_far, one_hole)
     }
 }
 
-/* The same where distant blocks are split, too: no region contains the hole. */
+/* One hole, in memory that is also split between distant blocks: no region
+ * contains the hole. */
 TEST_P(dcx_view_far, one_hole_and_far_apart)
 {
     view_type type({nest(0, PAGE, {{10, MIB}, {2, 1024 * MIB}})}, 0);
@@ -900,7 +905,8 @@ TEST_P(dcx_view_test, too_much)
     EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
 }
 
-/* A million pieces in two dimensions use no more than three entries. */
+/* A million pieces in two dimensions are not too many: they need few
+ * entries. */
 TEST_P(dcx_view_test, million_pieces)
 {
     view_pages pages(16 << 20);
@@ -972,7 +978,8 @@ TEST_P(dcx_view_test, several_domains)
     }
 }
 
-/* Domains that this thread opens, and has open */
+/* Only domains that this thread opens while it is watched, and does not close,
+ * are reported. */
 TEST_P(dcx_view_test, watched)
 {
     void *mds[2];
@@ -1029,7 +1036,8 @@ INSTANTIATE_TEST_SUITE_P(set, dcx_view_measured, testing::Values(0));
 
 /* --- end ------------------------------------------------------------------ */
 
-/* The peer still has the number, but no access. */
+/* A view is closed as failed: the peer still has the number of its key, but no
+ * access. */
 TEST_P(dcx_view_test, failed)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
@@ -1213,8 +1221,8 @@ TEST_P(dcx_view_few, keys_of_several)
 
 INSTANTIATE_TEST_SUITE_P(few, dcx_view_few, testing::Values(0));
 
-/* Threads open and close views, some of the same data; each checks its own
- * bytes. */
+/* Threads open and close views, some of the same data: no view is open
+ * twice. */
 TEST_P(dcx_view_test, threads)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -1253,7 +1261,7 @@ TEST_P(dcx_view_test, threads)
         thread.join();
     }
     EXPECT_EQ(2400u, opened);
-    EXPECT_EQ(0u, shared) << "two had one view";
+    EXPECT_EQ(0u, shared) << "open twice";
     check(type, m_pages, 0, 1);
 }
 
@@ -1332,7 +1340,6 @@ protected:
 TEST_P(dcx_view_tag, eager)
 {
     for (size_t length : {1u, 64u, 65u, 5000u}) {
-        dcx_tag_recv recv(m_dcx, 1);
         dcx_tag_mem mem(m_dcx, length, length);
         view_pages before(1 << 16);
         dcx_end end;

@@ -8,7 +8,8 @@
 
 namespace {
 
-/* The component, and how many memory domains it has */
+/* Returns the component of the copy transport; @num_mds_p: number of its memory
+ * domains */
 uct_component_h find_component(unsigned *num_mds_p)
 {
     uct_component_h *list, found = NULL;
@@ -31,7 +32,7 @@ uct_component_h find_component(unsigned *num_mds_p)
     return found;
 }
 
-/* An interface of it */
+/* An interface of the copy transport */
 class copy_iface {
 public:
     explicit copy_iface(uct_md_h md)
@@ -127,7 +128,8 @@ protected:
 
     static const view_type &type() { return *named_types()[GetParam()].type; }
 
-    /* All bytes at once, and each offset with some lengths */
+    /* Calls @call for all bytes at once, and for each offset with some
+     * lengths. */
     template <typename F> static void for_pieces(size_t length, F call)
     {
         call(0, length);
@@ -184,7 +186,7 @@ TEST_P(dcx_view_copy, get_short)
     EXPECT_EQ(want, mem.bytes);
 }
 
-/* Of three pieces of memory, one of them empty */
+/* Puts from and gets to three pieces of memory, one of them empty. */
 TEST_P(dcx_view_copy, zcopy)
 {
     shaped_mem mem(type(), 5, 3);
@@ -233,7 +235,7 @@ TEST_P(dcx_view_copy, both_sides)
     EXPECT_EQ(want, to.bytes);
 }
 
-/* Bytes that no view has are refused, with one line */
+/* Bytes that are in no open view are refused, with one line in the log. */
 TEST_P(dcx_view_copy, outside)
 {
     shaped_mem mem(type(), 2, 7);
@@ -278,7 +280,7 @@ TEST_P(dcx_view_copy, no_side)
     EXPECT_EQ(src, dest);
 }
 
-/* Attributes that UCP reads before it takes the transport for this */
+/* Attributes by which UCP selects the transport for copies */
 TEST_P(dcx_view_copy, announced)
 {
     const uint64_t flags = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT |
@@ -317,7 +319,7 @@ TEST_P(dcx_view_copy, watched)
     EXPECT_EQ(2u, copy_eps);
 }
 
-/* There is nothing to see of it before. */
+/* Before views are enabled, the component has no memory domain. */
 class dcx_view_late : public testing::TestWithParam<int> {};
 
 TEST_P(dcx_view_late, has_no_domain)

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * UCP sends and receives views as memory of a type that is not the host's: the
- * copy transport packs and unpacks it where UCP does not use the device. A mode
- * is a protocol of UCP.
+ * copy transport packs and unpacks it where UCP does not use the device. Each
+ * mode selects a protocol of UCP: see main() in test_dcx_view_copy.cc.
  */
 #include "dcx_view_mem.h"
 #include "ucx_log.h"
