@@ -167,7 +167,7 @@ TEST_P(dcx_wqe, doorbell)
  * the ring; a longer WQE is announced by a doorbell. */
 TEST_P(dcx_wqe, push)
 {
-    alignas(512) uint8_t reg[2][256]; /* like the halves of one */
+    alignas(512) uint8_t reg[2][256]; /* halves of a register */
     alignas(64) uint8_t ring[8][64];
     volatile __be32 dbrec[2] = {};
     uct_dcx_sq_t sq          = {};
@@ -221,7 +221,7 @@ TEST_P(dcx_wqe, index_wraps)
     EXPECT_LT(m_twin.index(), 200);
 }
 
-/* An initiator with streams, and more numbers than it has at once */
+/* An initiator with streams; also stream numbers beyond those that it has */
 class dcx_wqe_streams : public dcx_wqe {
 protected:
     dcx_wqe_streams() : dcx_wqe(true) {}

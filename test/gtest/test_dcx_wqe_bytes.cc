@@ -2,7 +2,7 @@
 /*
  * WQEs as bytes, written into plain memory and compared with the text here. No
  * device is needed: any machine can check that dcx writes the same bytes there.
- * test_dcx_wqe.cc shows that libmlx5 writes these bytes. The words are those of
+ * test_dcx_wqe.cc compares WQEs with those of libmlx5. The words are those of
  * the PRM, in the order of memory.
  */
 #include <gtest/gtest.h>
@@ -53,7 +53,8 @@ protected:
         uct_dcx_wqe_inline_end(&m_wqe);
     }
 
-    /* Ends it. Returns its segments as text, from any place in the ring. */
+    /* Finishes the WQE. Returns its segments as text, also across the end of
+     * the ring. */
     lines finish(uint8_t opcode, uint8_t opmod = 0, uint32_t flags = 0)
     {
         uct_dcx_wqe_ctrl_t ctrl = {};

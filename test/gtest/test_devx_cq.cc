@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned CQE_64 = 0, CQE_128 = 1, CQE_128_PAD = 2;
 constexpr size_t CTX = 0x10;
 
-/* Eight entries, which the test reads itself */
+/* A queue of eight entries, which the test reads itself */
 class devx_cq {
 public:
     static constexpr unsigned log_count = 3;
@@ -218,13 +218,13 @@ TEST_P(devx_cqs, refuse_what_they_cannot_be)
          DEVX_BAD_PARAM, CTX},
         {"one entry for all", devx_mailbox(good).set(CTX, 20, 20, 1),
          DEVX_BAD_PARAM, CTX},
-        {"page of nobody", devx_mailbox(good).set(CTX + 0x0c, 23, 0, 0xfff0),
+        {"unknown page", devx_mailbox(good).set(CTX + 0x0c, 23, 0, 0xfff0),
          DEVX_BAD_RES, CTX + 0x0c},
         {"event queue", devx_mailbox(good).put(CTX + 0x14, 7), DEVX_BAD_PARAM,
          CTX + 0x14},
         {"longer than its umem", devx_mailbox(good).set(CTX + 0x0c, 28, 24, 10),
          DEVX_BAD_PARAM, 0x58},
-        {"umem of nobody", devx_mailbox(good).put(0x58, 0xfff0), DEVX_BAD_RES,
+        {"unknown umem", devx_mailbox(good).put(0x58, 0xfff0), DEVX_BAD_RES,
          0x58},
         {"doorbell record outside",
          devx_mailbox(good).put64(CTX + 0x38, 8192 - 4), DEVX_BAD_PARAM,
@@ -240,7 +240,8 @@ TEST_P(devx_cqs, refuse_what_they_cannot_be)
     }
 }
 
-/* By verbs: the library, too, reports that the device supports it. */
+/* A queue of verbs: libmlx5 makes it if the device reports support of
+ * padding. */
 TEST_P(devx_cqs, of_verbs_with_padding)
 {
     struct ibv_cq_init_attr_ex attr = {};

@@ -118,7 +118,8 @@ private:
 
 class devx_minis : public verbs_test {
 protected:
-    /* `count` signaled writes of 1, 2, ... bytes, or sends, by one doorbell */
+    /* Posts @count signaled writes of 1, 2, ... bytes, or sends, by one
+     * doorbell. */
     void post(verbs_ep &ep, unsigned count, bool is_send = false,
               unsigned solicited_at = UINT_MAX)
     {

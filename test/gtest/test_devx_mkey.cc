@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Indirect keys by CREATE_MKEY: their memory, their errors, their end. Part of
- * the program of test_devx_objects.cc.
+ * Indirect keys by CREATE_MKEY: accesses through them, their rights and bounds,
+ * their end, and what is refused. Part of the program of test_devx_objects.cc.
  */
 #include "devx_bench.h"
 
@@ -19,7 +19,7 @@ protected:
         return {addr(mem, offset), length, mem.mr->lkey};
     }
 
-    /* A key of all of `dst` at its own address */
+    /* Returns the command for a key of all of dst, at its own address. */
     devx_mailbox whole() const
     {
         return devx_mkey_in(dev.pd, addr(dst), strict_mem::size,
@@ -245,8 +245,8 @@ TEST_P(devx_mkeys, more_entries_than_a_slot_holds)
     }
 }
 
-/* Two lists of maximum length, with one byte per entry, and after them as much
- * inline data as a WQE holds: all of it is sent, or nothing. */
+/* Two lists of 63 entries of one byte, and after them 40 segments of inline
+ * data: all of it is sent, or nothing. */
 TEST_P(devx_mkeys, inline_data_behind_a_long_list)
 {
     constexpr unsigned entries = 63, segments = 40;
@@ -274,7 +274,8 @@ TEST_P(devx_mkeys, inline_data_behind_a_long_list)
     EXPECT_EQ(0x22, end[0]);
 }
 
-/* The same with the header of a datagram in front */
+/* Two such lists and inline data, sent as a datagram: a header precedes
+ * them. */
 TEST_P(devx_mkeys, header_before_a_long_list)
 {
     constexpr unsigned entries = 63, length = 2 * entries + 24;
@@ -376,7 +377,7 @@ TEST_P(devx_mkeys, creation_refuses_what_cannot_be)
     expect_refused(whole().set(DEVX_MKC + 0x0c, 30, 30, 1), DEVX_BAD_PARAM,
                    DEVX_MKC + 0x0c, "signatures");
     expect_refused(whole().set(DEVX_MKC + 0x0c, 23, 0, 0xfffff0), DEVX_BAD_RES,
-                   DEVX_MKC + 0x0c, "a domain of nobody");
+                   DEVX_MKC + 0x0c, "an unknown domain");
     expect_refused(whole().put(0x60, 2), DEVX_BAD_INP_LEN, 0x60,
                    "more entries than there are");
     expect_refused(whole().put(DEVX_MKC + 0x34, 0), DEVX_BAD_PARAM, 0x60,
@@ -391,7 +392,7 @@ TEST_P(devx_mkeys, creation_refuses_what_cannot_be)
     expect_refused(devx_mailbox(0x100, 0x200), DEVX_BAD_INP_LEN, 0,
                    "a mailbox that is too short");
     expect_refused(devx_mailbox(16, 0xfff), DEVX_BAD_OP, 0,
-                   "a command that nobody knows");
+                   "an unknown command");
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, devx_mkeys, testing::Values(0));

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Objects made with DEVX commands: capabilities, queues with rings that the
- * program has allocated, their states, their events, and errors of all these.
- * Umems and keys have files of their own.
+ * Objects made with DEVX commands: capabilities, queue pairs and targets with
+ * rings that the program has allocated, their states, their events, and errors
+ * of all these. Umems, keys, completion queues and XRQs have files of their
+ * own.
  */
 #include "devx_qp.h"
 #include "streams_bench.h"
@@ -141,7 +142,7 @@ TEST_P(devx_objects, numbers_are_reserved_until_they_are_given_back)
 
 /* --- queues --------------------------------------------------------------- */
 
-/* Sends, an RDMA write and a read between two QPs with an RMP */
+/* Sends, and an RDMA read, between two QPs with an RMP */
 void exchange(const hca_device &dev, const strict_mem &src, strict_mem &dst,
               unsigned wq_type)
 {
@@ -424,14 +425,14 @@ TEST_P(devx_objects, queue_pair_refuses_what_cannot_be)
     expect_refused(with().set(ctx + 8, 7, 6, 2), DEVX_BAD_PARAM, ctx + 8,
                    "ts_format: the device has no time of day");
     expect_refused(with().set(ctx + 4, 23, 0, 0xfffff0), DEVX_BAD_RES, ctx + 4,
-                   "pd of nobody");
+                   "unknown pd");
     expect_refused(with().set(ctx + 0xc, 23, 0, 0xfff0), DEVX_BAD_RES,
-                   ctx + 0xc, "uar of nobody");
+                   ctx + 0xc, "unknown uar");
     expect_refused(with().set(ctx + 0x7c, 23, 0, 0xfffff0), DEVX_BAD_RES,
-                   ctx + 0x7c, "cq of nobody");
+                   ctx + 0x7c, "unknown cq");
     expect_refused(with().set(ctx + 0xac, 23, 0, 0xfffff0), DEVX_BAD_RES,
-                   ctx + 0xac, "srq of nobody");
-    expect_refused(with().put(0x108, 0), DEVX_BAD_RES, 0x108, "umem of nobody");
+                   ctx + 0xac, "unknown srq");
+    expect_refused(with().put(0x108, 0), DEVX_BAD_RES, 0x108, "unknown umem");
     expect_refused(with().set(ctx + 8, 14, 11, 15), DEVX_BAD_PARAM, 0x108,
                    "a ring larger than its umem");
     expect_refused(with().put64(ctx + 0xa0, 4092), DEVX_BAD_PARAM, ctx + 0xe4,
@@ -500,8 +501,9 @@ protected:
         return rtr;
     }
 
-    /* Posts pairs of a write and, on such queues, a later operation to the same
-     * bytes. Returns true if some first ones are written last. */
+    /* Posts pairs of a write and an operation @opcode to the same bytes,
+     * between queues with these attributes. Returns true if some of the writes
+     * are executed last. */
     bool loses(const devx_rtr &from, const devx_rtr &to, uint8_t opcode)
     {
         devx_rmp rmp(dev, devx_rmp::LIST);
@@ -684,7 +686,7 @@ TEST_P(devx_objects, target_lives_is_drained_and_ends)
     expect_refused(devx_mailbox(good).set(0x10, 7, 4, 1), DEVX_BAD_PARAM, 0x10,
                    "tag matching");
     expect_refused(devx_mailbox(good).set(0x24, 23, 0, 0xfffff0), DEVX_BAD_RES,
-                   0x24, "srq of nobody");
+                   0x24, "unknown srq");
 }
 
 /* A CQ with entries of 64 bytes has no room for cs_res 2. */
@@ -712,7 +714,7 @@ TEST_P(devx_objects, target_is_read_back)
     }
 }
 
-/* The line of a missing command has its opcode. */
+/* A command that the device lacks is logged with its opcode. */
 class devx_lacks : public testing::TestWithParam<int> {};
 
 TEST_P(devx_lacks, commands)

@@ -90,7 +90,7 @@ struct ibv_srq *ring_srq(struct ibv_pd *pd)
 
 class devx_rings : public verbs_test {
 protected:
-    /* More than once around all rings */
+    /* Sends messages, more than once around all rings. */
     void exchange(verbs_ep &from, verbs_ep &to)
     {
         for (unsigned i = 0; i < 300; i++) {
@@ -173,7 +173,8 @@ TEST_P(devx_rings, in_shared_memory_are_refused)
     EXPECT_NE(std::string::npos, log.take().find("cq buffer"));
 }
 
-/* Sends to its parent, which has access to its rings. */
+/* Child: receives from its parent, and sends the same bytes back, by rings of
+ * its own. */
 void answer_from_own_rings(int fd)
 {
     hca_device dev;

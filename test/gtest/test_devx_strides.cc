@@ -42,7 +42,7 @@ protected:
                        dst.mr->lkey);
     }
 
-    /* Fills src with a message of that header. */
+    /* Fills src with a message of @length bytes, including its tag header. */
     void fill(uint8_t tmh_opcode, uint32_t length)
     {
         struct ibv_tmh tmh = {};
@@ -55,7 +55,7 @@ protected:
         memcpy(src.addr, &tmh, sizeof(tmh));
     }
 
-    /* Sends it. */
+    /* Sends such a message. */
     void send(uint8_t tmh_opcode, uint32_t length,
               uint8_t opcode = MLX5_OPCODE_SEND)
     {
@@ -73,8 +73,8 @@ protected:
         EXPECT_EQ(opcode, cqe.op_own >> 4);
     }
 
-    /* Expects a completion of a packet with these bytes from `at` of the
-     * message on, in a stride of the WQE with this index. */
+    /* Expects a completion of a packet with @bytes bytes from @at of the
+     * message on, in stride @stride of WQE @wqe. */
     struct mlx5_cqe64 expect(uint8_t app_op, uint16_t wqe, uint16_t stride,
                              uint32_t bytes, uint32_t flags, uint32_t at = 0,
                              uint32_t count = 1)
@@ -189,8 +189,7 @@ TEST_P(devx_strides, have_a_packet_each)
     expect_nothing();
 }
 
-/* Of two kinds of receives for one list of tags, only these have strides. */
-/* From one byte per entry to one byte per entry */
+/* From a key with one byte per entry to one with four bytes per entry */
 TEST_P(devx_strides, packets_of_a_long_list)
 {
     constexpr uint32_t length = 3 * MTU - 100;
@@ -220,6 +219,7 @@ TEST_P(devx_strides, packets_of_a_long_list)
     EXPECT_EQ(0x22, dst.addr[length]);
 }
 
+/* A message that matches is written to its tagged buffer, without strides. */
 TEST_P(devx_strides, are_not_for_tagged_buffers)
 {
     make();
@@ -235,8 +235,8 @@ TEST_P(devx_strides, are_not_for_tagged_buffers)
     expect(UNEXPECTED, 0, 0, 20, FIRST | LAST);
 }
 
-/* 90 packets, more than once around both rings of 16 receives; the index in
- * completions without a tag list counts up. */
+/* 150 packets in 19 receives, more than once around a ring of 16. The WQE index
+ * in completions is an entry of a list, but counts up on a cyclic queue. */
 class devx_strides_ring : public devx_strides {
 protected:
     void run(unsigned type)
@@ -378,7 +378,7 @@ TEST_P(devx_strides, are_announced)
     expect_caps(1);
 }
 
-/* SOFTHCA_LACKS */
+/* A device without strides */
 class devx_no_strides : public devx_strides {};
 
 TEST_P(devx_no_strides, are_announced_or_made)
@@ -390,8 +390,8 @@ TEST_P(devx_no_strides, are_announced_or_made)
                    "strides");
 }
 
-/* The answer is lost, with too little room or enough: no packet is received
- * twice. */
+/* The acknowledgment is lost, with too little room or enough: no packet is
+ * received twice. */
 class devx_strides_lost : public devx_strides {};
 
 TEST_P(devx_strides_lost, have_each_packet_once)
