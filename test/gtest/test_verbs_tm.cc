@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Tag matching through libibverbs: ibv_create_srq_ex(3), ibv_post_srq_ops(3),
- * and rdma-core's Documentation/tag_matching.md.
+ * and rdma-core's Documentation/tag_matching.md. Also rendezvous, and senders
+ * and receivers that are killed or stopped.
  */
 #include "tm_bench.h"
 #include "verbs_peer.h"
@@ -19,8 +20,8 @@ verbs_options tm_ep(const tm_srq &tm)
     return options;
 }
 
-/* Creates a queue pair without a send queue of its own: the device reads
- * through it. */
+/* Returns options of a queue pair without a send queue of its own: the device
+ * fetches the data of rendezvous through it. */
 verbs_options tm_rndv_ep(const tm_srq &tm)
 {
     verbs_options options = tm_ep(tm);
@@ -472,7 +473,8 @@ protected:
         return tm_rndv(op, 5, m_data.addr + 1, m_data.mr->rkey, length);
     }
 
-    /* A request for LENGTH bytes at tag 5, followed by data of the program */
+    /* Sends a request, followed by data of the program. @return status of the
+     * completion */
     enum ibv_wc_status request(verbs_ep &ep, const tm_rndv &msg)
     {
         memset(src.addr, 0x77, 64);
@@ -556,7 +558,8 @@ TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
         << "it is counted";
 }
 
-/* The program has to fetch it: the request is in the buffer. */
+/* The data does not fit: the program has to fetch it, and the request is in the
+ * buffer. */
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
 {
     tm_rndv msg = headers(IBV_TMH_RNDV);
@@ -572,7 +575,8 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
     EXPECT_TRUE(tm.is_empty());
 }
 
-/* The same if the queue pair has a send queue, which a program may use */
+/* The program has to fetch the data, too, if the queue pair has a send queue,
+ * which the program may use. */
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_it_has_no_queue_for)
 {
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
@@ -580,7 +584,7 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_it_has_no_queue_for)
     EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, tm.wait().status);
 }
 
-/* It is refused if not even the request fits. */
+/* A request that does not fit into the buffer is refused. */
 TEST_P(verbs_tm_rndv, needs_a_buffer_for_its_headers)
 {
     tm.add({.wr_id = 1, .tag = 5, .length = 63});
@@ -638,8 +642,8 @@ TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
     EXPECT_EQ(IBV_QPS_RTS, other.b.state());
 }
 
-/* With limited retries of its queue pair both fail, and with them the FIN,
- * whose loss the sender sees by the state of its own queue pair. */
+/* The queue pair that sends the FIN has limited retries: it fails, after the
+ * data has arrived. */
 TEST_P(verbs_tm_rndv, gives_up_on_the_fin_as_its_queue_pair_does)
 {
     verbs_options short_tempered = tm_rndv_ep(tm);
@@ -690,7 +694,7 @@ TEST_P(verbs_tm_rndv, ends_with_a_receive_queue_of_tags)
     own.expect_recv(3, IBV_WC_TM_NO_TAG);
 }
 
-/* Between the match and the read */
+/* The queue pair is destroyed between the match and the read. */
 TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
 {
     recv_fin();
@@ -757,7 +761,7 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_is_too_much)
             EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
         }
     }
-    for (unsigned i = 0; i < MAX_RNDV; i++) { /* they wait for it */
+    for (unsigned i = 0; i < MAX_RNDV; i++) { /* FINs wait for receives */
         EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
     }
@@ -906,7 +910,8 @@ TEST_P(verbs_tm_cqe, may_hold_the_data)
     }
 }
 
-/* The same for a rendezvous request that is left to the program */
+/* A rendezvous request that is left to the program may be in the completion,
+ * too. */
 TEST_P(verbs_tm_cqe, may_hold_a_request)
 {
     tm_options options;
@@ -984,7 +989,8 @@ TEST_P(verbs_tm_process, sends_to_tagged_buffers)
     }
     EXPECT_EQ(TM_MATCH, tm.wait().flags);
     EXPECT_EQ(8192u, tm.wait().byte_len);
-    for (unsigned i = 8; i < NUM_PEER_MSGS; i++) { /* the others have ended */
+    /* the rendezvous has overwritten slots 0 to 7 */
+    for (unsigned i = 8; i < NUM_PEER_MSGS; i++) {
         EXPECT_TRUE(
             tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(), i * 64));
     }
@@ -996,7 +1002,8 @@ INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_process, testing::Values(0));
 
 /* --- a sender that is killed ---------------------------------------------- */
 
-/* Copying it takes much longer than to see that it has begun. */
+/* Length of a message: copying it takes much longer than to see that it has
+ * begun. */
 constexpr uint32_t LONG = 64u << 20;
 
 /* Pages of its own, not yet accessed */
@@ -1103,7 +1110,7 @@ protected:
 };
 
 /* No further packet arrives, which the queue pair cannot know: the buffer is
- * outstanding until its program puts that in error. */
+ * outstanding until the program puts the queue pair in error. */
 TEST_P(verbs_tm_killed, in_the_middle_of_a_message)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -1182,7 +1189,7 @@ INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_killed_rndv, testing::Values(0));
 
 constexpr unsigned NUM_TO_DIE = 4;
 
-/* Appends entries for as many, and reports that all of them have matched. */
+/* Appends NUM_TO_DIE entries, and reports that all of them have matched. */
 void rndv_receiver(int fd)
 {
     hca_device dev;
@@ -1205,7 +1212,7 @@ void rndv_receiver(int fd)
 
 class verbs_tm_dead_receiver : public verbs_tm_rndv {
 protected:
-    /* Sends `count` requests, as many at a time as there is room for. */
+    /* Sends @count requests, as many at a time as there is room for. */
     void send_requests(verbs_ep &ep, unsigned count)
     {
         constexpr unsigned ROOM = 32;
@@ -1222,7 +1229,7 @@ protected:
         }
     }
 
-    /* Checks that the device has room for as many as before. */
+    /* Checks that the device has room for the maximum number of rendezvous. */
     void expect_room()
     {
         tm_options options;
@@ -1249,8 +1256,8 @@ protected:
     }
 };
 
-/* Before its device has fetched anything, or when the FINs wait for receives:
- * none arrives, and nothing remains. */
+/* The receiver is killed before its device has fetched anything (mode slow), or
+ * when its FINs wait for receives: no FIN arrives, and nothing remains. */
 TEST_P(verbs_tm_dead_receiver, leaves_nothing_behind)
 {
     hca_log_reader log;
@@ -1275,7 +1282,8 @@ INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_dead_receiver, testing::Values(0));
 
 /* --- a sender that is stopped --------------------------------------------- */
 
-/* It moves the data of its rendezvous itself, for the receiver's queue pair. */
+/* The process that sends a rendezvous copies the data itself, for the
+ * receiver's queue pair. */
 void long_rndv_sender(int fd)
 {
     hca_device dev;
@@ -1313,7 +1321,8 @@ protected:
             [] {});
     }
 
-    /* The data of a rendezvous that has matched */
+    /* A rendezvous has matched: its sender is stopped while it copies the
+     * data. */
     void stop_rndv_sender()
     {
         stop_in_time(
@@ -1363,7 +1372,7 @@ protected:
     std::unique_ptr<peer_process> peer;
 };
 
-/* Messages of others and calls of the owner wait for it. */
+/* Messages of others and calls of the owner wait for the stopped sender. */
 TEST_P(verbs_tm_stopped, keeps_others)
 {
     struct ibv_srq_attr attr = {};
@@ -1390,7 +1399,7 @@ TEST_P(verbs_tm_stopped, keeps_others)
     ep.reset();
 }
 
-/* A queue that it has locked is not destroyed. */
+/* A queue that the stopped sender has locked is not destroyed. */
 TEST_P(verbs_tm_stopped, keeps_its_queues)
 {
     hca_log_reader log;
@@ -1405,8 +1414,8 @@ TEST_P(verbs_tm_stopped, keeps_its_queues)
     ep.reset();
 }
 
-/* After it is killed it uses no key any more, though this process had no
- * connection to it before. */
+/* A stopped sender that is killed uses no key any longer, though this process
+ * had no connection to it before. */
 TEST_P(verbs_tm_stopped, is_killed)
 {
     hca_log_reader log;
@@ -1417,7 +1426,8 @@ TEST_P(verbs_tm_stopped, is_killed)
     EXPECT_EQ(std::string::npos, log.take().find("that does not go on"));
 }
 
-/* It also holds the queue pair that it reads for. */
+/* The stopped sender of a rendezvous also holds the queue pair that it copies
+ * for. */
 TEST_P(verbs_tm_stopped, keeps_a_queue_pair_that_awaits_a_rendezvous)
 {
     ASSERT_NO_FATAL_FAILURE(stop_rndv_sender());

@@ -15,7 +15,7 @@
 
 namespace {
 
-/* Rows of 16 of 64 bytes, from byte 8 on */
+/* Rows: 16 of each 64 bytes, from byte 8 on */
 umr_layout matrix(const strict_mem &mem, uint32_t rows = 4)
 {
     return umr_layout::rows(rows).block(mem.addr + 8, mem.mr->lkey, 16, 48);
@@ -83,7 +83,8 @@ TEST_P(verbs_umr, list_of_ranges)
     EXPECT_EQ(0x22, dst.addr[51]);
 }
 
-/* As many as a WQE holds; at each place of the ring, so that it wraps, too */
+/* As many entries as a WQE holds; at each place of the ring, so that it wraps,
+ * too */
 TEST_P(verbs_umr, longest_list_at_the_end_of_the_ring)
 {
     constexpr unsigned entries = 52;
@@ -204,9 +205,9 @@ TEST_P(verbs_umr, space_begins_where_the_umr_says)
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), 0x7fff12345679));
 }
 
-/* Non-canonical start addresses: accesses outside the space are refused by the
- * responder and by the requester itself, also where the sum exceeds 64 bits. A
- * UMR without a start address does not change it. */
+/* Non-canonical start addresses: accesses outside the space are refused, also
+ * where the sum exceeds 64 bits. A UMR without a start address does not change
+ * it. */
 TEST_P(verbs_umr, space_begins_where_no_memory_is)
 {
     for (uint64_t start : {0x40dcfff000000000ul, ~0ul - 127, 1ul << 63}) {
@@ -278,6 +279,7 @@ TEST_P(verbs_umr, layout_over_another)
     EXPECT_EQ(0x22, dst.addr[264]);
 }
 
+/* A UMR that only changes the rights keeps the layout. */
 TEST_P(verbs_umr, layout_that_another_change_leaves)
 {
     struct mlx5dv_mkey_conf_attr attr = {};
@@ -355,7 +357,7 @@ TEST_P(verbs_umr, peer_invalidates_what_allows_it)
     }
 }
 
-/* Requests after a message that waits have not been executed. */
+/* A UMR after a message that waits for a receive has no effect yet. */
 TEST_P(verbs_umr, key_is_as_it_was_until_the_umr_is_executed)
 {
     umr_layout layout = matrix(dst);
@@ -479,7 +481,7 @@ TEST_P(verbs_umr, receive_of_an_srq)
     EXPECT_EQ(0, ibv_destroy_srq(srq));
 }
 
-/* libmlx5 creates its list on InfiniBand only. */
+/* libmlx5 creates a list of tags on InfiniBand only. */
 class verbs_umr_ib : public verbs_umr {};
 
 TEST_P(verbs_umr_ib, tagged_buffer)
@@ -696,7 +698,8 @@ private:
 
 class verbs_umr_any : public verbs_umr {
 protected:
-    /* Moves `length` bytes from byte `from` of a to byte `to` of b. */
+    /* Moves @length bytes from byte @from of @a to byte @to of @b. @how: 0
+     * send, 1 write, 2 read */
     void move(unsigned how, umr_side &a, size_t from, umr_side &b, size_t to,
               uint32_t length)
     {

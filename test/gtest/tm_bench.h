@@ -24,8 +24,8 @@ struct tm_wc {
     uint32_t priv;
 };
 
-/* Flags of a tagged buffer's completion if all data came at once, and of its
- * two completions if the data took more than one packet */
+/* Flags of a tagged buffer's completion, both in one; one each in two
+ * completions if the data takes more than one packet */
 constexpr unsigned TM_MATCH = IBV_WC_TM_MATCH, TM_DATA = IBV_WC_TM_DATA_VALID;
 
 /* --- the queue ------------------------------------------------------------ */
@@ -94,7 +94,7 @@ public:
         unsigned slot        = 0;
         uint32_t length      = SLOT;
         int sync             = -1; /* number of unexpected messages that were
-                                    * seen */
+                                    * seen; -1: not reported */
         uint32_t handle      = 0;
         struct ibv_mr *other = NULL; /* memory to use instead of the slot */
     };
@@ -219,7 +219,7 @@ public:
         return !poll(&wc);
     }
 
-    /* Expects a message for the buffer `wr_id`. @return its bytes */
+    /* Expects a message for the buffer @wr_id. @return its bytes */
     uint32_t expect_match(uint64_t wr_id, uint64_t tag, uint32_t priv = 0)
     {
         tm_wc wc = wait();
@@ -307,7 +307,7 @@ public:
 
     tm_dci(const tm_dci &) = delete;
 
-    /* Sends the first `length` bytes. @return status of the completion */
+    /* Sends the first @length bytes. @return status of the completion */
     enum ibv_wc_status send(uint32_t dctn, const strict_mem &mem,
                             uint32_t length)
     {

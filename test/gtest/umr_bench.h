@@ -95,10 +95,10 @@ private:
 
 /* --- WQEs as the builders write them (providers/mlx5/qp.c) ---------------- */
 
-/* Translations */
+/* A translation of 16 bytes */
 using umr_octoword = struct mlx5_wqe_umr_klm_seg;
 
-/* Entries, padded to a multiple of 64 bytes */
+/* Returns the translations of a list, padded to a multiple of 64 bytes. */
 inline std::vector<umr_octoword>
 umr_list(const std::vector<struct ibv_sge> &ranges)
 {
@@ -112,7 +112,8 @@ umr_list(const std::vector<struct ibv_sge> &ranges)
     return list;
 }
 
-/* struct mlx5_wqe_umr_repeat_block_seg, mlx5_wqe_umr_repeat_ent_seg */
+/* Returns the translations of rows: struct mlx5_wqe_umr_repeat_block_seg and
+ * mlx5_wqe_umr_repeat_ent_seg */
 inline std::vector<umr_octoword>
 umr_rows(uint32_t repeat,
          const std::vector<struct mlx5dv_mr_interleaved> &blocks)
@@ -132,6 +133,7 @@ umr_rows(uint32_t repeat,
     return list;
 }
 
+/* A UMR without translations */
 inline raw_wqe umr_head(uint32_t key, uint64_t length, size_t octowords,
                         uint32_t access)
 {
@@ -179,8 +181,8 @@ inline raw_wqe umr_wqe(uint32_t key, uint64_t length,
     return wqe;
 }
 
-/* A UMR without a builder: Linux, drivers/infiniband/hw/mlx5/umr.h, struct
- * mlx5r_umr_wqe */
+/* A UMR whose translations are in memory. libmlx5 has no builder for it; see
+ * Linux, drivers/infiniband/hw/mlx5/umr.h, struct mlx5r_umr_wqe. */
 inline raw_wqe umr_wqe_by_reference(uint32_t key, uint64_t length,
                                     size_t octowords, const void *addr,
                                     uint32_t lkey)
@@ -256,7 +258,7 @@ public:
         return finish();
     }
 
-    /* Posts a UMR without a builder. */
+    /* Posts a WQE that no builder of libmlx5 has written. */
     enum ibv_wc_status raw(raw_wqe wqe)
     {
         wqe.finish(0, qp->qp_num);

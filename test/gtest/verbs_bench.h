@@ -46,7 +46,7 @@ inline bool verbs_is_empty(struct ibv_cq *cq)
     return ibv_poll_cq(cq, 1, &wc) == 0;
 }
 
-/* Returns true if @fd is readable now, or at last after a wait. */
+/* Returns true if @fd is readable, or becomes so within @limit ms. */
 inline bool verbs_readable(int fd, int limit = TIME_WAIT)
 {
     struct pollfd pfd = {fd, POLLIN, 0};
@@ -290,7 +290,7 @@ inline int verbs_recv(struct ibv_qp *qp, const strict_mem &mem, uint32_t length,
                                ibv_post_recv(qp, &wr, &bad);
 }
 
-/* Two UD queue pairs, and the way from the first to the second */
+/* Two UD queue pairs, and the address handle from the first to the second */
 struct verbs_datagrams {
     explicit verbs_datagrams(const hca_device &dev) :
         a(dev, {.type = IBV_QPT_UD}), b(dev, {.type = IBV_QPT_UD})
@@ -336,7 +336,7 @@ protected:
             .remote(dst);
     }
 
-    /* Posts the request on `ep` and returns the status of its completion. */
+    /* Posts the request on @ep and returns the status of its completion. */
     static enum ibv_wc_status run(verbs_ep &ep, verbs_op op)
     {
         EXPECT_EQ(0, op.post(ep.qp));
@@ -356,8 +356,8 @@ protected:
     strict_mem dst{dev.pd, ACCESS_ALL, 0x22};
 };
 
-/* Reads 8 bytes that come with the completion, from where libmlx5 takes them to
- * memory: the key of that memory is wrong. */
+/* Reads 8 bytes, which the device writes to the completion, and libmlx5 copies
+ * to memory. The key of that memory is wrong: the device does not use it. */
 inline void verbs_read_to_cqe(const hca_device &dev, const strict_mem &to,
                               const strict_mem &from)
 {

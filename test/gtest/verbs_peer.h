@@ -49,7 +49,7 @@ inline void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
     peer_meet(fd);
 }
 
-/* A call in a thread of its own, which waits for a lock */
+/* A call in a thread of its own; expects that it waits for a lock. */
 class peer_waiting_call {
 public:
     explicit peer_waiting_call(const std::function<void()> &call) :
@@ -72,7 +72,7 @@ private:
     std::thread m_thread;
 };
 
-/* Waits for the end of the parent, or its signal, and exits. */
+/* Waits until the parent ends or sends a signal, and exits. */
 [[noreturn]] inline void peer_wait_for_the_end(int fd)
 {
     char byte;

@@ -8,9 +8,9 @@
  * mlx5_wqe_masked_atomic_seg (rdma-core, providers/mlx5/wqe.h) and
  * uct_ib_mlx5_atomic_masked_*_seg (UCX, uct/ib/mlx5/ib_mlx5.h).
  *
- * Left out, because libmlx5, which works on a NIC, leaves there the old
- * contents of the ring: the immediate of opcodes without one, padding of inline
- * data to 16 bytes, and the second operand of a fetch-and-add without masks.
+ * Not fields, as libmlx5 leaves the old contents of the ring there, which works
+ * on a NIC: the immediate of opcodes without one, padding of inline data to 16
+ * bytes, and the second operand of a fetch-and-add without masks.
  */
 #ifndef DCX_TEST_WQE_FIELDS_H
 #define DCX_TEST_WQE_FIELDS_H
