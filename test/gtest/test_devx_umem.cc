@@ -61,7 +61,7 @@ TEST_P(devx_umems, forked_child_has_pages_of_its_own)
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
 }
 
-/* Each word is checked before it is written again. */
+/* The writer checks each word before it overwrites it. */
 TEST_P(devx_umems, neighbours_of_a_umem_lose_no_store)
 {
     devx_pages pages(1);
@@ -155,8 +155,8 @@ TEST_P(devx_umems, have_pages_in_common)
     }
 }
 
-/* As from the slab of an allocator: each begins in the page where the previous
- * one ends */
+/* As an allocator cuts a slab: each umem begins in the page in which the
+ * previous one ends. */
 TEST_P(devx_umems, of_a_slab_have_pages_in_common)
 {
     constexpr size_t PIECE = 5 * 4096 + 64;
@@ -187,7 +187,7 @@ TEST_P(devx_umems, far_apart_have_room_beside_them)
         umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, addr + i * FAR, 64, 0));
         ASSERT_NE(nullptr, umems.back()) << i << ": " << strerror(errno);
     }
-    for (size_t i = 0; i < NUM; i += 99) { /* it leaves the page */
+    for (size_t i = 0; i < NUM; i += 99) { /* the same page and the next two */
         umems.push_back(
             mlx5dv_devx_umem_reg(dev.ctx, addr + i * FAR + 64, 8192, 0));
         ASSERT_NE(nullptr, umems.back()) << i << ": " << strerror(errno);
@@ -198,8 +198,8 @@ TEST_P(devx_umems, far_apart_have_room_beside_them)
     munmap(addr, NUM * FAR);
 }
 
-/* Memory was unmapped without its umem, and other memory mapped at its
- * address */
+/* The program has mapped other memory at the address of a umem that it has not
+ * deregistered. */
 TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
 {
     devx_pages pages(2);
@@ -214,9 +214,9 @@ TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
 }
 
-/* --- the device beside it ------------------------------------------------- */
+/* --- accesses beside a umem ----------------------------------------------- */
 
-/* Creates and destroys a umem of the first bytes of a page all the time. */
+/* Registers and deregisters the first bytes of a page until it is destroyed. */
 class umem_maker {
 public:
     umem_maker(const hca_device &dev, uint8_t *page) :
@@ -246,7 +246,8 @@ private:
     std::thread m_thread;
 };
 
-/* No write of the device there is lost, and none fails. */
+/* The device's writes and atomics beside a umem do not fail, and none is
+ * lost. */
 TEST_P(devx_umems, writes_and_atomics_to_their_neighbours)
 {
     volatile uint64_t *beside = (uint64_t *)(dst.addr + 2048);
@@ -265,7 +266,7 @@ TEST_P(devx_umems, writes_and_atomics_to_their_neighbours)
     }
 }
 
-/* Reads and writes a peer's memory until the peer ends it. */
+/* Writes to the parent's memory and reads it back until the parent says so. */
 void use_peers_memory(int fd)
 {
     hca_device dev;
@@ -377,7 +378,7 @@ TEST_P(devx_umems, memory_that_cannot_be_written_is_refused)
         EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size,
                                                 c.access));
         EXPECT_EQ(c.error, errno);
-        EXPECT_GT(0, read(zero, pages.addr + 4096, 1)) << "as it was";
+        EXPECT_GT(0, read(zero, pages.addr + 4096, 1)) << "it became writable";
     }
     close(zero);
 }

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Shared receive queues with tag matching by DEVX: their objects in UCX's
- * rc_mlx5 and dc_mlx5, a command queue pair by DEVX, targets that fetch the
- * data of a rendezvous, and errors
+ * Shared receive queues with tag matching, made by DEVX as UCX's rc_mlx5 and
+ * dc_mlx5 do: their attributes, command queue pairs by DEVX, DC targets that
+ * fetch the data of a rendezvous, and errors. Part of the program of
+ * test_devx_objects.cc.
  */
 #include "devx_xrq.h"
 #include "verbs_peer.h"
@@ -103,8 +104,8 @@ TEST_P(devx_tm, refuses_what_cannot_be)
                    0, "modify_xrq");
 }
 
-/* A queue pair that the device sends through has no send queue for the program,
- * and a list of tags. */
+/* A command queue pair is RC, has a list of tags, and no send queue for the
+ * program. */
 TEST_P(devx_tm, wants_a_queue_pair_to_itself)
 {
     devx_qp cmd(dev, xrq);
@@ -207,7 +208,7 @@ TEST_P(devx_tm_dc, fetches_the_data_of_a_rendezvous)
     struct mlx5_cqe64 cqe;
 
     EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
-    EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64)); /* at its end */
+    EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64)); /* for the FIN */
     append(*m_cmd, LENGTH);
     EXPECT_EQ(IBV_WC_SUCCESS, request());
     cqe = xrq.expect(PRM_CQE_TM_CONSUMED);
@@ -230,7 +231,8 @@ TEST_P(devx_tm_dc, fetches_nothing_without_parameters)
     EXPECT_EQ(0, memcmp(dst.addr, src.addr, 48));
 }
 
-/* There is no such target: the buffer belongs to the program again. */
+/* The request names a target that does not exist: the entry is canceled, and
+ * the buffer is the program's again. */
 TEST_P(devx_tm_dc, gives_up_on_who_does_not_answer)
 {
     devx_mailbox params = xrq.dc_params(), out(16);
@@ -264,7 +266,7 @@ TEST_P(devx_tm_dc, waits_for_a_receive_of_the_fin)
     }
 }
 
-/* A request without an entry or a receive is retried. */
+/* A request that finds neither an entry nor a receive is retried. */
 TEST_P(devx_tm_dc, waits_for_an_entry)
 {
     tm_dci patient(dev, 7);
@@ -306,7 +308,7 @@ TEST_P(devx_tm_own_key, fetches_with_the_key_of_the_request)
     EXPECT_EQ(0, memcmp(dst.addr + 64, m_data.addr + 64, LENGTH - 64));
 }
 
-/* A target by DEVX, and one by verbs, with a list that is not for DC */
+/* The list of the second SRQ is not for DC: a target by DEVX is refused. */
 TEST_P(devx_tm_dc, wants_a_list_that_is_for_dc)
 {
     devx_xrq other(dev, {.type = devx_rq::CYCLIC}, false);
@@ -315,8 +317,8 @@ TEST_P(devx_tm_dc, wants_a_list_that_is_for_dc)
                    DEVX_BAD_PARAM, 0x10 + 0x14, "dc 0");
 }
 
-/* Sends a request to each target that the parent names, and waits for its
- * end. */
+/* Sends a request to the target that the parent names, and waits to be
+ * killed. */
 void dc_rndv_sender(int fd)
 {
     hca_device dev;
@@ -332,13 +334,14 @@ void dc_rndv_sender(int fd)
     peer_wait_for_the_end(fd);
 }
 
-/* A late device starts to fetch when the sender is dead. */
+/* The device is so late that it fetches only when the sender is dead. */
 class devx_tm_killed : public devx_tm_dc {
 protected:
     peer_process m_peer{dc_rndv_sender}; /* forked late: opens its own device */
 };
 
-/* This process sends nothing to the dead one, and makes no calls. */
+/* The entry is canceled though this process sends nothing to the dead one, and
+ * makes no calls. */
 TEST_P(devx_tm_killed, ends_what_it_had_asked_for)
 {
     const uint32_t dctn = m_dct->out.number();
@@ -353,7 +356,7 @@ TEST_P(devx_tm_killed, ends_what_it_had_asked_for)
     EXPECT_TRUE(WIFSIGNALED(m_peer.wait()));
 }
 
-/* The first read is lost; its rendezvous has ended when it is retried. */
+/* The first read is lost, and its queue is destroyed before the retry. */
 class devx_tm_lost : public devx_tm_dc {};
 
 TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)

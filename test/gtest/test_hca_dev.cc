@@ -174,8 +174,8 @@ TEST_F(hca_dev, port_down)
     }
 }
 
-/* Asked with a way that has led to device 2, any other path or device is looked
- * up anew. */
+/* A way that was found for device 2 is not reused for another path or
+ * device. */
 TEST_F(hca_dev, way_is_of_one_path)
 {
     for (const char *link : {"ib", "roce"}) {
@@ -359,13 +359,13 @@ TEST_F(hca_dev, unknown_gid)
 
     set_links(HCA_LINK_IB);
     hca_dev_gid(7, 0, gid);
-    for (unsigned i = 0; i < 15; i++) {
+    for (unsigned i = 0; i < 15; i++) { /* the last one numbers the device */
         gid[i] ^= 0x40;
         EXPECT_EQ(-1, hca_dev_by_gid(gid)) << "byte " << i;
         gid[i] ^= 0x40;
     }
 
-    /* address of device 7 on the other link layer */
+    /* a GID of device 7 as of the other link layer */
     hca_fabric->dev_link[7] = HCA_LINK_ROCE;
     EXPECT_EQ(-1, hca_dev_by_gid(gid));
     hca_dev_gid(7, 2, gid);

@@ -62,8 +62,8 @@ protected:
         }
     }
 
-    /* Checks that a wrong value is an error whose line names the variable, and
-     * that it changes nothing. */
+    /* Expects one line of log, which names the variable and its value, and an
+     * unchanged configuration. */
     static void expect_refused(const char *name, const char *value)
     {
         struct hca_config before = hca_config;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The fabric below the device: run-time folder, arena, numbered objects,
- * channels, timers, forked children. test_hca_fabric_death.cc has the remains
- * of killed processes.
+ * The fabric below the device: run-time folder, arena, numbered objects, event
+ * channels, timers, forked children, failed starts. test_hca_fabric_death.cc
+ * tests it with killed and stopped processes.
  */
 #include "test_hca_fabric.h"
 
@@ -268,7 +268,7 @@ static size_t num_descriptors()
     return num;
 }
 
-/* There is no address space for the stack of the helper's thread. */
+/* The helper's thread gets no address space for its stack. */
 TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
 {
     if (dlsym(RTLD_DEFAULT, "__asan_init") != NULL) {
@@ -338,7 +338,7 @@ TEST_F(hca_fabric_test, failed_attach_keeps_neither_memory_nor_descriptors)
     });
 }
 
-/* Processes that open a domain at the same moment */
+/* Processes open an XRC domain at the same moment. */
 TEST_F(hca_fabric_test, domain_of_an_inode_has_one_number)
 {
     enum { OPENERS = 4, ROUNDS = 300 };
@@ -412,7 +412,7 @@ static void work_fn(struct hca_timer *)
     helper_works = false;
 }
 
-/* The child has no helper that could release the locks of the parent's. */
+/* A child that is forked while the helper holds a lock would never get it. */
 TEST_F(hca_fabric_test, fork_waits_for_the_helper)
 {
     run([] {

@@ -42,8 +42,8 @@ extern "C" {
 #include <unistd.h>
 #include <vector>
 
-/* Returns true if @done becomes true in time; polls each millisecond, which
- * leaves the processor to the processes of the test. */
+/* Returns true if @done becomes true in time. Polls each millisecond: spinning
+ * would slow down the other processes of the test. */
 inline bool hca_eventually(const std::function<bool()> &done)
 {
     const uint64_t end = time_now_us() + time_slow(TIME_WAIT) * 1000ull;
@@ -101,7 +101,7 @@ protected:
         return pid;
     }
 
-    /* Runs body in a process of its own; a failure there fails this test. */
+    /* Runs @body in a forked child; a failure there fails this test. */
     static void run(const std::function<void()> &body)
     {
         int status;

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Remains of killed processes: their objects and memory, operations that they
- * had begun, and how others learn of their end
+ * Killed and stopped processes of the fabric: how others learn of a death, the
+ * objects, memory and unfinished operations that it leaves, and how long others
+ * wait for a process that is stopped
  */
 #include <infiniband/mlx5dv.h>
 
@@ -77,7 +78,7 @@ private:
     pid_t m_pid;
 };
 
-/* A child that holds an object, arena memory and its lock is killed. */
+/* A child that has an object, its lock and arena memory is killed. */
 TEST_F(hca_fabric_test, killed_process_leaves_nothing)
 {
     run([] {
@@ -137,7 +138,8 @@ TEST_F(hca_fabric_test, next_run_sweeps_after_all_were_killed)
     });
 }
 
-/* It died before the first question: the answer itself releases everything. */
+/* The peer dies before anything asked if it lives: that question releases what
+ * it has left. */
 TEST_F(hca_fabric_test, first_question_after_the_death)
 {
     run([] {
@@ -211,8 +213,8 @@ static void close_asks()
     }
 }
 
-/* A process that lives, but has no pipe any more, keeps its objects until it
- * ends. */
+/* Expects that a process whose @body loses the pipe keeps its objects until it
+ * ends. @is_watched: this process watches the pipe before that. */
 static void expect_lives_without_pipe(const std::function<void()> &body,
                                       bool is_watched)
 {
@@ -250,7 +252,7 @@ TEST_F(hca_fabric_test, process_that_closed_its_pipe_lives)
     });
 }
 
-/* Its first thread has ended: /proc has no descriptors of it. */
+/* When the first thread has ended, /proc shows no descriptors. */
 TEST_F(hca_fabric_test, process_without_its_first_thread_lives)
 {
     run([] {
@@ -406,7 +408,7 @@ static struct hca_mkey *make_mkey()
     return mkey;
 }
 
-/* Other threads of it may copy until it ends. */
+/* Its other threads may go on with copies until it ends. */
 TEST_F(hca_fabric_test, process_that_left_keeps_its_slot_until_its_end)
 {
     run([] {
@@ -451,7 +453,7 @@ TEST_F(hca_fabric_test, deregistration_waits_for_a_process_that_left)
     });
 }
 
-/* Its parent has not waited for it. */
+/* A zombie is dead: this process has not waited for it. */
 TEST_F(hca_fabric_test, deregistration_does_not_wait_for_a_killed_process)
 {
     run([] {
@@ -467,7 +469,7 @@ TEST_F(hca_fabric_test, deregistration_does_not_wait_for_a_killed_process)
     });
 }
 
-/* Its key stays as it was, and is usable. */
+/* The change fails, and the key stays usable as it was. */
 TEST_F(hca_fabric_test, region_in_use_by_a_stopped_process_is_not_changed)
 {
     run([] {
@@ -516,7 +518,7 @@ TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
 
         peer.die();
         ASSERT_TRUE(hca_eventually([&] { return !hca_proc_alive(peer.slot); }))
-            << "there was a descriptor in the end";
+            << "the death is not seen though descriptors are free again";
         hca_fabric_detach();
     });
 }
@@ -632,8 +634,8 @@ TEST_F(hca_fabric_test, entry_of_a_killed_writer_counts)
     });
 }
 
-/* The process that put a QP in error was killed before it flushed the receives.
- */
+/* A process was killed between putting a QP in error and flushing its
+ * receives. */
 TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
 {
     run([] {

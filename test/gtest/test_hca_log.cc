@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The file of SOFTHCA_LOG_FILE. Part of the program of test_hca_dev.cc.
+ * The log file that SOFTHCA_LOG_FILE names. Part of the program of
+ * test_hca_dev.cc.
  */
 extern "C" {
 #include "softhca/base/hca_fd.h"

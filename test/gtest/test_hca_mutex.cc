@@ -48,8 +48,7 @@ protected:
         });
     }
 
-    /* Spawns a process that ends with both mutexes locked. It is not waited
-     * for: it may be a zombie. */
+    /* Spawns a process that locks both mutexes and waits to be killed. */
     pid_t spawn_victim()
     {
         pid_t pid = spawn([this] {
@@ -127,7 +126,7 @@ TEST_F(hca_mutex_test, excludes_threads_of_two_processes)
     EXPECT_EQ(0u, m_shared->first.word);
 }
 
-/* A killed process is a zombie until its parent waits for it. */
+/* The first mutex is taken from a zombie, the second one after waitpid(). */
 TEST_F(hca_mutex_test, killed_owner_of_two_is_replaced)
 {
     pid_t pid = spawn_victim();
@@ -136,7 +135,7 @@ TEST_F(hca_mutex_test, killed_owner_of_two_is_replaced)
     kill(pid, SIGKILL);
     EXPECT_TRUE(hca_mutex_lock(&m_shared->first));
     hca_mutex_unlock(&m_shared->first);
-    EXPECT_FALSE(hca_mutex_lock(&m_shared->first)) << "it was, once";
+    EXPECT_FALSE(hca_mutex_lock(&m_shared->first)) << "broken twice";
     hca_mutex_unlock(&m_shared->first);
     EXPECT_EQ(pid, waitpid(pid, NULL, 0));
     EXPECT_TRUE(hca_mutex_lock(&m_shared->second));
@@ -201,7 +200,8 @@ TEST_F(hca_mutex_test, killed_owner_is_replaced_by_one_of_many)
     EXPECT_EQ(1u, m_shared->num_broken);
 }
 
-/* It was killed between the exchange of its unlock and the system call. */
+/* As if the owner was killed in its unlock, before the system call that wakes
+ * the waiting thread. */
 TEST_F(hca_mutex_test, owner_may_end_before_it_wakes_another)
 {
     hca_mutex_lock(&m_shared->first);
@@ -233,7 +233,7 @@ TEST_F(hca_mutex_test, stopped_owner_is_waited_for)
     EXPECT_EQ(0u, m_shared->num_broken);
 }
 
-/* Its process lives. */
+/* The process of the thread lives. */
 TEST_F(hca_mutex_test, ended_thread_is_replaced)
 {
     std::thread([this] { hca_mutex_lock(&m_shared->first); }).join();
@@ -241,8 +241,8 @@ TEST_F(hca_mutex_test, ended_thread_is_replaced)
     hca_mutex_unlock(&m_shared->first);
 }
 
-/* exec() ends all threads of the program, but its first keeps its number and
- * start. */
+/* exec() ends all threads of the program; the first one's number and start
+ * time are those of the next program's. */
 TEST_F(hca_mutex_test, owner_of_another_program_is_replaced)
 {
     int program[2];
@@ -267,7 +267,8 @@ TEST_F(hca_mutex_test, owner_of_another_program_is_replaced)
     EXPECT_EQ(pid, waitpid(pid, NULL, 0));
 }
 
-/* The number of the owner may be another thread's by now; this one's. */
+/* The number of a dead owner may be another thread's by now: here this
+ * one's. */
 TEST_F(hca_mutex_test, stranger_with_the_number_is_not_the_owner)
 {
     m_shared->first.word = hca_task_self() + (1ull << 32);
@@ -275,7 +276,7 @@ TEST_F(hca_mutex_test, stranger_with_the_number_is_not_the_owner)
     hca_mutex_unlock(&m_shared->first);
 
     m_shared->first.word = (uint32_t)hca_task_self();
-    EXPECT_TRUE(is_locked(&m_shared->first)) << "its start is unknown";
+    EXPECT_TRUE(is_locked(&m_shared->first)) << "start unknown: may live";
 }
 
 TEST_F(hca_mutex_test, try_takes_what_is_free_or_broken)
@@ -291,7 +292,7 @@ TEST_F(hca_mutex_test, try_takes_what_is_free_or_broken)
     hca_mutex_unlock(&m_shared->first);
 }
 
-/* The child is another owner, and holds nothing. */
+/* The child owns none of its parent's mutexes. */
 TEST_F(hca_mutex_test, forked_child_is_another_owner)
 {
     run([this] {

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rules of faults: the text, its errors, and the events that a rule selects
+ * Rules of SOFTHCA_FAULT: their text, its errors, and the events that a rule
+ * selects
  */
 #include "../times.h"
 
