@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The decoder of stores, on encodings written by hand (from an assembler) and
- * on noise; without a device or memory accesses
+ * The decoder of stores (hca_insn.c), on encodings of an assembler and on
+ * random bytes; nothing is executed
  */
 #include <gtest/gtest.h>
 
@@ -168,7 +168,8 @@ TEST(hca_insn, truncated_at_every_byte)
     }
 }
 
-/* Stores of 16 bytes right behind each other, from the same base on */
+/* Adjacent stores of 16 bytes with the same base register are joined, up to
+ * four. */
 TEST(hca_insn, joined)
 {
     const bytes first  = {0x44, 0x0f, 0x29, 0x60, 0x10}; /* xmm12, 16(%rax) */

@@ -203,7 +203,8 @@ TEST_F(hca_push_stores, land_in_their_places)
     }
 }
 
-/* Rows of one, two and four blocks: whole blocks are pushed. */
+/* WQEs of one, two and four blocks; of 5 octowords, the second block is pushed
+ * whole. */
 TEST_F(hca_push_stores, call_with_the_last_of_a_row)
 {
     const unsigned lengths[][2] = {{4, 64}, {5, 128}, {8, 128}, {16, 256}};
@@ -282,8 +283,8 @@ TEST_F(hca_push_stores, behind_each_other_go_elsewhere)
     }
 }
 
-/* A row without more than its first store is ignored. Stores after a complete
- * one may be the first of the next, and do not complete it. */
+/* Stores behind a complete row may begin the next one, and do not complete it.
+ * A row of 0 octowords, or of more than half a register has, is ignored. */
 TEST_F(hca_push_stores, beyond_the_row_are_none)
 {
     row(1, 3, push_xmm4, 16, 128);

@@ -45,7 +45,7 @@ namespace {
 
 constexpr size_t PAGE = 4096;
 
-/* The end of a socket, for numbers between owner and peer. */
+/* One end of a socket, by which owner and peer exchange numbers */
 class wire {
 public:
     explicit wire(int fd) : m_fd(fd) {}
@@ -113,7 +113,8 @@ bool is_zero(const char *mem, size_t length)
     return std::string(mem, length) == std::string(length, '\0');
 }
 
-/* Memory of the owner as the peer sees it. */
+/* Memory of the owner, as the peer accesses it. near() returns the place where
+ * the peer has mapped it, or NULL. */
 class far_memory {
 public:
     explicit far_memory(const wire &w) :
@@ -400,7 +401,7 @@ TEST_F(hca_share_test, is_not_published_without_a_region)
         });
 }
 
-/* While the owner changes its table, a peer cannot look up any run. */
+/* While the owner changes its table (odd seq), a peer cannot look up runs. */
 TEST_F(hca_share_test, peer_waits_for_a_run_if_it_may_not_copy)
 {
     with_peer(
@@ -448,7 +449,7 @@ TEST_F(hca_share_test, variable_switches_it_off)
     unsetenv("SOFTHCA_SHARE");
 }
 
-/* --- the traps ------------------------------------------------------------ */
+/* --- the list at the head of this file ------------------------------------ */
 
 /* 1 */
 TEST_F(hca_share_test, touched_memory_stays)
@@ -641,7 +642,7 @@ TEST_F(hca_share_test, discarded_memory_is_zero)
         EXPECT_TRUE(is_zero(mem + PAGE, 4 * PAGE));
         EXPECT_EQ('x', mem[5 * PAGE]);
 
-        /* a part of a page is all of it */
+        /* a page that is discarded in part is all zero */
         hca_share_discard(mem + 8 * PAGE, PAGE + 1);
         EXPECT_TRUE(is_zero(mem + 8 * PAGE, 2 * PAGE));
         EXPECT_EQ('x', mem[10 * PAGE]);
@@ -690,7 +691,7 @@ TEST_F(hca_share_test, advice_stays)
     });
 }
 
-/* So does the NUMA policy. */
+/* The NUMA policy of the memory stays, too. */
 TEST_F(hca_share_test, policy_stays)
 {
     const unsigned long node = 1;
@@ -783,7 +784,7 @@ TEST_F(hca_share_test, unmapped_windows_are_forgotten)
     });
 }
 
-/* Mappings are looked at without a free descriptor. */
+/* The process has no free descriptor to read its mappings with. */
 TEST_F(hca_share_test, windows_without_descriptors)
 {
     alone([] {
@@ -807,7 +808,8 @@ TEST_F(hca_share_test, windows_without_descriptors)
     });
 }
 
-/* The program's file is neither emptied nor mapped. */
+/* The program's file at the number of the device's is neither emptied nor
+ * mapped. */
 TEST_F(hca_share_test, descriptor_that_the_program_has_replaced)
 {
     alone([] {
@@ -1026,7 +1028,7 @@ TEST_F(hca_share_test, late_copy)
 
 /* --- changes of mappings -------------------------------------------------- */
 
-/* The program maps other memory at the address, while a region is left. */
+/* The program maps other memory at the address before it ends the region. */
 TEST_F(hca_share_test, other_memory_at_the_address)
 {
     with_peer(
@@ -1221,7 +1223,8 @@ TEST_F(hca_share_test, file_with_locks)
     });
 }
 
-/* A peer that closes a file loses its record locks there. */
+/* Is not shared: a peer that closes the file would lose its own record locks
+ * there. */
 TEST_F(hca_share_test, file_of_a_disk)
 {
     alone([] {
@@ -1287,7 +1290,7 @@ TEST_F(hca_share_test, segment_of_another_namespace)
         });
 }
 
-/* Has a deleted file, of which there is no descriptor. */
+/* Its file is deleted, and has no descriptor: data is copied. */
 TEST_F(hca_share_test, anonymous_shared_memory)
 {
     with_peer(
@@ -1366,7 +1369,8 @@ TEST_F(hca_share_test, killed_owner)
     });
 }
 
-/* Owners end and come, without a death that is noticed. */
+/* One owner after the other, in the same slot and at the same address; each
+ * detaches before it ends. */
 TEST_F(hca_share_test, next_process_of_the_slot)
 {
     run([] {
@@ -1498,7 +1502,8 @@ TEST_F(hca_share_test, peer_unmaps_what_is_gone)
         });
 }
 
-/* A process is killed in the middle of copies, a copy is stopped. */
+/* Processes are killed in the middle of their copies, every other one stopped
+ * before. The owner can still end and begin its region. */
 TEST_F(hca_share_test, killed_peer)
 {
     with_peer(

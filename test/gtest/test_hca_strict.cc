@@ -31,7 +31,7 @@ std::vector<strict_row> all_rows()
 
 class strict_device : public testing::TestWithParam<strict_row> {
 protected:
-    /* Runs the valid request, which works without any complaint. */
+    /* Runs the valid request: no error, event or line in the log. */
     void run_good()
     {
         m_bench.reset(new strict_bench(row.service, row.options));
@@ -76,7 +76,7 @@ protected:
                (row.service != SERVICE_DC);
     }
 
-    /* Events of a DC target stay in the kernel. */
+    /* The kernel passes no events of a DC target on. */
     std::string expected_events() const
     {
         static const std::regex target("(^|, )[^,]* of receiver");
@@ -253,7 +253,7 @@ HCA_STRICT_MODE(nak_op);
 HCA_STRICT_MODE(less);
 HCA_STRICT_MODE(least);
 
-/* The same on a late device */
+/* The same rows on a late device */
 INSTANTIATE_TEST_SUITE_P(late, strict_device,
                          testing::ValuesIn(rows_of("plain")), row_name);
 
@@ -463,8 +463,8 @@ TEST_P(strict_target, atomics_need_a_mode)
 
 INSTANTIATE_TEST_SUITE_P(plain, strict_target, testing::Values(0, 3));
 
-/* A WQE of 8 strides of 64 bytes has room for all of them, and a packet for all
- * of its bytes. No byte is written. */
+/* A receive WQE must have room for its 8 strides of 64 bytes, and for all bytes
+ * of a packet; otherwise no byte is written. */
 struct strides_case {
     const char *name;
     uint32_t wqe, message;
@@ -563,8 +563,8 @@ TEST_P(strict_fence, behind_a_layout)
     expect_second();
 }
 
-/* The device has looked at the doorbell record before, and is in the middle of
- * the WRITE in front. A machine that is busy may be late: again then. */
+/* The second layout is rung while the device is in the middle of the WRITE in
+ * front of both. On a busy machine it may come too late, and is tried again. */
 TEST_P(strict_fence, rung_before_the_layout_is_executed)
 {
     constexpr uint32_t length = 64 << 20;

@@ -119,9 +119,8 @@ TEST_F(hca_sysfs, links)
     EXPECT_EQ(pci, real);
 }
 
-/* A node is a link to /dev/zero. Its number, which is in sysfs, is that which
- * stat() returns under the preloaded functions (verbs_two, in
- * test_verbs_objects.cc). */
+/* A node is a link to /dev/zero. The preloaded stat() returns the number in
+ * sysfs instead (verbs_two in test_verbs_objects.cc). */
 TEST_F(hca_sysfs, nodes_are_character_devices)
 {
     struct stat st;

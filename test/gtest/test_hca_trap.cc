@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Doorbells without a device: stores to a read-only page, trapped and
- * rewritten. test_hca_trap_regs.cc shows that the interrupted code sees nothing
- * of it, test_hca_trap_signal.cc has SIGSEGV of the program itself.
+ * rewritten. test_hca_trap_regs.cc checks that the interrupted code does not
+ * notice, test_hca_trap_signal.cc has SIGSEGV of the program itself.
  */
 #include "test_hca_trap.h"
 
@@ -278,7 +278,7 @@ TEST_F(hca_trap, other_memory)
     EXPECT_TRUE(patched(site_native) || hca_valgrind_active());
 }
 
-/* --- a debugger's breakpoint after a rewritten store ---------------------- */
+/* --- a debugger's breakpoint behind a rewritten store --------------------- */
 
 char *break_at;
 uint8_t break_over;

@@ -75,7 +75,7 @@ protected:
         }
     }
 
-    /* A store in the range would not trap any more. */
+    /* Later stores do not trap: only a rewritten call reaches the device. */
     void make_writable()
     {
         ASSERT_EQ(0, mprotect(page, PAGE, PROT_READ | PROT_WRITE));
@@ -171,7 +171,8 @@ TEST_F(hca_trap_copy, of_another_function_is_not_rewritten)
     EXPECT_FALSE(is_rewritten((void *)site_mempcpy));
 }
 
-/* A thread that meets a call which is being rewritten goes on there. */
+/* A thread that faults in a call which is being rewritten goes on at the
+ * trampoline. */
 TEST_F(hca_trap_copy, faulted_call)
 {
     uintptr_t trampoline;

@@ -1,5 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Copies that survive inaccessible memory, outside and within the device */
+/*
+ * Copies that return -EFAULT for inaccessible memory (hca_trap_guard_memcpy(),
+ * hca_trap_guard_rows()): outside the device and within it, with and without
+ * AVX, and with bus errors that can be resolved
+ */
 #include "test_hca_trap.h"
 
 #include <atomic>
@@ -36,7 +40,7 @@ TEST_F(hca_trap_guard, copies)
     }
     for (bool avx : {true, false}) {
         if (!avx) {
-            hca_cpu_save.mask &= ~4u;
+            hca_cpu_save.mask &= ~4u; /* as without AVX */
         }
         for (size_t n : sizes) {
             std::fill(to.begin(), to.end(), 0xee);
@@ -130,7 +134,7 @@ TEST_F(hca_trap_guard, survives)
     munmap(area, 2 * PAGE);
 }
 
-/* Compares with a loop, and looks at the bytes between the rows. */
+/* Copies rows, and compares them and the bytes between them with a loop's. */
 void guard_rows(size_t length, size_t count, size_t to_skip, size_t from_skip)
 {
     const size_t to_stride = length + to_skip, from_stride = length + from_skip;
@@ -160,7 +164,7 @@ TEST_F(hca_trap_guard, copies_rows)
     }
     for (bool avx : {true, false}) {
         if (!avx) {
-            hca_cpu_save.mask &= ~4u;
+            hca_cpu_save.mask &= ~4u; /* as without AVX */
         }
         for (size_t n : sizes) {
             guard_rows(n, 1, 0, 0);
@@ -183,7 +187,7 @@ TEST_F(hca_trap_guard, repeats_a_row)
     EXPECT_TRUE(to == std::vector<char>(to.size(), 5));
 }
 
-/* The last byte of the last row is accessible, or it is not. */
+/* Rows that end with the last accessible byte, and one byte behind it */
 TEST_F(hca_trap_guard, rows_survive)
 {
     constexpr size_t area_size = 8 * PAGE, num = 3, skip = 5;
@@ -194,7 +198,7 @@ TEST_F(hca_trap_guard, rows_survive)
     mprotect(area + area_size, PAGE, PROT_NONE);
     for (bool avx : {true, false}) {
         if (!avx) {
-            hca_cpu_save.mask &= ~4u;
+            hca_cpu_save.mask &= ~4u; /* as without AVX */
         }
         for (size_t n :
              {1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 65, 200, 4000, 5000}) {
@@ -254,7 +258,7 @@ TEST_F(hca_trap_guard_altstack, within_the_device)
     EXPECT_EQ(1u, count);
 }
 
-/* Memory that is created at the first access */
+/* File that gets its page when a bus error asks for it */
 std::atomic<int> late_fd;
 
 bool late_file(const void *)

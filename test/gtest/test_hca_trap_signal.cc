@@ -67,7 +67,7 @@ void set_action(int sig, void (*handler)(int, siginfo_t *, void *), int flags)
     ASSERT_EQ(0, hca_trap_sigaction(sig, &act, nullptr));
 }
 
-/* Returns true if the handler ran; checks that the signal mask is unchanged. */
+/* Returns true if the handler ran. siglongjmp() restores the signal mask. */
 bool fault(site_fn site, void *addr)
 {
     seen = 0;

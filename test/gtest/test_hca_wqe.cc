@@ -32,8 +32,9 @@ constexpr unsigned LOG_BLOCKS = 5; /* twice the longest WQE */
 constexpr unsigned QPN        = 0x5a1234;
 constexpr unsigned ROCE_DEV   = 1;
 
-/* The long way sets atomic.size, and the Q_Key of an AV. The short one sets
- * only the size, of atomics. */
+/* Value of fields that tell the ways apart: the long way sets atomic.size
+ * always, and the Q_Key if there is an AV; the short way sets atomic.size of
+ * atomics only. */
 constexpr uint8_t UNSET = 0xee;
 
 class hca_wqe_ways : public testing::Test {

@@ -210,7 +210,7 @@ TEST(perf_pattern, another_seed_is_another_pattern)
     EXPECT_LT(wrong.offset, 8);
 }
 
-/* A block in the place of another one, as by a wrong stride */
+/* Two blocks change places, as by a wrong stride. */
 TEST(perf_pattern, blocks_that_are_exchanged_are_found)
 {
     shape s(PERF_STRIDED, 4096, 64);

@@ -1,5 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* The memory that dcx_selftest may pin, with files as in cgroups */
+/* The free memory of a cgroup, v1 and v2, which limits what dcx_selftest pins:
+ * from files made by the test */
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Shapes of data types: the nests that a builder makes of blocks. Each shape
- * must name the same bytes in the same order as a list of all of them.
+ * Shapes of datatypes (shape_build.h): the nests that a builder makes of
+ * blocks. Each shape must name the same bytes as a list of all of them, in the
+ * same order.
  *
  *   DCX_SHAPE_SEED, DCX_SHAPE_ROUNDS   of random shapes
  */
@@ -85,7 +86,8 @@ std::string text_of(const shape_nest_t &nest)
     return text;
 }
 
-/* "2@48: 0+16 5x48, 8+4": rounds and their stride, the nests */
+/* Returns "2@300: 0+16 5x48, 8+4" for 2 rounds, 300 bytes apart, of 5 blocks of
+ * 16 bytes at 0, 48 bytes apart, and of 4 bytes at 8. */
 std::string text_of(const shape_ptr &shape)
 {
     std::string text;
@@ -529,7 +531,7 @@ dims shape_random::any_dims(size_t bytes, size_t max, ptrdiff_t max_stride)
     return result;
 }
 
-/* Adds the same nest several times, sometimes at equal distances. */
+/* Adds the same nest several times, mostly at equal distances. */
 void shape_random::add_nests(building *building, offsets *bytes)
 {
     size_t block     = any_block();
