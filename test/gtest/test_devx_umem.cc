@@ -305,10 +305,11 @@ TEST_P(devx_umems, peer_that_reaches_their_neighbours)
 }
 
 volatile uint64_t *stored_by_handler;
-std::atomic<uint64_t> handler_runs;
+std::atomic<uint64_t> handler_runs, handler_lost;
 
 void store_beside(int)
 {
+    handler_lost += (*stored_by_handler != handler_runs);
     *stored_by_handler = ++handler_runs;
 }
 
@@ -318,10 +319,12 @@ TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
     struct itimerval often = {{0, us}, {0, us}}, off = {};
     struct sigaction action = {}, saved;
 
-    stored_by_handler = (uint64_t *)(dst.addr + 2048);
-    handler_runs      = 0;
-    action.sa_handler = store_beside;
-    action.sa_flags   = SA_RESTART;
+    stored_by_handler  = (uint64_t *)(dst.addr + 2048);
+    *stored_by_handler = 0;
+    handler_runs       = 0;
+    handler_lost       = 0;
+    action.sa_handler  = store_beside;
+    action.sa_flags    = SA_RESTART;
     sigaction(SIGALRM, &action, &saved);
     setitimer(ITIMER_REAL, &often, NULL);
     EXPECT_TRUE(hca_until([&] {
@@ -337,6 +340,7 @@ TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
     sigaction(SIGALRM, &action, NULL);
     sigaction(SIGALRM, &saved, NULL);
     EXPECT_EQ(handler_runs, *stored_by_handler);
+    EXPECT_EQ(0u, handler_lost);
 }
 
 /* --- refused -------------------------------------------------------------- */

@@ -125,13 +125,12 @@ TEST_F(hca_dev, models)
 TEST_F(hca_dev, names)
 {
     char name[HCA_DEV_NAME_LEN];
+    unsigned n = 0;
 
     setenv("SOFTHCA_NAMES", "ibp1s0,rocep2s0f1", 1);
     setenv("SOFTHCA_OTHER", "3", 1);
     EXPECT_EQ(0, hca_config_init());
     for (const char *expected : {"ibp1s0", "rocep2s0f1", "mlx5_2", "mlx4_3"}) {
-        static unsigned n;
-
         hca_dev_name(n++, name);
         EXPECT_STREQ(expected, name);
     }

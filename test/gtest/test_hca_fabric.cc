@@ -87,8 +87,7 @@ TEST_F(hca_fabric_test, arena_gives_back_what_it_gave)
             EXPECT_EQ(0, p[0] | p[size - 1]) << "not zeroed";
             memset(p, 0xa5, size);
             EXPECT_TRUE(hca_arena_contains(p, size));
-            EXPECT_FALSE(hca_arena_contains(p, (size + 4096) & ~4095ul) &&
-                         hca_arena_contains(p, size + 8192));
+            EXPECT_FALSE(hca_arena_contains(p, size + 8192));
             blocks.push_back(p);
         }
         for (size_t i = 0; i < blocks.size(); i += 2) {

@@ -140,10 +140,11 @@ TEST_P(perf_shape_test, nothing_moved_fails_at_the_first_byte_of_data)
 TEST_P(perf_shape_test, all_of_the_source_fails_as_holes_are_not_its)
 {
     /* as if bytes between the blocks had been copied, too */
-    auto source = m_shape.filled(8);
+    auto source = moved(m_shape, m_shape.filled(7), m_shape.cleared(8));
     perf_wrong wrong;
 
     EXPECT_FALSE(m_shape.check(source, 7, &wrong));
+    EXPECT_TRUE(wrong.is_hole);
 }
 
 /* Each byte of the buffer, one at a time */
