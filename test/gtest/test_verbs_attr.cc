@@ -50,9 +50,10 @@ extern "C" long syscall(long number, ...) noexcept
     return ret;
 }
 
-/* Place of the next mapping of it, NULL: any. Likewise. */
+/* Address of the next mapping of attr_dmabuf; NULL: any */
 static void *attr_place;
 
+/* Replaces libc's function, too. */
 extern "C" void *mmap(void *addr, size_t length, int prot, int flags, int fd,
                       off_t offset) noexcept
 {
@@ -306,7 +307,7 @@ TEST_P(verbs_dmabuf, what_is_none_is_refused)
     EXPECT_EQ(EINVAL, error(0, 4096, 0, -1, IBV_ACCESS_MW_BIND));
 }
 
-/* The machine's own device makes a dma-buf of the file. */
+/* Linux' udmabuf device makes a dma-buf of the file. */
 TEST_P(verbs_dmabuf, is_a_region_like_others)
 {
     struct udmabuf_create create = {};
@@ -342,13 +343,14 @@ INSTANTIATE_TEST_SUITE_P(ib, verbs_dmabuf, testing::Values(0));
 
 /* --- other memory at an address ------------------------------------------- */
 
-/* Memory that is unmapped before its region ends, and another region there. A
- * peer has mapped the first one. */
+/* Memory is unmapped before its region ends, and another region is made at its
+ * address. A peer has mapped the first region. */
 constexpr size_t OTHER_SIZE = 65536;
 
 using other_region = std::function<struct ibv_mr *(const hca_device &, void *)>;
 
-/* Registers, and lets the peer write to the first region and to the other. */
+/* Lets the peer write to a region, and to the one that @make puts at its
+ * address. */
 void other_owner(int fd, const other_region &make)
 {
     hca_device dev;
@@ -384,7 +386,7 @@ void on_demand_owner(int fd)
     });
 }
 
-/* The kernel chooses the address of its mapping, and may choose this one. */
+/* The device maps the dma-buf at the address, which the kernel may choose. */
 void dmabuf_owner(int fd)
 {
     other_owner(fd, [](const hca_device &dev, void *mem) {
@@ -434,6 +436,8 @@ TEST_P(verbs_other, region_is_written)
 INSTANTIATE_TEST_SUITE_P(ib, verbs_other,
                          testing::Values(on_demand_owner, dmabuf_owner));
 
+/* --- datagrams ------------------------------------------------------------ */
+
 /* Two datagram queue pairs, and a message between them */
 class verbs_datagrams : public verbs_attr {
 protected:
@@ -482,7 +486,8 @@ TEST_P(verbs_datagrams, of_another_qkey_are_counted)
     EXPECT_EQ(before.qkey_viol_cntr + 1, after.qkey_viol_cntr);
 }
 
-/* BTH, DETH, immediate data, payload, ICRC; before them UDP on RoCE */
+/* The length in the GRH has UDP on RoCE, BTH, DETH, immediate data, payload and
+ * ICRC. */
 TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
 {
     unsigned udp = dev.is_roce() ? 8 : 0;
@@ -564,7 +569,7 @@ TEST_P(verbs_counters, tell_what_went_wrong)
     }
 }
 
-/* Counters are there also by way of their folder. */
+/* Counters can also be opened relative to their folder. */
 TEST_P(verbs_counters, are_read_from_their_folder)
 {
     const char *path = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters";
@@ -579,14 +584,14 @@ TEST_P(verbs_counters, are_read_from_their_folder)
     EXPECT_EQ(count("out_of_buffer"), strtoull(text, NULL, 0));
     while (struct dirent *entry = readdir(dir)) {
         EXPECT_EQ(NULL, strpbrk(entry->d_name, "0123456789"))
-            << entry->d_name; /* of an unfinished one */
+            << entry->d_name << " is temporary";
     }
     close(fd);
     closedir(dir);
 }
 
-/* Packets of a device that sends to itself, and payload in words: each packet
- * has six more (LRH, BTH, ICRC). */
+/* Packets, and payload in words of 4 bytes, of a device that sends to itself.
+ * The counters have six more words a packet (LRH, BTH, ICRC). */
 struct verbs_traffic {
     uint64_t packets, words;
 };
@@ -679,8 +684,8 @@ TEST_P(verbs_attr, table_of_pkeys_is_that_of_the_link)
                                         IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-/* A DC target is one from RTR on: till then the kernel keeps its values without
- * a look at them, but for the port. */
+/* The kernel creates a DC target in RTR: until then it stores the attributes
+ * and checks only the port. */
 TEST_P(verbs_attr, values_of_a_dc_target_are_refused_when_it_is_made)
 {
     constexpr int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -706,7 +711,8 @@ TEST_P(verbs_attr, values_of_a_dc_target_are_refused_when_it_is_made)
     EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* 0: default, full; 1, 2: partition 1, full and limited; 3: 2; 4: none */
+/* P_Keys of the table: 0 is the default partition, 1 and 2 are partition 1 as a
+ * full and as a limited member, 3 is partition 2, 4 is empty. */
 class verbs_partitions : public verbs_attr {
 protected:
     bool reaches(uint16_t from, uint16_t to)
@@ -746,7 +752,7 @@ TEST_P(verbs_partitions, are_apart)
         EXPECT_EQ(htobe16(table[i]), pkey);
         EXPECT_EQ(i != 2 && i != 4, reaches(i, i)) << "entry " << i;
     }
-    EXPECT_EQ(before + 4, violations()) << "two of them, tried twice";
+    EXPECT_EQ(before + 4, violations()) << "two entries, each tried twice";
     EXPECT_TRUE(reaches(1, 2));
     EXPECT_TRUE(reaches(2, 1));
     EXPECT_FALSE(reaches(0, 1));

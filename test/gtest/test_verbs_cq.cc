@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completion queues: resized, with events, moderated, extended. Part of the
- * program of test_verbs_objects.cc.
+ * Completion queues: resized, with events, with moderated events, and extended
+ * ones with time stamps. Part of the program of test_verbs_objects.cc.
  */
 #include "verbs_peer.h"
 
@@ -125,7 +125,8 @@ protected:
         EXPECT_EQ(0, ibv_modify_cq(pair->b.recv_cq, &attr));
     }
 
-    /* Returns the time at which the first of them was posted. */
+    /* Requests an event and sends @num messages.
+     * @return the time at which the first one was posted */
     uint64_t messages(unsigned num)
     {
         uint64_t start;
@@ -153,7 +154,7 @@ protected:
 
 TEST_P(verbs_moderation, event_comes_with_the_last_of_the_count)
 {
-    /* rounds in which another process had the CPU for a period prove nothing */
+    /* a round that took a whole period proves nothing */
     EXPECT_TRUE(hca_until([&] {
         uint64_t start = messages(count);
         bool came      = verbs_readable(channel->fd, 0);
@@ -172,7 +173,7 @@ TEST_P(verbs_moderation, event_comes_after_the_period)
     EXPECT_LE(period_us, time_now_us() - start);
 }
 
-/* A bench of a forked child */
+/* The fixture in a forked child */
 class moderation_in_child : public verbs_moderation {
 public:
     void TestBody() override
@@ -275,7 +276,7 @@ TEST_P(verbs_extended_cq, timestamps_run_at_the_rate_of_the_device)
     inner = time_now_us() - inner;
     ticks = read_at(2) - ticks;
     outer = time_now_us() - outer;
-    /* one percent, as clocks differ */
+    /* within one percent, as clocks differ */
     us = ticks * 1000 / attr.hca_core_clock;
     EXPECT_LE(inner - inner / 100, us);
     EXPECT_GE(outer + outer / 100 + 1, us);

@@ -13,7 +13,7 @@ class verbs_faults : public verbs_test {
 protected:
     static constexpr uint8_t rnr_forever = 7;
 
-    /* Sends with a wrong peer. */
+    /* Connects @a by a wrong @attr, and sends: @b receives nothing. */
     enum ibv_wc_status send_to(const struct ibv_qp_attr &attr, verbs_ep &a,
                                verbs_ep &b)
     {
@@ -251,7 +251,8 @@ TEST_P(verbs_faults, message_longer_than_its_receive_fails_both_sides)
     EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, send()));
     verbs_expect_wcs(pair.b.recv_cq, IBV_WC_LOC_LEN_ERR, 1, 1);
     verbs_expect_wcs(pair.b.recv_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
-    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "a completion told";
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0))
+        << "an event beside the completion";
 }
 
 TEST_P(verbs_faults, unaligned_atomic_is_an_invalid_request)
@@ -334,8 +335,8 @@ TEST_P(verbs_faults, overrun_of_a_cq_is_an_event)
     EXPECT_EQ(pair.a.send_cq, event.element.cq);
 }
 
-/* Also queue pairs without a part in it, and those whose receives use the CQ; a
- * peer's message causes the overrun. */
+/* A peer's message causes the overrun. Idle queue pairs fail, too, and so do
+ * queue pairs that use the CQ for receives only. */
 TEST_P(verbs_faults, overrun_of_a_cq_fails_all_its_queue_pairs)
 {
     verbs_options sends, others;
@@ -361,7 +362,7 @@ TEST_P(verbs_faults, overrun_of_a_cq_fails_all_its_queue_pairs)
         EXPECT_EQ(IBV_EVENT_QP_FATAL, event.event_type);
         failed.push_back(event.element.qp);
     }
-    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "each is told once";
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "more than one each";
     for (auto ep : {&receives, &busy.a, &busy.b, &idle.a}) {
         EXPECT_EQ(1, std::count(failed.begin(), failed.end(), ep->qp));
         EXPECT_EQ(IBV_QPS_ERR, ep->state());
@@ -440,8 +441,9 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
 
 class verbs_fatal : public verbs_faults {};
 
-/* The second write finds it: nothing completes, peers get no answer, commands
- * end with EIO, and what was made can be destroyed. */
+/* The device fails at the second write: nothing completes, no message arrives,
+ * commands end with EIO, and objects can be destroyed. The device of another
+ * process works. */
 TEST_P(verbs_fatal, device_is_silent)
 {
     verbs_pair pair(dev), idle(dev);

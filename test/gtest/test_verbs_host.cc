@@ -52,10 +52,10 @@ public:
     struct ibv_mr *mr;
 };
 
-/* Memory of the child; it is forked later. */
+/* Kind of the memory of a child that is forked later */
 kind child_kind;
 
-/* An end of a connection, whose other one is in another process */
+/* One end of a connection with another process */
 class host_end {
 public:
     host_end(int fd, kind k, int fill) : mem(dev.pd, k, fill), m_fd(fd)
@@ -201,7 +201,7 @@ void write_without_room(int fd)
     end.meet();
 }
 
-/* Memory of a peer that cannot be mapped is copied. */
+/* If a peer's memory cannot be mapped, the data is copied. */
 TEST_P(verbs_host, no_address_space_for_memory_of_a_peer)
 {
     hca_log_reader log;
@@ -251,7 +251,7 @@ void become_another(int fd)
     execl("/proc/self/exe", "next", NULL);
 }
 
-/* Peers notice it as they notice a death. */
+/* Peers notice an exec() as they notice a death. */
 TEST_P(verbs_host, process_executes_another_program)
 {
     peer_process peer(become_another);
@@ -293,8 +293,7 @@ void wait_for_part_of_a_copy()
     usleep(random() % 8000);
 }
 
-/* A pair of queues in this process, which the end or the halt of another one
- * does not hold up */
+/* A pair in this process: one that ends or stops does not hold it up. */
 class host_pair {
 public:
     void check()
@@ -420,8 +419,8 @@ void register_many(int)
     }
 }
 
-/* More than are shared (HCA_SHARE_RUNS) stay private. A process may have 65,530
- * mappings (vm.max_map_count). */
+/* At most HCA_SHARE_RUNS regions are shared, as a process may have only 65,530
+ * mappings (vm.max_map_count). The others stay private. */
 TEST(verbs_regions, a_hundred_thousand)
 {
     EXPECT_EQ(0, peer_process(register_many).wait());

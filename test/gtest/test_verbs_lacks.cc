@@ -143,8 +143,7 @@ TEST_P(verbs_lacks, tag_matching)
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
-/* Has a link, but no subnet manager has configured it */
-/* A thread domain has a page with BlueFlame registers. */
+/* A thread domain needs a page with BlueFlame registers. */
 TEST_P(verbs_lacks, write_combining)
 {
     struct ibv_device **list     = ibv_get_device_list(NULL);
@@ -159,6 +158,7 @@ TEST_P(verbs_lacks, write_combining)
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
+/* The port has a link, but no subnet manager has configured it. */
 TEST_P(verbs_lacks, subnet_manager)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -233,18 +233,18 @@ TEST_P(verbs_memlock, is_counted_in_pages)
     expect_full();
 
     struct ibv_mr *odp = reg(0, page, IBV_ACCESS_ON_DEMAND);
-    EXPECT_NE(nullptr, odp) << "is not locked";
+    EXPECT_NE(nullptr, odp) << "an on-demand region is not locked";
     EXPECT_EQ(0, ibv_dereg_mr(odp));
     EXPECT_EQ(0, ibv_dereg_mr(one));
     one = reg(0, 2 * page);
-    EXPECT_NE(nullptr, one) << "two were given back";
+    EXPECT_NE(nullptr, one) << "two pages are free again";
     expect_full();
 
     EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
                               IBV_ACCESS_REMOTE_READ));
     EXPECT_NE(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, m_mem,
                               page, 0))
-        << "the new ones come first";
+        << "new pages are counted before the old ones are released";
     EXPECT_EQ(0, ibv_dereg_mr(all));
     EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, m_mem,
                               4 * page, 0));
@@ -255,7 +255,7 @@ TEST_P(verbs_memlock, is_counted_in_pages)
     EXPECT_EQ(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
                               IBV_ACCESS_ON_DEMAND));
     odp = reg(0, 4 * page);
-    ASSERT_NE(nullptr, odp) << "those of the other are locked no more";
+    ASSERT_NE(nullptr, odp) << "on-demand pages still count as locked";
     EXPECT_NE(0, ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
                               IBV_ACCESS_LOCAL_WRITE));
     EXPECT_EQ(0, ibv_dereg_mr(odp));

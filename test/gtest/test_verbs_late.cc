@@ -71,7 +71,7 @@ protected:
         return wqe.raddr(dst.addr, dst.mr->rkey).data(to, length, lkey);
     }
 
-    /* Bytes that ring the doorbell of `queue` */
+    /* Returns a WQE whose first bytes ring the doorbell of `queue`. */
     static std::vector<uint8_t> head(const raw_qp &queue)
     {
         raw_wqe nop(MLX5_OPCODE_NOP);
@@ -159,7 +159,8 @@ TEST_P(verbs_late, nop_that_completes_early_makes_room_in_the_ring)
     EXPECT_TRUE(hca_until(fill));
 }
 
-/* A program rings the doorbell while the device executes the queue. */
+/* A program rings the doorbell while the device executes the queue, and has
+ * overwritten a WQE that is done. */
 TEST_P(verbs_late, ring_is_used_again_in_the_middle_of_a_run)
 {
     const size_t size = 16 << 20;
@@ -221,7 +222,8 @@ TEST_P(verbs_late, empty_reads_end_at_once)
     }
 }
 
-/* The counts are ignored without the flag: the first error fails the queue. */
+/* Without their flag, the counts of DCI streams in a command are ignored: the
+ * first error fails the queue. */
 TEST_P(verbs_late, counts_of_streams_need_their_flag)
 {
     create_qp_hook = [](struct mlx5_ib_create_qp *cmd) {

@@ -107,7 +107,7 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
     }
 }
 
-/* Few pages and many, one of them missing or read-only */
+/* Registers @size bytes, one page of which is read-only, then missing. */
 static void check_each_page(struct ibv_pd *pd, size_t size)
 {
     uint8_t *mem      = (uint8_t *)mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -128,7 +128,7 @@ static void check_each_page(struct ibv_pd *pd, size_t size)
     munmap(mem, size);
 }
 
-/* The kernel needs no descriptor to check them. */
+/* As in the kernel, the check needs no free descriptor. */
 TEST_P(verbs_memory, registration_looks_at_each_page)
 {
     for (size_t size : {262144, 262144 + 4096, 1 << 20}) {
@@ -212,7 +212,7 @@ TEST_P(verbs_memory, on_demand_region_finds_memory_that_came_later)
     munmap(addr, size);
 }
 
-/* Data that goes into a completion is copied as carefully as any other. */
+/* Data that is sent into a completion (scatter to CQE) */
 TEST_P(verbs_memory, unmapped_data_for_a_completion_is_an_error)
 {
     void *addr        = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -337,7 +337,7 @@ TEST_P(verbs_memory, fork_copies_registered_memory)
     close(go[1]);
 }
 
-/* Allocators take memory to be zero that they have discarded. */
+/* Allocators rely on it: they take memory that they have discarded as zero. */
 TEST_P(verbs_memory, discarded_memory_is_zero)
 {
     const size_t size = 16 * 4096;
@@ -359,7 +359,7 @@ TEST_P(verbs_memory, discarded_memory_is_zero)
     munmap(mem, size);
 }
 
-/* libmlx5 reads these variables for each queue (mlx5_get_alloc_type()). */
+/* libmlx5 reads the variables for each new queue (mlx5_get_alloc_type()). */
 TEST_P(verbs_memory, rings_in_huge_pages_need_some)
 {
     struct ibv_srq_init_attr srq_attr = {NULL, {64, 1, 0}};
@@ -408,7 +408,7 @@ TEST_P(verbs_memory, null_region_reads_as_zeroes_and_swallows)
     op.wr.opcode = IBV_WR_RDMA_READ;
     dst.addr[0]  = 0x44; /* to src[0..3], nowhere, and src[0..3] again */
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
-    EXPECT_EQ(0x11, src.addr[0]) << "of byte 8004";
+    EXPECT_EQ(0x11, src.addr[0]) << "not that of byte 8004";
     EXPECT_EQ(0x11, src.addr[4]);
     EXPECT_EQ(0, ibv_dereg_mr(null));
 }
@@ -481,8 +481,8 @@ TEST_P(verbs_memory,
 
     ASSERT_NE(nullptr, dm);
     ASSERT_NE(nullptr, uar);
-    EXPECT_EQ(0, ibv_destroy_cq(ibv_create_cq(dev.ctx, 1, NULL, NULL, 0)))
-        << "finds the mapping";
+    /* a new CQ makes the device look up its mappings */
+    EXPECT_EQ(0, ibv_destroy_cq(ibv_create_cq(dev.ctx, 1, NULL, NULL, 0)));
     jump.sa_handler = jump_out;
     ASSERT_EQ(0, sigaction(SIGBUS, &jump, &old));
     alarm(10); /* a load that is repeated never ends */

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The objects of verbs and their purpose: each is made with libibverbs as a
- * program does, used for a message, changed, and destroyed. Objects in use are
- * busy; invalid requests are refused with the errors of the kernel's uverbs.
- * Completion queues and memory have files of their own.
+ * The objects of verbs: each is made with libibverbs as a program does, used
+ * for a message, changed, and destroyed. Objects in use are busy; invalid
+ * requests are refused with the errors of the kernel's uverbs. Completion
+ * queues (test_verbs_cq.cc) and memory (test_verbs_memory.cc) have their own
+ * files.
  */
 #include "tm_bench.h"
 #include "verbs_peer.h"
@@ -190,7 +191,7 @@ TEST_P(verbs_objects, context_lives_as_long_as_a_duplicate)
     EXPECT_EQ(0, ibv_close_device(second));
 }
 
-/* Also a context that the program has not used yet */
+/* A region of a closed context is imported by way of its duplicate. */
 TEST_P(verbs_objects, region_lives_as_long_as_a_duplicate)
 {
     for (int (*again)(int) :
@@ -354,7 +355,7 @@ TEST_P(verbs_objects, srq_tells_once_when_it_runs_low)
     EXPECT_EQ(0, ibv_destroy_srq(options.srq));
 }
 
-/* mlx5_ib_create_srq() does not check it */
+/* mlx5_ib_create_srq() ignores srq_limit. */
 TEST_P(verbs_objects, srq_is_created_without_a_limit)
 {
     struct ibv_srq_init_attr init = {NULL, {16, 1, 8}};
@@ -520,7 +521,8 @@ void xrc_become_another(int fd)
     execlp("sleep", "sleep", "1000", NULL);
 }
 
-/* The process of the SRQ has become another program; that of the QP lives. */
+/* The process that owns the SRQ has become another program; the one of the QP
+ * lives. */
 TEST_P(verbs_objects, xrc_message_to_a_process_that_ended_by_exec)
 {
     char path[] = "/dev/shm/dcx-test-xrc-XXXXXX";
@@ -559,8 +561,8 @@ TEST_P(verbs_objects, xrc_message_to_a_process_that_ended_by_exec)
 
 /* --- tags ----------------------------------------------------------------- */
 
-/* libmlx5's command queue pair has no global route, without which the kernel
- * does not connect it on RoCE; with DEVX there is a queue. */
+/* libmlx5 connects its command queue pair without a global route, which the
+ * kernel refuses on RoCE. DEVX makes such an SRQ there, too. */
 TEST_P(verbs_objects, srq_with_tags_is_for_infiniband)
 {
     struct ibv_cq_ex *cq = tm_srq::create_cq(dev, {});
@@ -575,7 +577,7 @@ TEST_P(verbs_objects, srq_with_tags_is_for_infiniband)
     EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq))) << "something is left";
 }
 
-/* It is in no XRC domain: no message can contain its number. */
+/* It is in no XRC domain: a message that names it is refused. */
 TEST_P(verbs_objects, srq_with_tags_takes_no_xrc_message)
 {
     if (dev.is_roce()) {
