@@ -149,7 +149,8 @@ TEST_P(verbs_order_ooo, fetches_pass_writes)
     expect_some(fetches([&] { return fetch_add(); }));
 }
 
-/* A write waits for an operation that may pass it, but not for long. */
+/* The device holds a write back so that another operation may pass it, but not
+ * for long. */
 TEST_P(verbs_order_ooo, write_alone_is_placed)
 {
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -261,8 +262,8 @@ TEST_P(verbs_order_ooo, queue_ends_with_a_held_request)
     }
 }
 
-/* The first of a pair, the second, or the answer to one is lost: it is retried,
- * and executed once. */
+/* The first request of a pair, the second, or the answer to one is lost. It is
+ * retried and executed once. */
 TEST_P(verbs_order_lost, each_is_executed_once)
 {
     memset(m_far.addr, 0, 8);
@@ -313,7 +314,7 @@ TEST_P(verbs_order_relaxed, only_relaxed_regions_reorder)
 
 class verbs_order_process : public testing::TestWithParam<int> {};
 
-/* Puts both queue pairs in error while the test's one waits. */
+/* Puts both queue pairs in error while the parent's waits for an answer. */
 void fail_both(int fd)
 {
     hca_device dev;

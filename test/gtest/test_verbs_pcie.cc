@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_PCIE: PCIe traffic of simple requests, to the byte. Part of the
- * program of test_verbs_faults.cc.
+ * SOFTHCA_PCIE: PCIe traffic of simple requests, to the byte. docs/softhca.md
+ * has the kinds that are counted. Part of the program of test_verbs_faults.cc.
  */
 #include "verbs_bench.h"
 
@@ -75,8 +75,8 @@ TEST_P(verbs_pcie, writes_are_read_and_written)
     EXPECT_EQ(
         (pcie_counts{{"wqe_read", {2, 96, 2}}, /* ctrl, raddr, data each */
                      {"mmio_write", {1, 8, 1}},
-                     {"wqe_wait", {1, 48, 1}}, /* the second one comes with
-                                                * it */
+                     {"wqe_wait", {1, 48, 1}}, /* the second WQE is read
+                                                * meanwhile */
                      {"gather_read", {2, 208, 5}},
                      {"payload_write", {2, 208, 5}},
                      {"send_cqe_write", {1, 64, 1}}}),
@@ -184,7 +184,7 @@ TEST_P(verbs_pcie, receives_are_read_by_the_line)
         moved());
 }
 
-/* A receive of a shared queue is no receive of the QP's own. */
+/* The error does not make the device read the queue pair's own receives. */
 TEST_P(verbs_pcie, failed_receive_of_an_srq_is_read_once)
 {
     struct ibv_srq_init_attr init = {NULL, {16, 1, 0}};

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Messages with as many pieces as an indirect key has entries, on each side of
+ * Messages of up to 10,000 pieces, by keys of as many entries, on each side of
  * each operation, within a process and between two. Bytes are compared with a
  * loop's, and bytes beside the pieces must not change.
  */
@@ -20,7 +20,7 @@ public:
     static constexpr unsigned counts[] = {65,  127, 128,  129,  255,
                                           256, 257, 1000, 4078, 10000};
 
-    /* With each number of blocks, from initial memory */
+    /* Runs @body with each number of blocks, each time on new memory. */
     void each(void (verbs_pieces::*body)())
     {
         for (unsigned count : counts) {
@@ -202,8 +202,8 @@ protected:
         was_wide = wide->bytes;
     }
 
-    /* Expects that a write of all of it is refused, and that no byte
-     * arrives. */
+    /* Makes the entry @index of a list @bad: a WRITE to the list and a READ
+     * into it are refused, and no byte arrives. */
     void expect_refused(unsigned index, devx_klm bad)
     {
         std::vector<devx_klm> klms;
@@ -333,8 +333,8 @@ TEST_P(verbs_pieces, thousands_of_keys_and_the_null_key)
 
 class verbs_lost_atomic : public verbs_test {};
 
-/* The second atomic's first answer is lost: the repeated one is not that of the
- * first atomic. */
+/* The first answer to the second atomic is lost: the repeated answer must not
+ * be that of the first atomic. */
 TEST_P(verbs_lost_atomic, null_key_answers_zero_again)
 {
     struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
@@ -457,7 +457,7 @@ TEST_P(verbs_tagged_pieces, rendezvous)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.recv_cq).status);
 }
 
-/* A region stays until a message that has found it is done with it. */
+/* Deregistration waits for the messages that use the region. */
 TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
 {
     pieces_mem from(dev.pd, FLAT, 1), to(dev.pd, WIDE, 2);

@@ -41,8 +41,8 @@ void listen(int fd)
     EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
 }
 
-/* Two messages are lost: one without retries (its timeout is infinite), and the
- * first try of another, whose second try finds the port up. */
+/* Two messages are lost: one that is never retried, as its timeout is infinite,
+ * and the first try of another, whose second try finds the port up. */
 class verbs_port_change : public verbs_port {};
 
 TEST_P(verbs_port_change, is_reported_to_every_context)
@@ -82,8 +82,8 @@ TEST_P(verbs_port_change, is_reported_to_every_context)
 INSTANTIATE_TEST_SUITE_P(ib_change, verbs_port_change, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_change, verbs_port_change, testing::Values(0));
 
-/* A rule for a time puts the port down once, and it comes up with the first try
- * behind that time. */
+/* A rule with `for=` puts the port down once; it comes up with the first retry
+ * after that time. */
 class verbs_port_timed : public verbs_port {};
 
 TEST_P(verbs_port_timed, comes_up_when_the_time_is_over)
@@ -97,7 +97,7 @@ TEST_P(verbs_port_timed, comes_up_when_the_time_is_over)
     EXPECT_EQ(IBV_EVENT_PORT_ERR, verbs_event(dev.ctx).event_type);
     EXPECT_EQ(IBV_EVENT_PORT_ACTIVE, verbs_event(dev.ctx).event_type);
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
-    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "it was down once";
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "it was down twice";
 }
 
 INSTANTIATE_TEST_SUITE_P(timed, verbs_port_timed, testing::Values(0));
@@ -117,17 +117,17 @@ TEST_P(verbs_port_down, lets_nothing_pass)
     EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(known.a, send()));
     EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(back.b, write()));
     EXPECT_TRUE(verbs_is_empty(known.b.recv_cq));
-    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "it was told once";
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "a second event";
 }
 
 INSTANTIATE_TEST_SUITE_P(ib_down, verbs_port_down, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_down, verbs_port_down, testing::Values(0));
 
-/* --- the process that has it down ----------------------------------------- */
+/* --- the process that keeps a port down ----------------------------------- */
 
 class verbs_port_kept : public verbs_port {};
 
-/* Puts the port down with its third write and waits for its end. */
+/* Puts the port down with its third write and waits to be killed. */
 void keep_down(int fd)
 {
     hca_device dev;
@@ -187,7 +187,8 @@ TEST_P(verbs_port_kept, comes_up_for_later_processes)
 
 INSTANTIATE_TEST_SUITE_P(ib_kept, verbs_port_kept, testing::Values(0));
 
-/* A message on the first device is lost; the next one ends the fault. */
+/* A message of the first device is lost; the next one, of the second device,
+ * ends the fault. */
 class verbs_port_two : public verbs_port {};
 
 TEST_P(verbs_port_two, comes_up_though_another_device_sends_next)

@@ -2,8 +2,8 @@
 /*
  * SOFTHCA_ORDER=relaxed: writes to regions with relaxed ordering are
  * acknowledged first and reach memory later. The seed and the number of a
- * message decide which ones are late: each test checks that some were not in
- * memory at once.
+ * message decide which ones are late: tests of one process check that some were
+ * not in memory at once.
  */
 #include "streams_bench.h"
 #include "verbs_peer.h"
@@ -53,8 +53,8 @@ protected:
         return (addr[0] == value) && (addr[63] == value);
     }
 
-    /* Writes 64 bytes of `value` to `raddr`, which is `addr` in memory. Returns
-     * true if they are not in memory when the write is acknowledged. */
+    /* Writes 64 bytes of `value` to `raddr`, which leads to `addr`.
+     * @return true if they are not in memory when the write is acknowledged */
     bool put(const void *raddr, uint32_t rkey, const uint8_t *addr,
              uint8_t value)
     {
@@ -68,8 +68,8 @@ protected:
         return put(to.addr + at, to.mr->rkey, to.addr + at, value);
     }
 
-    /* Posts an operation after late writes. Returns how many of them are not in
-     * memory when it has completed. */
+    /* Runs @post after each of @puts late writes. Returns how many of these are
+     * not in memory when it has completed. */
     template <typename F> unsigned count(F post, unsigned puts = PUTS)
     {
         unsigned late = 0;
@@ -205,8 +205,8 @@ TEST_P(verbs_posted, umr_pushes)
                       16));
 }
 
-/* Its completion does not imply that the data is in memory, nor does that of
- * another relaxed write. */
+/* Neither the completion of a NOP nor that of another relaxed write implies
+ * that the data is in memory. */
 TEST_P(verbs_posted, completions_do_not_push)
 {
     EXPECT_GT(count([&] { m_bench.post_good(raw_wqe(MLX5_OPCODE_NOP)); }),
@@ -411,8 +411,9 @@ struct posted_end {
     peer_card card;
 };
 
-/* Ends the process in a fork(), during which the device's timers do not run.
- * Registered before the device's own handler, which has run by then. */
+/* Ends the process in a fork(), when the device's handler has stopped its
+ * timers: handlers run in the reverse order of their registration, and this one
+ * was registered first. */
 bool ends_in_fork;
 const int end_handler = pthread_atfork(
     [] {
@@ -438,8 +439,8 @@ TEST_P(verbs_posted_process, exit_leaves_nothing_behind)
               std::vector<uint8_t>(end.mem.addr, end.mem.addr + end.size));
 }
 
-/* A child of fork() has a copy of the delayed writes, in every second round.
- * Only the parent may execute them. */
+/* A child of fork() has a copy of the delayed writes; in about every second
+ * round there is one. Only the parent may execute it. */
 TEST_P(verbs_posted_process, child_writes_nothing)
 {
     peer_process peer([](int fd) {
@@ -470,8 +471,8 @@ TEST_P(verbs_posted_process, child_writes_nothing)
     close(fds[1]);
 }
 
-/* At most 32 writes of a queue are delayed (hca_posted.h). All of these are in
- * one doorbell: half of them would be delayed. */
+/* At most 32 writes of a queue are delayed (HCA_POSTED_MAX). Without the limit,
+ * half of these, which are posted with one doorbell, would be. */
 TEST_P(verbs_posted_process, few_are_late)
 {
     constexpr unsigned puts = 128, most = 32;

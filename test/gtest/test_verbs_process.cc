@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Actions of a process on itself while it uses the device, and their effects:
- * descriptors that are used up or closed, cancelled threads, doorbells in a
- * signal handler, and doorbells that name no queue.
+ * Actions of a process on itself while it uses the device: it uses up, closes
+ * or replaces descriptors, cancels threads, and rings in a signal handler. Also
+ * doorbells that name no queue, and the device's time.
  */
 #include "no_descriptors.h"
 #include "verbs_peer.h"
@@ -28,8 +28,7 @@ class verbs_process : public verbs_test {};
 
 /* --- cancellation --------------------------------------------------------- */
 
-/* Posting is no cancellation point, and neither are calls of the control
- * path. */
+/* Neither posting nor a call of the control path is a cancellation point. */
 TEST_P(verbs_process, cancelled_thread_leaves_the_device_in_order)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
@@ -92,8 +91,8 @@ private:
     struct ibv_td *m_td;
 };
 
-/* Queue and request of the handler: of a domain of its own, so that no lock of
- * libmlx5 is one that the interrupted call may hold */
+/* Queue and request of the handler. They are of a domain of their own: the
+ * interrupted call may hold a lock of libmlx5. */
 struct {
     verbs_op *op;
     verbs_ep *ep;
@@ -180,9 +179,8 @@ TEST_P(verbs_process, doorbells_ring_from_a_signal_handler)
     EXPECT_EQ(0x11, dst.addr[dst.size - 1]);
 }
 
-/* A signal handler rings while the thread is in another doorbell, near one, or
- * elsewhere. No later doorbell of the handler's queue would make up for a lost
- * one. */
+/* A signal handler rings once while the thread is in another doorbell, near
+ * one, or elsewhere. No later doorbell makes up for it if it is lost. */
 TEST_P(verbs_process, doorbell_within_a_doorbell_is_not_lost)
 {
     constexpr int TURNS         = 200;
@@ -255,7 +253,7 @@ void send_without_descriptors(int fd)
         HCA_CHECK_CALL(op.post(ep.qp) == 0);
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     }
-    peer_meet(fd); /* the other process is checking */
+    peer_meet(fd); /* the parent checks that there is no event */
     peer_meet(fd); /* it has checked */
     HCA_CHECK_CALL(op.post(ep.qp) == 0);
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
@@ -295,7 +293,8 @@ TEST_P(verbs_process, event_that_was_not_written_comes_with_the_next)
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
 }
 
-/* Opens a device, closes all unknown descriptors, opens another device. */
+/* Opens a device, closes all descriptors but the first three and @fd, opens
+ * another device. */
 void close_everything(int fd)
 {
     {
@@ -332,12 +331,13 @@ TEST_P(verbs_process, closing_everything_leaves_the_device_its_own)
     peer_process peer(close_everything);
 
     peer_meet(peer.fd);
-    EXPECT_EQ(0, peer_process(come_and_go).wait()) << "it removes the dead";
+    EXPECT_EQ(0,
+              peer_process(come_and_go).wait()); /* would remove a dead one */
     peer_meet(peer.fd);
     EXPECT_EQ(0, peer.wait());
 }
 
-/* The descriptor then belongs to the program. */
+/* Replaces a descriptor that close() refuses; it is the program's then. */
 void replace_a_descriptor(int socket)
 {
     int fd = socket;
@@ -370,8 +370,8 @@ std::set<int> open_descriptors()
     return fds;
 }
 
-/* It stays open when the device gives up its own, at the latest for the next
- * channel. */
+/* Replaces the descriptors that the device has opened for a channel. They stay
+ * open when the channel is destroyed, and another one created. */
 void keep_a_replacement(int socket)
 {
     hca_device *dev              = new hca_device; /* never freed */
@@ -467,7 +467,7 @@ template <typename F> uint64_t least_ns(F call)
     return least;
 }
 
-/* A call does not check all possible numbers. */
+/* The preloaded recvmsg() does not check all possible descriptors. */
 TEST_P(verbs_process, descriptor_is_received_in_no_time)
 {
     int sockets[2];
@@ -505,7 +505,7 @@ void opens_and_waits(int fd)
     peer_wait_for_the_end(fd);
 }
 
-/* However its descriptor came */
+/* This process opens the descriptor of another one by /proc. */
 TEST_P(verbs_process, device_of_another_process_is_none)
 {
     peer_process peer(opens_and_waits);
@@ -584,10 +584,10 @@ TEST_P(verbs_process, time_of_the_device_is_told_apart)
     ops.back().flags(IBV_SEND_SIGNALED);
     start = ticks();
     EXPECT_EQ(0, ops[0].post(pair.a.qp));
-    EXPECT_GT(ticks() - start, 2 * least) << "more at one doorbell";
+    EXPECT_GT(ticks() - start, 2 * least) << "16 writes at one doorbell";
     start = ticks();
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.send_cq).status);
-    EXPECT_EQ(start, ticks()) << "not what the program does";
+    EXPECT_EQ(start, ticks()) << "time of the program counts";
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_process, testing::Values(0));

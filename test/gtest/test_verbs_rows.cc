@@ -138,9 +138,9 @@ TEST_P(verbs_rows, rows_over_a_long_list)
     }
 }
 
-/* Time is proportional to the rows, not to their product with the entries. It
- * is that of this process, which includes its device. The best of several runs,
- * in turn: other processes use caches, too. */
+/* Time is proportional to the rows, not to their product with the entries.
+ * Measures the processor time of this process, device included; the least of
+ * several runs counts, as other processes use the caches, too. */
 TEST_P(verbs_rows, time_of_rows_over_a_long_list)
 {
     pieces_blocks blocks = pieces_blocks::random(60000, 4);
@@ -387,8 +387,8 @@ TEST_P(verbs_far_shapes, parts_of_rows_are_written)
     }
 }
 
-/* Invalidates a key during a message to it, until that has failed. The message
- * consists of the rows, three times, and one byte. */
+/* Invalidates a key in the middle of a message to it, again until the message
+ * has failed. The key leads to the rows three times, and to one byte. */
 void far_inval(int fd)
 {
     hca_device dev;
@@ -537,8 +537,8 @@ protected:
         }
     }
 
-    /* Makes the peer write by a key until it is stopped during that. The queue
-     * pair may have failed then; another one is for another message. */
+    /* Makes the peer write by a key, again until it is stopped in the middle.
+     * Each message has a new queue pair, as the last one may have failed. */
     void stop_in_the_midst(std::unique_ptr<verbs_ep> &ep, uint32_t rkey,
                            uint64_t addr, uint8_t *first, uint8_t *last,
                            uint64_t length)
@@ -568,7 +568,8 @@ protected:
         EXPECT_EQ(0, peer.wait());
     }
 
-    /* Deregisters the region of @bytes, to which the peer writes. */
+    /* Deregisters the region of @bytes, to which the stopped peer writes: this
+     * waits until the peer goes on. */
     void expect_kept(struct ibv_mr *mr, const std::vector<uint8_t> &bytes)
     {
         std::atomic<bool> is_going{false}, is_gone{false};
@@ -630,7 +631,7 @@ protected:
     };
 };
 
-/* It may continue to write to the region at any time. */
+/* The stopped process may continue to write to the region at any time. */
 TEST_P(verbs_stopped, walker_keeps_the_region)
 {
     stopped_walk walk(this);
@@ -645,8 +646,8 @@ TEST_P(verbs_stopped, writer_keeps_the_region)
     expect_kept(far.mr, far.to);
 }
 
-/* A key that it names itself is kept for a limited time; then it is unusable,
- * and so is the key that it leads to. */
+/* The key that the message names is kept for a limited time. Then it is
+ * unusable: the message does not get to its last row. */
 TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
 {
     hca_log_reader log;
@@ -655,7 +656,7 @@ TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
     walk.key.reset();
     EXPECT_NE(std::string::npos, log.take().find("used by a stopped process"));
     end_peer();
-    EXPECT_NE(0x11, wide.bytes[SIZE - STRIDE]) << "it did not end";
+    EXPECT_NE(0x11, wide.bytes[SIZE - STRIDE]) << "the message has ended";
     EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
 }
 
@@ -712,7 +713,7 @@ TEST_P(verbs_stopped, writer_delays_one_key)
     EXPECT_EQ(std::string::npos, log.take().find("stopped")) << "it goes on";
 }
 
-/* It has begun an access that it does not end. */
+/* The killed process has begun an access that it does not end. */
 TEST_P(verbs_stopped, killed_writer_delays_no_key)
 {
     hca_log_reader log;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Faults of messages and of the objects that send and receive them, one mode
- * for each
+ * SOFTHCA_FAULT: faults of messages, objects, commands and allocations, each in
+ * a mode of its own; and rules that softhca-fault sets while programs run
  */
 #include "umr_bench.h"
 #include "verbs_peer.h"
@@ -50,7 +50,8 @@ protected:
 
 /* --- messages ------------------------------------------------------------- */
 
-/* The second message of three; the counter of the receiver's port says so. */
+/* The second message of three is corrupted: the receiver's port counts and
+ * drops it, and the sender repeats it. */
 class verbs_corrupt : public verbs_rules {
 protected:
     void run_three(const char *name)
@@ -116,7 +117,7 @@ TEST_P(verbs_flipped, passes_what_has_no_payload)
     EXPECT_EQ(0u, verbs_wait(pair.b.recv_cq).byte_len);
 }
 
-/* The data of several pieces, some of them behind an mkey of zeros */
+/* Data that is gathered from three pieces */
 TEST_P(verbs_flipped, changes_data_in_pieces)
 {
     verbs_pair pair(dev);
@@ -203,7 +204,7 @@ TEST_P(verbs_slow, takes_the_time_of_its_bytes)
 
 INSTANTIATE_TEST_SUITE_P(slow, verbs_slow, testing::Values(0));
 
-/* The second and the fourth message, for which the receiver says 20.48 ms */
+/* Every second message gets an RNR NAK; the receiver's timer is 20.48 ms. */
 class verbs_rnr : public verbs_rules {};
 
 TEST_P(verbs_rnr, takes_the_time_of_the_receiver)
@@ -218,12 +219,12 @@ TEST_P(verbs_rnr, takes_the_time_of_the_receiver)
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
     uint64_t time = time_now_us() - start;
     EXPECT_LE(20480u, time);
-    EXPECT_GT(600000u, time) << "it is not the longest one";
+    EXPECT_GT(600000u, time) << "waited for the longest timer, 655.36 ms";
 }
 
 INSTANTIATE_TEST_SUITE_P(rnr, verbs_rnr, testing::Values(0));
 
-/* Only messages to the other process are lost. */
+/* Only messages to this process are lost. */
 class verbs_to_peer : public verbs_rules {};
 
 void be_written_to(int fd)
@@ -465,7 +466,7 @@ TEST_P(verbs_fabric_rules, change_while_programs_run)
     EXPECT_EQ("", fault("list").text);
 }
 
-/* Of both processes, the one that the rule names */
+/* A rule holds for the sender (pid) or the receiver (peer) that it names. */
 TEST_P(verbs_fabric_rules, hold_for_a_process)
 {
     peer_process peer(be_written_to);

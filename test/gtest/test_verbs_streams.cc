@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Streams of a DC initiator: each is in order, none waits for another's peer,
- * completions are in the order of the queue, errors are one stream's only, up
- * to the requested number, and can be reset. mlx5dv_create_qp(3),
+ * completions are in the order of the queue. An error fails one stream only, up
+ * to the requested number of them, and can be reset. See mlx5dv_create_qp(3),
  * mlx5dv_wr_post(3), mlx5dv_dci_stream_id_reset(3).
  */
 #include "create_qp_hook.h"
@@ -128,7 +128,8 @@ TEST_P(verbs_streams, one_that_waits_holds_up_no_other)
     dci.expect(4);
 }
 
-/* 2^1 of them wait: a third has to wait for these, for any target. */
+/* When 2^1 streams have requests that wait, a third one waits for them, though
+ * its target is ready. */
 TEST_P(verbs_streams, no_more_wait_than_were_asked_for)
 {
     streams_target slow(dev, dst), other(dev, dst);
@@ -332,8 +333,8 @@ TEST_P(verbs_streams, bad_format_is_an_error_of_all)
     EXPECT_EQ(IBV_QPS_ERR, dci.state());
 }
 
-/* The initiator is destroyed while some requests wait and others after them are
- * done. */
+/* The initiator is put in error while some requests wait, and others behind
+ * them are done. */
 TEST_P(verbs_streams, what_waits_is_flushed_in_order)
 {
     streams_target slow(dev, dst), other(dev, dst);
@@ -355,7 +356,7 @@ TEST_P(verbs_streams, what_waits_is_flushed_in_order)
     EXPECT_TRUE(verbs_is_empty(dci.cq));
 }
 
-/* Requests that wait keep their place. */
+/* Requests that wait are neither lost nor executed again. */
 TEST_P(verbs_streams, doorbell_record_that_goes_back_rings_nothing)
 {
     streams_target slow(dev, dst);
@@ -428,6 +429,7 @@ TEST_P(verbs_streams, results_wait_for_their_completions_without_the_heap)
 
 /* --- without streams ------------------------------------------------------ */
 
+/* An initiator without streams fails with its first error. */
 TEST_P(verbs_streams, not_for_all)
 {
     streams_target a(dev, dst);
@@ -588,8 +590,8 @@ protected:
                   flags);
     }
 
-    /* Returns for each pair of writes, on these streams, if the first one came
-     * last. */
+    /* Returns a character for each pair of writes on these streams: 'x' if the
+     * first one came last. */
     std::string writes(uint16_t first, uint16_t second)
     {
         std::string order;
@@ -608,7 +610,8 @@ protected:
         return order;
     }
 
-    /* Two streams may both wait, and continue in order. */
+    /* Fewer than half change places: if both streams wait, they continue in
+     * order. */
     static void expect_some(const std::string &order)
     {
         size_t count = std::count(order.begin(), order.end(), 'x');
