@@ -36,7 +36,9 @@ static const char usage_text[] =
     "  --within MS       time in which operations to ranks with faults end,\n"
     "                    while all others are served\n"
     "  --fault RANK=RULE SOFTHCA_FAULT of this rank\n"
-    "  --kill RANK@N     the rank is killed after N operations\n"
+    "  --kill RANK@N     the rank is killed after N operations. The others have\n"
+    "                    posted 64 to each rank by then, if --ops allows it, and\n"
+    "                    post 64 later\n"
     "  --stop RANK@N:MS  the rank stands still after N operations, for MS ms\n"
     "  --hit RANK        errors are allowed to and from this rank, too\n"
     "  --allow STATUS,.. errors that operations to and from ranks with faults\n"
@@ -131,7 +133,7 @@ static void parse_event(struct options *options, char *text, bool is_stop)
 {
     unsigned first, last;
     char *end          = parse_ranks(text, &first, &last);
-    struct event event = {.is_set = true};
+    struct event event = {.is_kill = !is_stop, .is_set = true};
 
     if (*end != '@') {
         refuse("no @ in", text);
@@ -315,10 +317,8 @@ static void kill_all(void)
  * killed if they have to be. */
 static int note_end(unsigned i, int status)
 {
-    bool is_planned = ledger->options.event[i].stop == 0 &&
-                      ledger->options.event[i].after != UINT32_MAX &&
-                      WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL) &&
-                      ledger->options.is_hit[i];
+    bool is_planned = ledger->options.event[i].is_kill && WIFSIGNALED(status) &&
+                      (WTERMSIG(status) == SIGKILL);
 
     ledger->rank[i].is_dead = true;
     if ((WIFEXITED(status) && (WEXITSTATUS(status) == 0)) || is_planned) {

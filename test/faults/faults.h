@@ -39,7 +39,8 @@ struct op_kind;
 /* Event that a rank brings on itself */
 struct event {
     unsigned after; /* operations that it has posted by then */
-    unsigned stop;  /* milliseconds; 0: it is killed */
+    unsigned stop;  /* milliseconds */
+    bool is_kill;
     bool is_set;
 };
 

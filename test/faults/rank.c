@@ -14,9 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Operations of a flow after which its endpoint has been wired up: more than
- * dcx has initial credits for, with which a peer answers */
-#define WIRED_UP 64u
+/* Operations of a flow that end before a rank is killed or stopped: by then its
+ * endpoint is wired up, as they are more than dcx has initial credits for. As
+ * many, if there are, are posted only when the rank is dead. */
+#define AROUND_EVENT 64u
 
 struct rank rank;
 
@@ -192,32 +193,58 @@ static void rank_close(struct peer *peer, bool is_forced)
 
 /* --- work ----------------------------------------------------------------- */
 
-/* Returns true if operation @number of a flow has ended, or there is no such
- * flow. */
+/* Returns true if operation @number of a flow has ended, or the flow has, or
+ * there is no such flow. */
 static bool rank_has_ended(unsigned source, unsigned sink, unsigned number)
 {
     int sent = OP_OK;
 
-    if (ledger_sends(source) && (source != sink)) {
+    if (ledger_sends(source) && (source != sink) &&
+        !ledger_is_broken(source, sink)) {
         sent = ledger_flow(source, sink)->sent[number];
     }
     return (sent != OP_NONE) && (sent != OP_POSTED);
 }
 
-/* Returns true if the endpoints to and from this rank are wired up. UCX never
- * ends the requests of an endpoint whose peer dies before that. */
+static unsigned rank_min(unsigned a, unsigned b)
+{
+    return (a < b) ? a : b;
+}
+
+/* Returns true if the endpoints to and from this rank are wired up, and all
+ * others have sent some operations. UCX never ends the requests of an endpoint
+ * whose peer dies before its wire-up. */
 static bool rank_is_wired_up(void)
 {
-    unsigned ops  = ledger->options.ops;
-    unsigned last = ((ops < WIRED_UP) ? ops : WIRED_UP) - 1;
+    unsigned ranks = ledger->options.ranks;
+    unsigned last  = rank_min(ledger->options.ops, AROUND_EVENT) - 1;
+    unsigned source;
 
-    for (unsigned i = 0; i < ledger->options.ranks; i++) {
-        if (!rank_has_ended(i, rank.me, last) ||
-            !rank_has_ended(rank.me, i, 0)) {
+    for (unsigned i = 0; i < ranks * ranks; i++) {
+        source = i / ranks;
+        if (!rank_has_ended(source, i % ranks,
+                            (source == rank.me) ? 0 : last)) {
             return false;
         }
     }
     return true;
+}
+
+/* Returns the number of operations of a flow that this rank may post: the last
+ * ones wait until the ranks that have to be killed are dead. */
+static uint32_t rank_allowed(void)
+{
+    const struct options *options = &ledger->options;
+    bool waits                    = false;
+    unsigned most                 = rank_min(options->ops, AROUND_EVENT);
+
+    for (unsigned i = 0; i < options->ranks; i++) {
+        waits |= options->event[i].is_kill && !ledger->rank[i].is_dead;
+    }
+    if (!waits || options->event[rank.me].is_kill) {
+        return options->ops;
+    }
+    return options->ops - rank_min(options->ops - most, AROUND_EVENT);
 }
 
 /* Returns true if this rank posts nothing more, as its event is due. */
@@ -233,19 +260,19 @@ static void rank_check_event(void)
 
     if (rank_is_due(event) && ((event->after == 0) || rank_is_wired_up())) {
         event->is_set = false;
-        kill(getpid(), (event->stop != 0) ? SIGSTOP : SIGKILL);
+        kill(getpid(), event->is_kill ? SIGKILL : SIGSTOP);
         rank_event();
     }
 }
 
-/* Returns true if the sink has not looked at the memory of the last put of the
- * slot. */
+/* Returns true if the sink, which lives, has not looked at the memory of the
+ * last put of the slot. */
 static bool rank_is_unread(const struct peer *peer)
 {
     const struct flow *flow = ledger_flow(rank.me, peer->rank);
     uint32_t before         = peer->posted - ledger->options.window;
 
-    return ledger->options.op->is_put &&
+    return ledger->options.op->is_put && !ledger->rank[peer->rank].is_dead &&
            (peer->posted >= ledger->options.window) &&
            (flow->sent[before] == OP_OK) && (flow->got[before] == 0);
 }
@@ -253,10 +280,11 @@ static bool rank_is_unread(const struct peer *peer)
 /* Posts operations in free slots. */
 static void rank_post(struct peer *peer)
 {
+    uint32_t allowed = rank_allowed();
     struct slot *slot;
 
     while ((peer->ep != NULL) && !peer->has_failed &&
-           (peer->posted < ledger->options.ops) &&
+           (peer->posted < allowed) &&
            !rank_is_due(&ledger->options.event[rank.me])) {
         slot = &peer->out[peer->posted % ledger->options.window];
         if ((slot->parts != 0) || rank_is_unread(peer)) {
