@@ -90,8 +90,8 @@ public:
         int fds[2];
 
         HCA_CHECK_CALL(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-        fd  = fds[0];
-        pid = fork();
+        fd = fds[0];
+        HCA_CHECK_CALL((pid = fork()) >= 0); /* kill(-1) would kill all */
         if (pid == 0) {
             close(fds[0]); /* so that each process sees the end of the other */
             run(main, fds[1]);
