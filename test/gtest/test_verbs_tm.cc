@@ -1455,7 +1455,6 @@ int main(int argc, char **argv)
             {"slow", {{"SOFTHCA_DELAY", "100000"}}},
             {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
             {"fatal", {{"SOFTHCA_FAULT", "device_fatal:op=read"}}},
-            {"deaf", {{"SOFTHCA_FAULT", "drop:op=read:count=0"}}},
             {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
             {"large_cqe",
              {{"MLX5_SCATTER_TO_CQE", "1"}, {"MLX5_CQE_SIZE", "128"}}},
