@@ -212,7 +212,10 @@ public:
         if (m_pid > 0) {
             close(m_to);
             close(m_from);
-            waitpid(m_pid, NULL, 0);
+
+            int status = 0;
+            EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
+            EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
         }
         munmap(mem, sizeof(window));
     }

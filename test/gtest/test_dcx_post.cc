@@ -30,7 +30,15 @@ protected:
         view.pi += (wqe.size() + 63) / 64;
         EXPECT_EQ(m_dcx.view().pi, view.pi) << "one WQE";
         ASSERT_EQ(is_inline, addr == NULL);
-        if (!is_inline) {
+        if (is_inline) {
+            for (size_t i = 0; i < data.size(); i++) {
+                auto *byte =
+                    fields.find("data0.byte[" + std::to_string(i) + "]");
+
+                ASSERT_NE(nullptr, byte) << i;
+                EXPECT_EQ(data[i], byte->value) << i;
+            }
+        } else {
             EXPECT_EQ(0, memcmp((void *)addr->value, data.data(), data.size()));
             /* a header may precede the payload, which is aligned */
             buffers.push_back((addr->value + sizeof(am_hdr)) / 64);

@@ -166,8 +166,9 @@ TEST_P(devx_rings, in_shared_memory_are_refused)
     ring_domain domain(dev);
     hca_log_reader log;
 
-    mmap(domain.slab.addr, domain.slab.size, PROT_READ | PROT_WRITE,
-         MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    ASSERT_NE(MAP_FAILED,
+              mmap(domain.slab.addr, domain.slab.size, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     EXPECT_EQ(nullptr, domain.cq(dev, 100));
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_NE(std::string::npos, log.take().find("cq buffer"));

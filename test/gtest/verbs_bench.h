@@ -62,7 +62,9 @@ inline struct ibv_async_event verbs_event(struct ibv_context *ctx)
     event.event_type = IBV_EVENT_DEVICE_FATAL;
     if (!verbs_readable(ctx->async_fd)) {
         ADD_FAILURE() << "no async event";
-    } else if (ibv_get_async_event(ctx, &event) == 0) {
+    } else if (ibv_get_async_event(ctx, &event) != 0) {
+        ADD_FAILURE() << "no async event: " << strerror(errno);
+    } else {
         ibv_ack_async_event(&event);
     }
     return event;
