@@ -395,8 +395,8 @@ TEST_P(dcx_invalidate, few_keys_wait)
     EXPECT_EQ(UCS_OK, dereg(holder));
 }
 
-/* A handle that was not packed, or with the region's key, can only be revoked
- * with the region. */
+/* A handle that was not packed, or whose region's key was packed, can only be
+ * revoked with the region. */
 TEST_P(dcx_invalidate, with_the_region)
 {
     uct_mem_h bare = reg(), both = reg(), silent = reg(), holder = reg();

@@ -366,7 +366,7 @@ public:
                            [&](handle &h) { return h.names.count(what); });
     }
 
-    /* Returns the places of its bytes, in the current state. */
+    /* Returns the places of the bytes of @what, in the current state. */
     const places &bytes_of(unsigned what)
     {
         for (unsigned i = 0; i < NUM_HANDLES; i++) {
@@ -456,7 +456,8 @@ public:
         }
     }
 
-    /* Drops all layouts that name it, directly or through others. */
+    /* Drops all layouts that name @what, directly or through others, and @what
+     * itself. */
     void forget(unsigned what)
     {
         for (unsigned i = 0; i < NUM_HANDLES; i++) {
@@ -600,7 +601,7 @@ protected:
 
     /* --- layouts ---------------------------------------------------------- */
 
-    /* A region, a layout that may be named, or sometimes any */
+    /* Chooses a region or a layout that may be named, sometimes any. */
     unsigned choose_what(model &of, unsigned target)
     {
         unsigned what = draw(0, NUM_REGIONS + NUM_HANDLES - 1);
@@ -610,7 +611,8 @@ protected:
                    draw(0, NUM_REGIONS - 1);
     }
 
-    /* After the last entry in the same memory, in its gaps, or anywhere */
+    /* Chooses an entry after the last one in the same memory, in its gaps, or
+     * anywhere. */
     entry choose_entry(model &of, const command &cmd)
     {
         entry e           = {choose_what(of, cmd.target), 0, 0, 0};

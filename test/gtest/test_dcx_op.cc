@@ -126,7 +126,7 @@ TEST_P(dcx_op, event_with_error)
     EXPECT_EQ(UCS_ERR_IO_ERROR, end.status);
 }
 
-/* Only operations of the endpoint end. */
+/* A cancel ends only operations of its endpoint. */
 TEST_P(dcx_op, canceled)
 {
     uct_ep_h other = m_dcx.make_ep();

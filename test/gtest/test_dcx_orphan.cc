@@ -115,7 +115,7 @@ protected:
         return status == UCS_INPROGRESS;
     }
 
-    /* Posts a put and those operations, unless other endpoints use all
+    /* Posts a put, and then as post_all(), unless other endpoints use all
      * initiators. */
     void post_all_if_room(uct_ep_h ep, live_peer &peer, ends &all)
     {
@@ -562,8 +562,8 @@ class dcx_retired : public dcx_shared {
 protected:
     ~dcx_retired() { refuse_state.state = -1; }
 
-    /* A put fails, and its initiator cannot reach @state after that. Calls
-     * @behind between both. Returns the log. */
+    /* Posts a put that fails, and calls @behind. After the failure the
+     * initiator cannot reach @state. Returns the log. */
     std::string retire(enum ibv_qp_state state, dcx_end &failed,
                        const std::function<void()> &behind)
     {
@@ -864,7 +864,7 @@ protected:
         while (!m_eps.empty()) {
             destroy_ep(m_eps.front());
         }
-        setenv("UCX_DCX_RAND_SEED", "18", 1); /* and assigns it once more */
+        setenv("UCX_DCX_RAND_SEED", "18", 1); /* assigns it again */
         m_dcx.reset(new dcx_loop);
         unsetenv("UCX_DCX_RAND_SEED");
         m_dcx->survives_errors = true;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Messages on a failed peer: its name and the reason, in words; and the end of
- * all outstanding operations, in order
+ * Log of a failed peer: its name and the reason, in words; and the end of all
+ * outstanding operations, in order
  */
 #include "dcx_child.h"
 #include "dcx_end.h"

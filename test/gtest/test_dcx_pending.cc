@@ -54,8 +54,8 @@ protected:
     std::list<dcx_pending_call> m_line;
 };
 
-/* Completions are handled before pending requests: room from the first of them
- * is not for operations in the callback of another. */
+/* The room that a completion frees is for pending requests, not for operations
+ * that the callback of another completion posts. */
 TEST_P(dcx_pending, callback_does_not_overtake)
 {
     bool sent = false;
@@ -83,8 +83,8 @@ TEST_P(dcx_pending, request_adds_another)
     EXPECT_EQ(std::vector<uint64_t>{2}, m_live_b.headers);
 }
 
-/* A request that could not post adds another one: its endpoint now waits after
- * it. */
+/* A request posts nothing and adds another one: later operations of its
+ * endpoint wait for that. */
 TEST_P(dcx_pending, request_does_not_overtake_itself)
 {
     ucs_status_t beside = UCS_OK;

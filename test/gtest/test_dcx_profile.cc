@@ -310,7 +310,7 @@ TEST_F(dcx_profile, writable_by_others)
     ASSERT_EQ(0, chmod(installed().c_str(), 0664));
     expect_refused("auto",
                    "other users can write to it (chmod go-w fixes that)",
-                   installed()); /* a variable names the folder */
+                   installed()); /* in the folder of DCX_PROFILES */
 }
 
 TEST_F(dcx_profile, of_another_user)

@@ -627,7 +627,7 @@ public:
         return std::uniform_int_distribution<uint64_t>(min, max)(m_random);
     }
 
-    /* Returns a random run in MEMORY bytes from `base` on. */
+    /* Returns a random run in MEMORY bytes from @base on. */
     run any_run(uint64_t base)
     {
         run r;

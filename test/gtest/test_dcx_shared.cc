@@ -112,7 +112,8 @@ TEST_P(dcx_shared, two_to_one_dead_peer)
     EXPECT_EQ(numbers(1), m_live_a.headers);
 }
 
-/* Each fails separately, also if both fail at the same time. */
+/* Each of two dead peers fails separately, also if both fail at the same
+ * time. */
 TEST_P(dcx_shared, two_dead_peers)
 {
     uct_ep_h first = make_dead_eps(1)[0], second = make_dead_eps(1)[0];

@@ -118,7 +118,7 @@ protected:
     std::list<dcx_pending_call> m_line;
 };
 
-/* An endpoint waits for the only initiator. */
+/* Arming succeeds while an endpoint waits for the only initiator. */
 TEST_P(dcx_sleep, if_none_is_idle)
 {
     fill();

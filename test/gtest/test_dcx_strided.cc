@@ -651,7 +651,7 @@ TEST_P(dcx_strided_keys, more_layouts_than_keys)
     }
 }
 
-/* All are requested at once, but only the last is used. */
+/* More layouts are requested than there are keys, but only the last is used. */
 TEST_P(dcx_strided_keys, more_requested_than_keys)
 {
     dcx_end end;

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned moderation = 8;
 constexpr unsigned no_dci     = 0xffff;
 
-/* A WQE in the ring */
+/* A WQE in the ring; @asks: it is signaled */
 struct posted {
     unsigned opcode;
     bool asks;
@@ -104,6 +104,8 @@ protected:
         return list;
     }
 
+    /* Returns a letter for each WQE: 'N' for a NOP, 'a' for a signaled WQE, '.'
+     * for an unsignaled one. */
     static std::string asking(const std::vector<posted> &list)
     {
         std::string text;

@@ -147,7 +147,7 @@ protected:
         uct_ep_destroy(ep);
     }
 
-    /* Returns the log of a failed opening, "" if it succeeds. */
+    /* Opens an interface, which may fail. Returns the log. */
     std::string open_fails()
     {
         ucx_log_reader log;

@@ -2,7 +2,7 @@
 /*
  * Views of data types (src/views/view): the bytes that devices read and write
  * at their addresses, the cases in which a key gets a layout or has it already,
- * and views whose memory, peer or domain is closed
+ * and views whose memory, key or domain goes away
  */
 #include "dcx_match_bench.h"
 #include "dcx_view_bench.h"
@@ -575,7 +575,7 @@ TEST_P(dcx_view_test, once)
     EXPECT_EQ(has_cache(), sets == 0);
 }
 
-/* More views are open at once than there are; the same data in all of them */
+/* While all views are open, even for the same data, no other can be opened. */
 TEST_P(dcx_view_test, busy)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -597,7 +597,7 @@ TEST_P(dcx_view_test, busy)
     }
 }
 
-/* Of several that were closed, the first gets the next other data. */
+/* Other data gets the view that was closed first. */
 TEST_P(dcx_view_test, closed_first_goes_first)
 {
     view_type type({view_type::nest(0, 8, {{9, 64}})}, 1024);
@@ -1156,7 +1156,7 @@ TEST_P(dcx_view_few, keys)
     m_views->close(view, 0);
 }
 
-/* The key of the least recently used one is taken; the others keep theirs. */
+/* The key of the least recently used view is taken; the others keep theirs. */
 TEST_P(dcx_view_few, keys_of_one)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);

@@ -378,7 +378,7 @@ int main(int argc, char **argv)
         modes.push_back(mode);
     };
 
-    /* ways of UCP, for test_dcx_view_pack.cc */
+    /* protocols of UCP, for test_dcx_view_pack.cc */
     add("any", "UCX_RNDV_SCHEME", "auto");
     add("bcopy", "UCX_RNDV_THRESH", "inf", "UCX_ZCOPY_THRESH", "inf");
     add("zcopy", "UCX_RNDV_THRESH", "inf", "UCX_ZCOPY_THRESH", "0");

@@ -157,12 +157,13 @@ public:
         return m_view ? mem.gather(0, host.size()) : host;
     }
 
-    /* Returns the memory, and its expected contents. */
+    /* Returns all memory of this side. */
     const std::vector<uint8_t> &memory() const
     {
         return m_view ? mem.bytes : host;
     }
 
+    /* Returns the expected memory when @content has arrived. */
     std::vector<uint8_t> received(const std::vector<uint8_t> &content)
     {
         return m_view ? mem.scattered(0, content) : content;

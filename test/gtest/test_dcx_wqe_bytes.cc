@@ -262,7 +262,7 @@ TEST_F(dcx_sq_bytes, push)
     EXPECT_EQ((uintptr_t)m_reg, m_bf.half);
 }
 
-/* A longer one is only announced. */
+/* A longer WQE is only announced by a doorbell. */
 TEST_F(dcx_sq_bytes, push_of_three_blocks)
 {
     begin(m_sq.pi);

@@ -160,7 +160,8 @@ TEST_P(devx_rings, are_the_librarys_where_the_allocator_says_so)
     EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* Otherwise the queue would own pages of other objects as well. */
+/* The software device replaces the pages of a ring: pages that other processes
+ * share would be private afterwards. */
 TEST_P(devx_rings, in_shared_memory_are_refused)
 {
     ring_domain domain(dev);
