@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Changes commands of libmlx5 that create queue pairs: for values that it sends
- * to no device. One file of a program includes this.
+ * Intercepts ioctl(): a test can change the commands by which libmlx5 creates
+ * queue pairs, as to values that libmlx5 never sends. Defines ioctl(): only one
+ * file of a program can include this.
  */
 #ifndef DCX_TEST_CREATE_QP_HOOK_H
 #define DCX_TEST_CREATE_QP_HOOK_H
@@ -16,7 +17,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 
-/* Called for each such command while it is set */
+/* Called with the mlx5 part of each such command, unless it is empty */
 inline std::function<void(struct mlx5_ib_create_qp *cmd)> create_qp_hook;
 
 inline void create_qp_change(struct ib_uverbs_ioctl_hdr *cmd)

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A DC initiator that only libmlx5's own builders use ("twin"), and a target
- * for it. Tests read the builders' WQEs from the ring, where they stay after
- * the device has executed them. Without a target of its own a twin is in the
- * error state: its WQEs may name anything, and are flushed.
+ * A DC initiator whose WQEs are all built by libmlx5 ("twin"), and a target for
+ * it. Tests read the WQEs from the ring, where they stay after the device has
+ * executed them. A twin without a target is in the error state: its WQEs are
+ * flushed, so that their keys and addresses need not be valid.
  */
 #ifndef DCX_TEST_DC_TWIN_H
 #define DCX_TEST_DC_TWIN_H
@@ -26,7 +26,8 @@ struct dc_op {
     uint16_t stream = 0; /* if the initiator has streams */
 };
 
-/* DC target with a shared receive queue that always has buffers */
+/* DC target whose shared receive queue is never empty; all its receives use one
+ * buffer */
 class dc_target {
 public:
     static constexpr uint64_t key    = 0x1122334455667788;
@@ -61,7 +62,7 @@ public:
 
     uint32_t dctn() const { return m_qp->qp_num; }
 
-    /* Polls the messages that have arrived, and posts their buffers again. */
+    /* Polls the messages that have arrived, and posts a receive for each. */
     void drain()
     {
         struct ibv_wc wc;
@@ -103,7 +104,7 @@ public:
         create(dev);
     }
 
-    /* A twin whose WQEs are only read */
+    /* Creates a twin without a target; its WQEs name this DCT and DC key. */
     dc_twin(hca_device &dev, uint32_t dctn, uint64_t key) :
         m_target(NULL), m_dctn(dctn), m_key(key)
     {
@@ -123,8 +124,7 @@ public:
 
     unsigned max_inline() const { return m_max_inline; }
 
-    /* Returns the doorbell record as the device reads it: next block, 16
-     * bits. */
+    /* Returns the doorbell record: the 16-bit index of the next block. */
     uint32_t dbrec() const { return be32toh(m_dv.dbrec[MLX5_SND_DBR]); }
 
     uint16_t index() const { return dbrec(); }
@@ -147,7 +147,7 @@ public:
         return wqe_at((const uint8_t *)m_dv.sq.buf, num_bb(), at);
     }
 
-    /* Advances to block `index` of the ring by messages without data. */
+    /* Posts empty messages until the next block is at `index` of the ring. */
     void advance(unsigned index, struct ibv_ah *ah)
     {
         dc_op op = {.opcode = MLX5_OPCODE_SEND};

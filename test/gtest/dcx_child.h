@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A process with an idle interface of dcx: a peer that can be killed. Start it
- * before the test opens the device.
+ * A peer that can be killed: a child process with a dcx interface, which it
+ * never progresses. Start it before the test opens the device: it is forked.
  */
 #ifndef DCX_TEST_DCX_CHILD_H
 #define DCX_TEST_DCX_CHILD_H
@@ -13,7 +13,7 @@
 
 class dcx_child {
 public:
-    /* @node: node of the fabric */
+    /* @node: SOFTHCA_NODE of the child, its node in the fabric */
     explicit dcx_child(const char *node = "0")
     {
         int fds[2];

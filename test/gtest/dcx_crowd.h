@@ -46,7 +46,7 @@ public:
 
     dcx_crowd(const dcx_crowd &) = delete;
 
-    /* Maximum of outstanding puts and gets per endpoint */
+    /* Maximum of outstanding operations with a completion, per endpoint */
     unsigned window = 10000;
 
     void add(enum dcx_crowd_op op) { add(m_from.make_ep(m_to.loop), op); }
@@ -58,7 +58,8 @@ public:
         m_members.back().init(this, ep, op, m_members.size() - 1);
     }
 
-    /* Runs until `goal` operations have been posted in all. */
+    /* Runs until all endpoints together have posted `goal` further operations.
+     * The peer polls only in each `receive_every`-th round. */
     void run(unsigned goal, enum dcx_crowd_manner manner,
              unsigned receive_every = 1)
     {
@@ -80,7 +81,8 @@ public:
         }
     }
 
-    /* Runs until no request is pending and all operations have completed. */
+    /* Runs until no request is pending, all operations with a completion have
+     * ended, and the peer has received all messages. */
     void drain()
     {
         dcx_deadline deadline;
@@ -102,16 +104,17 @@ public:
         return sum;
     }
 
-    /* Checks that the slowest endpoint has at least half of the mean. */
+    /* Checks that each endpoint has posted at least half of the mean. */
     void expect_fair() const { expect_fair(m_members, mean(m_members)); }
 
-    /* Checks this among endpoints with the same operation. */
+    /* Checks expect_fair() among endpoints with the same operation. */
     void expect_fair_kinds() const
     {
         expect_fair_groups([](const member &m) { return (unsigned)m.op; });
     }
 
-    /* Checks this within each initiator, if endpoints keep theirs. */
+    /* Checks expect_fair() among endpoints with the same operation and the same
+     * initiator, for policies by which endpoints keep their initiator. */
     void expect_fair_places() const
     {
         expect_fair_groups([](const member &m) {
@@ -119,7 +122,8 @@ public:
         });
     }
 
-    /* The slowest without an initiator has half of the mean of all. */
+    /* Checks that each endpoint without an initiator has posted at least half
+     * of the mean of all endpoints. */
     void expect_fair_waiting() const
     {
         std::list<member> waiting;
@@ -133,7 +137,7 @@ public:
         expect_fair(waiting, mean(m_members));
     }
 
-    /* Checks that each message was received once. */
+    /* Checks that all messages were received, and that no operation failed. */
     void expect_received() const
     {
         std::vector<unsigned> got(m_members.size());
@@ -150,8 +154,8 @@ public:
 private:
     struct member;
 
-    /* Checks this within each group; group_of() returns the same for its
-     * members. */
+    /* Checks expect_fair() among the members for which group_of() returns the
+     * same number. */
     template <typename F> void expect_fair_groups(F group_of) const
     {
         std::map<unsigned, std::list<member>> groups;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of one endpoint: an endpoint that may fail, beside that of the
- * loop, and completions. Checks at the end that the other endpoint still works,
- * and that the test has read the whole log.
+ * Base of tests of one endpoint, `m_ep`, which may fail. Checks at the end that
+ * the loop's own endpoint still works, and that the test has taken all that was
+ * logged.
  */
 #ifndef DCX_TEST_DCX_EP_BENCH_H
 #define DCX_TEST_DCX_EP_BENCH_H
@@ -30,8 +30,8 @@ protected:
         if (m_ep != NULL) {
             uct_ep_destroy(m_ep);
         }
-        /* no other endpoint is affected, and nothing is lost; the only
-         * initiator may still be in use for a grant */
+        /* the other endpoint works at once, unless a grant still uses the only
+         * initiator */
         progress_until([&] {
             return uct_ep_put_short(m_dcx.ep, m_dcx.mem.data(), 8, m_remote,
                                     m_rkey) != UCS_ERR_NO_RESOURCE;
@@ -49,6 +49,7 @@ protected:
         return uct_ep_put_short(m_ep, m_dcx.mem.data(), 8, m_remote, m_rkey);
     }
 
+    /* @allowed: false for an rkey that the device refuses */
     ucs_status_t put_zcopy(dcx_end &end, bool allowed)
     {
         return uct_ep_put_zcopy(m_ep, &m_iov, 1, m_remote,
@@ -81,6 +82,7 @@ protected:
         EXPECT_EQ(std::vector<ucs_status_t>{status}, m_dcx.errors);
     }
 
+    /* Makes the endpoint fail by a put that its peer refuses. */
     void fail()
     {
         dcx_end end;
@@ -91,7 +93,8 @@ protected:
         m_log.take();
     }
 
-    /* Posts until there is no room, or no quota is left. */
+    /* Posts until there is no room, or no quota is left. Returns the number of
+     * operations. */
     unsigned fill()
     {
         unsigned count = 0;

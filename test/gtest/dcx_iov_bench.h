@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Strided memory for tests: entries in registered regions, and the places of
- * their bytes.
+ * Strided memory for tests: I/O vectors over registered regions, and the
+ * addresses of their bytes.
  */
 #ifndef DCX_TEST_DCX_IOV_BENCH_H
 #define DCX_TEST_DCX_IOV_BENCH_H
@@ -22,7 +22,7 @@ struct region : dcx_region {
     }
 };
 
-/* Returns the place of each byte, in order. */
+/* Returns the address of each byte, in order. */
 inline std::vector<uint8_t *> places_of(const iovs &iov)
 {
     std::vector<uint8_t *> list;

@@ -18,7 +18,7 @@ extern "C" {
 #include "uct/dcx/strided/dcx_key.h"
 }
 
-/* A layout that owns its memory */
+/* A layout of this list of entries */
 class dcx_layout {
 public:
     dcx_layout(uct_dcx_sgl_kind_t kind, uint32_t repeat,
@@ -52,7 +52,7 @@ inline void dcx_key_set_timeout(uct_dcx_keys_t &keys, int ms)
     keys.timeout = ucs_time_from_msec(time_slow(ms));
 }
 
-/* Hides doorbells of UMR queues from the device until end(). */
+/* Hides the doorbells of a UMR queue from the device until end(). */
 class dcx_umr_silence {
 public:
     explicit dcx_umr_silence(uct_dcx_keys_t &keys) :
@@ -109,7 +109,7 @@ protected:
             {{(uintptr_t)dst.addr + offset, 16, 64, dst.mr->lkey, 0}}, access);
     }
 
-    /* One piece of other memory, for peers */
+    /* The first @length bytes of @mem, for remote access */
     static dcx_layout piece(const strict_mem &mem, uint32_t length)
     {
         return dcx_layout(UCT_DCX_SGL_LIST, 1,
@@ -117,7 +117,7 @@ protected:
                           remote);
     }
 
-    /* Every other byte of dst */
+    /* @num single bytes of dst: every other one, from @offset */
     dcx_layout list(uint32_t num, uint32_t offset = 0)
     {
         std::vector<uct_dcx_sgl_entry_t> entries;
@@ -165,7 +165,8 @@ protected:
             return uct_dcx_keys_get(&keys, layout.get(), 0, key);
         }
 
-        /* Waits until a key has the layout, or cannot get it. */
+        /* Waits until a key has the layout. Returns UCS_OK and the key, or the
+         * error. */
         ucs_status_t wait(dcx_layout &layout, uct_dcx_key_t **key)
         {
             dcx_deadline deadline;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of layouts as memory handles: memory, layouts of it with the
- * place of each byte, and operations on them.
+ * Base of tests of <uct/dcx/dcx.h>, layouts as memory handles: memory, layouts
+ * of it with the address of each byte, and operations on them.
  */
 #ifndef DCX_TEST_DCX_LAYOUT_BENCH_H
 #define DCX_TEST_DCX_LAYOUT_BENCH_H
@@ -23,7 +23,7 @@ struct layout_mem : dcx_region {
 using blocks = std::vector<uct_dcx_block_t>;
 using places = std::vector<uint8_t *>;
 
-/* A handle, and the places of its bytes, in order */
+/* A handle, and the addresses of its bytes, in order */
 class layout_handle {
 public:
     layout_handle(dcx_loop &loop, size_t max_pieces) : m_dcx(loop)
@@ -69,7 +69,8 @@ public:
         return status;
     }
 
-    /* @inner: blocks with this handle are offsets in it */
+    /* Sets the layout and waits for it. @inner: the layout that blocks with its
+     * handle refer to, by offsets. */
     void set(size_t repeat, const blocks &list,
              const layout_handle *inner = NULL,
              uint64_t access            = UCT_MD_MEM_ACCESS_RMA)
@@ -150,7 +151,8 @@ protected:
         }
     }
 
-    /* Posts as soon as there is room; returns the completion's status. */
+    /* Posts as soon as there is room; returns the completion's status. Replaces
+     * the endpoint if that is an error. */
     template <typename F> ucs_status_t run(F post)
     {
         size_t errors = m_dcx.errors.size();
@@ -173,7 +175,7 @@ protected:
         return end.status;
     }
 
-    /* Move contiguous memory to or from a layout, remote or local. */
+    /* Put or get contiguous memory at @offset of a remote layout. */
     ucs_status_t put(uct_rkey_t rkey, size_t length, size_t offset = 0)
     {
         uct_iov_t iov = {m_flat.bytes.data(), length, m_flat.memh, 0, 1};
@@ -196,8 +198,8 @@ protected:
 
     uint64_t flat_addr() const { return (uintptr_t)m_flat.bytes.data(); }
 
-    /* Runs the peer's put and get, and the own put and get, once each. Compares
-     * all bytes, including those between blocks. */
+    /* Runs a put and a get with the layout as remote memory, then with it as
+     * local memory. Compares all bytes, including those between blocks. */
     void check(layout_handle &layout)
     {
         size_t length = layout.where.size();

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The functions of <uct/dcx/dcx.h>, as exported by the dcx that a dcx_loop has
- * loaded: programs link with it, but tests may load another build.
+ * Looks up the functions of <uct/dcx/dcx.h> in the dcx module that dcx_loop
+ * loads. Programs of users link with it; tests can load any build of it.
  */
 #ifndef DCX_TEST_DCX_LAYOUTS_H
 #define DCX_TEST_DCX_LAYOUTS_H

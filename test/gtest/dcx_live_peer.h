@@ -8,7 +8,6 @@
 
 #include "dcx_loop.h"
 
-/* Stores the headers of active messages of id 6 */
 class live_peer {
 public:
     live_peer()

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx through UCT's interfaces: loaded, opened, and with an endpoint to its own
- * interface. Options come from the environment.
+ * dcx through UCT's API: loads the module, and opens an interface with an
+ * endpoint to itself. Options come from the environment.
  */
 #ifndef DCX_TEST_DCX_LOOP_H
 #define DCX_TEST_DCX_LOOP_H
@@ -14,8 +14,8 @@
 extern "C" {
 #include "dcx_peek.h"
 
-/* Exported by libuct, but declared in a public header of UCX only since 1.21.
- * Further flags and pointers are 0 here. */
+/* Exported by libuct, but declared in a public header of UCX only since 1.21,
+ * where the second parameter is a pointer. Tests pass 0, valid for both. */
 #if UCT_VERNO_MINOR >= 21
 #include <uct/api/v2/uct_v2.h>
 #else
@@ -49,7 +49,7 @@ public:
 
     ~dcx_loop() { close(); }
 
-    /* Returns the headroom of messages; a mode may set it. */
+    /* Returns the bytes of headroom before messages; a mode can set them. */
     static size_t headroom()
     {
         const char *bytes = getenv("DCX_TEST_HEADROOM");
@@ -171,8 +171,9 @@ public:
     /* Number of active messages of id 5 */
     unsigned received = 0;
 
-    /* Called for tagged messages that match nothing; returns if it keeps the
-     * buffer. Without it they are dropped. */
+    /* Called for messages and rendezvous requests that match no receive; if
+     * empty, these are dropped. on_eager returns UCS_INPROGRESS to keep the
+     * buffer. */
     std::function<ucs_status_t(void *data, size_t length, unsigned flags,
                                uct_tag_t tag, uint64_t imm)>
         on_eager;
@@ -185,11 +186,11 @@ public:
     std::vector<uct_ep_h> failed_eps;
     bool survives_errors = false;
 
-    /* Device addresses get the right checksum before they are used */
+    /* Writes a valid checksum to device addresses before they are used */
     bool seals = true;
 
 private:
-    /* Writes the CRC-32C, bit by bit. */
+    /* Returns the address with its CRC-32C, computed bit by bit, if `seals`. */
     std::vector<uint8_t> seal(std::vector<uint8_t> dev_addr) const
     {
         uint32_t crc = ~(uint32_t)m_iface_addr[0]; /* version */
@@ -221,7 +222,6 @@ private:
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
     }
 
-    /* Closes all that was opened. */
     void close()
     {
         close_iface();

@@ -16,8 +16,9 @@
 #include <numeric>
 #include <thread>
 
-/* Waits until the device has all posted receives, and the user all unexpected
- * messages: a message sent after that matches them. */
+/* Waits until the device has all posted receives, and knows the number of
+ * unexpected messages given to the user: a message that is sent after that can
+ * match these receives. */
 inline void dcx_wait_told(const dcx_loop &loop)
 {
     dcx_deadline deadline;
@@ -83,7 +84,7 @@ struct dcx_tag_recv {
     uct_tag_context_t ctx = {}; /* the first member */
     dcx_tag_mem mem;
     iovs iov;                     /* replaces the buffer, unless empty */
-    std::vector<uint8_t *> where; /* places of its bytes, where iov has
+    std::vector<uint8_t *> where; /* addresses of iov's bytes, if iov has
                                    * offsets */
     unsigned num_consumed = 0, num_completed = 0, num_rndv = 0;
     uct_tag_t tag       = 0;
@@ -201,7 +202,7 @@ protected:
         }
     }
 
-    /* Calls until there is room. */
+    /* Calls until there are resources. */
     template <typename F> auto retry(F call) -> decltype(call())
     {
         dcx_deadline deadline;
@@ -267,7 +268,8 @@ protected:
         });
     }
 
-    /* Checks that the message has arrived, and that none was unexpected. */
+    /* Waits until the receive has ended. Checks its results, and that no
+     * message was unexpected. */
     void expect_received(dcx_tag_recv &recv, uct_tag_t tag, uint64_t imm,
                          const dcx_tag_mem &mem)
     {

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations of dcx with more than one WQE, for tests in C++: the headers are
- * C. Only for programs that are linked with dcx (libdcx.la).
+ * Operations of dcx that wait for more than one WQE (dcx_op.h), for tests in
+ * C++: the headers of dcx are C. Only for programs that are linked with
+ * libdcx.la.
  */
 #ifndef DCX_TEST_DCX_OP_DRIVER_H
 #define DCX_TEST_DCX_OP_DRIVER_H

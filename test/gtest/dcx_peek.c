@@ -285,7 +285,8 @@ static struct {
 } dcx_peek_free;
 
 
-/* Handles that were freed before are used first. */
+/* Registers until it gets the freed handle again; handles that were freed
+ * before come first. */
 static void dcx_peek_free_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     uct_mem_h memh = NULL;

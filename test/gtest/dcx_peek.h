@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Inspects an interface of dcx by dcx's own headers, which are C, for tests in
- * C++. This header does not depend on structures of UCX.
+ * Reads and changes internals of a dcx interface, for tests in C++: the headers
+ * of dcx are C. This header does not depend on structures of UCX.
  */
 #ifndef DCX_TEST_DCX_PEEK_H
 #define DCX_TEST_DCX_PEEK_H
@@ -41,7 +41,7 @@ const struct mlx5_cqe64 *dcx_peek_last_recv(uct_iface_h iface);
  * with zeros after a compact one. Returns 1 if it is compact. */
 int dcx_peek_av(uct_ep_h ep, uint8_t *av);
 
-/* Returns 1 if the endpoint leads to these addresses, as UCP asks since
+/* Returns 1 if the endpoint leads to these addresses; UCP asks this since
  * 1.18. */
 int dcx_peek_is_connected(uct_ep_h ep, const void *dev_addr,
                           const void *iface_addr);
@@ -55,10 +55,11 @@ void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 /* Returns 1 if endpoints of the interface need grants for active messages. */
 int dcx_peek_has_fc(uct_iface_h iface);
 
-/* Limits the endpoints that may have asked for credits, or have extra ones. */
+/* Limits the number of endpoints that can request credits, or have extra ones,
+ * at a time. */
 void dcx_peek_set_max_fc_entries(uct_iface_h iface, unsigned max);
 
-/* Limits the answers that the interface allocates, beyond existing ones. */
+/* Sets the number of answers that the interface can allocate from now on. */
 void dcx_peek_set_max_answers(uct_iface_h iface, unsigned max);
 
 /* Returns the number of repeated requests for credits of an endpoint. */
@@ -74,23 +75,23 @@ unsigned dcx_peek_num_blocked(uct_iface_h iface);
  * route to a GID of these bytes. */
 void dcx_peek_set_origin_gid(uct_iface_h iface, const uint8_t *gid);
 
-/* Counts from now on the kernel's look-ups of RoCE neighbours, of one interface
- * at a time. */
+/* Counts in @count, from now on, the interface's look-ups of RoCE neighbours in
+ * the kernel. Works for one interface at a time. */
 void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count);
 
-/* Returns the number of active messages that an endpoint may send without a
- * grant. */
+/* Returns the number of active messages that an endpoint can send before it
+ * needs a grant. */
 unsigned dcx_peek_credits(uct_ep_h ep);
 
 /* Returns the credits beyond the base that a receiver has granted and that were
  * not returned. */
 unsigned dcx_peek_granted(uct_iface_h iface);
 
-/* Lets the next progress repeat the requests of blocked endpoints. */
+/* Makes the next progress repeat the requests of blocked endpoints. */
 void dcx_peek_tick(uct_iface_h iface);
 
-/* Numbers of existing initiators, of those that drain, and of their completion
- * queues */
+/* Number of existing initiators, how many of them drain, and number of their
+ * completion queues */
 struct dcx_dci_count {
     unsigned num_dci, num_draining, num_cqs;
 };
@@ -100,17 +101,17 @@ void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count);
 void dcx_peek_block(uct_worker_h worker);
 void dcx_peek_unblock(uct_worker_h worker);
 
-/* Returns the number of the endpoint's initiator, or 0xffff. */
+/* Returns the index of the endpoint's initiator, 0xffff if it has none. */
 unsigned dcx_peek_place(uct_ep_h ep);
 
-/* Lets the creation of initiators fail from now on. */
+/* Makes the creation of initiators fail from now on. */
 void dcx_peek_no_more_dcis(uct_iface_h iface);
 
-/* Returns the tagged buffers of the interface, 0 if its device matches no
- * tags. */
+/* Returns the maximum of receives in the device's tag list, 0 if the device
+ * matches no tags. */
 unsigned dcx_peek_num_tags(uct_iface_h iface);
 
-/* Objects made by DEVX in this case */
+/* Objects that dcx creates by DEVX if the device matches tags */
 struct dcx_devx_objects {
     struct mlx5dv_devx_obj *xrq, *dct, *cmd;
     uint32_t xrqn, dctn, cmd_qpn;
@@ -121,10 +122,10 @@ void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
  * ended. */
 unsigned dcx_peek_num_posted(uct_iface_h iface);
 
-/* Returns 1 if the device has all posted receives, and the number of unexpected
- * messages given to the user. A message and an operation on the list are
- * unordered: a late device may treat a message as unexpected though its receive
- * was posted before. */
+/* Returns 1 if the device has all posted receives, and knows the number of
+ * unexpected messages given to the user. Before, it may treat a message as
+ * unexpected though its receive was posted: messages and operations on the list
+ * are unordered. */
 int dcx_peek_list_is_told(uct_iface_h iface);
 
 /* Numbers of layouts that were found, and that had to be created */
@@ -133,14 +134,16 @@ struct dcx_layout_stats {
 };
 void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats);
 
-/* Lets layouts fail from now on, as if their queue were in error. */
+/* Makes layouts fail from now on, as if the UMR queue were in error. */
 void dcx_peek_no_more_layouts(uct_iface_h iface);
 
-/* Holds the queue of layouts: nothing that was posted completes. */
+/* Holds the UMR queue, or releases it: UMRs that were posted do not complete
+ * while it is held. */
 void dcx_peek_hold_layouts(uct_iface_h iface, int is_held);
 
-/* Registers this memory when the handle of the next layout was freed, before
- * its deregistration goes on: by the same handle, or '*memh_p' is NULL. */
+/* Waits for the next layout that is deregistered. As soon as its handle is
+ * free, registers this memory, before the deregistration returns. Sets @memh_p
+ * to the new handle if that is the freed one, else to NULL. */
 void dcx_peek_register_at_free(uct_md_h md, void *address, size_t length,
                                uct_mem_h *memh_p);
 

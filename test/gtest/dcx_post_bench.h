@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of posted WQEs: an interface whose ring can be read, and the
- * twin of libmlx5 to compare with. Parameter: with a global route header or
- * without.
+ * Base of tests of posted WQEs: an interface whose ring can be read, and a twin
+ * (dc_twin.h) to compare with. Parameter: true with a global route header.
  */
 #ifndef DCX_TEST_DCX_POST_BENCH_H
 #define DCX_TEST_DCX_POST_BENCH_H
@@ -14,7 +13,7 @@ class dcx_post_bench : public testing::TestWithParam<bool> {
 protected:
     dcx_post_bench() : m_twin(m_dev, m_dcx.view().dctn, m_dcx.view().dc_key)
     {
-        /* set by the mode's options: see main() */
+        /* as the options of the mode say: see main() */
         struct ibv_ah_attr attr = m_dev.ah_attr(GetParam());
 
         attr.sl = 3;
@@ -47,7 +46,7 @@ protected:
 
     bool is_compact() const { return !GetParam(); }
 
-    /* Returns libmlx5's WQE, with index and QP of `view`. */
+    /* Returns libmlx5's WQE for the operation, with index and QP of `view`. */
     wqe_bytes theirs(const dc_op &op, const struct dcx_view &view)
     {
         wqe_bytes wqe = m_twin.post(op, m_ah);
@@ -93,7 +92,7 @@ protected:
         wqe_bytes wqe = dc_twin::wqe_at(before.ring, before.num_bb, before.pi);
         after         = m_dcx.view();
         EXPECT_EQ((wqe.size() + 63) / 64, (uint16_t)(after.pi - before.pi))
-            << "one WQE";
+            << "blocks of one WQE";
         EXPECT_EQ(after.pi, after.dbrec) << "doorbell record";
         m_dcx.flush();
         return wqe;
@@ -152,8 +151,8 @@ protected:
         return list;
     }
 
-    /* The data segment of a copied operation names a buffer of dcx. Takes its
-     * address from the WQE, and checks the data in it. */
+    /* Adds a data segment of @length bytes with the address and the key in the
+     * WQE: in buffered operations they name a buffer of dcx. */
     dc_op with_buffer_of(dc_op op, const wqe_bytes &wqe, uint32_t length)
     {
         wqe_fields fields(wqe);
