@@ -75,7 +75,7 @@ protected:
         m_live_b.progress();
     }
 
-    /* Calls until there are resources. */
+    /* Calls until there are resources; checks that the call succeeds. */
     ucs_status_t post(const std::function<ucs_status_t()> &call)
     {
         dcx_deadline deadline;
@@ -119,7 +119,8 @@ protected:
         });
     }
 
-    /* Puts from memory of the user; the test does not read the target. */
+    /* Puts from registered memory, without a copy. @wrong_key: bits to flip in
+     * the rkey. */
     ucs_status_t try_put(uct_ep_h ep, live_peer &peer, dcx_end &end,
                          uint32_t wrong_key = 0)
     {
@@ -155,6 +156,8 @@ protected:
         });
     }
 
+    /* Waits until all operations have ended; the peers then poll the messages,
+     * which arrived before their acknowledgments. */
     void flush()
     {
         dcx_deadline deadline;
@@ -178,6 +181,7 @@ protected:
         return list;
     }
 
+    /* Checks that a put to the endpoint's peer, b for m_b, else a, succeeds. */
     void expect_works(uct_ep_h ep)
     {
         dcx_end end;
@@ -194,7 +198,7 @@ protected:
     uct_ep_h m_a, m_b;
 };
 
-/* A pending message */
+/* A pending request that sends a message */
 struct dcx_request {
     uct_pending_req_t req;
     uct_ep_h ep;
@@ -234,8 +238,8 @@ dcx_policy_name(const testing::TestParamInfo<const char *> &info)
     return info.param;
 }
 
-/* One initiator with a short ring, which wraps often, and short timeouts of
- * peers */
+/* Returns options for one initiator with a short ring, which wraps often, and a
+ * short timeout of dead peers. */
 inline std::vector<std::pair<const char *, const char *>> dcx_shared_env()
 {
     return {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The sending side of tag matching, for tests in C++: the headers are C. Only
- * for programs that are linked with dcx (libdcx.la), and for one interface at a
- * time. Errors abort.
+ * The sending side of tag matching, for tests in C++: the headers of dcx are C.
+ * Only for programs that are linked with libdcx.la, and for one interface at a
+ * time.
  */
 #ifndef DCX_TEST_DCX_TAG_DRIVER_H
 #define DCX_TEST_DCX_TAG_DRIVER_H
@@ -15,12 +15,12 @@ struct dcx_tag_limits {
 };
 
 /* Lets the interface send tagged messages; it receives them as untagged ones.
- * @max_request: maximum bytes of a rendezvous request for the device; a longer
- * one is the program's. */
+ * @max_request: bytes of the longest rendezvous request that the device can
+ * serve, 0: none. Stores the resulting limits. */
 void dcx_tag_open(uct_iface_h iface, size_t max_request,
                   struct dcx_tag_limits *limits);
 
-/* All rendezvous have ended. */
+/* Undoes dcx_tag_open(); all rendezvous must have ended. */
 void dcx_tag_close(uct_iface_h iface);
 
 /* Returns the DC access key of the interface's own target. */
@@ -29,8 +29,8 @@ uint64_t dcx_tag_dc_key(uct_iface_h iface);
 /* Marks the endpoint's peer as matching tags, for any address. */
 void dcx_tag_matches(uct_ep_h ep);
 
-/* Begins a rendezvous, but sends no request. Returns the operation, NULL
- * without memory. */
+/* Begins a rendezvous, but sends no request. Returns the operation, NULL if
+ * there is no memory. */
 void *dcx_tag_rndv_begin(uct_ep_h ep, uct_completion_t *comp);
 uint32_t dcx_tag_rndv_id(void *op);
 
@@ -38,7 +38,8 @@ uint32_t dcx_tag_rndv_id(void *op);
 void dcx_tag_rndv_fin(uct_iface_h iface, uint32_t id);
 unsigned dcx_tag_rndv_count(uct_iface_h iface);
 
-/* Makes @id the next id; a rendezvous has begun before. */
+/* Makes @id the id of the next rendezvous. At least one must have begun before:
+ * that has made room in the list of ids. */
 void dcx_tag_rndv_set_next(uct_iface_h iface, uint32_t id);
 
 /* Packs a remote key into a buffer of rkey_packed_size bytes. */

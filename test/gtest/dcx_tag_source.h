@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages of each kind, sent from memory of an interface; and the
- * messages that a peer without posted receives has got, in order.
+ * Sends tagged messages of each kind, and records the tags that a peer without
+ * posted receives gets.
  */
 #ifndef DCX_TEST_DCX_TAG_SOURCE_H
 #define DCX_TEST_DCX_TAG_SOURCE_H
@@ -10,7 +10,7 @@
 
 enum tag_kind { SHORT, BCOPY, ZCOPY, RNDV, REQUEST, NUM_KINDS };
 
-/* Messages of a peer without posted receives, in order */
+/* Tags of the unexpected messages of a peer, in order of arrival */
 struct tag_note {
     explicit tag_note(dcx_loop &loop)
     {
@@ -29,7 +29,7 @@ struct tag_note {
     std::vector<uint64_t> tags;
 };
 
-/* Sends from memory of one interface */
+/* Memory of an interface that tagged messages are sent from */
 class tag_source {
 public:
     tag_source(dcx_loop &loop, size_t length = 100) : mem(loop, length) {}
@@ -42,8 +42,8 @@ public:
         return mem.bytes.size();
     }
 
-    /* Calls UCT's function of that kind. Operations in progress end with `end`;
-     * for a rendezvous, 'op' is its handle for a cancel. */
+    /* Calls UCT's function of that kind. An operation in progress ends with
+     * `end`. Stores the handle of a rendezvous, for a cancel, in `op`. */
     ucs_status_t send(tag_kind kind, uct_ep_h ep, uct_tag_t tag, dcx_end &end,
                       void **op = NULL)
     {

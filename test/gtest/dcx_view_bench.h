@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of views on the device: an interface in whose domain views are
- * opened, and its peer, another interface with a domain of its own.
+ * Base of tests of views (dcx_view_ops.h) on the device: an interface in whose
+ * domain views are opened, and its peer, another interface with a domain of its
+ * own.
  */
 #ifndef DCX_TEST_DCX_VIEW_BENCH_H
 #define DCX_TEST_DCX_VIEW_BENCH_H
@@ -53,8 +54,8 @@ struct view_pages {
     size_t length;
 };
 
-/* Checks that nothing is logged when domains are closed: all objects were
- * freed. */
+/* Checks that nothing is logged when domains are closed: objects that were not
+ * freed would be. */
 struct view_last_log {
     ~view_last_log() { EXPECT_EQ("", log.take()); }
 
@@ -102,7 +103,7 @@ protected:
         return m_views->open(&md, 1, &data, is_dest, view);
     }
 
-    /* Opens a view of a type in memory. */
+    /* Opens a view of @count elements of a type in memory. */
     uct_dcx_view_t *open(const view_type &type, uint8_t *buffer, size_t count,
                          bool is_dest)
     {
@@ -116,6 +117,8 @@ protected:
         return view;
     }
 
+    /* Returns the memory handle of a view, as UCP gets it: for its
+     * addresses. */
     uct_mem_h handle(const uct_dcx_view_t *view)
     {
         uct_mem_h memh;
@@ -169,7 +172,7 @@ protected:
         return {m_flat.bytes.data(), length, m_flat.memh, 0, 1};
     }
 
-    /* The peer's put to a view, and its get */
+    /* Put or get between the peer's memory and a view. */
     ucs_status_t peer_put(uct_rkey_t rkey, uint64_t address, size_t length)
     {
         uct_iov_t iov = flat(length);
@@ -188,7 +191,7 @@ protected:
         });
     }
 
-    /* Own operations */
+    /* Runs a put from the view to the peer's memory, or a get into it. */
     ucs_status_t own(decltype(uct_ep_put_zcopy) *op, const uct_dcx_view_t *view)
     {
         uct_iov_t iov = {(void *)view->address, view->length, handle(view), 0,
@@ -207,8 +210,8 @@ protected:
         }
     }
 
-    /* Checks that the flat memory has the bytes of these places, and no other
-     * changes. */
+    /* Checks that `run` copies the bytes at these offsets in `buffer` to the
+     * peer's memory, and changes no other byte there. */
     template <typename F>
     void expect_gathered(const uint8_t *buffer,
                          const std::vector<ptrdiff_t> &places, F run)
@@ -224,6 +227,7 @@ protected:
         ASSERT_TRUE(expected == m_flat.bytes);
     }
 
+    /* Checks the reverse: a copy of the peer's memory to these offsets. */
     template <typename F>
     void expect_scattered(view_pages &pages, uint8_t *buffer,
                           const std::vector<ptrdiff_t> &places, F run)

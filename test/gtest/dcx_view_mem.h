@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of random bytes with data of a type, views of it, and the result that
- * a plain loop computes.
+ * Memory of random bytes with elements of a type, views of them, and the
+ * results of a gather and a scatter that a plain loop computes.
  */
 #ifndef DCX_TEST_DCX_VIEW_MEM_H
 #define DCX_TEST_DCX_VIEW_MEM_H
@@ -41,7 +41,7 @@ public:
 
     size_t length() const { return shape_length(&data); }
 
-    /* Returns byte n of the data. */
+    /* Returns byte n of the data in @memory: `bytes`, or a copy of them. */
     uint8_t &at(size_t n, std::vector<uint8_t> &memory) const
     {
         return memory[data.buffer - (char *)bytes.data() + m_places[n]];
@@ -57,7 +57,8 @@ public:
         return dest;
     }
 
-    /* Returns the expected memory after a scatter, including holes. */
+    /* Returns all of the memory, including holes, after a scatter of @src to
+     * the data from byte @offset. */
     std::vector<uint8_t> scattered(size_t offset,
                                    const std::vector<uint8_t> &src)
     {
@@ -105,7 +106,7 @@ private:
     uct_dcx_view_t *m_view = NULL;
 };
 
-/* Types for all tests */
+/* A type with a name for messages */
 struct named_type {
     named_type(const char *label, const std::vector<shape_nest_t> &nests,
                ptrdiff_t extent) :
@@ -129,6 +130,7 @@ inline std::vector<shape_nest_t> rounds_of_two(unsigned count)
     return nests;
 }
 
+/* Returns one type of each form, for tests that run for all of them. */
 inline const std::vector<named_type> &named_types()
 {
     auto nest = [](ptrdiff_t offset, size_t bytes,

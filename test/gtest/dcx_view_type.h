@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Types with the place of each byte, and the table of functions that open views
- * of their data.
+ * Datatypes with the offset of each byte, and the table of functions that open
+ * views of their data.
  */
 #ifndef DCX_TEST_DCX_VIEW_TYPE_H
 #define DCX_TEST_DCX_VIEW_TYPE_H
@@ -19,7 +19,7 @@ extern "C" {
 }
 #pragma GCC diagnostic pop
 
-/* A type, by its nests, and the place of each of its bytes */
+/* A datatype as a list of nests, and as the shape built from them */
 struct view_type {
     view_type(const std::vector<shape_nest_t> &list, ptrdiff_t distance) :
         nests(list), extent(distance)
@@ -49,7 +49,8 @@ struct view_type {
         return nest;
     }
 
-    /* Returns the places in order, by a plain loop without shapes. */
+    /* Returns the offset of each byte of @count elements, in order, by a plain
+     * loop over the nests. */
     std::vector<ptrdiff_t> places(size_t count) const
     {
         std::vector<ptrdiff_t> all;
@@ -81,7 +82,8 @@ private:
     }
 };
 
-/* The table, with views enabled before any domain is opened */
+/* The table of functions; enables views. Create it before a domain is
+ * opened. */
 struct dcx_views {
     dcx_views() :
         ops((const uct_dcx_view_ops_t *)dlsym(

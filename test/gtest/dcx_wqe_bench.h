@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of dcx_wqe.h: a ring in plain memory for dcx, and a DC
- * initiator for the same operations of libmlx5.
+ * Base of tests of dcx_wqe.h: a ring in plain memory in which dcx's functions
+ * build WQEs, and a twin (dc_twin.h) for the same operations of libmlx5.
  */
 #ifndef DCX_TEST_DCX_WQE_BENCH_H
 #define DCX_TEST_DCX_WQE_BENCH_H
@@ -33,7 +33,8 @@ struct alignas(64) ring_block {
     uint8_t bytes[64];
 };
 
-/* A ring in plain memory, for dcx */
+/* A ring in plain memory. Bytes outside of the WQE that is being built are
+ * canaries. */
 class dcx_ring {
 public:
     dcx_ring(unsigned num_bb, uint32_t qpn) :
@@ -81,7 +82,8 @@ public:
         }
     }
 
-    /* Ends the WQE. Returns its bytes; checks that nothing else was written. */
+    /* Ends the WQE. Returns its bytes; checks that no other byte was written,
+     * then clears the ring. */
     wqe_bytes finish(uint8_t opcode, unsigned flags, uint8_t opmod = 0,
                      uint16_t stream = 0)
     {
@@ -105,7 +107,7 @@ public:
         doorbell    = uct_dcx_wqe_finish(&wqe, &ctrl);
         EXPECT_EQ(std::vector<uint8_t>(4),
                   std::vector<uint8_t>(&m_mem[start + 12], &m_mem[start + 16]))
-            << "immediate";
+            << "the immediate is not 0";
 
         EXPECT_EQ((start + wqe.ds * 16) % m_size,
                   (size_t)(wqe.pos - m_mem) % m_size)
@@ -183,7 +185,7 @@ protected:
         return data;
     }
 
-    /* Returns n pieces of the registered memory, in random order. */
+    /* Returns n pieces of the registered memory, not in order of addresses. */
     std::vector<struct ibv_sge> pieces(unsigned n, uint32_t length = 24) const
     {
         std::vector<struct ibv_sge> sges;
@@ -203,6 +205,7 @@ protected:
         return op;
     }
 
+    /* Returns libmlx5's WQE, in the form of the parameter. */
     wqe_bytes post(const dc_op &op)
     {
         wqe_bytes wqe = m_twin.post(op, m_ah);
@@ -215,6 +218,7 @@ protected:
         m_ring.begin(index, m_av, GetParam(), m_target.dctn());
     }
 
+    /* Returns dcx's WQE. */
     wqe_bytes build(const dc_op &op, uint16_t index)
     {
         begin(index);

@@ -13,8 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* Makes process_vm_readv() and process_vm_writev() fail from now on, as in a
- * container. */
+/* Makes process_vm_readv() and process_vm_writev() fail with @error from now
+ * on, as in a container. */
 static inline void deny_copies(unsigned error)
 {
     struct sock_filter filter[] = {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of DEVX: mailboxes whose fields are named by their position
- * (byte offset of a word, highest and lowest bit, mlx5_ifc.h), the commands,
- * and keys made with CREATE_MKEY.
+ * Base of tests of DEVX: mailboxes of commands, objects, and keys created with
+ * CREATE_MKEY. Fields are given by their position in mlx5_ifc.h: byte offset of
+ * a word, highest and lowest bit.
  */
 #ifndef DCX_TEST_DEVX_BENCH_H
 #define DCX_TEST_DEVX_BENCH_H
@@ -11,6 +11,7 @@
 
 #include <endian.h>
 
+/* Status of a command (PRM; MLX5_CMD_STAT_* in Linux) */
 constexpr uint8_t DEVX_BAD_OP       = 0x02;
 constexpr uint8_t DEVX_BAD_PARAM    = 0x03;
 constexpr uint8_t DEVX_BAD_RES      = 0x05;
@@ -67,8 +68,8 @@ public:
     std::vector<uint8_t> bytes;
 };
 
-/* An object made by DEVX. If it is refused, obj is NULL and out has the
- * reason. */
+/* An object created by DEVX. If it is refused, obj is NULL, error is the errno,
+ * and out has the status and syndrome of the command. */
 class devx_object {
 public:
     devx_object(struct ibv_context *ctx, const devx_mailbox &in,
@@ -125,7 +126,9 @@ inline uint32_t devx_pdn(struct ibv_pd *pd)
 constexpr unsigned DEVX_MODE_KLM = 2, DEVX_MODE_KSM = 3;
 constexpr size_t DEVX_MKC = 0x10;
 
-/* All rights, for any QP, variant 0x42. @param log_size  size of a KSM entry */
+/* CREATE_MKEY with all access rights, for any QP, variant 0x42. Of the length
+ * @length, over KLMs, or if @log_size is not 0 over KSMs of 1 << @log_size
+ * bytes. */
 inline devx_mailbox devx_mkey_in(struct ibv_pd *pd, uint64_t start,
                                  uint64_t length,
                                  const std::vector<devx_klm> &klms,

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Queues by DEVX, with rings in memory of the test: receive memory pools and RC
- * queue pairs that receive from them. The test writes the WQEs.
+ * Queues by DEVX, with rings in memory of the test: receive memory pools, RC
+ * queue pairs that receive from them, and a DCT. The test writes the WQEs.
  */
 #ifndef DCX_TEST_DEVX_QP_H
 #define DCX_TEST_DEVX_QP_H
@@ -42,11 +42,11 @@ struct devx_ring : devx_pages {
     struct mlx5dv_devx_umem *umem;
 };
 
-/* Parameters of a receive queue: wq_type, logarithms of the WQE's size and, for
- * strides, of their number and size */
+/* Parameters of a receive queue: wq_type, logarithm of the WQE's size and, for
+ * striding queues, logarithms of the number and size of strides */
 struct devx_wq {
     unsigned type;
-    unsigned log_stride  = 5; /* one segment */
+    unsigned log_stride  = 5; /* next segment and one data segment */
     unsigned log_strides = 0, log_size = 0;
 
     bool is_list() const { return (type & 1) == 0; }
@@ -132,7 +132,7 @@ public:
     devx_mailbox good;
 };
 
-/* Parameters of the transitions, apart from the peer */
+/* Parameters of the transitions to RTR and RTS, apart from the peer */
 struct devx_rtr {
     unsigned log_msg_max = 30;
     unsigned atomic_mode = 3; /* operands of up to 8 bytes */
@@ -169,7 +169,7 @@ public:
         mlx5dv_devx_free_uar(m_uar);
     }
 
-    /* RC, 64 blocks */
+    /* CREATE_QP: RC, 64 blocks */
     devx_mailbox create_in(const devx_rq &rmp) const
     {
         devx_mailbox in(0x110, 0x500);
@@ -275,7 +275,7 @@ public:
         m_pi = 0;
     }
 
-    /* Stores another queue's number to the doorbell. */
+    /* Writes a doorbell that names another queue, number 0. */
     void touch_doorbell() { *(volatile uint64_t *)m_uar->reg_addr = 0; }
 
     bool wait(struct mlx5_err_cqe *cqe)

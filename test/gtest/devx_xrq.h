@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shared receive queue with tag matching by DEVX, created as in UCX's rc_mlx5
- * and dc_mlx5, and a buffer in its list.
+ * A shared receive queue with tag matching (XRQ) by DEVX, created as in UCX's
+ * rc_mlx5 and dc_mlx5.
  */
 #ifndef DCX_TEST_DEVX_XRQ_H
 #define DCX_TEST_DEVX_XRQ_H
@@ -35,7 +35,7 @@ public:
 
     uint32_t number() const { return object->out.number(); }
 
-    /* @return status of the command */
+    /* Returns the status of the command. */
     int modify(const devx_mailbox &in, devx_mailbox *out)
     {
         mlx5dv_devx_obj_modify(object->obj, in.bytes.data(), in.bytes.size(),
@@ -63,7 +63,7 @@ public:
         return in;
     }
 
-    /* Returns the next completion, which must be of this kind. */
+    /* Waits for the next completion, and checks its app_op. */
     struct mlx5_cqe64 expect(uint8_t app_op)
     {
         struct mlx5_cqe64 cqe = {};
@@ -77,7 +77,8 @@ public:
         return cqe;
     }
 
-    /* Appends entry 0, or the next, by a command queue pair. */
+    /* Appends a buffer as entry @index of the list, by a command QP. Waits
+     * until the device reports it. */
     void append(devx_qp &cmd, uint64_t tag, const strict_mem &to,
                 uint32_t length, unsigned index = 0)
     {
@@ -89,7 +90,7 @@ public:
         seg.index       = htobe16(index + 1);
         seg.append_tag  = htobe64(tag);
         seg.append_mask = ~0ull;
-        wqe.bytes[11]   = 0; /* without a completion of its own */
+        wqe.bytes[11]   = 0; /* no completion of the command QP */
         cmd.post(wqe.add(seg).data(to.addr, length, to.mr->lkey));
         expect(PRM_CQE_TM_APPEND);
     }

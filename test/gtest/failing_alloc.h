@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Allocators in front of those of libc and of UCX: one allocation of the
- * transport's module fails, and those that live are counted. For programs of
- * one source.
+ * Replaces the allocators of libc and of UCX: makes one allocation of the
+ * transport's module fail, and counts those that it has not freed. Defines
+ * malloc(): only one file of a program can include this.
  */
 #ifndef DCX_TEST_FAILING_ALLOC_H
 #define DCX_TEST_FAILING_ALLOC_H
@@ -30,8 +30,8 @@ inline uintptr_t module_begin, module_end;
 /* Number of allocations, and the one that fails, from 1; 0: none */
 inline std::atomic<unsigned> num_allocs, fail_at;
 
-/* Live allocations, from index 0. Most of the other pointers that are freed
- * have no mark. */
+/* Live allocations of the module, from index 0, and how many of them each mark
+ * stands for. free() searches the list only if the pointer has a mark. */
 inline std::array<void *, 4096> live;
 inline std::array<std::atomic<uint8_t>, 65536> marks;
 inline size_t num_live;
@@ -58,7 +58,7 @@ inline int note_module(struct dl_phdr_info *info, size_t, void *)
     return 1;
 }
 
-/* Loads the module, and has its allocation @nth fail from now on. */
+/* Loads the module; its allocation @nth from now on fails. */
 inline void arm(unsigned nth)
 {
     dlopen(dcx_loop::module(), RTLD_NOW);
@@ -124,7 +124,7 @@ inline void remove(void *ptr)
 #define FAILING_ALLOC_CALLER __builtin_return_address(0)
 
 extern "C" {
-/* UCX that tracks memory calls these. */
+/* Called by the module if UCX tracks memory; not counted as live */
 void *ucs_malloc(size_t size, const char *name)
 {
     static auto real = (__typeof__(&ucs_malloc))dlsym(RTLD_NEXT, "ucs_malloc");
@@ -153,7 +153,7 @@ int ucs_posix_memalign(void **mem_p, size_t align, size_t size,
                real(mem_p, align, size, name);
 }
 
-/* Pools of UCX call it, those of the transport among them. */
+/* Called by memory pools of UCX, not only those of the module */
 ucs_status_t ucs_mpool_chunk_malloc(ucs_mpool_t *mp, size_t *size, void **chunk)
 {
     static auto real = (__typeof__(&ucs_mpool_chunk_malloc))dlsym(
@@ -162,7 +162,7 @@ ucs_status_t ucs_mpool_chunk_malloc(ucs_mpool_t *mp, size_t *size, void **chunk)
     return failing_alloc::is_next() ? UCS_ERR_NO_MEMORY : real(mp, size, chunk);
 }
 
-/* Others call these. */
+/* Called by the module if UCX does not track memory */
 void *malloc(size_t size)
 {
     const void *caller = FAILING_ALLOC_CALLER;

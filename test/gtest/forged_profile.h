@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A profile of the first device (dcx_profile.h) with any lines; devices that
- * are opened while the object exists use it.
+ * A profile of the first device (dcx_profile.h) with the lines of a test; dcx
+ * uses it for devices that are opened while the object exists.
  */
 #ifndef DCX_TEST_FORGED_PROFILE_H
 #define DCX_TEST_FORGED_PROFILE_H

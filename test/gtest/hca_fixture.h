@@ -126,8 +126,8 @@ inline int hca_test_main(int argc, char **argv,
     return result;
 }
 
-/* Limit of a wait. It is a time, not a number of calls, as the cost of calls
- * changes with the code and the machine. */
+/* Limit of a wait, in ms. It is a time, not a number of calls, as the cost of
+ * calls changes with the code and the machine. */
 class dcx_deadline {
 public:
     explicit dcx_deadline(int limit = TIME_WAIT) :
@@ -194,8 +194,8 @@ private:
 
 /* --- a device, opened ----------------------------------------------------- */
 
-/* Report failures of the set-up where they happen, and throw, so that a test
- * without its set-up does not continue. */
+/* Throws if the expression is false, with its text and errno: a test without
+ * its set-up must not continue. */
 #define HCA_CHECK_CALL(_expr) \
     do { \
         if (!(_expr)) { \
@@ -220,7 +220,7 @@ public:
         init();
     }
 
-    /* Takes over an opened or imported context. */
+    /* Takes over an opened or imported context: closes it at the end. */
     explicit hca_device(struct ibv_context *opened) : ctx(opened) { init(); }
 
     ~hca_device()
@@ -282,8 +282,8 @@ inline void hca_modify(struct ibv_qp *qp, struct ibv_qp_attr attr,
     }
 }
 
-/* Attributes that transitions need, of all services; each transition uses some
- * of them. */
+/* Returns the attributes that transitions of all services need; each transition
+ * uses some of them. */
 inline struct ibv_qp_attr hca_qp_attr(const hca_device &dev, uint32_t dest_qpn)
 {
     struct ibv_qp_attr attr = {};

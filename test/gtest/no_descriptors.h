@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* A process without free descriptors, for a while */
+/* Uses up the file descriptors of this process for the time of a test. */
 #ifndef DCX_TEST_NO_DESCRIPTORS_H
 #define DCX_TEST_NO_DESCRIPTORS_H
 
@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
-/* Opens all descriptors of this process but `left`; the destructor closes
- * them. */
+/* Leaves this process only `left` free descriptors, of a limit of 128; the
+ * destructor frees the others and restores the limit. */
 class no_descriptors {
 public:
     explicit no_descriptors(unsigned left)

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Base of tests of long lists: some MiB of memory, random blocks in it, a key
- * over any number of them, and a loop that copies as a message over that key
- * does.
+ * Base of tests of keys over long lists: registered memory, random blocks in
+ * it, a key over any number of them, and plain loops that compute the expected
+ * contents.
  */
 #ifndef DCX_TEST_PIECES_BENCH_H
 #define DCX_TEST_PIECES_BENCH_H
@@ -13,8 +13,9 @@
 #include <random>
 #include <sys/mman.h>
 
-/* Memory in a mapping of its own, of which no whole page was touched: peers may
- * reach it by loads and stores once it is registered. */
+/* Returns memory in a mapping of its own, of which no whole page was touched:
+ * once it is registered, the device can share it with peers, which then copy
+ * without a system call. */
 inline std::vector<uint8_t> pieces_untouched(size_t size)
 {
     constexpr uintptr_t page = 4096;
@@ -65,7 +66,8 @@ struct pieces_blocks {
         uint32_t length;
     };
 
-    /* Returns `count` blocks of 1 to 64 bytes, some of them adjacent. */
+    /* Returns `count` blocks of 1 to 64 bytes, some of them adjacent; for an
+     * odd seed, not in order of addresses. */
     static pieces_blocks random(unsigned count, unsigned seed)
     {
         std::mt19937 rand(seed);
@@ -79,7 +81,7 @@ struct pieces_blocks {
             blocks.length += length;
             offset += length + ((rand() % 4) ? rand() % 64 : 0);
         }
-        if (seed % 2) { /* not in order of addresses */
+        if (seed % 2) {
             std::shuffle(blocks.list.begin(), blocks.list.end(), rand);
         }
         return blocks;
@@ -96,6 +98,7 @@ struct pieces_blocks {
         return to;
     }
 
+    /* Copies the first @count bytes of @from to the blocks of @to. */
     void scatter(std::vector<uint8_t> &to, const std::vector<uint8_t> &from,
                  size_t count) const
     {
@@ -112,8 +115,8 @@ struct pieces_blocks {
     uint64_t length = 0;
 };
 
-/* A key over blocks. If they do not fit in a command, it leads to keys over
- * parts of them. */
+/* A key over blocks. If they do not fit into a command, it is a key over other
+ * keys, each of which has PART of the blocks. */
 class pieces_key {
 public:
     static constexpr unsigned PART = 4000;

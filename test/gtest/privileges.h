@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Sets CAP_IPC_LOCK as effective or not; a user without it does not get it. */
+/* Sets or clears CAP_IPC_LOCK in the effective set; does not set it if it is
+ * not permitted. */
 static inline void set_privileged(bool is_privileged)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};

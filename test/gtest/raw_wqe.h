@@ -70,6 +70,7 @@ public:
         return add(seg);
     }
 
+    /* Adds inline data of these bytes. */
     raw_wqe &inl(uint32_t length)
     {
         at_data = bytes.size();

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A DC initiator with streams, targets with a shared receive queue each, and
- * requests that name a stream, through libmlx5's own builders
+ * Base of tests of DCI streams: an initiator with streams, targets with a
+ * shared receive queue each, and requests that name a stream, by libmlx5's
+ * builders.
  */
 #ifndef DCX_TEST_STREAMS_BENCH_H
 #define DCX_TEST_STREAMS_BENCH_H
@@ -10,7 +11,7 @@
 
 /* --- a target ------------------------------------------------------------- */
 
-/* A target; without receives it answers RNR */
+/* A target, at first without receives: it answers RNR */
 class streams_target {
 public:
     static constexpr uint64_t key = 0x1122334455667788;
@@ -110,8 +111,8 @@ public:
             cap, given.has_streams ? &streams : NULL);
     }
 
-    /* Moves the initiator from RESET to RTS; it waits for receivers without
-     * limit, for answers only a short time. */
+    /* Moves the initiator from RESET to RTS. It retries without a limit while
+     * targets are not ready, but waits only a short time for answers. */
     void connect()
     {
         struct ibv_qp_attr attr = hca_qp_attr(m_dev, 0);
@@ -142,8 +143,8 @@ public:
         m_is_open = false;
     }
 
-    /* Sends a message with an immediate. Its wr_id is the number of the
-     * request. */
+    /* Sends a message with an immediate. As for all requests, its wr_id is the
+     * number of requests before it. */
     void send(uint16_t stream, const streams_target &to, uint32_t imm,
               const strict_mem &mem, unsigned flags = IBV_SEND_SIGNALED)
     {
@@ -178,8 +179,8 @@ public:
         end(stream, dctn, to.mr->lkey, to.addr, 8);
     }
 
-    /* Command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in with
-     * qpc_ext. @return as this function; out[0] is the status of the device. */
+    /* Returns the command of mlx5dv_dci_stream_id_reset(): rts2rts_qp_in with
+     * qpc_ext (mlx5_ifc.h). */
     std::vector<uint8_t> reset_in(uint16_t stream) const
     {
         std::vector<uint8_t> in(464);
@@ -192,6 +193,7 @@ public:
         return in;
     }
 
+    /* Returns 0 or an errno; out[0] is the status of the command. */
     int reset_stream(const std::vector<uint8_t> &in, uint8_t *out)
     {
         return mlx5dv_devx_qp_modify(qp, in.data(), in.size(), out, 16);

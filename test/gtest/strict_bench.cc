@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Set-up of a strict_bench, and its WQEs. Its destructor destroys its objects,
- * and fails the test if one cannot be destroyed.
+ * Implements strict_bench.h. The destructor fails the test if an object cannot
+ * be destroyed.
  */
 #include "strict_bench.h"
 
@@ -18,7 +18,7 @@ const enum ibv_qp_type qp_types[][2] = {
     [SERVICE_TM]  = {IBV_QPT_RC, IBV_QPT_RC},
 };
 
-/* Attributes that the transitions need, beside the state (IBTA 11.2.5.2) */
+/* Masks of the attributes that each transition needs (IBTA 11.2.5.2) */
 struct transition {
     int init, rtr, rts;
 };
@@ -357,7 +357,7 @@ raw_wqe strict_bench::unbind(uint32_t rkey) const
 
 /* --- use ------------------------------------------------------------------ */
 
-/* The doorbell names the right queue, for any contents of the WQE. */
+/* The doorbell names the right queue even if the WQE does not. */
 void strict_bench::post(const raw_wqe &wqe, unsigned num_bb)
 {
     raw_wqe head = wqe;
