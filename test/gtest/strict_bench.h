@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A sender and a receiver of one transport service, on one device. The objects
- * are made with libibverbs and libmlx5. The test itself writes WQEs, receive
- * WQEs and doorbell records, and reads CQEs, as one of their fields has to be
- * wrong.
+ * A sender and a receiver of one transport service, on one device. libibverbs
+ * and libmlx5 create the objects; the test itself writes WQEs, receive WQEs and
+ * doorbell records, so that one of their fields can be wrong, and reads CQEs.
  */
 #ifndef DCX_TEST_STRICT_BENCH_H
 #define DCX_TEST_STRICT_BENCH_H
@@ -17,8 +16,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* TM: both are RC queue pairs of an SRQ with tag matching; the sender is one of
- * its command QPs, too. */
+/* TM: both are RC queue pairs of one SRQ with tag matching, whose list the
+ * sender can change. */
 enum strict_service {
     SERVICE_RC,
     SERVICE_UC,
@@ -185,7 +184,8 @@ public:
         *(volatile uint64_t *)m_dv.bf.reg = value;
     }
 
-    /* The half of it that rings nothing */
+    /* Announces num_bb more blocks in the doorbell record, but rings no
+     * doorbell. */
     void announce(unsigned num_bb)
     {
         pi += num_bb;
@@ -193,7 +193,7 @@ public:
                          __ATOMIC_SEQ_CST);
     }
 
-    /* A store to the register that is too short to name a queue */
+    /* Writes 4 bytes to the register: too few to name a queue */
     void ring_nameless() const { *(volatile uint32_t *)m_dv.bf.reg = 0; }
 
     /* Announces num_bb more blocks, and pushes all of `bytes` to the register,
@@ -251,7 +251,7 @@ public:
         HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) == 0);
     }
 
-    /* libmlx5 has linked the WQEs in order; none is used twice here */
+    /* Posts the next WQE: libmlx5 has linked them in order. Uses none twice. */
     void post_recv(const void *addr, uint32_t length, uint32_t lkey)
     {
         struct mlx5_wqe_data_seg *seg =
@@ -293,7 +293,7 @@ private:
 struct strict_options {
     int access        = ACCESS_QP_ALL; /* access rights of the receiving QP */
     bool wq_sig       = false;
-    bool to_cqe       = false; /* short data goes to completions */
+    bool to_cqe       = false; /* short received data goes to the CQE */
     unsigned recv_cqe = 63;
     bool grh          = false;        /* with a GRH in the address vector */
     enum ibv_mtu mtu  = IBV_MTU_1024; /* MTU of the sending QP */
@@ -309,7 +309,8 @@ public:
     strict_bench(strict_service service, const strict_options &options);
     ~strict_bench();
 
-    /* A WQE with its transport part, which names the receiver */
+    /* Begins a WQE: control segment and, if the service has one, the segment
+     * that names the receiver. */
     raw_wqe wqe(uint8_t opcode, uint8_t opmod = 0) const;
 
     /* Complete WQEs between src and dst */
@@ -318,13 +319,13 @@ public:
     raw_wqe read() const;
     raw_wqe fetch_add() const;
 
-    /* WQEs of libmlx5 that bind `window` (type 2) to part of dst, with its next
-     * key, and that unbind it */
+    /* WQEs as libmlx5 writes them: bind `window` (type 2) to part of dst, which
+     * gives it its next key, and unbind it by that key */
     raw_wqe bind(const struct ibv_mw *window) const;
     raw_wqe unbind(uint32_t rkey) const;
     static uint32_t bound_key(const struct ibv_mw *window);
 
-    /* Writes the WQE unchanged and rings. */
+    /* Writes the WQE unchanged and rings for num_bb blocks, 0: all of it. */
     void post(const raw_wqe &wqe, unsigned num_bb = 0);
 
     /* Sets index, QP and, if the QP has them, signature. */
@@ -336,13 +337,13 @@ public:
     void post_recv(uint32_t length = 64);
     void post_recv(const void *addr, uint32_t length, uint32_t lkey);
 
-    /* Waits up to a minute for the next entry of the send or receive CQ. */
+    /* Waits for the next entry of the send or receive CQ. */
     bool wait(raw_cq &cq, struct mlx5_err_cqe *cqe);
 
-    /* Waits up to a minute until a QP is in the error state. */
+    /* Waits until a QP is in the error state. */
     bool wait_error(struct ibv_qp *qp) const;
 
-    /* Returns all memory of the bench. */
+    /* Returns the contents of all memory of the bench. */
     std::vector<uint8_t> memory() const;
 
     /* Returns the async events that have arrived, as text. */
@@ -359,7 +360,7 @@ public:
     /* Resets and connects the sender again. */
     void reconnect();
 
-    /* Otherwise the destructor does it. */
+    /* Destroys the sender before the destructor does. */
     void destroy_sender();
 
     hca_device dev;

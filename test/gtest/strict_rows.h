@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A row of the tests of the strict device: a valid request, one change that
- * makes it invalid, and all of its expected effects. The rows are in
- * strict_rows_*.cc, grouped as the checks are; test_hca_strict.cc runs them.
+ * Rows of test_hca_strict.cc, which checks that the device refuses what the PRM
+ * forbids: each is a valid request, one change that makes it invalid, and all
+ * expected effects. strict_rows_*.cc have them, grouped as hca_check.h is.
  */
 #ifndef DCX_TEST_STRICT_ROWS_H
 #define DCX_TEST_STRICT_ROWS_H
@@ -25,7 +25,7 @@ enum strict_outcome {
     /* also the receiver's QP is in error, with `events` */
     OUTCOME_REMOTE,
     /* as REMOTE, and a receive was taken: it completes in error with
-     * `recv_syndrome`, without an event */
+     * `recv_syndrome`, without an event; an unreliable sender sees success */
     OUTCOME_RECV,
     /* dropped: the sender sees success, the receiver's QP does not change */
     OUTCOME_DROP,
@@ -92,7 +92,7 @@ inline raw_wqe good_fetch_add(strict_bench &bench)
     return bench.fetch_add();
 }
 
-/* Returns a row whose WQE fails as a bind. */
+/* Returns a row with the syndrome of binds (MW_BIND_ERR). */
 inline strict_row bind_row(const char *name, enum hca_check check,
                            const char *field,
                            std::function<raw_wqe(strict_bench &)> good,

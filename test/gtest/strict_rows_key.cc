@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Rows on memory keys: of the sender's own data (lkey), of the peer's memory
- * (rkey) and of receive buffers. The reasons for an error are the same, the
- * effects differ.
+ * (rkey) and of receive buffers (receive lkey). The same things can be wrong
+ * with each, with different effects.
  */
 #include "devx_bench.h"
 #include "strict_rows.h"
@@ -28,7 +28,7 @@ spoil_fn data_addr(ptrdiff_t offset)
     };
 }
 
-/* Binds a window over dst on the sender's queue: the receiver's must refuse its
+/* Binds a window over dst to the sender's QP; the receiver's QP must refuse its
  * key. */
 uint32_t window_of_sender(strict_bench &bench)
 {
@@ -38,8 +38,8 @@ uint32_t window_of_sender(strict_bench &bench)
     return bench.bound_key(window);
 }
 
-/* Binds a window on the receiver's own queue: the roles are swapped, as bind()
- * and post_good() act on the sender. */
+/* Binds a window over dst to the receiver's QP; the sender's must refuse its
+ * key. Swaps the roles, as bind() and post_good() act on the sender. */
 uint32_t window_of_receiver(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);
@@ -52,7 +52,8 @@ uint32_t window_of_receiver(strict_bench &bench)
     return bench.bound_key(window);
 }
 
-/* A key that leads to a region over too many levels */
+/* Returns a key that leads to a region over more levels than the device
+ * follows. */
 uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
 {
     const uint64_t start = (uintptr_t)mem.addr;
@@ -71,7 +72,7 @@ uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
     return key;
 }
 
-/* A key of all of src without the right to gather */
+/* Returns a key of all of src without local read access. */
 uint32_t key_without_local_read(strict_bench &bench)
 {
     const uint64_t start = (uintptr_t)bench.src->addr;
@@ -300,8 +301,8 @@ std::vector<strict_row> rkey_rows()
     return rows;
 }
 
-/* A message into a bad receive. The receive posted by `good` is used by a
- * message of its own, so that the spoilt one is next. */
+/* Returns a row of a message into a bad receive. The receive that `good` posted
+ * is first used by another message, so that the bad one is next. */
 strict_row recv_row(const char *name, enum hca_check check,
                     std::function<void(strict_bench &)> post_recv,
                     strict_service service = SERVICE_RC)
@@ -325,7 +326,7 @@ strict_row recv_row(const char *name, enum hca_check check,
             .recv_syndrome = PROT};
 }
 
-/* A receive into dst by another key */
+/* Posts a receive into dst by another key. */
 std::function<void(strict_bench &)>
 recv_key(std::function<uint32_t(strict_bench &)> key)
 {

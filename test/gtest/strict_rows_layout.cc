@@ -228,7 +228,7 @@ std::vector<strict_row> reference_rows()
     return rows;
 }
 
-/* Fields that hardware ignores */
+/* Reserved fields, which hardware ignores: mode "strict" checks them */
 std::vector<strict_row> reserved_rows()
 {
     std::vector<strict_row> rows = {
@@ -246,7 +246,8 @@ std::vector<strict_row> reserved_rows()
     return rows;
 }
 
-/* A device without repeated blocks, and without atomics in UMRs */
+/* Returns a list for mode "least", whose device supports neither repeated
+ * blocks nor the mask of atomics. */
 raw_wqe good_plain_list(strict_bench &bench)
 {
     raw_wqe wqe = good_list(bench);
@@ -287,7 +288,7 @@ std::vector<strict_row> inval_rows()
     return {twice};
 }
 
-/* Sends from, or reads to, the 64 bytes of a key. */
+/* Send from, or read to, the 64 bytes of a key. */
 raw_wqe good_send_by_key(strict_bench &bench)
 {
     const uint32_t key = new_key(bench, bench.dev.pd);
@@ -307,7 +308,7 @@ raw_wqe good_read_by_key(strict_bench &bench)
         .data(NULL, 64, key);
 }
 
-/* Sets another layout for the key of the data segment. */
+/* Posts another UMR for the key of the data segment first. */
 spoil_fn set_layout(std::function<raw_wqe(strict_bench &, uint32_t)> umr)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
@@ -316,7 +317,8 @@ spoil_fn set_layout(std::function<raw_wqe(strict_bench &, uint32_t)> umr)
     };
 }
 
-/* 20 translations in the WQE, two levels, no nested repeated blocks */
+/* Rows of mode "less": its device allows 20 translations in a WQE, two levels,
+ * and no repeated blocks over repeated blocks */
 std::vector<umr_octoword> list_of_many(strict_bench &bench, unsigned num)
 {
     const struct ibv_sge piece = {(uintptr_t)bench.dst->addr, 2,
@@ -456,7 +458,8 @@ std::vector<strict_row> use_rows()
     return rows;
 }
 
-/* Data in the completion, for a receive whose address is an offset */
+/* Returns a row of short data that the device would write to the CQE, though
+ * the key of the receive is indirect. */
 strict_row cqe_row()
 {
     strict_row to_cqe = row(

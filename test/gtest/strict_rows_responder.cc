@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Rows on errors that the responder finds, except keys: receive queues and
- * their records, lengths, rights of the QP, the DC key, XRC domains, alignment;
- * and rows on answers that the wire makes.
+ * their doorbell records, lengths, access rights of the QP, the DC key, XRC
+ * domains, alignment. strict_rows_wire(): rows on peers that do not answer, are
+ * not ready, or whose NAK a fault injects, and on full completion queues.
  */
 #include "strict_rows.h"
 
@@ -36,7 +37,8 @@ std::function<void(strict_bench &, raw_wqe &)> set_length(uint32_t length)
         [=](strict_bench &, raw_wqe &wqe) { wqe.set32(wqe.at_data, length); };
 }
 
-/* Uses up the receive that `good` posted, and moves the WQE after that. */
+/* Uses up the receive that `good` posted by another message, and finishes the
+ * WQE for the block after that. */
 void use_recv(strict_bench &bench, raw_wqe &wqe)
 {
     struct mlx5_err_cqe cqe;
@@ -46,13 +48,13 @@ void use_recv(strict_bench &bench, raw_wqe &wqe)
     bench.finish(wqe);
 }
 
-/* Puts an unsignaled read in front, for the same doorbell: a late device would
- * have its data before a second one. */
+/* Posts an unsignaled read first, and leaves its doorbell to the WQE: with one
+ * of its own, the read could end before the WQE is executed. */
 void read_before(strict_bench &bench, raw_wqe &wqe)
 {
     raw_wqe read = bench.read();
 
-    bench.post_good(read); /* has the data of the next read already */
+    bench.post_good(read); /* the next read then changes no memory */
     read.bytes[11] = 0;
     bench.finish(read);
     bench.sq->write(read);
@@ -72,7 +74,7 @@ void spoil_srq_next(strict_bench &bench, raw_wqe &wqe)
     bench.post_recv();
 }
 
-/* An earlier message put the SRQ in error; the sender is connected again. */
+/* Puts the SRQ in error by another message, then connects the sender again. */
 void break_srq(strict_bench &bench, raw_wqe &wqe)
 {
     struct mlx5_err_cqe cqe;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows on tag matching: operations on the list, as libmlx5 and UCX write them,
- * and headers of messages
+ * Rows on tag matching: operations on the tag list, as libmlx5 and UCX write
+ * them, and headers (TMH) of messages.
  */
 #include "devx_bench.h"
 #include "strict_rows.h"
@@ -52,7 +52,8 @@ raw_wqe good_sync(strict_bench &)
     return tm_op(TM_NOP, 0);
 }
 
-/* A message of `length` bytes with its header; a buffer waits for the tag 5. */
+/* Returns a message of `length` bytes, including its header, with the tag of
+ * append(). Posts an untagged receive for it. */
 std::function<raw_wqe(strict_bench &)> message(uint8_t opcode, uint32_t length)
 {
     return [=](strict_bench &bench) {
@@ -129,7 +130,7 @@ std::vector<strict_row> op_rows()
     /* clang-format on */
 }
 
-/* A device whose list accepts no indirect key */
+/* Returns a row of mode "less", whose list accepts no indirect key. */
 strict_row indirect_row()
 {
     strict_row row =

@@ -75,7 +75,7 @@ std::vector<strict_row> ctrl_rows()
             [](strict_bench&, raw_wqe &wqe) {
                 wqe.flip(wqe.at_umr + UMR_FLAGS,
                          MLX5_WQE_UMR_CTRL_FLAG_INLINE);
-                wqe.set_ds(9); /* a single octoword has their address */
+                wqe.set_ds(9); /* a data segment replaces the translations */
             }),
         row("umr_mask_without_length", HCA_CHECK_UMR_MASK, "umr mkey_mask",
             good_bind, flip_umr(UMR_MASK + 7,

@@ -40,7 +40,7 @@ raw_wqe good_masked_fadd32(strict_bench &bench)
     return wqe.add(seg).data(bench.src->addr, 4, bench.src->mr->lkey);
 }
 
-/* A WQE before it binds the window. */
+/* Returns an invalidation of a window; binds the window before. */
 raw_wqe good_local_inval(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);
