@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Asynchronous events: each is logged in one line that names its object, and is
- * acknowledged, while the program does something else. The device raises those
- * that it can; all are also written to its event file, which is a pipe on the
- * software device. And the end of that file.
+ * Asynchronous events: a thread logs each in one line that names its object,
+ * and acknowledges it. Some events are raised by the device, others are written
+ * to its event file, a pipe on the software device. Then failures of queues and
+ * of the device, with operations outstanding; and event files that end or
+ * cannot be read.
  */
 #include "dcx_layouts.h"
 
@@ -183,7 +184,8 @@ protected:
         *(volatile uint64_t *)qp.bf.reg = 0;
     }
 
-    /* Each endpoint has failed within a second, and so does everything else. */
+    /* Checks that @num_eps endpoints have failed within a second, and that the
+     * interface refuses all calls. */
     void expect_closed(size_t num_eps = 1)
     {
         EXPECT_TRUE(wait_until([&] { return m_dcx.errors.size() >= num_eps; }));
@@ -200,7 +202,7 @@ protected:
 
     struct ibv_qp *dct() { return dcx_peek_dct(m_dcx.iface); }
 
-    /* Skips lines that progress logs: of operations that fail. */
+    /* Checks the next line; skips those on operations that have failed. */
     void expect_line(const std::string &pattern)
     {
         std::string line;
@@ -223,8 +225,8 @@ protected:
 class dcx_async_port : public dcx_async,
                        public testing::WithParamInterface<int> {};
 
-/* The port goes down at the second put, which is repeated until it is up again,
- * at the fourth message. */
+/* The port goes down at the second put. Its retries count as messages: at the
+ * fourth message the port is up again. */
 TEST_P(dcx_async_port, goes_down_and_comes_up)
 {
     ASSERT_EQ(UCS_OK, put());
@@ -252,7 +254,7 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     obj.cq.out = &cq;
     ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
     m_dcx.survives_errors = true;
-    /* as if no entry of a whole round had been read */
+    /* the device sees a consumer index of 0: the queue fills up */
     for (unsigned i = 0; (i <= cq.cqe_cnt) && (m_log.left() == 0); i++) {
         cq.dbrec[0] = 0;
         if (put() != UCS_OK) {
@@ -269,7 +271,7 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     expect_closed();
 }
 
-/* A record that counts more buffers than the queue has */
+/* The doorbell record counts more buffers than the queue has. */
 TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
 {
     struct mlx5dv_srq srq = {};
@@ -303,7 +305,7 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
              !HasFailure());
 }
 
-/* The doorbell record is further than the ring is long. */
+/* The doorbell record counts more blocks than the ring has. */
 TEST_P(dcx_async_queues, send_queue_is_fatal)
 {
     char name[64];
@@ -360,7 +362,7 @@ TEST_P(dcx_async_queues, every_kind)
         raise_event(fd, c.type, c.element);
         expect_line(c.line);
     }
-    /* these are not logged; then an event that is */
+    /* not logged: the next line is of the port */
     raise_event(fd, IBV_EVENT_PORT_ACTIVE, 1);
     raise_event(fd, IBV_EVENT_SRQ_LIMIT_REACHED, (uintptr_t)dct()->srq);
     raise_event(fd, IBV_EVENT_COMM_EST, queue);
@@ -415,7 +417,7 @@ protected:
         ucs_status_t status;
     };
 
-    /* Posts puts until there is no room, with a completion each. */
+    /* Posts puts with a completion each until there is no room. */
     void fill()
     {
         uct_iov_t iov = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
@@ -441,7 +443,8 @@ protected:
         ASSERT_EQ(UCS_OK, uct_ep_pending_add(m_dcx.ep, &m_waiting.req, 0));
     }
 
-    /* All of it has ended, with an error. */
+    /* Checks that all puts of fill() end with an error, and that the pending
+     * request is called. */
     void expect_ended()
     {
         EXPECT_TRUE(wait_until([&] {
@@ -479,8 +482,7 @@ TEST_P(dcx_async_open, send_queue_is_fatal)
     m_dcx.flush();
 }
 
-/* A queue that can be reset, but does not work again: the interface is
- * closed. */
+/* A queue that can be reset, but does not work again: the interface fails. */
 TEST_P(dcx_async_open, send_queue_does_not_work_again)
 {
     m_dcx.survives_errors = true;
@@ -498,8 +500,8 @@ INSTANTIATE_TEST_SUITE_P(shared, dcx_async_open, testing::Values(0));
 
 class dcx_async_dead : public dcx_async_open {};
 
-/* Operations, requests that wait, endpoints that do nothing: all fail. What is
- * made after that fails, too, and all of it can be destroyed. */
+/* Operations, pending requests and idle endpoints all fail, and so do new
+ * endpoints. All can be destroyed. */
 TEST_P(dcx_async_dead, device_is_fatal)
 {
     std::vector<uct_ep_h> idle;
@@ -529,9 +531,9 @@ TEST_P(dcx_async_dead, device_is_fatal)
     }
 }
 
-/* No call waits for an answer of the device. */
 class dcx_async_layout : public dcx_async_open {};
 
+/* Destroying a layout does not wait for a device that has failed. */
 TEST_P(dcx_async_layout, is_destroyed)
 {
     const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
@@ -561,8 +563,8 @@ TEST_P(dcx_async_layout, is_destroyed)
     expect_closed();
 }
 
-/* The callback of an operation that ends as its interface is closed uses other
- * endpoints, which have not failed yet. */
+/* As the interface fails, the completion of an operation calls functions of
+ * other endpoints, which have not failed yet. */
 class dcx_async_closing : public dcx_async_open {
 protected:
     struct acting {
@@ -590,7 +592,8 @@ protected:
 
     static bool is_shared() { return getenv("UCX_DCX_TX_POLICY") != NULL; }
 
-    /* Two endpoints have operations, and a third has none. */
+    /* Makes the device fail while two endpoints have operations and a third has
+     * none; the first completion calls @act. */
     void close(std::function<void()> act)
     {
         m_act                 = act;
@@ -685,6 +688,8 @@ TEST_P(dcx_async_closing, used)
 /* Progress handles one completion at a time in this mode. */
 class dcx_async_polls : public dcx_async_open {};
 
+/* Operations that have completed, but were not polled when the device failed,
+ * end without an error. */
 TEST_P(dcx_async_polls, completed_operations_succeed)
 {
     std::vector<uct_ep_h> eps;
@@ -728,7 +733,7 @@ TEST_P(dcx_async_asleep, device_is_fatal_while_the_user_sleeps)
     expect_ended();
     expect_closed();
 
-    /* once only */
+    /* it is woken once */
     while (uct_iface_event_arm(m_dcx.iface, UCT_EVENT_SEND_COMP) ==
            UCS_ERR_BUSY) {
         uct_worker_progress(m_dcx.worker);
@@ -752,7 +757,8 @@ protected:
     }
 };
 
-/* Buffers of the list, and a rendezvous that is not fetched. */
+/* Receives in the tag list, one of which is canceled, and a rendezvous that no
+ * peer fetches */
 TEST_P(dcx_async_tags, device_is_fatal)
 {
     uct_iov_t iov   = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
@@ -796,6 +802,7 @@ INSTANTIATE_TEST_SUITE_P(closing_shared, dcx_async_closing, testing::Values(0));
 class dcx_async_off : public dcx_async,
                       public testing::WithParamInterface<int> {};
 
+/* Without UCX_DCX_ASYNC_EVENTS, the program can read the events itself. */
 TEST_P(dcx_async_off, no_thread_reads)
 {
     struct ibv_async_event event;
@@ -818,7 +825,8 @@ protected:
     uct_dcx_async_t m_async = {};
 };
 
-/* A context that is opened again has events of its own. */
+/* Two contexts of one device have their own events: cleaning up one leaves the
+ * other's handler. */
 TEST_P(dcx_async_file, is_of_a_context)
 {
     hca_device other;
@@ -869,8 +877,8 @@ TEST_P(dcx_async_file, unreadable_file_is_reported)
     uct_dcx_async_cleanup(&m_async);
 }
 
-/* A forked child closes its copy. It does not start with one of its own, which
- * would wake the parent's thread forever; the parent still gets events. */
+/* In a forked child, cleaning up does nothing, and a new handler is refused:
+ * the child has no thread for it. The parent still gets events. */
 TEST_P(dcx_async_file, stays_with_the_parent)
 {
     int status;

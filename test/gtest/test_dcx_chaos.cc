@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints to live peers, to a dead one, and to the own interface, with few
- * initiators and short rings, and random calls of a user, also in completions
- * and in message handlers. Each operation ends once, an endpoint without a
- * mistake gets no error, and its messages arrive in order. The seed determines
- * all choices.
+ * Random calls on endpoints to live peers, to a dead one, and to the own
+ * interface, also in completions and in message handlers, with few initiators
+ * and short rings. Each operation ends once; an endpoint that was not canceled,
+ * has a live peer and posts nothing wrong gets no error, and its messages
+ * arrive in order. The seed, a parameter, determines all calls.
  */
 #include "dcx_live_peer.h"
 
@@ -125,7 +125,7 @@ protected:
 
     void destroy(chaos_ep *ep)
     {
-        /* a new one may have the same address */
+        /* a new endpoint can get the address of this one */
         check_failed();
         ep->is_gone = true;
         uct_ep_pending_purge(ep->ep, purged, NULL);
@@ -468,8 +468,9 @@ protected:
 
     /* --- the counters of the initiators ----------------------------------- */
 
-    /* Posts WQEs of two blocks from another endpoint until the counters have
-     * wrapped around; the existing endpoints have nothing outstanding. */
+    /* Posts WQEs of two blocks from another endpoint until the 16-bit counters
+     * of its initiator have wrapped around. Checks that the existing endpoints
+     * stay idle. */
     void go_round()
     {
         uct_ep_h other = m_dcx->make_ep(m_live_a.loop);
@@ -534,7 +535,8 @@ dcx_chaos_name(const testing::TestParamInfo<dcx_chaos::ParamType> &info)
 
 class dcx_chaos_round : public dcx_chaos {};
 
-/* An idle endpoint stays idle while others have operations outstanding. */
+/* An idle endpoint stays idle while others use the initiator, also when its
+ * counters have wrapped around. */
 TEST_P(dcx_chaos_round, at_rest)
 {
     for (unsigned i = 0; i < 100; i++) {

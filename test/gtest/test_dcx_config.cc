@@ -18,10 +18,10 @@ using settings = std::vector<std::pair<const char *, const char *>>;
 
 struct option {
     std::vector<const char *> good, bad;
-    settings with = {}; /* needed for the good ones */
+    settings with = {}; /* other options, which the good values need */
 };
 
-/* With the maximum of UCX_DCX_SEG_SIZE these take 64 MiB. */
+/* Saves memory: with the maximum of UCX_DCX_SEG_SIZE a buffer has 4 MiB. */
 const settings few_buffers = {{"RX_QUEUE_LEN", "4"}};
 
 const std::map<std::string, option> options = {
@@ -178,8 +178,8 @@ private:
     std::map<std::string, std::pair<bool, std::string>> m_before;
 };
 
-/* Opens the domain of views, which has options of its own. Returns false if dcx
- * is built without. */
+/* Opens the memory domain of views, which has options of its own. Returns false
+ * if dcx is built without views; throws if it cannot be opened. */
 bool open_views()
 {
     uct_component_h *components;
@@ -296,8 +296,8 @@ TEST(dcx_config, bad_option_of_views)
     EXPECT_EQ("", log.take());
 }
 
-/* UCP splits longer messages at this length, and MPICH unpacks whole numbers of
- * up to 8 bytes. */
+/* UCP splits messages at the maximum length, and MPICH can only unpack
+ * fragments that have whole elements, of up to 8 bytes. */
 TEST(dcx_config, fragments_are_multiples_of_8)
 {
     for (size_t size : {512, 513, 519, 521, 2048, 8192, 8249, 8250, 524288}) {
@@ -330,7 +330,8 @@ TEST(dcx_config, inline_beyond_segment_of_tags)
                    {"UCX_DCX_TX_MIN_INLINE=512", "UCX_DCX_TM_SEG_SIZE=521"});
 }
 
-/* Longer WQEs, so fewer of them in a queue of the device's greatest length */
+/* Inline data makes WQEs longer: fewer of them fit into the device's longest
+ * queue. */
 TEST(dcx_config, queue_beyond_device)
 {
     expect_refused({{"TX_QUEUE_LEN", "8192"}, {"TX_MIN_INLINE", "512"}},
@@ -348,8 +349,8 @@ TEST(dcx_config, streams_beyond_device)
                    {"UCX_DCX_NUM_DCI_STREAMS=12", "power of two"});
 }
 
-/* Queues are created when they are needed: as many as no device has may be
- * configured. */
+/* Queues are created when they are needed: an interface opens although no
+ * device has as many. */
 TEST(dcx_config, queues_beyond_any_device)
 {
     expect_opens({{"NUM_DCI", "1024"}, {"TX_QUEUE_LEN", "8192"}});
@@ -386,8 +387,8 @@ TEST(dcx_site, taken)
     }
 }
 
-/* Values that UCX's parser refuses, with a line that has the name of the
- * option */
+/* UCX's parser refuses these values; its message has the name of the option
+ * without the prefix. */
 TEST(dcx_site, not_parsed)
 {
     const settings vars = {
@@ -422,7 +423,8 @@ TEST(dcx_site, precedence)
     expect_opens({{"UCX_DCX_GID_INDEX", "0"}, {"UCX_IB_GID_INDEX", "1"}});
 }
 
-/* Variables that UCX's dc_mlx5 does not have, or dcx has in another meaning */
+/* Variables that UCX's dc_mlx5 does not read, or that mean something else in
+ * dcx */
 TEST(dcx_site, not_taken)
 {
     expect_opens({{"UCX_RC_MLX5_SL", "16"},
@@ -435,7 +437,7 @@ TEST(dcx_site, not_taken)
                   {"UCX_DC_QUOTA", "0"}});
 }
 
-/* Values that UCX accepts: an administrator may have set them. */
+/* Values that UCX accepts, so that sites may have set them */
 TEST(dcx_site, as_ucx_takes_them)
 {
     expect_opens({{"UCX_IB_SL", "auto"},
@@ -542,8 +544,7 @@ TEST_F(dcx_limits, put_and_get)
                    uct_ep_get_bcopy(ep, unpack_nothing, NULL, get.max_bcopy + 1,
                                     m_remote, m_rkey, NULL));
 
-    /* more than max_iov entries are copied if they have few bytes: this is the
-     * maximum of entries */
+    /* more than max_iov entries of few bytes are copied, but at most 1024 */
     auto many = iovs(1025, 8);
     expect_refused("put_zcopy", uct_ep_put_zcopy(ep, many.data(), many.size(),
                                                  m_remote, m_rkey, NULL));

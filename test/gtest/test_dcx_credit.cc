@@ -40,7 +40,7 @@ TEST(dcx_credit, sizes)
     EXPECT_EQ(0, bank.base);
 
     bank = uct_dcx_credit_bank(1024, 1024, 8);
-    EXPECT_EQ(2, bank.share) << "no endpoint is granted all of it";
+    EXPECT_EQ(2, bank.share) << "one endpoint can be granted the whole bank";
 }
 
 uct_dcx_credit_bank_t open_bank(unsigned queue_len)
@@ -58,8 +58,8 @@ unsigned granted(const uct_dcx_credit_bank_t &bank)
     return bank.granted[0] + bank.granted[1];
 }
 
-/* Requests credits for an endpoint with `left` credits that returns `extra`,
- * its extra ones. */
+/* Requests credits for an endpoint that has `left` credits, and returns `extra`
+ * of an earlier grant. */
 grant request(uct_dcx_credit_bank_t &bank, unsigned left = 0,
               uct_dcx_credit_extra_t extra = {})
 {
@@ -85,7 +85,7 @@ TEST(dcx_credit, alone)
     }
 }
 
-/* This ends when another endpoint has extra credits. */
+/* An endpoint gets less than the window if another one has extra credits. */
 TEST(dcx_credit, no_longer_alone)
 {
     auto bank  = open_bank(1024);
@@ -96,7 +96,7 @@ TEST(dcx_credit, no_longer_alone)
     EXPECT_EQ((409 - 29) / 7, first.extra.credits);
     bank  = uct_dcx_credit_bank(1024, 64, automatic);
     first = request(bank);
-    EXPECT_EQ(54, first.extra.credits) << "no more than one was told";
+    EXPECT_EQ(54, first.extra.credits) << "not the window of the option";
 }
 
 /* A large base leaves extra credits for more than the first endpoint. */
@@ -139,8 +139,8 @@ TEST(dcx_credit, shares)
     }
 }
 
-/* The base is granted at once, and at least one credit, however many others
- * have. */
+/* The base is always granted, and at least one credit, even if others have all
+ * extra ones. */
 TEST(dcx_credit, base)
 {
     auto bank = open_bank(1024);
@@ -149,8 +149,8 @@ TEST(dcx_credit, base)
         EXPECT_GE(request(bank).credits, 10u);
     }
     EXPECT_LE(granted(bank), 409u);
-    EXPECT_EQ(10u, request(bank).credits) << "the bank is empty";
-    EXPECT_EQ(7u, request(bank, 3).credits) << "up to that";
+    EXPECT_EQ(10u, request(bank).credits) << "not the base of an empty bank";
+    EXPECT_EQ(7u, request(bank, 3).credits) << "not up to the base";
 
     bank = uct_dcx_credit_bank(4, 4, 0);
     for (unsigned i = 0; i < 10; i++) {
@@ -173,8 +173,8 @@ TEST(dcx_credit, remaining_credits_count)
     EXPECT_LE(granted(bank), 409u);
 }
 
-/* While others lack credits, extra ones that are not returned are written off
- * after their epoch and the next one. */
+/* While others lack credits, extra credits that are not returned are written
+ * off at the end of the epoch after theirs. */
 TEST(dcx_credit, extra_credits_are_written_off)
 {
     auto bank         = open_bank(1024);
@@ -196,7 +196,7 @@ TEST(dcx_credit, extra_credits_are_written_off)
     EXPECT_EQ(busy.extra.credits, granted(bank));
     idle = request(bank, 0, idle.extra);
     EXPECT_EQ(busy.extra.credits + idle.extra.credits, granted(bank))
-        << "not returned twice";
+        << "credits that were written off were returned, too";
 }
 
 /* The number of the epoch wraps around. */
@@ -218,8 +218,7 @@ TEST(dcx_credit, epoch_wraps_around)
 }
 
 /* A receiver's queue, and senders with flow control. A message enters the queue
- * at once. A grant takes effect when it has been received: the return path is a
- * queue, too. */
+ * at once. A grant takes effect when its sender takes it. */
 class dcx_credit_model {
 public:
     dcx_credit_model(unsigned queue_len, unsigned peers) :
@@ -230,6 +229,8 @@ public:
         }
     }
 
+    /* Sends a message if the sender has a credit; requests more if it has
+     * none. */
     void send(unsigned index)
     {
         sender &peer = m_peers[index];
@@ -247,8 +248,8 @@ public:
         most = std::max(most, m_queue.size());
     }
 
-    /* Takes a grant of the sender; in the sender's queue it has used a buffer
-     * of the other direction. */
+    /* Takes the sender's oldest grant, if it has one. The buffers that grants
+     * need in the sender's own queue are not simulated. */
     void take_grant(unsigned index)
     {
         sender &peer = m_peers[index];
@@ -283,8 +284,8 @@ public:
         }
     }
 
-    /* Ends the endpoint with all of its credits; its messages are still in
-     * flight. A new one takes its place. */
+    /* Ends the endpoint, which returns none of its credits, after the receiver
+     * has got all messages. A new one takes its place. */
     void replace(unsigned index)
     {
         unsigned base = m_bank.base;
@@ -330,10 +331,10 @@ private:
     std::deque<message> m_queue;
 };
 
-/* The guarantee of docs/dcx.md: (base + 2) for each of 51 endpoints are at most
- * half of the queue. One of the two is for a grant in the other direction, and
- * free here. The receiver makes no progress for random times. Some senders use
- * all credits, some pause for long with theirs, some end. */
+/* Checks the guarantee of docs/dcx.md for 51 endpoints: base + 2 buffers for
+ * each are no more than 3/5 of the queue. One of the two is for a grant in the
+ * other direction, and stays free here. The receiver pauses at random. Some
+ * senders use all credits, some pause for long with theirs, some end. */
 TEST(dcx_credit, never_more_than_the_queue_holds)
 {
     const unsigned queue_len = 1024, peers = 51;
@@ -369,8 +370,8 @@ TEST(dcx_credit, never_more_than_the_queue_holds)
     }
 }
 
-/* All at once: each sender keeps its extra credits until all have them; then
- * all send while the receiver makes no progress. */
+/* Each sender keeps its extra credits until all have them; then all send while
+ * the receiver makes no progress. */
 TEST(dcx_credit, all_at_once)
 {
     const unsigned queue_len = 1024, peers = 51;
@@ -389,7 +390,7 @@ TEST(dcx_credit, all_at_once)
         }
     }
     EXPECT_LE(model.most, queue_len - peers);
-    EXPECT_GT(model.most, queue_len * 9 / 10) << "that is nearly all of it";
+    EXPECT_GT(model.most, queue_len * 9 / 10) << "the model is too timid";
 }
 
 /* Idle endpoints with extra credits do not keep them from ten others. */

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Parsing of a device's answers to QUERY_HCA_CAP. There is a device, but the
- * test answers the command.
+ * The capabilities that dcx derives from a device's answer to QUERY_HCA_CAP,
+ * its sysfs files and a profile. There is a device, but most tests answer the
+ * command. Then the cleanup of thread domains that are in use.
  */
 #include "hca_fixture.h"
 #include "common/prm_cmd.h"
@@ -22,11 +23,11 @@ extern "C" {
 
 namespace {
 
-/* Fills page `page`; returns false to refuse the command. NULL: the device's
- * own answer */
+/* Fills page `page`; returns false to refuse the command. If it is empty, the
+ * device answers */
 std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
 
-/* The device's ports are bonded. */
+/* Answer to QUERY_LAG: true if the device's ports are bonded */
 bool is_bond;
 
 } /* namespace */
@@ -162,7 +163,7 @@ TEST_F(dcx_device, extended_atomics_are_not_wanted)
     expect_atomics(open(UCS_TRY, UCS_NO), 8, 0, false);
 }
 
-/* Derived from verbs, see UCX_DCX_EXT_ATOMICS */
+/* Without an answer, atomics are derived from verbs and UCX_DCX_EXT_ATOMICS. */
 TEST_F(dcx_device, no_answer)
 {
     answer = [](unsigned, struct prm_query_hca_cap_out *) { return false; };
@@ -207,7 +208,7 @@ TEST_F(dcx_device, layouts)
     const unsigned fence_2 = 0x20a, fence_1 = 0x20b;
 
     answer_bits({});
-    EXPECT_FALSE(open().umr.has_keys) << "no depth";
+    EXPECT_FALSE(open().umr.has_keys) << "keys without a depth";
     answer_bits({depth_1});
     EXPECT_TRUE(open().umr.has_keys);
     EXPECT_EQ(1u, open().umr.max_depth);
@@ -242,7 +243,7 @@ TEST_F(dcx_device, bond)
     is_bond = false;
 }
 
-/* Memory is registered with no right that the device does not support. */
+/* Memory is registered for remote atomics only if the device has them. */
 TEST_F(dcx_device, rights)
 {
     answer_atomics(all_ops, 8, true);
@@ -265,7 +266,8 @@ TEST_F(dcx_device, compact_address_vector)
     EXPECT_TRUE(open().compact_av);
 }
 
-/* Two memory nodes whose processors alternate: the longest possible list */
+/* The device's NUMA node has every other processor: the longest possible
+ * list */
 TEST_F(dcx_device, local_cpus)
 {
     char dir[]               = "/tmp/dcx_device.XXXXXX";
@@ -292,14 +294,15 @@ TEST_F(dcx_device, local_cpus)
     std::filesystem::remove_all(dir);
 }
 
-/* The bits are those of mlx5_ifc.h; verbs define the size of a header. */
+/* The bits are those of mlx5_ifc.h; log_tag_matching_list_sz is in 0x5f3 to
+ * 0x5f7. */
 TEST_F(dcx_device, tag_matching)
 {
     const unsigned xrqs = 0x5ff, log_tags_4 = 0x5f5, log_tags_1 = 0x5f7;
 
     answer_bits({PRM_HCA_CAP_TAG_MATCHING, xrqs, log_tags_4, log_tags_1});
     uct_dcx_device_t dev = open();
-    EXPECT_EQ(31u, dev.tm.max_tags) << "one of 2^5 is kept";
+    EXPECT_EQ(31u, dev.tm.max_tags) << "not 2^5, less one that is reserved";
     EXPECT_EQ(0, dev.tm.rndv_dc);
     EXPECT_EQ(64u, dev.tm.max_hdr);
     EXPECT_STREQ("it does not support rendezvous over DC",
@@ -334,7 +337,7 @@ TEST_F(dcx_device, tag_matching)
     EXPECT_STREQ("it was opened without DEVX", uct_dcx_device_tm_fault(&dev));
 }
 
-/* Features that only a profile enables, or disables if a probe failed */
+/* Features that a profile enables, or disables because a probe has failed */
 TEST_F(dcx_device, features_of_a_profile)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -396,7 +399,8 @@ TEST_F(dcx_device, its_own_answer)
     expect_atomics(dev, 8, 4 | 8, false);
 }
 
-/* libmlx5 returns EBUSY for a domain that is in use and leaves errno. */
+/* Checks the logged reason: libmlx5 returns EBUSY for a domain that is in use,
+ * but does not set errno. */
 void expect_busy(uct_dcx_td_t *td, const std::string &name)
 {
     ucx_log_reader log;

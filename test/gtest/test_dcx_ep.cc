@@ -30,8 +30,8 @@ protected:
 
     static void purged(uct_pending_req_t *, void *arg) { ++*(unsigned *)arg; }
 
-    /* Expects a cancel. An own queue is stopped, though the device may have
-     * been faster; a shared one is not stopped. */
+    /* Expects UCS_ERR_CANCELED; of an initiator that is not shared also UCS_OK:
+     * its queue is stopped, but the device may have been faster. */
     static void expect_canceled(const dcx_end &end)
     {
         EXPECT_TRUE((end.status == UCS_ERR_CANCELED) ||
@@ -42,7 +42,7 @@ protected:
     void expect_gone(ucs_status_t status);
 };
 
-/* Expects that every operation returns the error, and that none is posted. */
+/* Expects that every operation returns the error, and calls no callback. */
 void dcx_ep::expect_refused(ucs_status_t status)
 {
     void *mem = m_dcx.mem.data();
@@ -73,7 +73,8 @@ void dcx_ep::expect_refused(ucs_status_t status)
     EXPECT_EQ(0u, end.count);
 }
 
-/* Expects that the remaining calls work, more than once. */
+/* Expects that operations return the error, and that the user can still fence,
+ * invalidate and cancel, repeatedly. */
 void dcx_ep::expect_gone(ucs_status_t status)
 {
     request req(this);
@@ -96,7 +97,7 @@ TEST_P(dcx_ep, fails)
     fail();
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put_short());
 
-    /* names the peer, once */
+    /* the first refused operation logs the peer's name, once */
     std::string text = m_log.take();
     char name[64];
     auto addr = m_dcx.iface_addr();
@@ -111,8 +112,8 @@ TEST_P(dcx_ep, fails)
     EXPECT_EQ(1u, m_dcx.errors.size());
 }
 
-/* Posts in the completion of a failed operation, while others have not
- * ended. */
+/* Calls functions of the endpoint in the completion of a failed operation,
+ * while others have not ended. */
 TEST_P(dcx_ep, in_callback)
 {
     dcx_end flushed([&] { EXPECT_EQ(UCS_OK, cancel()); }), behind;
@@ -150,7 +151,7 @@ TEST_P(dcx_ep, destroyed_in_callback)
     EXPECT_EQ(0u, m_dcx.errors.size());
 }
 
-/* Pending requests get the error, also those that wait for credits. */
+/* Pending requests are called, and get the error. */
 TEST_P(dcx_ep, pending_fails)
 {
     std::vector<request> reqs(5, request(this));
@@ -168,6 +169,8 @@ TEST_P(dcx_ep, pending_fails)
     m_log.take();
 }
 
+/* Pending requests that wait for credits are called when the endpoint is
+ * invalidated. */
 TEST_P(dcx_ep, pending_fails_without_credits)
 {
     std::vector<request> reqs(3, request(this));
@@ -263,7 +266,7 @@ TEST_P(dcx_ep, canceled_in_callback)
     expect_gone(UCS_ERR_CANCELED);
 }
 
-/* As UCP does: pending requests are purged first. */
+/* Pending requests are purged before the endpoint is canceled, as UCP does. */
 TEST_P(dcx_ep, canceled_with_pending)
 {
     std::vector<request> reqs(3, request(this));
@@ -283,7 +286,7 @@ TEST_P(dcx_ep, canceled_with_pending)
     expect_gone(UCS_ERR_CANCELED);
 }
 
-/* Requests that are not purged are called. */
+/* Pending requests that are not purged are called. */
 TEST_P(dcx_ep, canceled_before_pending)
 {
     std::vector<request> reqs(3, request(this));
@@ -326,8 +329,8 @@ TEST_P(dcx_ep, checked)
     m_dcx.flush();
 }
 
-/* A check completes, though other operations are outstanding, and after a
- * failure. */
+/* The completion of a check is called while other operations are outstanding,
+ * and if the endpoint is invalidated. */
 TEST_P(dcx_ep, checked_by_completion)
 {
     dcx_end idle, busy, canceled;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses that no peer has, and operations that are too long for an endpoint.
- * Part of the program of test_dcx_ep.cc.
+ * Damaged addresses and remote keys, and operations that are too long. Part of
+ * the program of test_dcx_ep.cc.
  */
 #include "dcx_ep_bench.h"
 
@@ -11,7 +11,8 @@ namespace {
 
 class dcx_ep_input : public dcx_ep_bench {};
 
-/* Expects a refusal with one line that contains 'text'. */
+/* Expects that is_reachable() refuses the addresses without a message, and that
+ * create_ep() refuses them with one line that contains _text. */
 #define EXPECT_BAD_ADDR(_dev_addr, _iface_addr, _text) \
     do { \
         uct_ep_h _ep = NULL; \
@@ -100,7 +101,8 @@ TEST_P(dcx_ep_input, bad_device_address)
     EXPECT_BAD_ADDR(addr, iface, "no GID");
 }
 
-/* Any one or two wrong bits are found. The log is short. */
+/* Any one or two wrong bits of the addresses are found. The number of messages
+ * is limited. */
 TEST_P(dcx_ep_input, wrong_bits)
 {
     const auto dev = m_dcx.dev_addr(), iface = m_dcx.iface_addr();
@@ -138,6 +140,7 @@ TEST_P(dcx_ep_input, wrong_bits)
     EXPECT_GT(100, std::count(log.begin(), log.end(), '\n'));
 }
 
+/* Any one or two wrong bits of a packed key are found. */
 TEST_P(dcx_ep_input, wrong_bits_of_a_key)
 {
     std::vector<uint8_t> key;

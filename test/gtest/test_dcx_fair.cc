@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * 1,000 endpoints that always have something to send over 4 initiators: none
- * starves. Few initiators with one read at a time: no endpoint holds one
- * resource while it waits for another. Policy "dcs" is fair in messages only:
- * an endpoint that never pauses keeps its initiator.
+ * Fairness and deadlocks. 1,000 endpoints that always have something to send
+ * share 4 initiators: none starves. Two sides with one initiator each, which
+ * does one read at a time: no endpoint holds one resource while it waits for
+ * another. Policy "dcs" is only fair if flow control makes endpoints pause: an
+ * endpoint that never pauses keeps its initiator.
  */
 #include "dcx_crowd.h"
 
@@ -36,14 +37,14 @@ protected:
         m_crowd.reset(new dcx_crowd(*m_dcx, *m_live));
     }
 
-    /* Runs endpoints with these operations, `count` of each endpoint on
-     * average, in both manners, and checks that they are fair. A receiver is
-     * slow if @receive_every is more than 1. Then, with flow control, messages
-     * wait for credits, and each kind of operation is fair in itself. Without,
-     * a refused message blocks its initiator until the device's timer ends: its
-     * endpoints are behind the others. If endpoints share initiators, each
-     * initiator is fair in itself; otherwise all endpoints without an initiator
-     * are fair. */
+    /* Runs endpoints with these operations, in each manner @count per endpoint
+     * on average, and checks that they are fair. If @receive_every is more than
+     * 1, the receiver is slow. Then, with flow control, messages wait for
+     * credits, so that each kind of operation is only fair in itself. Without,
+     * a message that meets no buffer blocks its initiator until the device's
+     * timer ends, and endpoints on it are behind the others: if endpoints share
+     * initiators, each initiator is fair in itself; otherwise the endpoints
+     * without an initiator are. */
     void run(const std::vector<enum dcx_crowd_op> &ops, unsigned count = 100,
              unsigned receive_every = 1)
     {
@@ -98,8 +99,8 @@ TEST_P(dcx_fair, long_beside_short)
          DCX_CROWD_GET});
 }
 
-/* Each endpoint posts again as soon as one operation has completed: it always
- * has some outstanding, and never as many as its quota. */
+/* Each endpoint has up to 8 operations outstanding, fewer than its quota, and
+ * posts the next one as soon as one has completed. */
 TEST_P(dcx_fair, windows)
 {
     setenv("UCX_DCX_TX_MAX_POLL", "4", 1);
@@ -109,7 +110,7 @@ TEST_P(dcx_fair, windows)
     run({DCX_CROWD_GET, DCX_CROWD_PUT});
 }
 
-/* Few endpoints that send long ones beside many that send short ones */
+/* Few endpoints with long operations beside many with short messages */
 TEST_P(dcx_fair, few_long_beside_many_short)
 {
     std::vector<enum dcx_crowd_op> ops(100, DCX_CROWD_AM);
@@ -124,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(fc, dcx_fair,
 INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair,
                          testing::Values("dcs_quota", "rand", "hw_dcs"));
 
-/* The device tries again when a message meets no buffer. */
+/* A slow receiver. Without flow control, the device retries messages that meet
+ * no buffer. */
 class dcx_fair_slow : public dcx_fair {};
 
 TEST_P(dcx_fair_slow, messages)
@@ -139,8 +141,8 @@ INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair_slow,
 
 /* --- defaults of flow control --------------------------------------------- */
 
-/* Policy, operations per endpoint on average, and rounds of the senders for one
- * of the receiver: 1, or more for a slow receiver */
+/* Policy, operations per endpoint on average, and rounds of the senders for
+ * each round of the receiver: more than 1 for a slow receiver */
 using fair_case = std::tuple<const char *, unsigned, unsigned>;
 
 class dcx_fair_defaults : public dcx_fair_base,
@@ -161,7 +163,7 @@ TEST_P(dcx_fair_defaults, messages)
     run({DCX_CROWD_AM});
 }
 
-/* An endpoint without credits releases its initiator, with any policy. */
+/* Fair even with "dcs": an endpoint without credits releases its initiator. */
 INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults,
                          testing::Combine(testing::Values("dcs", "dcs_quota"),
                                           testing::Values(50, 200),
@@ -174,8 +176,8 @@ TEST_P(dcx_fair_defaults_rand, messages)
     run({DCX_CROWD_AM});
 }
 
-/* A new endpoint may send far more without a grant than a slow receiver has
- * buffers for: initiators are refused. */
+/* New endpoints can send far more without a grant than a slow receiver has
+ * buffers for: the device retries their messages. */
 INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_rand,
                          testing::Combine(testing::Values("rand"),
                                           testing::Values(50, 200),
@@ -212,8 +214,8 @@ INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_all,
 
 /* --- one read at a time --------------------------------------------------- */
 
-/* Both sides read, change and send to each other over one initiator each,
- * which may do one read or atomic at a time: see main() */
+/* Both sides run all kinds of operations to each other over one initiator each,
+ * which does one read or atomic at a time: see main() */
 class dcx_fair_one : public testing::TestWithParam<const char *> {};
 
 TEST_P(dcx_fair_one, no_deadlock)

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Flow control on the device: a receiver makes no progress while others send.
- * Senders do not retry when the receiver has no buffer (RNR_RETRY_COUNT=0, see
- * main()), so that one message too many is an error of its endpoint.
+ * Flow control on the device: credits, requests and grants, while the receiver
+ * makes no progress, or peers die. Senders do not retry when the receiver has
+ * no buffer (RNR_RETRY_COUNT=0, see main()), so that one message too many is an
+ * error of its endpoint.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
@@ -59,7 +60,8 @@ public:
         EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
     }
 
-    /* Sends `count` messages in all, by pending requests. */
+    /* Sends until it has sent `count` messages in all, by pending requests if
+     * needed. */
     void send_in_line(uint32_t count)
     {
         m_goal = count;
@@ -101,7 +103,7 @@ private:
     request m_req;
 };
 
-/* Two interfaces; the second one stores its messages by sender */
+/* Two interfaces, each of which checks the order of its messages by sender */
 class dcx_fc : public testing::Test {
 protected:
     dcx_fc()
@@ -151,6 +153,7 @@ protected:
         }
     }
 
+    /* Waits until all messages have been received; checks that none failed. */
     void drain()
     {
         progress_until([&] { return m_total == total_sent(); });
@@ -168,8 +171,8 @@ protected:
         return total;
     }
 
-    /* Replaces the sender by a new one while its requests are in flight. Its
-     * messages are still in the queue; the new one counts from 100. */
+    /* Replaces m_a by a new interface. Messages and requests of the old one are
+     * still in the receiver's queue; senders are numbered from 100 on. */
     void replace_a()
     {
         m_a->flush();
@@ -204,15 +207,15 @@ TEST_P(dcx_fc_p, receiver_stands_still)
     for (unsigned i = 0; i < 100; i++) {
         uct_worker_progress(m_a->worker);
     }
-    EXPECT_EQ(begin, sender.sent) << "nothing was granted yet";
+    EXPECT_EQ(begin, sender.sent) << "sent without a grant";
     progress_until([&] { return sender.sent == 1000; });
     drain();
     EXPECT_EQ(1000u, m_total);
 }
 
-/* 64 buffers: three fifths of them for 8 endpoints of 2 credits, 2 more for
- * requests and grants of each. Senders always send, the receiver seldom makes
- * progress, and meanwhile endpoints end and others start. */
+/* Three fifths of 64 buffers are enough for 8 endpoints, each with 2 credits, a
+ * request and a grant. Senders always send, the receiver seldom makes
+ * progress. */
 TEST_P(dcx_fc_p, many_endpoints)
 {
     const unsigned count = 8, goal = 600;
@@ -238,8 +241,9 @@ TEST_P(dcx_fc_p, many_endpoints)
     drain();
 }
 
-/* More endpoints than these credits allow, with pending requests. All complete:
- * endpoints that have credits and do not send leave some to the others. */
+/* More endpoints than the buffers are enough for, with pending requests. All
+ * messages arrive: endpoints that have credits and do not send leave some to
+ * the others. */
 TEST_P(dcx_fc_p, crowd)
 {
     const unsigned count = 30;
@@ -257,8 +261,8 @@ TEST_P(dcx_fc_p, crowd)
     drain();
 }
 
-/* Both directions at once: requests and grants use the same initiators as
- * messages that wait for them. */
+/* Both sides send: requests and grants use the same initiators as messages that
+ * wait for them. */
 TEST_P(dcx_fc_p, both_ways)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -279,8 +283,8 @@ TEST_P(dcx_fc_p, to_itself)
     drain();
 }
 
-/* An endpoint is destroyed while its request is in flight. The next one gets
- * its place in the table, but not its credits. */
+/* An endpoint is destroyed before its request is answered. The next one gets
+ * its entry in the table, but not its credits. */
 TEST_P(dcx_fc_p, destroyed_with_a_request)
 {
     unsigned gone, begin;
@@ -315,11 +319,11 @@ TEST_P(dcx_fc_p, requester_dies)
     progress_until([&] { return m_got[100] == 100; });
     progress_until(
         [&] { return uct_iface_flush(m_b->iface, 0, NULL) == UCS_OK; });
-    EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
+    EXPECT_EQ(0u, m_b->errors.size()) << "an endpoint of the user failed";
 }
 
-/* A grant that waits for long does not count as an outstanding operation of the
- * user. */
+/* A flush does not wait for a grant to a peer that is gone, which the device
+ * retries for long. */
 TEST_P(dcx_fc_p, flush_leaves_grants)
 {
     unsigned sent;
@@ -341,8 +345,8 @@ TEST_P(dcx_fc_p, flush_leaves_grants)
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_b->iface, 0, NULL));
 }
 
-/* The receiver is gone when the request arrives: no message follows that would
- * fail, and no answer comes. */
+/* The receiver is closed before it answers the request. No message is
+ * outstanding that would fail: probes and repeated requests find out. */
 TEST_P(dcx_fc_p, receiver_dies)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -355,8 +359,8 @@ TEST_P(dcx_fc_p, receiver_dies)
     EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_ENDPOINT_TIMEOUT}, m_a->errors);
 }
 
-/* Progress of the interface alone answers requests; progress of the worker does
- * more. */
+/* Progress of the interface, without the worker's, is enough for requests and
+ * grants. */
 TEST_P(dcx_fc_p, progress_of_the_interface)
 {
     const unsigned count = 40;
@@ -390,8 +394,8 @@ TEST_P(dcx_fc_p, flush)
     drain();
 }
 
-/* The request gets no answer. It is sent again, after some ticks that only
- * probe the receiver. */
+/* The receiver has no memory for an answer: the request is sent again, after
+ * some ticks that only probe the receiver. */
 TEST_P(dcx_fc_p, request_is_repeated)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -407,8 +411,8 @@ TEST_P(dcx_fc_p, request_is_repeated)
     drain();
 }
 
-/* The receiver makes no progress until the request has been sent again: the
- * second grant is dropped. */
+/* The receiver makes no progress until the request has been sent again, and
+ * answers both: the sender drops the second grant. */
 TEST_P(dcx_fc_p, two_grants)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -451,8 +455,8 @@ TEST_P(dcx_fc_p, one_credit)
     drain();
 }
 
-/* More endpoints than may request: the others do not wait for grants, and the
- * device retries if the receiver has no buffer. */
+/* More endpoints than can request credits at a time: the others do not wait for
+ * grants, and the device retries if the receiver has no buffer. */
 TEST_P(dcx_fc_p, more_endpoints_than_may_request)
 {
     const unsigned count = 10;
@@ -480,7 +484,7 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
 
 class dcx_fc_one : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
-    /* Makes progress until `done`, without progress of m_b. */
+    /* Makes progress of m_a and @other until `done`, but not of m_b. */
     void progress_a_until(const std::function<bool()> &done, dcx_loop &other)
     {
         dcx_deadline deadline;
@@ -511,7 +515,8 @@ TEST_P(dcx_fc_one, blocked_endpoint_releases_its_initiator)
     for (unsigned n = dcx_peek_credits(sender.ep()); n > 0; n--) {
         EXPECT_EQ(UCS_OK, sender.send());
     }
-    EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface)) << "it has only asked";
+    EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface))
+        << "blocked before a message was refused";
 
     /* without progress of the receiver no grant arrives from here on */
     dcx_deadline deadline;
@@ -612,8 +617,8 @@ protected:
     }
 };
 
-/* Endpoints that end return their extra credits with the next endpoint to the
- * same target, in any order of endpoints to several targets. */
+/* The extra credits of an endpoint that ends are returned by the next endpoint
+ * to the same target, also if endpoints to another target come between. */
 TEST_P(dcx_fc_fifty, destroyed_endpoints_return_their_credits)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -629,7 +634,8 @@ TEST_P(dcx_fc_fifty, destroyed_endpoints_return_their_credits)
     }
 }
 
-/* The same after 65,536 requests of one of them */
+/* Extra credits are also returned if the 16-bit number of the endpoint's
+ * requests has wrapped around. */
 TEST_P(dcx_fc_fifty, numbers_of_requests_wrap_around)
 {
     fill(add(*m_a, *m_b));
@@ -654,7 +660,7 @@ TEST_P(dcx_fc_fifty, idle_endpoints_keep_no_extra_credits)
     }
     drain();
     EXPECT_EQ(10u, dcx_peek_credits(m_senders.back().ep()))
-        << "nothing is left";
+        << "the bank is not empty";
     auto last = std::prev(m_senders.end(), busy);
 
     for (auto sender = last; sender != m_senders.end(); ++sender) {
@@ -694,7 +700,8 @@ TEST_P(dcx_fc_fifty, receiver_stands_still)
         }
         progress_a_until(
             [&] { return dcx_peek_num_blocked(m_a->iface) == count; });
-        EXPECT_LT(count * (10 + 5), total_sent() - sent) << "it is no test";
+        EXPECT_LT(count * (10 + 5), total_sent() - sent)
+            << "too few extra credits for this test";
         progress_until([&] { return total_sent() == sent + count * 1000; });
         drain();
     }
@@ -706,7 +713,7 @@ INSTANTIATE_TEST_SUITE_P(fifty, dcx_fc_fifty, testing::Values(0));
 
 class dcx_fc_dead : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
-    /* Has interfaces send a request each, and closes them. */
+    /* Opens interfaces, which send a request each, and closes them. */
     void ask_and_die(unsigned count)
     {
         for (unsigned i = 0; i < count; i++) {
@@ -738,10 +745,11 @@ TEST_P(dcx_fc_dead, do_not_take_all_initiators)
     ask_and_die(16);
     EXPECT_LT(time_of(add(*m_b, *m_a), 1000), retries / 8);
     EXPECT_LT(time_of(add(*m_a, *m_b), 1000), retries);
-    EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
+    EXPECT_EQ(0u, m_b->errors.size()) << "an endpoint of the user failed";
 }
 
-/* Many requests of one origin end together. */
+/* Grants to many endpoints of one closed interface fail together, not one after
+ * the other. */
 TEST_P(dcx_fc_dead, end_together)
 {
     {
@@ -760,8 +768,8 @@ TEST_P(dcx_fc_dead, end_together)
 INSTANTIATE_TEST_SUITE_P(dead, dcx_fc_dead, testing::Values(0));
 
 /* A grant is lost, because the peer's device refuses it, or the link is down
- * for longer than the device retries: it is sent again, and no timer helps in
- * these modes. */
+ * for longer than the device retries: it is sent again. Requests are not
+ * repeated in these modes. */
 class dcx_fc_refused : public dcx_fc,
                        public testing::WithParamInterface<int> {};
 
@@ -788,7 +796,8 @@ INSTANTIATE_TEST_SUITE_P(unheard_streams, dcx_fc_refused, testing::Values(0));
 
 class dcx_fc_two : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
-    /* A request that puts, and decrements a counter on completion */
+    /* A pending request that posts a put; its completion decrements
+     * comp.count */
     struct put {
         static ucs_status_t post(uct_pending_req_t *req)
         {
@@ -884,8 +893,8 @@ INSTANTIATE_TEST_SUITE_P(two_dcis, dcx_fc_two, testing::Values(0));
 
 class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {};
 
-/* There is no route to the requester: the kernel is asked once, not for each
- * request. */
+/* There is no route to the requester: the kernel's neighbour table is queried
+ * once, not for each request. */
 TEST_P(dcx_fc_roce, no_route_to_the_requester)
 {
     const uint8_t nowhere[16] = {0xfe, 0x80, 0x77};
@@ -925,7 +934,8 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_roce, testing::Values(0));
 
 class dcx_fc_off : public dcx_fc, public testing::WithParamInterface<int> {};
 
-/* Shows that the tests above would see a message without a buffer. */
+/* One message more than there are buffers fails: the tests above would see
+ * it. */
 TEST_P(dcx_fc_off, overruns)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -937,7 +947,8 @@ TEST_P(dcx_fc_off, overruns)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_a->errors[0]);
 }
 
-/* The flags of an address say if the peer supports flow control. */
+/* A peer that does not use flow control is refused if this process does, and
+ * vice versa. */
 TEST_P(dcx_fc_off, both_or_none)
 {
     auto addr = m_b->iface_addr();

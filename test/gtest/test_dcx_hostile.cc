@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A stranger that knows an interface's target and key sends messages that dcx
- * never sends. The interface logs a few lines and keeps working.
+ * A process that knows an interface's DCT number and DC key, but is not dcx,
+ * sends messages that dcx never sends. The interface logs a few lines and keeps
+ * working.
  */
 #include "dcx_match_bench.h"
 
@@ -15,7 +16,7 @@ struct message {
     std::vector<uint8_t> data;
 };
 
-/* An initiator of libmlx5; a new one replaces it after an error. */
+/* The sender: an initiator by libmlx5, which it replaces after an error */
 class stranger {
 public:
     stranger(const dcx_view &peer) : m_peer(peer)
@@ -36,7 +37,7 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(m_cq));
     }
 
-    /* Sends a message and waits for its completion, also one in error: the
+    /* Sends a message and waits for its completion. That may be in error: the
      * receiver has no buffer, or its device refuses the message. */
     void send(const message &msg, const std::function<void()> &progress)
     {
@@ -114,8 +115,8 @@ protected:
         m_dcx.on_eager = [](void *, size_t, unsigned, uct_tag_t, uint64_t) {
             return UCS_OK;
         };
-        for (uint8_t id = 0; id < 5;
-             id++) { /* UCX logs messages without a handler */
+        /* UCX logs messages that have no handler */
+        for (uint8_t id = 0; id < 5; id++) {
             UCT_CALL(
                 uct_iface_set_am_handler(m_dcx.iface, id, ignore, NULL, 0));
         }
@@ -128,8 +129,9 @@ protected:
 
     void progress() { uct_worker_progress(m_dcx.worker); }
 
-    /* Sends messages of one kind: more than the interface has buffers, and more
-     * than its list has commands. Then it still receives. */
+    /* Sends messages of one kind: more than the interface has buffers and
+     * entries of its tag list. Checks that it still receives, and has logged at
+     * most 12 lines. */
     void bear(const message &msg)
     {
         const unsigned count = 300, before = m_dcx.received;
