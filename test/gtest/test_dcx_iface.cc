@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Behaviour of dcx beside its operations: endpoints that are destroyed in a
- * callback of their own operations, reported sizes, refused peers. One
- * initiator and long WQEs, see main(): two endpoints use the same queue.
+ * Endpoints that are destroyed in a callback of their own operations, reported
+ * limits, refused peers, and peers with smaller receive buffers. One initiator
+ * and long WQEs, see main(): two endpoints use the same queue.
  */
 #include "dcx_end.h"
 #include "dcx_live_peer.h"
@@ -56,8 +56,8 @@ protected:
 
 /* --- endpoints that are destroyed in a callback --------------------------- */
 
-/* More operations of A are outstanding, zero-copy: they end at once, and B gets
- * the initiator. */
+/* A further zero-copy operation of A is outstanding: it ends at once, and B
+ * gets the initiator. */
 TEST_F(dcx_iface, destroy_in_completion)
 {
     dcx_end behind, of_b;
@@ -86,7 +86,8 @@ TEST_F(dcx_iface, destroy_in_completion)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, m_dcx.errors[0]);
 }
 
-/* The error of A's own operation comes later, and affects no endpoint. */
+/* A further operation of A fails after A was destroyed: it affects no other
+ * endpoint. */
 TEST_F(dcx_iface, destroy_before_failure)
 {
     dcx_end failed, first([&] { uct_ep_destroy(m_a); });
@@ -100,7 +101,8 @@ TEST_F(dcx_iface, destroy_before_failure)
     expect_works(m_b);
 }
 
-/* Nothing is outstanding when a flush ends: the initiator is released once. */
+/* Nothing is outstanding when a flush ends: both the end and the destruction
+ * could release the initiator, which must happen once. */
 TEST_F(dcx_iface, destroy_in_flush)
 {
     dcx_end flushed([&] { uct_ep_destroy(m_a); });
@@ -123,7 +125,7 @@ TEST_F(dcx_iface, destroy_in_flush)
 
 TEST_F(dcx_iface, sizes)
 {
-    /* a WQE of a get has at most 512 bytes, however long others are */
+    /* a WQE of a get has at most 512 bytes; others can be longer here */
     const unsigned max_plain = (512 - 64 - 16) / 16;
     EXPECT_GT(m_dcx.view().rma_iov, max_plain);
     EXPECT_LE(m_dcx.attr.cap.am.max_hdr, m_dcx.attr.cap.am.max_zcopy);
@@ -141,7 +143,7 @@ TEST_F(dcx_iface, sizes)
     uct_ep_destroy(m_a);
 }
 
-/* UCP requires it of each interface for addresses of other nodes */
+/* UCP connects to other nodes only by interfaces that have these flags. */
 TEST_F(dcx_iface, of_a_network)
 {
     EXPECT_EQ(dcx_peek_network_flags(),
@@ -149,9 +151,9 @@ TEST_F(dcx_iface, of_a_network)
     uct_ep_destroy(m_a);
 }
 
-/* Full member of the default partition, as the port is: bytes 4 and 5 of the
- * address. A limited member of the partition reaches the port, others do
- * not. */
+/* Bytes 4 and 5 of the device address are the P_Key, here that of a full member
+ * of the default partition. Such a port also reaches limited members of it, but
+ * no other partition. */
 TEST_F(dcx_iface, partition)
 {
     auto addr = m_dcx.dev_addr();
@@ -221,7 +223,7 @@ protected:
 
     void deliver(live_peer &to, size_t count)
     {
-        m_dcx.flush(); /* wait until they have arrived */
+        m_dcx.flush(); /* the messages have arrived */
         for (size_t i = 0; i <= count; i++) {
             to.progress();
         }
@@ -256,7 +258,7 @@ TEST_P(dcx_small_peer, length)
     uct_ep_destroy(ep);
 }
 
-/* In the other direction our own limit applies. */
+/* If the peer has larger buffers, the own limit applies. */
 TEST_P(dcx_small_peer, greater)
 {
     auto great  = peer("4000");
@@ -269,7 +271,8 @@ TEST_P(dcx_small_peer, greater)
     uct_ep_destroy(ep);
 }
 
-/* Short messages are not compared with the peer's limit. */
+/* A peer whose buffers are too small for a short message is refused: short
+ * messages are not compared with the peer's limit. */
 TEST_P(dcx_small_peer, too_small_for_short)
 {
     auto small  = peer("512");

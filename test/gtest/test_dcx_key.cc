@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Strided mkeys of dcx on the device: how a layout gets a key, when the device
- * has it, and how it is evicted or invalidated.
+ * Strided mkeys of dcx on the device (dcx_key.h): how a layout gets a key, when
+ * the device has it, how it is evicted or invalidated, and a UMR queue that
+ * fails or makes no progress.
  */
 #include "dcx_key_bench.h"
 #include "ucx_log.h"
@@ -15,7 +16,7 @@ namespace {
 
 class dcx_key : public dcx_key_test {
 protected:
-    /* Writes to the key, from offset 0 on. */
+    /* Writes @length bytes of the pattern 0x11 to the key, from offset 0. */
     enum ibv_wc_status write_to(uint32_t rkey, uint32_t length)
     {
         return pair.run(
@@ -40,7 +41,7 @@ TEST_P(dcx_key, miss_then_hit)
     }
 
     dcx_layout same = rows(4, 8, remote);
-    ASSERT_EQ(UCS_OK, keys.try_get(same, &again)) << "a hit needs no WQE";
+    ASSERT_EQ(UCS_OK, keys.try_get(same, &again)) << "not a hit";
     EXPECT_EQ(key, again);
     keys.put(key);
     keys.put(again);
@@ -110,12 +111,11 @@ TEST_P(dcx_key, sizes)
     EXPECT_EQ(1u, keys.stats().exhausted);
 }
 
-/* No more keys can be made, and peers hold all: the caller does not wait for
- * them. */
+/* No more keys can be created, and peers hold all: the caller is refused, as it
+ * could wait forever. */
 TEST_P(dcx_key, all_are_held)
 {
-    keys_t keys(dev, 16); /* half of them can be held, as many as are made at
-                           * a time */
+    keys_t keys(dev, 16); /* 8 can be held, and 8 are created at a time */
     std::vector<uct_dcx_key_t *> held;
     std::vector<dcx_layout> layouts;
     uct_dcx_key_t *key;
@@ -131,7 +131,7 @@ TEST_P(dcx_key, all_are_held)
     }
     ASSERT_EQ(8u, held[0]->size->num);
     ASSERT_EQ(8u, held[0]->size->num_held);
-    held[0]->size->max = 8; /* as after a failure to make more */
+    held[0]->size->max = 8; /* as after a failure to create more */
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, keys.try_get(layouts[8], &key));
     uct_dcx_keys_put(&keys.keys, held[0], 1);
     keys.touch(layouts[8]);
@@ -156,13 +156,13 @@ TEST_P(dcx_key, evicts_the_least_recently_used)
     dcx_layout fifth = rows(4, 5, remote);
     uint32_t lkey    = keys.touch(fifth);
     EXPECT_EQ(1u, keys.stats().evictions);
-    EXPECT_EQ(lkeys[1] >> 8, lkey >> 8) << "was used before all others";
-    EXPECT_NE(lkeys[1], lkey) << "another number";
+    EXPECT_EQ(lkeys[1] >> 8, lkey >> 8) << "evicted a key that was used later";
+    EXPECT_NE(lkeys[1], lkey) << "the key keeps its number";
     EXPECT_EQ(UCS_OK, keys.try_get(layouts[0], &key));
     keys.put(key);
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(layouts[1], &key));
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(lkey, 16));
-    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkeys[1], 16)) << "it was taken away";
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkeys[1], 16)) << "the old number";
 }
 
 TEST_P(dcx_key, users_are_never_evicted)
@@ -181,7 +181,8 @@ TEST_P(dcx_key, users_are_never_evicted)
     keys.put(c);
 }
 
-/* A key that was requested and is not used yet is not evicted for a while. */
+/* A key that was requested, but not used yet, is not evicted for a time of
+ * grace. */
 TEST_P(dcx_key, new_keys_have_a_time_of_grace)
 {
     keys_t keys(dev, 1);
@@ -216,13 +217,13 @@ TEST_P(dcx_key, forgets_what_a_region_names)
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(kept_key, 64));
     EXPECT_NE(IBV_WC_SUCCESS, write_to(idle_key, 16));
     pair.reconnect();
-    EXPECT_NE(IBV_WC_SUCCESS, write_to(user->rkey, 16)) << "also of one in use";
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(user->rkey, 16)) << "the key in use";
     keys.put(user);
     EXPECT_EQ(UCS_OK, keys.try_get(kept, &key));
     keys.put(key);
 
     uct_dcx_keys_forget(&keys.keys, dst.mr->lkey, 1);
-    EXPECT_EQ(3u, keys.stats().invalidated) << "nothing is left of it";
+    EXPECT_EQ(3u, keys.stats().invalidated) << "invalidated twice";
     keys.touch(idle);
 }
 
@@ -281,7 +282,7 @@ TEST_P(dcx_key, ring)
     EXPECT_EQ(0u, keys.stats().failures);
 }
 
-/* A number that a peer had is not reused for a long time. */
+/* A number that a peer had is not used again, until 4,096 others were. */
 TEST_P(dcx_key, numbers_of_peers_are_not_used_again)
 {
     keys_t keys(dev, 1);
@@ -300,12 +301,12 @@ TEST_P(dcx_key, numbers_of_peers_are_not_used_again)
 
     dcx_layout one_more = rows(8, 0, remote), local = rows(8);
     EXPECT_EQ(UCS_ERR_BUSY, keys.try_get(one_more, &key))
-        << "all numbers of the key are with peers";
+        << "a number that a peer has was used again";
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(local, &key))
-        << "peers have no right to this one";
+        << "refused, though peers have no access by this layout";
 }
 
-/* A number that another kind of key had is not reused either. */
+/* A number that is_stale() refuses is not used: another kind of key had it. */
 TEST_P(dcx_key, numbers_of_other_keys_are_not_used)
 {
     keys_t keys(dev, 1);
@@ -341,7 +342,7 @@ TEST_P(dcx_key, owned_keys_are_not_in_the_cache)
     uct_dcx_key_t *cached = keys.get(one);
     EXPECT_NE(a, cached);
     EXPECT_NE(b, cached);
-    EXPECT_EQ(UCS_ERR_BUSY, keys.try_get(two, &c)) << "none is taken from a";
+    EXPECT_EQ(UCS_ERR_BUSY, keys.try_get(two, &c)) << "took an owned key";
     keys.put(cached);
     EXPECT_EQ(3u, keys.stats().num_set);
 
@@ -352,13 +353,13 @@ TEST_P(dcx_key, owned_keys_are_not_in_the_cache)
     uct_dcx_keys_disown(&keys.keys, a, 1);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
     EXPECT_EQ(2u, keys.stats().num_set);
-    EXPECT_EQ(0u, keys.stats().invalidated) << "that is of memory that goes";
+    EXPECT_EQ(0u, keys.stats().invalidated) << "counted, though no memory goes";
     a = keys.own(4);
     EXPECT_NE(number, a->lkey);
 }
 
-/* Peers may have the numbers of freed keys, but there is always an unused
- * number. */
+/* Peers may have the numbers of freed keys: the last 4,096 are not used again.
+ * There is always another one. */
 TEST_P(dcx_key, numbers_of_owned_keys_are_not_used_again)
 {
     keys_t keys(dev, 1, 1);
@@ -373,8 +374,8 @@ TEST_P(dcx_key, numbers_of_owned_keys_are_not_used_again)
     EXPECT_LE(keys.stats().num_keys, 8u * 3);
 }
 
-/* If no peer has its number, a key keeps it after its layout was
- * invalidated. */
+/* If no peer has its number, a key keeps it after its layout was invalidated.
+ * Otherwise it gets another one. */
 TEST_P(dcx_key, numbers_that_no_peer_has)
 {
     keys_t keys(dev, 1, 1);
@@ -472,10 +473,11 @@ TEST_P(dcx_key, marked_layouts_are_out_of_use)
     uct_dcx_keys_mark(&keys.keys, inner);
     ucs_spin_unlock(&keys.keys.lock);
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_peek(&keys.keys, inner));
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to(inner->rkey, 16)) << "is there still";
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(inner->rkey, 16))
+        << "invalidated before the doorbell";
     EXPECT_EQ(UCS_ERR_NO_RESOURCE,
               uct_dcx_keys_set(&keys.keys, &inner, 0, memory.get()));
-    EXPECT_EQ(UCS_ERR_BUSY, keys.try_get(other, &key)) << "the only one";
+    EXPECT_EQ(UCS_ERR_BUSY, keys.try_get(other, &key)) << "took a marked key";
 
     silence.end();
     uct_dcx_keys_forget_key(&keys.keys, inner);
@@ -511,7 +513,8 @@ TEST_P(dcx_key, names_each_of_its_regions)
     EXPECT_EQ(2u, keys.stats().invalidated);
 }
 
-/* A thread waits for a silent device: other threads go on. */
+/* While one thread waits for a silent device to invalidate layouts, others can
+ * use the keys. */
 TEST_P(dcx_key, other_threads_do_not_wait)
 {
     keys_t keys(dev, 8, 8);
@@ -553,9 +556,9 @@ TEST_P(dcx_key, other_threads_do_not_wait)
     }
 }
 
-/* The device has the previous layout until the next one arrives. The
- * deregistration of memory of the previous one waits for that, and keeps the
- * next one. That of other memory does not wait. */
+/* The device has the previous layout of a key until it has executed the next
+ * one. Deregistering memory of the previous layout waits for that, and keeps
+ * the next one. Deregistering other memory does not wait. */
 TEST_P(dcx_key, waits_for_the_replaced_layout)
 {
     keys_t keys(dev, 8, 8);
@@ -581,7 +584,7 @@ TEST_P(dcx_key, waits_for_the_replaced_layout)
         deadline.check("the thread that waits");
     }
     EXPECT_FALSE(has_ended);
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to(key->rkey, 64)) << "the one before";
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(key->rkey, 64)) << "the previous layout";
 
     silence.end();
     waiting.join();
@@ -682,8 +685,8 @@ TEST_P(dcx_key, failure_before_a_previous_layout)
     EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&keys.keys, &a, 1, bad.get()));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, keys.try_get(fresh, &key));
     EXPECT_EQ(UCS_ERR_IO_ERROR, keys.wait(a));
-    EXPECT_EQ(1u, keys.stats().num_set) << "the one that failed";
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to(lkey, 16)) << "it is there still";
+    EXPECT_EQ(1u, keys.stats().num_set) << "not the one that failed";
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(lkey, 16)) << "invalidated too early";
     uct_dcx_keys_forget(&keys.keys, dst.mr->lkey, 1);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16));
     log.take();
@@ -720,7 +723,7 @@ TEST_P(dcx_key, silent_queue_before_a_previous_layout)
     uct_dcx_keys_forget(&keys.keys, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_NE(IBV_WC_SUCCESS, write_to(key->lkey, 16));
-    EXPECT_TRUE(uct_dcx_umr_is_idle(&keys.keys.umr)) << "it was reset";
+    EXPECT_TRUE(uct_dcx_umr_is_idle(&keys.keys.umr)) << "it was not reset";
     EXPECT_EQ((std::set<uint32_t>{key->lkey, before->lkey, given}), stale);
     EXPECT_EQ(0u, keys.stats().num_set);
     uct_dcx_keys_disown(&keys.keys, key, 1);
@@ -743,7 +746,7 @@ TEST_P(dcx_key, silent_queue_of_a_failed_device)
     uct_dcx_keys_forget(&keys.keys, dst.mr->lkey, 1);
     EXPECT_LT(time_now_us() - start, time_slow(TIME_FATAL) * 1000u);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
-    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16)) << "it was destroyed";
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16)) << "it was not destroyed";
     uct_dcx_keys_disown(&keys.keys, key, 1);
 }
 
@@ -762,7 +765,7 @@ TEST_P(dcx_key, queue_that_always_fails)
     key->lkey = lkey;
     EXPECT_NE(std::string::npos, log.take().find("failed repeatedly"));
     EXPECT_EQ(4u, keys.stats().failures);
-    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16)) << "it was destroyed";
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16)) << "it was not destroyed";
     uct_dcx_keys_disown(&keys.keys, key, 1);
 }
 
@@ -841,8 +844,8 @@ TEST_P(dcx_key, silent_queue)
     EXPECT_EQ("", log.take());
 }
 
-/* A thread waits for a layout: the queue is late only if it has made no
- * progress for the whole timeout. */
+/* For a thread that waits for a layout, the queue is late only if it has made
+ * no progress for the whole timeout. */
 TEST_P(dcx_key, late_queue)
 {
     keys_t keys(dev, 8, 8);
@@ -857,13 +860,16 @@ TEST_P(dcx_key, late_queue)
 
     silence.end();
     EXPECT_EQ(UCS_OK, keys.wait(key));
-    EXPECT_EQ(0, uct_dcx_keys_is_late(&keys.keys, &watch)) << "it has moved";
-    EXPECT_EQ(0, uct_dcx_keys_is_late(&keys.keys, &watch)) << "just now";
+    EXPECT_EQ(0, uct_dcx_keys_is_late(&keys.keys, &watch))
+        << "late, though it has moved since the last call";
+    EXPECT_EQ(0, uct_dcx_keys_is_late(&keys.keys, &watch))
+        << "late, though it has moved within the timeout";
     uct_dcx_keys_disown(&keys.keys, key, 1);
 }
 
-/* A queue that has failed without a completion works again once the layout at
- * its head has failed, however the caller asks for it. */
+/* A silent queue is reset when a caller has waited for a layout, cached or
+ * owned, for the whole timeout: the layout at the queue's head fails, and the
+ * queue works again. */
 TEST_P(dcx_key, silent_queue_is_restarted)
 {
     keys_t keys(dev, 8, 8);
@@ -911,8 +917,8 @@ TEST_P(dcx_key, silent_queue_is_not_looked_at)
     EXPECT_EQ(0u, keys.stats().failures);
 }
 
-/* A silent queue that cannot be reset is destroyed: it executes nothing later,
- * when other keys have the indices of its keys. */
+/* A silent queue that cannot be reset is destroyed: otherwise it could execute
+ * its UMRs later, when other keys have the same indices. */
 TEST_P(dcx_key, silent_queue_is_destroyed)
 {
     keys_t keys(dev, 8, 8);
@@ -931,7 +937,7 @@ TEST_P(dcx_key, silent_queue_is_destroyed)
     uct_dcx_keys_disown(&keys.keys, key, 1);
 }
 
-/* Two threads wait for a silent queue. */
+/* Two threads wait for a silent queue: one of them resets it. */
 TEST_P(dcx_key, silent_queue_of_two)
 {
     keys_t keys(dev, 8, 8);
@@ -957,7 +963,7 @@ TEST_P(dcx_key, silent_queue_of_two)
     for (auto &thread : threads) {
         thread.join();
     }
-    EXPECT_EQ(1u, keys.stats().failures) << "one of them gives up";
+    EXPECT_EQ(1u, keys.stats().failures);
     for (uint32_t lkey : lkeys) {
         EXPECT_NE(IBV_WC_SUCCESS, write_to(lkey, 16));
         pair.reconnect();
@@ -967,7 +973,7 @@ TEST_P(dcx_key, silent_queue_of_two)
     }
 }
 
-/* Four threads use 24 layouts of 8 keys. */
+/* Four threads use 24 layouts, for which there are 8 keys. */
 TEST_P(dcx_key, threads)
 {
     keys_t keys(dev, 8);
@@ -983,7 +989,7 @@ TEST_P(dcx_key, threads)
             std::mt19937 random(seed);
             dcx_deadline deadline;
 
-            /* on a busy machine most are refused while others use the keys */
+            /* on a busy machine most calls find all keys in use */
             for (unsigned i = 0; (i < 500) || (got <= 100); i++) {
                 dcx_layout &layout = layouts[random() % layouts.size()];
                 uct_dcx_key_t *key;
@@ -1018,8 +1024,8 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_key, testing::Values(0));
 
 class dcx_key_doorbells : public dcx_key {};
 
-/* The first UMR is rung alone; the others, requested meanwhile, with one
- * doorbell. */
+/* The first UMR has a doorbell of its own; the others, requested before it has
+ * completed, have one together. */
 TEST_P(dcx_key_doorbells, several_under_one)
 {
     keys_t keys(dev, 8);

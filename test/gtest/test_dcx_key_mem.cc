@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts and the memory that they name: with the registration cache and
- * without. Part of the program of test_dcx_key.cc.
+ * Layouts and the deregistration of memory that they name, with the
+ * registration cache and without. Part of the program of test_dcx_key.cc.
  */
 #include "dcx_loop.h"
 #include "dcx_key_bench.h"
@@ -37,6 +37,7 @@ protected:
                                 UCT_MD_MEM_ACCESS_ALL, &m_memh));
     }
 
+    /* Checks the number of layouts, and how many were invalidated so far. */
     void expect_layouts(unsigned num_set, unsigned invalidated)
     {
         unsigned set = 0, gone = 0;
@@ -60,8 +61,8 @@ protected:
         return (m_dcx.errors.size() == errors) ? UCS_OK : m_dcx.errors.back();
     }
 
-    /* Makes the cache drop regions that were unmapped: it does so when memory
-     * is registered. */
+    /* Registers other memory: the cache then drops regions that were
+     * unmapped. */
     void register_another()
     {
         std::vector<uint8_t> bytes(4096);
@@ -123,8 +124,8 @@ protected:
             dereg();
             has_returned = true;
         });
-        /* gives the processor away without the lock of the keys, for which the
-         * thread spins: valgrind runs one thread at a time */
+        /* hca_until() yields while it does not hold the lock of the keys, for
+         * which the thread spins: valgrind runs one thread at a time */
         HCA_CHECK_CALL(hca_until([this] { return !has_layouts(); }));
         other = std::jthread([&] {
             register_another();
@@ -188,7 +189,8 @@ TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
     munmap(m_pages, length);
 }
 
-/* The process may lock no more memory than is registered, and one page. */
+/* Tests for which set_limit() allows to lock the registered memory and one
+ * page. */
 class dcx_key_mem_locked : public dcx_key_mem {
 protected:
     dcx_key_mem_locked()
@@ -211,7 +213,8 @@ protected:
                               UCT_MD_MEM_ACCESS_ALL | flags, memh);
     }
 
-    /* Lowers or raises the limit to what is registered and one more page. */
+    /* Sets the limit of locked memory to the memory that is registered and one
+     * more page. Returns false if the hard limit is too low. */
     bool set_limit()
     {
         struct rlimit limit = m_before;
@@ -264,15 +267,16 @@ TEST_P(dcx_key_mem_locked, memory_that_replaces_a_region)
     munmap(pages, length);
 }
 
-/* Since UCX 1.17 uct_config_modify() takes names of options with the prefix of
- * their table (ucs_config_parser_set_value). */
+/* Since UCX 1.17, uct_config_modify() expects the prefix of the table before
+ * the name of an option (ucs_config_parser_set_value()). */
 #if UCT_VERNO_MINOR >= 17
 const std::string option_prefix = "DCX_";
 #else
 const std::string option_prefix;
 #endif
 
-/* Values out of range are refused, with the range. */
+/* Values out of range are refused by uct_md_open(), with a message that has the
+ * range. */
 TEST_P(dcx_key_mem, refused_options)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx on a device that is as late as a NIC (SOFTHCA_DELAY): results are present
- * at the completion and not before, a fence orders operations, and memory of an
- * operation is not used before its completion. On an endpoint to its own
+ * dcx on a device that is as late as a NIC (SOFTHCA_DELAY): results have
+ * arrived at the completion, a fence orders operations, and dcx does not reuse
+ * the memory of an operation before its completion. On an endpoint to its own
  * interface.
  */
 #include "dcx_end.h"
@@ -31,7 +31,8 @@ protected:
                 .count  = 1};
     }
 
-    /* Repeats an operation while resources are missing. */
+    /* Calls until there are resources; checks that the operation is in
+     * progress. */
     template <typename F> ucs_status_t post(F op)
     {
         dcx_deadline deadline;
@@ -76,7 +77,8 @@ protected:
     uct_rkey_t m_rkey = dcx_peek_rkey(m_dcx.memh);
 };
 
-/* Without a fence the device may send the data from before the get. */
+/* A put after a fence sends the data that a get has fetched. Without the fence
+ * the device could send the previous data. */
 TEST_P(dcx_late, put_after_a_fence_sends_data_of_a_get)
 {
     for (unsigned i = 0; i < times; i++) {
@@ -132,7 +134,7 @@ TEST_P(dcx_late, atomics_return_previous_values)
     EXPECT_EQ(times, *(uint64_t *)far());
 }
 
-/* Memory is overwritten as soon as the completion returns it. */
+/* The completion of each put overwrites its source. */
 TEST_P(dcx_late, sources_are_not_read_after_completion)
 {
     std::vector<std::unique_ptr<dcx_end>> ends;
@@ -151,7 +153,7 @@ TEST_P(dcx_late, sources_are_not_read_after_completion)
     }
 }
 
-/* The same for buffers of dcx: more of them than it has at once */
+/* Buffers of dcx are not reused before their put has completed. */
 TEST_P(dcx_late, buffers_are_not_reused_too_early)
 {
     auto pack = [](void *to, void *arg) {

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations after a failed one on a shared initiator, which are posted again:
- * one fails once more, its endpoint is destroyed, or others need the room. Each
- * operation ends once, with its own status.
+ * An operation fails on a shared initiator, and later ones of other endpoints
+ * are posted again: one of these fails, too, its endpoint is destroyed, or new
+ * operations need the room. Each operation ends once, with its own status. Also
+ * the memory of operations whose endpoint is destroyed, and fences.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -56,7 +57,7 @@ protected:
 
 class dcx_resets : public dcx_lost {};
 
-/* An operation that is posted again may fail itself. */
+/* Of the operations that are posted again, some fail themselves. */
 TEST_P(dcx_lost, two_dead_peers)
 {
     uct_ep_h dead[] = {make_dead_eps(1)[0], make_dead_eps(1)[0]};
@@ -118,7 +119,8 @@ TEST_P(dcx_lost, full_ring_behind)
     expect_all(later, UCS_OK);
 }
 
-/* Results of atomics that are posted again go to their own memory only. */
+/* Results of atomics that are posted again go to their own memory; those of
+ * failed atomics go nowhere. */
 TEST_P(dcx_lost, results_of_kept)
 {
     uct_ep_h dead       = make_dead_eps(1)[0];
@@ -181,7 +183,8 @@ TEST_P(dcx_lost, bad_memory)
 
 /* --- memory of a destroyed endpoint --------------------------------------- */
 
-/* A peer with few buffers that makes no progress, and its messages */
+/* A peer with few buffers, which progresses only when a test says so, and the
+ * last byte of each of its messages */
 class dcx_lost_memory : public dcx_lost {
 protected:
     static constexpr unsigned num_buffers = 16;
@@ -247,7 +250,8 @@ TEST_P(dcx_lost_memory, is_in_use_until_the_end)
     expect_works(m_b);
 }
 
-/* The same in a callback */
+/* The endpoint is destroyed in the completion of one of its operations: later
+ * ones are canceled, but use the memory until they have ended. */
 TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
@@ -273,8 +277,9 @@ TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
     expect_works(m_b);
 }
 
-/* On an initiator of its own the memory is free when the endpoint is destroyed:
- * the peer's later reads do not see it. */
+/* On an initiator that is not shared the memory is free when the endpoint is
+ * destroyed: messages that have not arrived by then do not arrive later, with
+ * new contents. */
 class dcx_left_memory : public dcx_lost_memory {};
 
 TEST_P(dcx_left_memory, is_not_in_use)
@@ -304,8 +309,8 @@ TEST_P(dcx_left_memory, is_not_in_use)
 
 /* --- resets --------------------------------------------------------------- */
 
-/* After a reset the completions use no room in the queue, and completions of
- * another initiator in the same queue stay. */
+/* After a reset, completions of the failed initiator take no room in the
+ * completion queue, and those of another initiator stay in it. */
 TEST_P(dcx_resets, leave_no_completions)
 {
     hca_log_reader log;
@@ -333,8 +338,8 @@ TEST_P(dcx_resets, leave_no_completions)
 
 class dcx_lost_fence : public dcx_lost {
 protected:
-    /* Returns true if the last write in the ring, which is after a get, has a
-     * fence. */
+    /* Returns true if the last write in the ring has a fence. Checks that the
+     * get was posted again. */
     bool is_last_put_fenced() const
     {
         struct dcx_view view = m_dcx->view();
@@ -365,7 +370,7 @@ protected:
     dcx_end m_got, m_put_end, m_lost;
 };
 
-/* Set before, with nothing posted since */
+/* A fence with no operation after it when the initiator fails */
 TEST_P(dcx_lost_fence, waits)
 {
     dcx_end first([&] { put(m_b, m_live_b, m_put_end); });
@@ -378,7 +383,8 @@ TEST_P(dcx_lost_fence, waits)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
-/* The WQE with the fence fails, and another one is posted again */
+/* The WQE with the fence fails; the next one, which is posted again, gets the
+ * fence. */
 TEST_P(dcx_lost_fence, passes_to_kept)
 {
     dcx_end first;
@@ -393,7 +399,8 @@ TEST_P(dcx_lost_fence, passes_to_kept)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
-/* The same, and none is posted again */
+/* The WQE with the fence fails, and none after it is posted again: the next new
+ * one gets the fence. */
 TEST_P(dcx_lost_fence, passes_to_next)
 {
     dcx_end first([&] { put(m_b, m_live_b, m_put_end); });
@@ -411,9 +418,9 @@ TEST_P(dcx_lost_fence, passes_to_next)
 
 class dcx_lost_steps : public dcx_lost {};
 
-/* An endpoint was canceled, and gets its completions while others are still
- * outstanding. A flush that cancels finds all of its operations acknowledged by
- * then. */
+/* A canceled endpoint has all of its completions while those of others are
+ * still outstanding on its initiator. A flush that cancels it then ends,
+ * too. */
 TEST_P(dcx_lost_steps, cancel_while_it_drains)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -432,7 +439,7 @@ TEST_P(dcx_lost_steps, cancel_while_it_drains)
         progress();
     }
     EXPECT_EQ(UCS_ERR_CANCELED, m_dcx->errors[0]);
-    EXPECT_EQ(0u, first.count) << "it drains no more";
+    EXPECT_EQ(0u, first.count) << "the initiator has drained already";
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL, &flushed.comp));
     flush();

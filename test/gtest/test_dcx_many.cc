@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Many initiators that are created on demand, and many endpoints that all make
- * progress, with every policy
+ * Initiators that are created on demand, and many endpoints that all make
+ * progress, with every policy.
  */
 #include "dcx_end.h"
 #include "dcx_live_peer.h"
@@ -111,7 +111,7 @@ TEST_P(dcx_many, created_when_needed)
     EXPECT_EQ(UCS_OK, send(0));
     flush();
     EXPECT_LE(dcis().num_dci, is_exclusive() ? 1u : 3u)
-        << "one from the opening, one for each endpoint";
+        << "more than the first and one for each endpoint";
     EXPECT_EQ(1u, dcis().num_cqs);
 
     make_eps(count);
@@ -159,7 +159,7 @@ TEST_P(dcx_many, created_when_needed)
     }
     flush();
     EXPECT_EQ(UCS_OK, end.status);
-    EXPECT_EQ(before, dcis().num_dci) << "they stay";
+    EXPECT_EQ(before, dcis().num_dci) << "idle initiators were destroyed";
 }
 
 /* 1,000 endpoints with several messages each, without progress: most of them
@@ -197,7 +197,7 @@ TEST_P(dcx_many, thousand_endpoints_in_order)
     }
 }
 
-/* No more than three can be created: all endpoints use these. */
+/* Creation fails after the first initiators: all endpoints use these. */
 TEST_P(dcx_many, no_more_can_be_created)
 {
     const unsigned count = 50;
