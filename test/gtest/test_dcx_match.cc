@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tag matching by the device, through UCT: messages that match a posted buffer
- * and messages that do not, rendezvous, and canceled receives
+ * Tag matching by the device, through UCT: messages that match a posted receive
+ * and messages that do not, rendezvous, and canceled receives.
  */
 #include "dcx_match_bench.h"
 
@@ -140,8 +140,9 @@ TEST_P(dcx_tag, request)
     EXPECT_EQ(bytes(hdr.data(), hdr.size()), recv.header);
 }
 
-/* The buffer is too small: the user has to fetch the data, as for an unexpected
- * message, and cancels the receive that matches it. */
+/* A rendezvous is longer than the buffer. The user gets its request as for an
+ * unexpected message, and can cancel the receive that has matched; otherwise
+ * that ends with UCS_ERR_MESSAGE_TRUNCATED. */
 TEST_P(dcx_tag, rndv_too_long)
 {
     dcx_tag_mem mem(m_dcx, 5000, 3);
@@ -169,6 +170,8 @@ TEST_P(dcx_tag, rndv_too_long)
 
 /* --- the list ------------------------------------------------------------- */
 
+/* A buffer cannot be posted twice at a time, but again after its receive has
+ * ended. */
 TEST_P(dcx_tag, same_buffer_twice)
 {
     dcx_tag_mem mem(m_dcx, 100);

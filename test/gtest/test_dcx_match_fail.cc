@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages and rendezvous to peers that die, with every policy; and from
- * senders that are killed
+ * Tagged messages and rendezvous to peers that die, with every policy;
+ * rendezvous from senders that are killed; and rendezvous whose data the
+ * receiver's device cannot fetch.
  */
 #include "dcx_match_bench.h"
 #include "dcx_shared_bench.h"
@@ -33,8 +34,8 @@ protected:
         }
     }
 
-    /* Creates an endpoint to a peer that dies with `count` rendezvous requests
-     * that it has not read. */
+    /* Creates an endpoint to a peer that is closed with a rendezvous request
+     * for each of @ends, which it has not read. */
     uct_ep_h make_dying_ep(std::vector<dcx_end> &ends)
     {
         dcx_loop peer;
@@ -69,7 +70,7 @@ protected:
     tag_note m_note_a;
 };
 
-/* Nothing is in flight any more: keepalive finds the death. */
+/* Nothing is in flight when the peer dies: keepalive finds out. */
 TEST_P(dcx_match_shared, dies_before_it_reads)
 {
     std::vector<dcx_end> ends(20);
@@ -90,7 +91,7 @@ TEST_P(dcx_match_shared, dies_before_it_reads)
 }
 
 /* The endpoint is destroyed in the completion of its first failed operation:
- * the others end there. */
+ * its other operations end, and no error is reported. */
 TEST_P(dcx_match_shared, destroyed_when_it_fails)
 {
     std::vector<dcx_end> ends(5);
@@ -219,7 +220,8 @@ TEST_P(dcx_match_shared, dead_beside_live)
     EXPECT_EQ(numbers(sent), m_note_a.tags);
 }
 
-/* Pending requests of both kinds alternate: none overtakes another. */
+/* Pending requests for tagged and active messages alternate: none overtakes
+ * another. */
 TEST_P(dcx_match_shared, one_line_for_both_kinds)
 {
     std::list<dcx_pending_call> line;
@@ -265,8 +267,8 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared, testing::Values("dcs", "rand"),
 
 constexpr uint64_t TICK_US = 20000; /* UCX_DCX_FC_RESEND_TIMEOUT in main() */
 
-/* Another process; bytes from the parent control it, and others report its
- * state. Start it before the test opens the device. */
+/* A child process that exchanges strings of up to 255 bytes with its parent.
+ * Start it before the test opens the device. */
 class tag_child {
 public:
     explicit tag_child(const std::function<void(tag_child &)> &body)
@@ -344,11 +346,13 @@ private:
     int m_in, m_out;
 };
 
+/* Parameter: 1 if the device is very late */
 class dcx_match_killed : public testing::TestWithParam<int> {
 protected:
     static constexpr size_t LENGTH = 1 << 20;
 
-    /* Starts the child first. */
+    /* Starts a child that opens an interface and runs @body, then opens an
+     * interface with an endpoint to the child. */
     void open(const std::function<void(tag_child &, dcx_loop &)> &body)
     {
         m_child = std::make_unique<tag_child>([=](tag_child &child) {
@@ -396,7 +400,7 @@ protected:
         EXPECT_EQ(UCS_INPROGRESS, m_source->send(RNDV, m_ep, 5, end));
     }
 
-    /* Expects a failure found by keepalive. */
+    /* Checks the endpoint until it fails. */
     void expect_failure(dcx_end &end)
     {
         progress_until([&] {
@@ -407,7 +411,7 @@ protected:
         EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
     }
 
-    /* Sends one rendezvous on each command. */
+    /* Runs in the child: sends one rendezvous when the parent says so. */
     static void send_to_parent(tag_child &child, dcx_loop &loop)
     {
         uct_ep_h ep = child.hear_addr(loop);
@@ -440,8 +444,8 @@ TEST_P(dcx_match_killed, receiver_with_a_request)
     expect_failure(end);
 }
 
-/* The request has matched: the receiver's device reads, or has read. In any
- * order of events the rendezvous ends. */
+/* The request has matched. A late device is killed before it has fetched the
+ * data, others have fetched it at once; the rendezvous ends in both cases. */
 TEST_P(dcx_match_killed, receiver_that_has_matched)
 {
     dcx_end end;
@@ -459,17 +463,19 @@ TEST_P(dcx_match_killed, receiver_that_has_matched)
     if (GetParam()) {
         EXPECT_EQ(0u, end.count);
         expect_failure(end);
-    } else { /* the device has done everything within the doorbell */
+    } else { /* the device has executed all within the doorbell */
         progress_until([&] { return end.count > 0; });
         EXPECT_EQ(UCS_OK, end.status);
     }
 }
 
-/* Needs a late device: others would read at once. On a busy machine a late one,
- * too, may read before the child is killed; the test then repeats. */
+/* Senders that are killed while the device reads from them. Needs a late
+ * device: others read at once. On a busy machine also a late one may have read
+ * before the child is killed; then the test starts again. */
 class dcx_match_orphan : public dcx_match_killed {
 protected:
-    /* @return false if the message has arrived */
+    /* Starts a child whose rendezvous matches a receive. Returns false if its
+     * data has arrived already. */
     bool begin(std::unique_ptr<dcx_tag_recv> &recv)
     {
         recv.reset();
@@ -483,7 +489,7 @@ protected:
     }
 };
 
-/* The sender's memory disappears while our device reads it. */
+/* The sender's memory disappears while the device reads it. */
 TEST_P(dcx_match_orphan, sender)
 {
     std::unique_ptr<dcx_tag_recv> recv;
@@ -498,7 +504,7 @@ TEST_P(dcx_match_orphan, sender)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, recv->status);
     EXPECT_EQ(5u, recv->tag);
 
-    /* entry and device still work */
+    /* the entry of the list and the device still work */
     dcx_tag_recv next(*m_dcx, 100);
     tag_source source(*m_dcx);
     dcx_end end;
@@ -510,7 +516,7 @@ TEST_P(dcx_match_orphan, sender)
     EXPECT_EQ(UCS_OK, next.status);
 }
 
-/* The user had canceled it: one completion. */
+/* The user has canceled the receive before: it ends once. */
 TEST_P(dcx_match_orphan, sender_of_a_canceled_receive)
 {
     std::unique_ptr<dcx_tag_recv> recv;
@@ -523,7 +529,7 @@ TEST_P(dcx_match_orphan, sender_of_a_canceled_receive)
         progress_until([&] { return recv->has_ended(); });
     } while (recv->status == UCS_OK);
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, recv->status);
-    EXPECT_EQ(UCS_OK, recv->post(6)) << "the buffer is free";
+    EXPECT_EQ(UCS_OK, recv->post(6)) << "the buffer is not free";
     EXPECT_EQ(UCS_OK, recv->cancel(true));
 }
 
@@ -562,27 +568,27 @@ protected:
             }
         }
         m_dcx.flush();
-        EXPECT_EQ(0u, m_dcx.errors.size()) << "the endpoint works";
+        EXPECT_EQ(0u, m_dcx.errors.size()) << "the endpoint has failed";
         return num_failed;
     }
 };
 
-/* The key does not allow it. */
+/* Two of the reads get a NAK, as for a wrong key. */
 TEST_P(dcx_match_lost, some)
 {
     EXPECT_EQ(2u, send_all(6));
     EXPECT_EQ(0u, send_all(6));
 }
 
-/* No read is answered. */
 class dcx_match_all_lost : public dcx_match_lost {};
 
+/* No read is answered: all rendezvous fail. */
 TEST_P(dcx_match_all_lost, all)
 {
     EXPECT_EQ(32u, send_all(32));
 }
 
-/* The sender asks for the state of a rendezvous by itself. */
+/* A sender that waits for long asks the receiver about its rendezvous. */
 class dcx_match_asked : public dcx_match_killed {
 protected:
     /* Waits for the next question, which takes a credit. Returns the time
@@ -602,7 +608,8 @@ protected:
     }
 };
 
-/* The receiver dies with a request, and no user checks the endpoint. */
+/* The receiver dies with a request, and the user does not check the
+ * endpoint. */
 TEST_P(dcx_match_asked, dead_receiver)
 {
     dcx_end end;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Properties of active messages that tagged ones share: flow control, sleep,
- * and peers with other options; and missing resources: memory, entries of the
- * list, a command queue that fails
+ * Properties that tagged messages share with active ones: flow control, sleep,
+ * and peers with other options. Then missing resources: memory, entries of the
+ * tag list, and a command queue that has failed.
  */
 #include "dcx_tag_source.h"
 #include "devx_bench.h"
@@ -12,7 +12,8 @@
 #include <memory>
 #include <poll.h>
 
-/* Replaces libucs' function: on request no pool grows. */
+/* Makes memory pools of UCX fail to grow, by a function that replaces that of
+ * libucs. */
 static bool has_no_more_memory;
 
 extern "C" ucs_status_t ucs_mpool_chunk_malloc(struct ucs_mpool *mp,
@@ -28,7 +29,7 @@ namespace {
 
 class dcx_match_base : public testing::TestWithParam<int> {
 protected:
-    /* Opens an interface while a variable has this value. */
+    /* Opens an interface with this value of an environment variable. */
     static std::unique_ptr<dcx_loop> open_with(const char *name,
                                                const char *value)
     {
@@ -68,7 +69,8 @@ protected:
  * an error of its endpoint. */
 class dcx_match_fc : public dcx_match_base {
 protected:
-    /* Kinds in turn, and the same with active messages in between */
+    /* Values of `kind`: all kinds in turn, without and with active messages in
+     * between */
     static constexpr int ALL = NUM_KINDS, WITH_AM = NUM_KINDS + 1;
 
     /* An endpoint that sends numbered messages, by pending requests if
@@ -253,14 +255,14 @@ TEST_P(dcx_match_fc, expected)
             return ended == begin + count / 4;
         });
     }
-    EXPECT_EQ(0u, m_total) << "all matched";
+    EXPECT_EQ(0u, m_total) << "a message was unexpected";
     progress_until({&m_a, &m_b}, [&] {
         return one.end.comp.count == (1 << 30) - (int)count / 2;
     });
 }
 
-/* The ends of rendezvous use buffers of the sender without a credit: here more
- * than it has, while it makes no progress. */
+/* The messages that end rendezvous (FIN) use buffers of the sender without a
+ * credit: here there are more of them than buffers. */
 TEST_P(dcx_match_fc, more_ends_than_buffers)
 {
     constexpr unsigned count = 60;
@@ -281,7 +283,7 @@ TEST_P(dcx_match_fc, more_ends_than_buffers)
         deadline.check("credits");
         uct_worker_progress(m_b.worker);
         if (i < 2) {
-            continue; /* the first two */
+            continue; /* FC_INITIAL: they need no grant */
         }
         uct_iface_progress(many->iface);
     }
@@ -299,8 +301,8 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_match_fc, testing::Values(0));
 
 class dcx_match_options : public dcx_match_base {};
 
-/* Active messages work in both directions; tagged ones are refused, with a
- * line. */
+/* A peer does not match tags: active messages work in both directions, tagged
+ * ones are refused, with a message each. */
 TEST_P(dcx_match_options, peer_without)
 {
     dcx_loop with;
@@ -340,8 +342,8 @@ TEST_P(dcx_match_options, peer_without)
     EXPECT_EQ("", m_log.take());
 }
 
-/* Longer than the peer's buffers: refused. Shorter messages arrive, matched or
- * not. */
+/* Messages that are longer than the peer's buffers are refused. Shorter ones
+ * arrive, whether they match or not. */
 TEST_P(dcx_match_options, peer_with_smaller_buffers)
 {
     dcx_loop large;
@@ -379,8 +381,8 @@ TEST_P(dcx_match_options, peer_with_smaller_buffers)
 
 /* --- missing resources ---------------------------------------------------- */
 
-/* No memory for an operation; its initiator, the only one, is available
- * again. */
+/* There is no memory for an operation: it fails, and releases the only
+ * initiator. */
 TEST_P(dcx_match_options, no_memory)
 {
     std::vector<dcx_end> ends(4000);
@@ -458,8 +460,9 @@ TEST_P(dcx_match_options, list_is_full)
     }
 }
 
-/* The command queue fails: no receive can be posted, canceled ones end, and so
- * do those that were not appended; messages still arrive. */
+/* The command queue fails. No receive can be posted any longer; canceled
+ * receives end, and so do those that the device has not appended. Messages
+ * still arrive. */
 TEST_P(dcx_match_options, command_queue_fails)
 {
     dcx_loop dcx;
@@ -477,7 +480,7 @@ TEST_P(dcx_match_options, command_queue_fails)
     in.put(8, objects.cmd_qpn);
     ASSERT_EQ(0, mlx5dv_devx_obj_modify(objects.cmd, in.bytes.data(), 16,
                                         out.bytes.data(), 16));
-    EXPECT_EQ(UCS_OK, second.post(3)) << "nobody knows yet";
+    EXPECT_EQ(UCS_OK, second.post(3)) << "refused before the queue was polled";
     EXPECT_EQ(UCS_OK, fourth.post(5));
     EXPECT_EQ(UCS_OK, fourth.cancel(true));
     progress_until({&dcx}, [&] { return (text += m_log.take()) != ""; });
@@ -495,9 +498,9 @@ TEST_P(dcx_match_options, command_queue_fails)
     EXPECT_EQ(UCS_OK, canceled.cancel(false));
     progress_until({&dcx}, [&] { return canceled.has_ended(); });
     EXPECT_EQ(UCS_ERR_CANCELED, canceled.status);
-    EXPECT_EQ(UCS_ERR_IO_ERROR, second.status) << "was not appended";
+    EXPECT_EQ(UCS_ERR_IO_ERROR, second.status);
     EXPECT_EQ(1u, second.num_completed);
-    EXPECT_FALSE(fourth.has_ended()) << "was canceled by force";
+    EXPECT_FALSE(fourth.has_ended()) << "though it was canceled by force";
     EXPECT_EQ(UCS_OK, uct_ep_am_short(dcx.ep, 5, 0, NULL, 0));
     progress_until({&dcx}, [&] { return dcx.received == 1; });
     EXPECT_EQ("", m_log.take());
@@ -518,8 +521,8 @@ protected:
         EXPECT_EQ("", m_log.take());
     }
 
-    /* Sleeps until 'done', woken by 'events' alone; the peer is not
-     * progressed. */
+    /* Sleeps until `done`, woken by `events` alone. Makes no progress of the
+     * other interface. */
     template <typename F>
     void sleep_until(dcx_loop &loop, unsigned events, F done)
     {
@@ -544,7 +547,7 @@ protected:
         }
     }
 
-    /* Waits until all operations have ended: 'loop' may sleep. */
+    /* Makes progress until `loop` is idle, and armed for `events`. */
     void quiesce(dcx_loop &loop, unsigned events = UCT_EVENT_RECV)
     {
         dcx_deadline deadline;
@@ -564,7 +567,7 @@ protected:
     std::list<dcx_end> m_ends; /* also for rendezvous without an answer */
 };
 
-/* Each kind of message, expected or not */
+/* Each kind of message wakes the receiver, expected or not. */
 TEST_P(dcx_match_sleep, message)
 {
     tag_note note(m_dcx);
@@ -592,8 +595,8 @@ TEST_P(dcx_match_sleep, message)
     }
 }
 
-/* One rendezvous after the other: the receiver's data, which arrives later than
- * the match, and the sender's FIN wake it */
+/* The data of a rendezvous, which arrives later than the match, wakes the
+ * receiver; the FIN wakes the sender. */
 TEST_P(dcx_match_sleep, rendezvous)
 {
     for (unsigned i = 0; i < 50; i++) {
@@ -611,7 +614,7 @@ TEST_P(dcx_match_sleep, rendezvous)
         EXPECT_EQ(UCS_OK, end.status);
     }
     if (is_late()) {
-        EXPECT_GT(m_wakes, 50u) << "it slept";
+        EXPECT_GT(m_wakes, 50u) << "it did not sleep";
     }
 }
 
@@ -627,11 +630,11 @@ TEST_P(dcx_match_sleep, end_of_a_cancel)
         EXPECT_EQ(UCS_ERR_CANCELED, recv.status);
     }
     if (is_late()) {
-        EXPECT_GT(m_wakes, 25u) << "it slept";
+        EXPECT_GT(m_wakes, 25u) << "it did not sleep";
     }
 }
 
-/* Each event wakes a process that has armed before it */
+/* Each kind of message wakes a process that has armed before it was sent. */
 TEST_P(dcx_match_sleep, is_woken)
 {
     struct pollfd poll_fd = {};
@@ -651,7 +654,7 @@ TEST_P(dcx_match_sleep, is_woken)
                 dcx_wait_told(m_dcx);
             }
             quiesce(m_dcx);
-            EXPECT_EQ(0, poll(&poll_fd, 1, 0)) << "armed, and nothing there";
+            EXPECT_EQ(0, poll(&poll_fd, 1, 0)) << "an event before the message";
             EXPECT_FALSE(
                 UCS_STATUS_IS_ERR(m_source.send((tag_kind)kind, m_ep, 1, end)));
             EXPECT_EQ(1, poll(&poll_fd, 1, time_slow(TIME_WAIT)));

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The device's list of tagged buffers at its limits: full, drained, flooded,
- * canceled while a message arrives; and the end of endpoints and interfaces
- * during a rendezvous. The sender is an interface of its own, so that the
- * receiver need not make progress.
+ * The device's tag list at its limits: full, drained, flooded, with receives
+ * that are canceled while a message arrives. Then endpoints and interfaces that
+ * end during a rendezvous. The sender is another interface, so that a test can
+ * send without progress of the receiver.
  */
 #include "dcx_match_bench.h"
 
@@ -30,7 +30,7 @@ protected:
 
     size_t list_size() const { return m_dcx.attr.cap.tag.recv.max_outstanding; }
 
-    /* Progress of the sender alone */
+    /* Makes progress of the sender alone. */
     template <typename F> void far_until(F done)
     {
         dcx_deadline deadline;
@@ -41,7 +41,7 @@ protected:
         }
     }
 
-    /* Progress of both */
+    /* Makes progress of both. */
     template <typename F> void both_until(F done)
     {
         dcx_deadline deadline;
@@ -53,7 +53,7 @@ protected:
         }
     }
 
-    /* Makes progress for a while without calls. */
+    /* Makes progress of both until nothing has happened for a while. */
     void sync()
     {
         constexpr unsigned IDLE = 100;
@@ -74,7 +74,7 @@ protected:
 
     static bool is_late() { return getenv("SOFTHCA_DELAY") != NULL; }
 
-    /* Sends from the far interface, with progress of that alone. */
+    /* Sends from the far interface, without progress. */
     ucs_status_t far_try(uct_tag_t tag, const void *data, size_t length)
     {
         return uct_ep_tag_eager_short(m_far_ep, tag, data, length);
@@ -106,8 +106,8 @@ protected:
         });
     }
 
-    /* Waits until the message is in the receive queue of the other side, which
-     * has not polled it. */
+    /* Sends a message and waits until it has arrived; the receiver has not
+     * polled it. */
     void far_send_arrived(uct_tag_t tag, dcx_tag_mem &mem)
     {
         dcx_end end;
@@ -126,8 +126,9 @@ protected:
                                      &end.comp);
     }
 
-    /* Posts as many buffers as the list takes, all of one tag; a message for
-     * each of them arrives in order. */
+    /* Posts as many receives as the list takes, all of one tag, and sends a
+     * message for each. Checks that the receives match in order, and that an
+     * entry is free again when its receive has ended. */
     void fill_and_drain(uct_tag_t tag)
     {
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -160,7 +161,7 @@ protected:
     uct_ep_h m_far_ep;
 };
 
-/* Tests that need some receives at a time */
+/* Tests that need several receives in the list at a time */
 class dcx_long_list : public dcx_list {};
 
 /* Tests whose sender must not wait for progress of the receiver */
@@ -209,8 +210,8 @@ TEST_P(dcx_long_list, wildcard_between_exact_tags)
     }
 }
 
-/* One receive stays posted while tens of thousands come and go after it: what
- * the interface stored when it was posted is out of date. */
+/* One receive stays posted while tens of thousands come and go after it: counts
+ * that the interface stored when it was posted are out of date by then. */
 TEST_P(dcx_long_list, old_receive)
 {
     const unsigned steps = is_late() ? 200 : 40000;
@@ -236,7 +237,7 @@ TEST_P(dcx_long_list, old_receive)
     }
 }
 
-/* Tells the device the number of unexpected messages again and again, by
+/* The device is told the number of unexpected messages again and again, by
  * operations on the list that belong to no receive. One receive stays posted
  * without a match. */
 TEST_P(dcx_list, count_of_many_messages)
@@ -264,8 +265,9 @@ TEST_P(dcx_list, count_of_many_messages)
 
 /* --- unexpected messages -------------------------------------------------- */
 
-/* The receiver makes no progress until the sender cannot send. The device's
- * count of messages, of 16 bits, passes its middle, then its end. */
+/* The receiver makes no progress until the sender cannot send. Unless the
+ * device is late, its 16-bit count of unexpected messages passes its middle,
+ * then wraps around. */
 TEST_P(dcx_list, floods)
 {
     uint64_t sent = 0, got = 0;
@@ -298,8 +300,8 @@ TEST_P(dcx_list, floods)
     EXPECT_EQ("", log.take()); /* the device logs a lost count */
 }
 
-/* Until the user has the unexpected messages, the device matches receives
- * posted before them, and none posted after. */
+/* Until the user has got the unexpected messages, the device matches only
+ * receives that were posted before them. */
 TEST_P(dcx_long_list, posted_behind_unexpected)
 {
     dcx_tag_mem mem(m_dcx, 32, 1), far_mem(m_far, 32, 1);
@@ -320,7 +322,7 @@ TEST_P(dcx_long_list, posted_behind_unexpected)
     expect_received(behind, 6, 0, mem);
 }
 
-/* Buffers that the user keeps are replaced, and are the user's until
+/* Buffers that the user keeps are replaced, and do not change until they are
  * released. */
 TEST_P(dcx_list, kept_buffers)
 {
@@ -359,8 +361,8 @@ TEST_P(dcx_list, kept_buffers)
 
 /* --- as UCP: receives and messages match in order ------------------------- */
 
-/* Receives that the device does not accept wait here, and so do all later ones.
- * Messages that match none wait, too. */
+/* A user as UCP: keeps receives that the device does not accept, all later
+ * ones, and messages that match none. */
 class dcx_pairs : public dcx_list {
 protected:
     struct pair_recv : dcx_tag_recv {
@@ -428,8 +430,8 @@ protected:
         recv.is_posted = (recv.dcx_tag_recv::post(tag, mask) == UCS_OK);
     }
 
-    /* Returns the number of messages that have arrived, in receives or
-     * waiting. */
+    /* Returns the number of messages that have arrived: that have matched, or
+     * wait. */
     size_t num_come() const
     {
         return m_waiting.size() +
@@ -439,7 +441,8 @@ protected:
                    });
     }
 
-    /* Each message matches the first free receive. */
+    /* Returns the message that each receive must get, or -1: each message gets
+     * the first receive that matches and is free. */
     std::vector<int> reference(const std::vector<uct_tag_t> &tags) const
     {
         std::vector<int> places(m_recvs.size(), -1);
@@ -508,18 +511,19 @@ TEST_P(dcx_pairs, order_of_mpi)
 
 /* --- cancel --------------------------------------------------------------- */
 
-/* A thread sends as many messages as the main thread allows. */
+/* A thread sends one message at a time, when the main thread allows it, which
+ * then cancels the receive. */
 class dcx_cancel : public dcx_list {
 protected:
     enum kind { SHORT, LONG, RNDV, NUM_KINDS };
 
-    /* State of the last message, set by the main thread */
+    /* Outcome of the last message, set by the main thread */
     enum { UNKNOWN, MATCHED, UNEXPECTED };
 
     ~dcx_cancel() { stop(); }
 
-    /* @shortest: data of the shortest message may be in its completion, which
-     *     is not read after a cancel by force. */
+    /* Starts the thread. @shortest: length of SHORT messages. Few bytes may be
+     * in the CQE, which is not read after a cancel by force. */
     void start(unsigned count, size_t shortest)
     {
         m_length[SHORT] = shortest;
@@ -648,6 +652,8 @@ protected:
     std::atomic<bool> m_is_stuck{false};
 };
 
+/* A receive is canceled while its message arrives. It ends once: with the
+ * message, or canceled, and then the message is unexpected. */
 TEST_P(dcx_cancel, races_with_match)
 {
     const unsigned count = is_late() ? 1500 : 3000;
@@ -663,7 +669,6 @@ TEST_P(dcx_cancel, races_with_match)
         if (!recv.has_ended()) {
             is_canceled = true;
             EXPECT_EQ(UCS_OK, recv.cancel(false));
-            /* after a cancel by force it must be removed only once */
         }
         progress_until([&] {
             std::this_thread::yield();
@@ -710,7 +715,7 @@ TEST_P(dcx_cancel, by_force_races_with_match)
         dcx_tag_recv &recv = post(i);
         race(i, random);
         if (!recv.has_ended()) {
-            if (random() % 2) {
+            if (random() % 2) { /* the entry must be removed only once */
                 EXPECT_EQ(UCS_OK, recv.cancel(false));
             }
             EXPECT_EQ(UCS_OK, recv.cancel(true));
@@ -736,7 +741,8 @@ TEST_P(dcx_cancel, by_force_races_with_match)
     fill_and_drain(count + 1);
 }
 
-/* A callback may post, cancel and destroy. */
+/* The completion of a receive can post and cancel receives, and destroy an
+ * endpoint. */
 TEST_P(dcx_long_list, callbacks_do_everything)
 {
     dcx_tag_mem mem(m_dcx, 5000, 3), far_mem(m_far, 5000, 3);
@@ -776,8 +782,8 @@ TEST_P(dcx_long_list, callbacks_do_everything)
 
 /* --- rendezvous ----------------------------------------------------------- */
 
-/* By default no buffer is posted to the device that is too short for any eager
- * message or for a rendezvous request. */
+/* By default, min_recv keeps users from posting buffers that are too short for
+ * an eager message or a rendezvous request. */
 TEST_P(dcx_list, shortest_receive)
 {
     const auto &cap = m_dcx.attr.cap.tag;
@@ -790,8 +796,8 @@ TEST_P(dcx_list, shortest_receive)
                                      cap.rndv.max_hdr - 2);
 }
 
-/* A rendezvous that is one byte too long is not written to the buffer, but its
- * request is. Nothing is written after the buffer. */
+/* A rendezvous that is one byte too long ends the receive with an error, and
+ * its request is unexpected. Nothing is written after the buffer. */
 TEST_P(dcx_list, rndv_into_shortest_buffer)
 {
     for (size_t room : {(size_t)64, (size_t)100, (size_t)4096}) {
@@ -827,8 +833,9 @@ TEST_P(dcx_list, rndv_into_shortest_buffer)
     }
 }
 
-/* The device leaves a rendezvous to the user after the receive was canceled: a
- * buffer that holds the request, in one piece or several, is not read. */
+/* A rendezvous is too long for a receive that is canceled: the device leaves it
+ * to the user. dcx does not read the request from the buffer, in one piece or
+ * several; if it is in the CQE, it is unexpected. */
 TEST_P(dcx_list, rndv_into_canceled_buffer)
 {
     const bool is_inline = getenv("UCX_DCX_RX_INLINE") == NULL;
@@ -863,8 +870,8 @@ TEST_P(dcx_list, rndv_into_canceled_buffer)
 
 /* --- end of endpoints and interfaces -------------------------------------- */
 
-/* The rendezvous stays unexpected: flushes end, and its operation ends with the
- * endpoint. */
+/* The receiver does not fetch the data of a rendezvous: flushes end, and the
+ * operation ends with the endpoint. */
 TEST_P(dcx_list, ends_while_unexpected)
 {
     dcx_tag_mem mem(m_far, 20000);
@@ -895,8 +902,8 @@ TEST_P(dcx_list, ends_while_unexpected)
     EXPECT_EQ(UCS_ERR_CANCELED, second.status);
 }
 
-/* The FIN has arrived but was not polled when the endpoint ends. It must not
- * end the rendezvous of the next endpoint. */
+/* The FIN of a rendezvous has arrived, but was not polled when the endpoint is
+ * destroyed. It must not end the rendezvous of the next endpoint. */
 TEST_P(dcx_list, late_fin)
 {
     dcx_tag_mem mem(m_far, 20000, 4);
@@ -925,7 +932,8 @@ TEST_P(dcx_list, late_fin)
     }
 }
 
-/* The same if it has the same entry in the table */
+/* The FIN of a canceled rendezvous must not end a later one that has the same
+ * entry in the table. */
 TEST_P(dcx_no_fc, later_fin)
 {
     const unsigned table = 64; /* UCT_DCX_TM_RNDV_LENGTH */
@@ -1018,8 +1026,8 @@ TEST_P(dcx_list, close)
     fill_and_drain(100);
 }
 
-/* An interface that is closed with an endpoint left ends its waiting
- * operations. */
+/* An interface is closed before its endpoint is destroyed: it ends the
+ * endpoint's operations, and logs a message. */
 TEST_P(dcx_list, close_with_endpoint_left)
 {
     std::unique_ptr<dcx_loop> loop(new dcx_loop);
