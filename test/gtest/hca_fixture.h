@@ -98,7 +98,10 @@ inline int hca_mode_run(char **argv, const hca_mode &mode,
         execv(exe.c_str(), args.data());
         _exit(127);
     }
-    waitpid(pid, &status, 0);
+    if ((pid < 0) || (waitpid(pid, &status, 0) != pid)) {
+        perror(exe.c_str());
+        status = 1 << 8; /* exit status 1 */
+    }
     std::filesystem::remove_all(dir);
     if (WIFSIGNALED(status)) {
         printf("mode %s: killed by signal %d\n", mode.name, WTERMSIG(status));
