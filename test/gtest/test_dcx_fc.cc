@@ -956,6 +956,7 @@ TEST_P(dcx_fc_off, both_or_none)
 
     EXPECT_TRUE(m_a->is_reachable(m_b->dev_addr(), addr));
     addr[1] ^= 1;
+    dcx_peek_seal_addr(addr.data());
     EXPECT_FALSE(m_a->is_reachable(m_b->dev_addr(), addr));
     EXPECT_EQ(UCS_ERR_INVALID_ADDR,
               m_a->create_ep(m_b->dev_addr(), addr, 0, &ep));
