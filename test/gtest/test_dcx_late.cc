@@ -131,6 +131,9 @@ TEST_P(dcx_late, atomics_return_previous_values)
         });
     }
     m_dcx.flush();
+    for (auto &end : ends) {
+        EXPECT_EQ(1u, end->count);
+    }
     EXPECT_EQ(times, *(uint64_t *)far());
 }
 
