@@ -38,8 +38,11 @@ public:
     /* Returns the status of the command. */
     int modify(const devx_mailbox &in, devx_mailbox *out)
     {
-        mlx5dv_devx_obj_modify(object->obj, in.bytes.data(), in.bytes.size(),
-                               out->bytes.data(), out->bytes.size());
+        int ret = mlx5dv_devx_obj_modify(object->obj, in.bytes.data(),
+                                         in.bytes.size(), out->bytes.data(),
+                                         out->bytes.size());
+
+        EXPECT_EQ((out->status() != 0) ? EREMOTEIO : 0, ret);
         return out->status();
     }
 
