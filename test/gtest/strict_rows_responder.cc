@@ -296,11 +296,6 @@ std::vector<strict_row> strict_rows_responder()
     std::vector<strict_row> rows = queue_rows(), more = request_rows();
 
     rows.insert(rows.end(), more.begin(), more.end());
-    for (auto &row : rows) {
-        if (row.service == SERVICE_UD) {
-            row.outcome = OUTCOME_RECV;
-        }
-    }
     return rows;
 }
 
