@@ -175,7 +175,7 @@ TEST_P(dcx_match_shared, dead_beside_live)
             send_good((tag_kind)(sent % 3), m_a, sent);
             if ((i >= round) && (i - round < NUM_KINDS) &&
                 m_dcx->errors.empty()) {
-                tag_kind kind = (tag_kind)((i - round + round) % NUM_KINDS);
+                tag_kind kind = (tag_kind)(i % NUM_KINDS);
 
                 /* it may fail at any time */
                 post([&] {
