@@ -330,6 +330,7 @@ TEST_P(dcx_fc_p, flush_leaves_grants)
 
     setenv("UCX_DCX_TIMEOUT", "1s", 1);
     m_b = std::make_unique<dcx_loop>();
+    setenv("UCX_DCX_TIMEOUT", "1ms", 1);
     listen(*m_b);
     add(*m_a, *m_b).send_all();
     m_a->flush();
