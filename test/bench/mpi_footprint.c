@@ -6,11 +6,12 @@
  *     mpirun ... mpi_footprint         after messages to and from every rank
  *     mpi_footprint device             no message; only the device is open
  *
- * Each rank prints its memory in KiB: private pages, and its part of registered
- * ones that peers have mapped, too (other memory shared with processes, such as
- * text of libraries, does not count); and its part of the software device's
- * segment, which holds the rings that libmlx5 allocates. The
- * second form shows the memory without a transport; it runs with UCX_TLS=self.
+ * Each rank prints two sizes in KiB. The first is that of its private pages and
+ * of its part of registered pages, which its peers have mapped, too; other
+ * shared memory, such as the text of libraries, does not count. The second is
+ * that of its part of the software device's segment, which holds the rings that
+ * libmlx5 allocates. With `device`, run with UCX_TLS=self, they are those of a
+ * process without a transport.
  */
 #include <infiniband/verbs.h>
 #include <mpi.h>

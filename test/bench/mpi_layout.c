@@ -41,7 +41,7 @@ static void create_vector(layout_t *layout, size_t stride)
 
 /* Returns half to one and a half times 'mean' at random, the same in all
  * processes. */
-static size_t by_lot(unsigned *seed, size_t mean)
+static size_t random_length(unsigned *seed, size_t mean)
 {
     size_t units = mean / UNIT;
 
@@ -59,13 +59,13 @@ static void create_indexed(layout_t *layout)
     int count     = 0;
 
     while (left > 0) {
-        size_t length = by_lot(&seed, layout->block);
+        size_t length = random_length(&seed, layout->block);
 
         length         = (length < left) ? length : left;
         lengths[count] = length / UNIT;
         disp[count++]  = at;
         left -= length;
-        at += length + by_lot(&seed, layout->block);
+        at += length + random_length(&seed, layout->block);
     }
     MPI_Type_create_hindexed(count, lengths, disp, MPI_DOUBLE, &layout->type);
     layout->block = layout->bytes / count;

@@ -7,20 +7,17 @@
  * of shapes are from there; the code, and details that the papers leave open,
  * such as sizes, are this project's:
  *
- *   WRF          faces of some 2-D, 3-D and 4-D fields of floats at once, to
- *   the
- *                west (a few floats a row) and the south (rows); as vectors of
- *                vectors, and as subarrays
+ *   WRF          faces of some 2-D, 3-D and 4-D fields of floats at once, in
+ *                the west (a few floats a row) and the south (rows); as vectors
+ *                of vectors, and as subarrays
  *   MILC         a lattice in four dimensions of su3 vectors (three complex
  *                numbers), even sites, then odd ones: the lowest plane in z
  *   NAS LU       planes of an array with 5 doubles a point: rows, and points
  *   NAS MG       faces of a cube of doubles: single ones, rows, a plane
  *   LAMMPS       properties of some particles, an array for each: position,
- *   tag,
- *                type, mask; "full" has molecule and charge, too
+ *                tag, type, mask; "full" has molecule and charge, too
  *   SPECFEM3D    values at points of a mesh that lie on a border: a float each
- *   (oc);
- *                three each, of two regions (cm); one of three (mt)
+ *                (oc); three each, of two regions (cm); one of three (mt)
  *   FFT2         a block of a matrix of complex doubles, transposed
  */
 #include "mpi_layout.h"

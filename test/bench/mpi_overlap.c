@@ -15,12 +15,11 @@
  * does not enter MPI until MPI_Wait. Prints for each SIZE in bytes, by default
  * 64 KiB to 4 MiB:
  *
- *     SIZE   us of a transfer   us of MPI_Wait   part hidden   N of MESSAGES
- *     there
+ *     SIZE   us of a transfer   us of MPI_Wait   part hidden   N of M there
  *
  * MPI_Wait is the median. A transfer is the lower quartile of messages without
- * computation: delays by other processes do not count as hidden. N is the
- * number of messages whose last byte was in place before MPI_Wait.
+ * computation: delays by other processes do not count as hidden. N of the M
+ * messages had their last byte in place before MPI_Wait.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  *
  * Copies by a loop of loads and stores, which an MPI may use for blocks of a
  * few bytes, are not counted: if the program finds none, compare with a run
- * without zero-copy types.
+ * without zero-copy datatypes.
  */
 #define _GNU_SOURCE    /* dladdr() */
 #undef _FORTIFY_SOURCE /* memcpy() is a function */

@@ -12,17 +12,20 @@
  * else was written. For each layout, with blocks on both sides ("both") and on
  * one ("one": contiguous on the other), prints
  *
- *     NAME BYTES BLOCK SIDES   us of a contiguous message (half of both
- *     directions)
- *     over that: the other pair's contiguous, a type, packed by MPI_Pack and
- *     MPI_Unpack, a type of the other pair
- *     times of the other pair's type over the first pair's, and over packed
- *     the same for processor time, without the device's
+ *     NAME BYTES BLOCK SIDES US A B C D E F G H
  *
- * as lower quartiles over the rounds. "contiguous of the other pair" is the
- * noise. "-" marks a missing pair, or a refused message: MPICH reports a
- * contiguous message as truncated if it is received by a type in pieces that
- * end within an element.
+ *   US       us of the first pair's contiguous message: half the time of both
+ *            directions
+ *   A to D   time over US: of the other pair's contiguous message, which shows
+ *            the noise; of a message of the type; of one packed by MPI_Pack and
+ *            MPI_Unpack; of the other pair's message of the type
+ *   E, F     time of the other pair's message of the type over that of the
+ *            first pair's, and over that of the packed one
+ *   G, H     as E and F, of processor time without the device's
+ *
+ * as lower quartiles over the rounds. "-" marks a missing pair, or a refused
+ * message: MPICH reports a contiguous message as truncated if it is received by
+ * a type in pieces that end within an element.
  */
 #include "mpi_layout.h"
 #include "mpi_turns.h"

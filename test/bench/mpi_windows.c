@@ -1,11 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Time in which all ranks create windows and free them, each of 4 KiB of memory
- * of its own, which is registered and whose key goes to all other ranks:
+ * Time in which all ranks create windows, and free them. Each window has 4 KiB
+ * of memory of its own, which is registered and whose key goes to all other
+ * ranks:
  *
  *     OMPI_MCA_osc=ucx mpirun ... mpi_windows WINDOWS
  *
- * Rank 0 prints the seconds. A put to each window must arrive.
+ * Rank 0 prints "windows WINDOWS SECONDS SECONDS": to create and to free all. A
+ * put to each window must arrive.
  */
 #include <mpi.h>
 #include <stdio.h>

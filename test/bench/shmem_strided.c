@@ -59,7 +59,7 @@ static strided_t library_function(const char *name)
     return (strided_t)need(dlsym(library, name), name);
 }
 
-/* Returns the time of one call, including its completion. */
+/* Returns the time per element of one call, including its completion. */
 static double call_us(const struct way *way, strided_t strided,
                       const struct shape *shape)
 {

@@ -5,9 +5,9 @@
  *
  *     strided dcx DEVICE [blocks] [forms] [setup]
  *
- *   blocks  by a key that has the layout, or a handle, compared with packing,
- *   and
- *           with unpacking by the peer: messages and blocks of several lengths
+ *   blocks  by a key that has the layout, or by a handle, compared with packing
+ *           and with unpacking by the peer: messages and blocks of several
+ *           lengths
  *   forms   of few and of many pieces: in the WQE, copied by dcx, or by a key
  *           that has the layout, or needs a new one
  *   setup   a layout in a key that has none, or another; uct_dcx_layout_set()

@@ -89,8 +89,8 @@ static double now_us(void)
 
 /* Creates a handle of the peer's blocks: every other one from the start of
  * memory. */
-static uct_mem_h lend_rows(const struct bench_pair *pair,
-                           const struct layout *layout)
+static uct_mem_h expose_rows(const struct bench_pair *pair,
+                             const struct layout *layout)
 {
     const uct_dcx_block_t block          = {.address = (uintptr_t)pair->mem,
                                             .length  = layout->block,
@@ -114,7 +114,7 @@ static uct_mem_h lend_rows(const struct bench_pair *pair,
     return memh;
 }
 
-static void lend(int fd, const char *tl, const char *dev)
+static void peer_run(int fd, const char *tl, const char *dev)
 {
     uct_mem_h memh[NUM_CASES];
     struct bench_pair pair;
@@ -127,7 +127,7 @@ static void lend(int fd, const char *tl, const char *dev)
     card.addr = (uintptr_t)pair.mem;
     BENCH_CHECK(uct_md_mkey_pack(pair.md, pair.memh, card.flat));
     for (i = 0; i < NUM_CASES; i++) {
-        memh[i] = lend_rows(&pair, &layouts[i]);
+        memh[i] = expose_rows(&pair, &layouts[i]);
         BENCH_CHECK(uct_md_mkey_pack(pair.md, memh[i], card.rows[i]));
     }
     bench_check((write(fd, &card, sizeof(card)) == sizeof(card)) ?
@@ -157,14 +157,14 @@ static int start_peer(const char *tl, const char *dev, pid_t *pid)
     if (*pid == 0) {
         close(fds[0]);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        lend(fds[1], tl, dev);
+        peer_run(fds[1], tl, dev);
         exit(0);
     }
     close(fds[1]);
     return fds[0];
 }
 
-static void borrow(struct turns *turns, int fd)
+static void peer_connect(struct turns *turns, int fd)
 {
     uct_ep_params_t params = {
         .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
     fd = start_peer(argv[1], argv[2], &pid);
     bench_pair_open(&turns.pair, argv[1], argv[2]);
     memset(turns.pair.mem, 1, BENCH_MEM_SIZE);
-    borrow(&turns, fd);
+    peer_connect(&turns, fd);
     for (i = 0; i < NUM_CASES; i++) {
         turns.layout      = &layouts[i];
         turns.layout_rkey = &turns.rows[i].rkey;

@@ -11,12 +11,11 @@
  * the machine affects all variants. Prints for each test and size, 8 bytes to 4
  * MiB:
  *
- *     TEST SIZE   us of a message of the first variant   those of each other
- *     over
- *                                                        the first's
+ *     TEST SIZE   us of a message of the first variant   RATIO...
  *
- * as medians over the rounds; ratios are of times in one round. The last
- * message of each size is compared.
+ * A ratio for each other variant is its time over the first one's in the same
+ * round. All are medians over the rounds. The data of the last message of each
+ * size is compared.
  */
 #include <sched.h>
 #include <stdint.h>

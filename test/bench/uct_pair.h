@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Two interfaces of one transport in one process, an endpoint from the first to
- * the second, and registered memory, for the drivers of contrib/bench. Each
+ * the second, and registered memory, for the drivers in this folder. Each
  * interface has a worker of its own, so that sender and receiver make progress
  * separately. Uses public functions of UCT only; an error ends the process.
  */
