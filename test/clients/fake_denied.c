@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Preloaded by a test of dcx_info: with DCX_FAKE_DENIED=all the process cannot
- * copy from and to the memory of any, as in a container; else not of others, as
- * Yama may have it.
+ * Preloaded by a test of dcx_info. By process_vm_readv() and
+ * process_vm_writev() the process can access only its own memory, as if Yama
+ * forbade the rest; with DCX_FAKE_DENIED=all it cannot even do that, as in a
+ * container.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -32,76 +32,103 @@ struct fuzz_word {
 
 struct fuzz_command {
     uint16_t opcode, size, out_size;
-    uint16_t method; /* object of the method; 0: DEVX_OTHER */
+    uint16_t method; /* of an object; 0: DEVX_OTHER */
     struct fuzz_word words[12];
 };
 
 /* clang-format off */
 static const struct fuzz_command fuzz_commands[] = {
+    /* QUERY_HCA_CAP */
     {0x100, 16, 4112, 0, {{4, FUZZ_VALUE, 1}}},
+    /* QUERY_LAG */
     {0x842, 16, 16, 0, {{0}}},
+    /* QUERY_HCA_VPORT_CONTEXT */
     {0x762, 16, 524, 0, {{8, FUZZ_VALUE, 1u << 16}}},
+    /* CREATE_MKEY */
     {0x200, 0x130, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x10, FUZZ_VALUE, 0x7e00}, {0x14, FUZZ_VALUE, 0xffffff00},
       {0x1c, FUZZ_PDN, 0}, {0x2c, FUZZ_VALUE, 4096}, {0x44, FUZZ_VALUE, 2},
       {0x60, FUZZ_VALUE, 2}, {0x110, FUZZ_VALUE, 4096}}},
+    /* CREATE_MKEY */
     {0x200, 0x130, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x10, FUZZ_VALUE, 0x7f00}, {0x14, FUZZ_VALUE, 0xffffff00},
       {0x1c, FUZZ_PDN, 0}, {0x2c, FUZZ_VALUE, 4096}, {0x44, FUZZ_VALUE, 2},
       {0x48, FUZZ_VALUE, 12}, {0x60, FUZZ_VALUE, 2}}},
+    /* CREATE_CQ */
     {0x400, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x10, FUZZ_VALUE, 1u << 14}, {0x14, FUZZ_UMEM, 0},
       {0x1c, FUZZ_UAR, 3u << 24}, {0x4c, FUZZ_VALUE, 8},
       {0x58, FUZZ_UMEM, 0}}},
+    /* CREATE_CQ */
     {0x400, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x10, FUZZ_VALUE, 2u << 21}, {0x14, FUZZ_UMEM, 0},
       {0x1c, FUZZ_UAR, 3u << 24}, {0x4c, FUZZ_VALUE, 8},
       {0x58, FUZZ_UMEM, 0}}},
+    /* QUERY_CQ */
     {0x402, 16, 0x110, MLX5_IB_METHOD_DEVX_OBJ_QUERY, {{8, FUZZ_CQN, 0}}},
+    /* CREATE_GENERAL_OBJECT: numbers of QPs */
     {0xa00, 32, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{4, FUZZ_VALUE, 0x2c}, {12, FUZZ_VALUE, 5u << 24}}},
+    /* CREATE_RMP */
     {0x90c, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x20, FUZZ_VALUE, 1u << 20}, {0x58, FUZZ_PDN, 0},
       {0x64, FUZZ_VALUE, 8}, {0x70, FUZZ_VALUE, (5u << 16) | 2},
       {0x78, FUZZ_UMEM, 0}, {0x7c, FUZZ_UMEM, 0}}},
+    /* CREATE_XRQ */
     {0x717, 0x150, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x10, FUZZ_VALUE, (1u << 8) | 1}, {0x18, FUZZ_CQN, 0},
       {0x1c, FUZZ_VALUE, 1}, {0x30, FUZZ_VALUE, 4u << 28},
       {0x98, FUZZ_PDN, 0}, {0xa4, FUZZ_VALUE, 8},
       {0xb0, FUZZ_VALUE, (5u << 16) | 2}, {0xb8, FUZZ_UMEM, 0},
       {0xbc, FUZZ_UMEM, 0}}},
+    /* CREATE_DCT */
     {0x710, 128, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x18, FUZZ_CQN, 0}, {0x1c, FUZZ_VALUE, 0xe0000},
       {0x24, FUZZ_SRQN, 0}, {0x28, FUZZ_PDN, 0},
       {0x38, FUZZ_VALUE, (3u << 24) | (1u << 16)}}},
+    /* CREATE_QP */
     {0x500, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x1c, FUZZ_PDN, 0}, {0x20, FUZZ_VALUE, 2u << 11}, {0x24, FUZZ_UAR, 0},
       {0x94, FUZZ_CQN, 0}, {0xb4, FUZZ_CQN, 0}, {0xbc, FUZZ_VALUE, 8},
       {0xc4, FUZZ_SRQN, 1u << 24}, {0xfc, FUZZ_UMEM, 0},
       {0x108, FUZZ_UMEM, 0}}},
+    /* CREATE_QP */
     {0x500, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_CREATE,
      {{0x18, FUZZ_VALUE, 5u << 16}, {0x1c, FUZZ_PDN, 0},
       {0x20, FUZZ_VALUE, 2u << 11}, {0x24, FUZZ_UAR, 0}, {0x94, FUZZ_CQN, 0},
       {0xb4, FUZZ_CQN, 0}, {0xfc, FUZZ_UMEM, 0}, {0x108, FUZZ_UMEM, 0}}},
+    /* RST2INIT_QP */
     {0x502, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
      {{8, FUZZ_QPN, 0}, {0x54, FUZZ_VALUE, 1u << 16}}},
+    /* INIT2RTR_QP */
     {0x503, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
      {{8, FUZZ_QPN, 0}, {0x10, FUZZ_VALUE, 14},
       {0x20, FUZZ_VALUE, (3u << 29) | (30u << 24)}, {0x2c, FUZZ_QPN, 0},
       {0x34, FUZZ_VALUE, 1}, {0x54, FUZZ_VALUE, 1u << 16}}},
+    /* RTR2RTS_QP */
     {0x504, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, {{8, FUZZ_QPN, 0}}},
+    /* RTS2RTS_QP */
     {0x505, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, {{8, FUZZ_QPN, 0}}},
+    /* 2ERR_QP */
     {0x507, 16, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, {{8, FUZZ_QPN, 0}}},
+    /* 2RST_QP */
     {0x50a, 16, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, {{8, FUZZ_QPN, 0}}},
+    /* DRAIN_DCT */
     {0x712, 16, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, {{8, FUZZ_QPN, 0}}},
+    /* ARM_XRQ */
     {0x71a, 16, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, {{8, FUZZ_SRQN, 0}}},
+    /* SET_XRQ_DC_PARAMS_ENTRY */
     {0x726, 0x30, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
      {{8, FUZZ_SRQN, 0}, {0x10, FUZZ_VALUE, (14u << 24) | (3u << 16)}}},
+    /* QUERY_XRQ */
     {0x719, 16, 0x150, MLX5_IB_METHOD_DEVX_OBJ_QUERY, {{8, FUZZ_SRQN, 0}}},
+    /* MODIFY_RMP */
     {0x90d, 0x110, 16, MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
      {{8, FUZZ_SRQN, 1u << 28}, {0x14, FUZZ_VALUE, 1},
       {0x54, FUZZ_VALUE, 2}}},
+    /* QUERY_QP */
     {0x50b, 16, 272, MLX5_IB_METHOD_DEVX_OBJ_QUERY, {{8, FUZZ_QPN, 0}}},
+    /* QUERY_DCT */
     {0x713, 16, 128, MLX5_IB_METHOD_DEVX_OBJ_QUERY, {{8, FUZZ_QPN, 0}}},
 };
 /* clang-format on */

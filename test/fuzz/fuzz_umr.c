@@ -79,7 +79,7 @@ static uint32_t fuzz_umr_number(const struct hca_mkey *key)
     return (key->obj.num << 8) | key->variant;
 }
 
-/* Returns the key of the region, or sometimes another one. */
+/* Returns an entry in the region, or sometimes in one of the keys. */
 static struct mlx5_wqe_umr_klm_seg fuzz_umr_entry(const struct fuzz_umr *umr,
                                                   uint32_t size)
 {

@@ -48,8 +48,8 @@ static const struct uverbs_write *const fuzz_writes[] = {
     uverbs_event_writes,
 };
 
-/* Number of live objects of the fabric, by kind. Linked with --wrap= for
- * these. */
+/* Number of live objects of the fabric, by kind. The linker's option --wrap=
+ * redirects calls to the functions __wrap_*(), which count. */
 static int fuzz_live[HCA_NUM_KINDS];
 
 void *__real_hca_obj_alloc(enum hca_kind kind, unsigned dev);

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dies sender | receiver: a program of UCP whose peer, a process of its own, is
- * killed when a message of a list of pieces is announced and not fetched. The
- * remaining request must end with an error, and in time. The message before it
- * must have arrived.
+ * dies sender | receiver: two processes of UCP. The one that is named is killed
+ * after a message of a list of pieces has been announced, and before it is
+ * fetched. The other's request must end with an error, and in time. The message
+ * before it must have arrived.
  */
 #include "../check.h"
 #include "../times.h"
@@ -233,14 +233,15 @@ static int recv_and_wait(pid_t peer)
 
 int main(int argc, char **argv)
 {
+    /* this process sends if the receiver dies */
     int is_sender = (argc > 1) && !strcmp(argv[1], "receiver");
     int up[2], down[2], errors;
     pid_t peer;
 
     need("pipe", (pipe(up) == 0) && (pipe(down) == 0));
     peer = fork();
-    alarm(2 * time_slow(TIME_WAIT) /
-          1000); /* also for the peer, if this process fails */
+    /* also for the peer, if this process fails */
+    alarm(2 * time_slow(TIME_WAIT) / 1000);
     t.in  = (peer == 0) ? down[0] : up[0];
     t.out = (peer == 0) ? up[1] : down[1];
     begin();

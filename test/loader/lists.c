@@ -870,7 +870,7 @@ static int closed_hard(void)
     param.op_attr_mask &= ~(uint64_t)UCP_OP_ATTR_FIELD_CALLBACK;
     recv = need_ptr("msg", ucp_tag_msg_recv_nbx(t.to, t.dest.list, PIECES,
                                                 message, &param));
-    errors += wait_and_free(recv) == UCS_OK;
+    errors += check_value("received", wait_and_free(recv) == UCS_OK, 0);
     errors += check_pieces("closed", 0);
     t.ep = make_ep(t.from, t.to);
     return errors;
