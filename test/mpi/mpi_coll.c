@@ -151,8 +151,9 @@ static int coll_reduce(void)
     return each_count(reduce);
 }
 
-/* MAXLOC, MINLOC and a user-defined operation that does not commute */
-static void last_of(void *in, void *inout, int *len, MPI_Datatype *type)
+/* User-defined operation; it does not commute. */
+static void three_times_plus(void *in, void *inout, int *len,
+                             MPI_Datatype *type)
 {
     (void)type;
     for (int i = 0; i < *len; i++) {
@@ -160,6 +161,7 @@ static void last_of(void *in, void *inout, int *len, MPI_Datatype *type)
     }
 }
 
+/* MAXLOC, MINLOC and a user-defined operation */
 static int coll_reduce_ops(void)
 {
     struct {
@@ -178,8 +180,8 @@ static int coll_reduce_ops(void)
     errors += check_value("maxloc", max.at, at_max);
     errors += check_value("minloc", min.at, at_min);
 
-    /* associative only in the order of ranks: two ranks suffice */
-    MPI_Op_create(last_of, 0, &op);
+    /* the operation is not associative; with two ranks it is applied once */
+    MPI_Op_create(three_times_plus, 0, &op);
     if (ranks == 2) {
         got = rank + 1;
         MPI_Allreduce(MPI_IN_PLACE, &got, 1, MPI_INT, op, MPI_COMM_WORLD);

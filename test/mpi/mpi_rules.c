@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_rules [-threads | -dies | -multiple | [-]NAME]: checks messages of
- * derived types, in the way that mpi_check runs its checks. The settings of the
- * ranks decide whether the messages are zero-copy. -threads runs the checks of
+ * mpi_rules [-threads | -dies | -multiple | [-]NAME...]: checks messages of
+ * derived types. NAMEs choose checks as in mpi_check. The settings of the ranks
+ * decide whether the messages are zero-copy. -threads runs the checks of
  * several threads, which need MPI_THREAD_MULTIPLE; -multiple runs the other
- * checks with it. With -dies the last rank ends in the middle of messages.
+ * checks with it. With -dies the last rank dies after it has started a message.
  */
 #include "test/mpi/rules.h"
 

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_zoo [SEED [TYPES]]: types of all kinds, alone, nested, and at random. The
- * shape that mpi_type_shape() makes of a type has to gather the bytes that
- * MPI_Pack() packs, and to scatter them as MPI_Unpack() does, for one to three
- * elements. The loader's constants for this MPI must equal those in its mpi.h.
+ * mpi_zoo [SEED [TYPES [multiple]]]: types of all kinds, alone, nested, and at
+ * random. The shape that mpi_type_shape() makes of a type has to gather the
+ * bytes that MPI_Pack() packs, and to scatter them as MPI_Unpack() does, for
+ * one to three elements. The loader's constants for this MPI must equal those
+ * in its mpi.h. With `multiple` only MPI_INT is tried, in MPI_THREAD_MULTIPLE.
  */
 #define _GNU_SOURCE
 #include "views/mpi/mpi_type.h"

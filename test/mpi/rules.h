@@ -2,7 +2,7 @@
 /*
  * The checks of messages of derived types, which mpi_rules.c runs. They are
  * rules of MPI that hold for zero-copy and for packed messages. An area is
- * memory with a data type on it; each byte has a known value.
+ * memory and a data type that selects bytes of it; each byte has a known value.
  */
 #ifndef DCX_TEST_MPI_RULES_H
 #define DCX_TEST_MPI_RULES_H
@@ -56,8 +56,10 @@ void area_init_layout(struct area *area, int layout, size_t bytes);
 /* An area of as many bytes, contiguous */
 void area_init_bytes(struct area *area, size_t bytes);
 
-/* The same area on other memory of the same size */
+/* Makes the area use other memory of the same size; copies nothing. */
 void area_place(struct area *area, void *memory);
+
+/* A clone has the same type, and memory of its own. */
 void area_clone(const struct area *area, struct area *clone);
 void area_cleanup_clone(struct area *clone);
 

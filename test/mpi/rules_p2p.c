@@ -251,7 +251,7 @@ static void mode_bsend(const struct area *area)
     MPI_Buffer_attach(buffer, size);
     MPI_Bsend(area->buffer, area->count, area->type, next_rank(), TAG,
               MPI_COMM_WORLD);
-    memset(area->memory, 0, area->length); /* may be changed after the wait */
+    memset(area->memory, 0, area->length); /* MPI_Bsend() has copied it */
     MPI_Buffer_detach(&buffer, &size);
     free(buffer);
 }

@@ -66,7 +66,7 @@ same()
     "${@:2}" < "$dir/dcx/$1" > "$dir/dcx.seen" || true
     "${@:2}" < "$dir/$other/$1" > "$dir/other.seen" || true
     [ -s "$dir/dcx.seen" ] || die "$1 says nothing"
-    diff "$dir/dcx.seen" "$dir/other.seen" || die "$1 is another one over $other"
+    diff "$dir/dcx.seen" "$dir/other.seen" || die "$1 differs over $other"
     echo "$1: $(wc -l < "$dir/dcx.seen") lines as over $other"
 }
 

@@ -1,8 +1,8 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
-"""What Python's programs have of MPI: pickled objects of some bytes and of many
-megabytes, probed for and received into what they fit, arrays of numpy with derived
-types, collectives of objects, windows, and a pool of workers. Prints what each has
-come to, and fails where that is wrong."""
+"""Checks of MPI by Python programs: pickled objects of 250 bytes to 5 MB, received
+after a probe, arrays of numpy with derived types, collectives of objects, windows,
+and a pool of workers. Prints a digest of each rank's result of each check; a wrong
+result is an error."""
 import hashlib
 
 import numpy as np
@@ -15,13 +15,13 @@ after, before = (rank + 1) % ranks, (rank - 1) % ranks
 
 
 def thing(owner, size):
-    """An object of a rank"""
+    """Returns an object of a rank."""
     return {"owner": owner, "bytes": bytes(i * 7 % 251 for i in range(251)) * size,
             "nested": [(owner, i, str(i)) for i in range(size)]}
 
 
 def say(name, value):
-    """One line for all ranks, of what each has"""
+    """Rank 0 prints one line with a digest of each rank's value."""
     digests = comm.gather(hashlib.sha256(repr(value).encode()).hexdigest()[:16])
     if rank == 0:
         print(name, *digests, flush=True)
@@ -39,8 +39,8 @@ def objects():
 
 
 def collectives():
-    everybody = comm.allgather(thing(rank, 3))
-    assert everybody == [thing(i, 3) for i in range(ranks)]
+    gathered = comm.allgather(thing(rank, 3))
+    assert gathered == [thing(i, 3) for i in range(ranks)]
     assert comm.bcast(thing(rank, 5000), root=ranks - 1) == thing(ranks - 1, 5000)
     assert comm.alltoall([thing(rank, i) for i in range(ranks)]) == \
         [thing(i, rank) for i in range(ranks)]
@@ -48,7 +48,7 @@ def collectives():
 
 
 def columns():
-    """A column of a matrix is sent, and becomes a row"""
+    """A column of a matrix is sent, and received as a row."""
     matrix = np.arange(600 * 400, dtype="d").reshape(600, 400) + rank
     column = MPI.DOUBLE.Create_vector(600, 1, 400).Commit()
     row = np.zeros(600)

@@ -347,7 +347,7 @@ static int atomic_cswap_loop(void)
     return errors;
 }
 
-/* Reads, waits and writes under a lock. */
+/* Each PE increments a counter under a lock: it reads, then writes. */
 static int atomic_locks(void)
 {
     enum { ROUNDS = 50 };

@@ -20,8 +20,8 @@
 ucx_case_limit=300
 ucx_process_limit=1500
 
-# Runs UCX with its defaults, on softhca. Its tests count warnings: the failure of an
-# endpoint is none in UCX's own transports.
+# Runs UCX with its defaults, on softhca. Its tests count warnings, and expect
+# none when an endpoint fails: UCX_DCX_FAILURE.
 ucx_gtest()
 {
     dcx-run --soft env -u UCX_TLS UCX_HANDLE_ERRORS=bt UCX_LOG_LEVEL=warn \
