@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "../check.h"
+#include "../times.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -91,10 +92,10 @@ static void progress(void)
     ucp_worker_progress(t.to);
 }
 
-/* Waits for a request; gives up after half a minute. */
+/* Waits for a request; gives up after half a minute, before the test does. */
 static ucs_status_t wait_for(void *request)
 {
-    time_t end = time(NULL) + 30;
+    time_t end = time(NULL) + time_slow(30);
     ucs_status_t status;
 
     if (!UCS_PTR_IS_PTR(request)) {
@@ -1198,8 +1199,13 @@ int main(int argc, char **argv)
 {
     const char *name = (argc > 1) ? argv[1] : "";
     int errors       = 0;
-    size_t i, j;
+    size_t i         = 0, j;
 
+    while (strcmp(lists[i].name, name)) {
+        if (++i == sizeof(lists) / sizeof(lists[0])) {
+            die(name, UCS_ERR_INVALID_PARAM);
+        }
+    }
     t.is_peer = !strcmp(name, "peer") || !strcmp(name, "hard") ||
                 !strcmp(name, "endpoints");
     t.is_gpu     = !strcmp(name, "gpu");
@@ -1209,8 +1215,6 @@ int main(int argc, char **argv)
     begin_contexts();
     begin();
 
-    for (i = 0; strcmp(lists[i].name, name); ++i) {
-    }
     for (j = 0; j < lists[i].num; ++j) {
         errors += run(&lists[i].checks[j]);
     }

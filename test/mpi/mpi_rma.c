@@ -189,7 +189,7 @@ static int rma_fetch_and_op(void)
     for (int i = 0; i < ROUNDS; i++) {
         MPI_Fetch_and_op(&one, &got, MPI_INT64_T, 0, 0, MPI_SUM, win.win);
         MPI_Win_flush(0, win.win);
-        errors += got <= last;
+        errors += check_value("rises", got > last, 1);
         last = got;
         sum += got;
     }
@@ -295,7 +295,7 @@ static int rma_get_accumulate(void)
     MPI_Get_accumulate(&one, 1, MPI_DOUBLE, &got, 1, MPI_DOUBLE, 0, 0, 1,
                        MPI_DOUBLE, MPI_SUM, win.win);
     MPI_Win_flush(0, win.win);
-    errors += (got < 0) || (got >= ranks);
+    errors += check_value("in range", (got >= 0) && (got < ranks), 1);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Get_accumulate(&none, 0, MPI_INT, &got, 1, MPI_DOUBLE, 0, 0, 1,
                        MPI_DOUBLE, MPI_NO_OP, win.win);
