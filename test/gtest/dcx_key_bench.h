@@ -18,7 +18,7 @@ extern "C" {
 #include "uct/dcx/strided/dcx_key.h"
 }
 
-/* A layout of this list of entries */
+/* A layout, built from a list of entries */
 class dcx_layout {
 public:
     dcx_layout(uct_dcx_sgl_kind_t kind, uint32_t repeat,

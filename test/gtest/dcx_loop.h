@@ -97,7 +97,8 @@ public:
         }
     }
 
-    /* Creates another endpoint to the own interface; the caller destroys it. */
+    /* Creates another endpoint of this interface to itself; the caller destroys
+     * it. */
     uct_ep_h make_ep(unsigned path_index = 0)
     {
         return make_ep(*this, path_index);
@@ -132,7 +133,8 @@ public:
         return uct_ep_create(&params, new_ep);
     }
 
-    /* Creates an endpoint to the own interface at this device address. */
+    /* Creates an endpoint of this interface to itself at this device
+     * address. */
     ucs_status_t create_ep(const std::vector<uint8_t> &dev_addr,
                            unsigned path_index, uct_ep_h *new_ep)
     {

@@ -97,7 +97,7 @@ struct dcx_dci_count {
 };
 void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count);
 
-/* Takes and releases UCX's lock of a worker, as UCP does around progress. */
+/* Take and release UCX's lock of a worker, as UCP does around progress. */
 void dcx_peek_block(uct_worker_h worker);
 void dcx_peek_unblock(uct_worker_h worker);
 

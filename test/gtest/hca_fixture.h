@@ -2,7 +2,7 @@
 /*
  * Base of tests that use the device through libibverbs and libmlx5. A program
  * starts itself again under the preloaded device, once for each mode (a set of
- * SOFTHCA_* variables), with a run-time folder of its own: the device reads its
+ * environment variables), with a run-time folder of its own: the device reads
  * variables once per process. Names of tests begin with the name of their mode.
  * The log of the device is a file that tests read.
  */

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint8_t PROT = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 
-/* struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg, of a repeat block
- * and its first entry, mlx5_wqe_data_seg */
+/* Offsets in struct mlx5_wqe_umr_ctrl_seg, in mlx5_wqe_mkey_context_seg, in a
+ * repeat block and its first entry, and in mlx5_wqe_data_seg */
 constexpr unsigned UMR_FLAGS = 0, UMR_OCTOWORDS = 4, UMR_MASK = 8;
 constexpr unsigned MKEY_RESERVED = 8, MKEY_QPN = 4;
 constexpr unsigned REPEAT_BYTES = 0, REPEAT_COUNT = 8, REPEAT_RESERVED = 12,
@@ -317,8 +317,7 @@ spoil_fn set_layout(std::function<raw_wqe(strict_bench &, uint32_t)> umr)
     };
 }
 
-/* Rows of mode "less": its device allows 20 translations in a WQE, two levels,
- * and no repeated blocks over repeated blocks */
+/* Returns @num translations of 2 bytes each. */
 std::vector<umr_octoword> list_of_many(strict_bench &bench, unsigned num)
 {
     const struct ibv_sge piece = {(uintptr_t)bench.dst->addr, 2,
@@ -359,6 +358,8 @@ spoil_fn set_three_levels()
     });
 }
 
+/* Rows of mode "less": its device allows 20 translations in a WQE, two levels,
+ * and no repeated blocks over repeated blocks */
 std::vector<strict_row> less_rows()
 {
     const char *field            = "lkey, its translation";

@@ -48,8 +48,8 @@ void use_recv(strict_bench &bench, raw_wqe &wqe)
     bench.finish(wqe);
 }
 
-/* Posts an unsignaled read first, and leaves its doorbell to the WQE: with one
- * of its own, the read could end before the WQE is executed. */
+/* Posts an unsignaled read first, under the same doorbell as the WQE: with two
+ * doorbells, the read could end before the WQE is executed. */
 void read_before(strict_bench &bench, raw_wqe &wqe)
 {
     raw_wqe read = bench.read();

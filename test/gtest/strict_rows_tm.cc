@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t QP_OP     = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 constexpr uint8_t INVAL_REQ = MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR;
 
-/* struct mlx5_wqe_tm_seg, after ctrl */
+/* Offsets of the fields of struct mlx5_wqe_tm_seg in the WQE */
 constexpr unsigned TM_OPCODE = 16, TM_FLAGS = 17, TM_INDEX = 18, TM_RSVD0 = 20,
                    TM_SW_CNT = 22, TM_RSVD1 = 24;
 constexpr uint8_t TM_NOP = 0x00, TM_APPEND = 0x10, TM_REMOVE = 0x20;

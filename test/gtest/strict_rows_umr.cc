@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint8_t PROT = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 
-/* struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg, _umr_klm_seg */
+/* Offsets in struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg and
+ * mlx5_wqe_umr_klm_seg */
 constexpr unsigned UMR_FLAGS = 0, UMR_OCTOWORDS = 4, UMR_OFFSET = 6,
                    UMR_MASK = 8, UMR_RESERVED = 16;
 constexpr unsigned MKEY_FREE = 0, MKEY_ACCESS = 2, MKEY_QPN = 4, MKEY_LEN = 24;

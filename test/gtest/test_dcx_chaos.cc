@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Random calls on endpoints to live peers, to a dead one, and to the own
+ * Random calls on endpoints to live peers, to dead ones, and to the same
  * interface, also in completions and in message handlers, with few initiators
  * and short rings. Each operation ends once; an endpoint that was not canceled,
  * has a live peer and posts nothing wrong gets no error, and its messages
@@ -440,9 +440,8 @@ protected:
         }
     }
 
-    /* Checks that fetches which ended well got different values, and that
-     * the counter is between their number and the number of all that were
-     * started. */
+    /* Checks that fetches that succeeded got different values, and that the
+     * counter is between their number and that of all posted fetches. */
     void check_fetches(enum target target, const dcx_loop &peer)
     {
         std::set<uint64_t> values;

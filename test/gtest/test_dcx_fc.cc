@@ -192,7 +192,7 @@ protected:
     unsigned m_total       = 0;
 };
 
-/* With a global route and without, with one initiator: see main() */
+/* Runs on InfiniBand, on RoCE, and with one initiator: see main() */
 class dcx_fc_p : public dcx_fc, public testing::WithParamInterface<int> {};
 
 TEST_P(dcx_fc_p, receiver_stands_still)
@@ -590,7 +590,7 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_one, testing::Values(0));
 
 /* --- fifty endpoints ------------------------------------------------------ */
 
-/* With the defaults: see main() */
+/* Fifty endpoints with default windows and queues: see main() */
 class dcx_fc_fifty : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
     static constexpr unsigned count = 50;

@@ -258,7 +258,7 @@ TEST_P(dcx_small_peer, length)
     uct_ep_destroy(ep);
 }
 
-/* If the peer has larger buffers, the own limit applies. */
+/* If the peer has larger buffers, the limit of this interface applies. */
 TEST_P(dcx_small_peer, greater)
 {
     auto great  = peer("4000");

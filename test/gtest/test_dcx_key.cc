@@ -2,7 +2,7 @@
 /*
  * Strided mkeys of dcx on the device (dcx_key.h): how a layout gets a key, when
  * the device has it, how it is evicted or invalidated, and a UMR queue that
- * fails or makes no progress.
+ * fails or makes no progress ("silent").
  */
 #include "dcx_key_bench.h"
 #include "ucx_log.h"
@@ -72,7 +72,7 @@ TEST_P(dcx_key, device_without_umr)
     uct_dcx_keys_cleanup(&keys);
 }
 
-/* Layouts that differ only in their rights have different keys. */
+/* Layouts that differ only in their access rights have different keys. */
 TEST_P(dcx_key, has_the_rights_of_its_layout)
 {
     keys_t keys(dev, 8);
@@ -668,7 +668,7 @@ TEST_P(dcx_key, repeated_failures_of_one_key)
     log.take();
 }
 
-/* Behind a WQE that failed the device still has the previous layouts: these are
+/* After a WQE that failed, the device still has the previous layouts: these are
  * invalidated with their memory, although the keys have other layouts by now,
  * or none. */
 TEST_P(dcx_key, failure_before_a_previous_layout)

@@ -117,7 +117,8 @@ protected:
     {
         std::atomic<bool> has_returned{false}, has_registered{false};
         std::jthread waiting, other;
-        /* Ends before the threads are joined, also if a check throws. */
+        /* Destroyed before the threads, which are joined then, also if a check
+         * throws */
         dcx_umr_silence silence(m_keys);
 
         waiting = std::jthread([&] {
@@ -262,7 +263,7 @@ TEST_P(dcx_key_mem_locked, memory_that_replaces_a_region)
     munmap(m_pages, length);
     ASSERT_EQ(UCS_OK, reg(pages, length, &memh));
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
-    set_privileged(true); /* the new endpoint's queue */
+    set_privileged(true); /* for the queue of the new endpoint */
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(m_key, 0, 7));
     munmap(pages, length);
 }

@@ -2,8 +2,8 @@
 /*
  * dcx on a device that is as late as a NIC (SOFTHCA_DELAY): results have
  * arrived at the completion, a fence orders operations, and dcx does not reuse
- * the memory of an operation before its completion. On an endpoint to its own
- * interface.
+ * the memory of an operation before its completion. The endpoint leads to its
+ * own interface.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"

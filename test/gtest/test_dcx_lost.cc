@@ -99,7 +99,7 @@ TEST_P(dcx_lost, destroy_kept)
     expect_works(m_a);
 }
 
-/* Operations that fail leave no entries that would use up room. */
+/* Operations that have failed take no room: as many others can be posted. */
 TEST_P(dcx_lost, full_ring_behind)
 {
     uct_ep_h dead = make_dead_eps(1)[0];

@@ -561,10 +561,10 @@ protected:
     bool is_late() const { return GetParam() != 0; }
 
     dcx_loop m_dcx, m_peer;
-    uct_ep_h m_ep = m_peer.make_ep(m_dcx); /* from the peer to us */
+    uct_ep_h m_ep = m_peer.make_ep(m_dcx);
     tag_source m_source{m_peer};
     unsigned m_wakes = 0;
-    std::list<dcx_end> m_ends; /* also for rendezvous without an answer */
+    std::list<dcx_end> m_ends; /* m_ep ends unexpected rendezvous at last */
 };
 
 /* Each kind of message wakes the receiver, expected or not. */

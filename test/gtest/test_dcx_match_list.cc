@@ -511,8 +511,8 @@ TEST_P(dcx_pairs, order_of_mpi)
 
 /* --- cancel --------------------------------------------------------------- */
 
-/* A thread sends one message at a time, when the main thread allows it, which
- * then cancels the receive. */
+/* A thread sends one message at a time, when the main thread allows it; the
+ * main thread cancels the receive meanwhile. */
 class dcx_cancel : public dcx_list {
 protected:
     enum kind { SHORT, LONG, RNDV, NUM_KINDS };
