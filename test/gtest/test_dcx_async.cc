@@ -893,6 +893,7 @@ TEST_P(dcx_async_file, stays_with_the_parent)
         uct_dcx_async_init(&again, m_dev.ctx);
         _exit((m_async.ctx == m_dev.ctx) && (again.ctx == NULL) ? 0 : 1);
     }
+    ASSERT_LT(0, pid);
     ASSERT_EQ(pid, waitpid(pid, &status, 0));
     EXPECT_EQ(0, status);
     raise_event(m_dev.ctx->async_fd, IBV_EVENT_PORT_ERR, 1);

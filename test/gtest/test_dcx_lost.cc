@@ -444,7 +444,12 @@ TEST_P(dcx_lost_steps, cancel_while_it_drains)
               uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL, &flushed.comp));
     flush();
     EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(1u, acknowledged.count);
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
+    for (auto &end : behind) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_OK, end.status);
+    }
     expect_works(m_b);
 }
 

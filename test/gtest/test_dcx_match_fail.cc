@@ -120,7 +120,8 @@ TEST_P(dcx_match_shared, canceled_by_the_user)
 {
     for (bool by_flush : {false, true}) {
         std::vector<dcx_end> ends(5);
-        uct_ep_h ep = make_ep(m_live_a.loop);
+        uct_ep_h ep         = make_ep(m_live_a.loop);
+        ucs_status_t status = UCS_OK;
         dcx_end flushed;
 
         m_dcx->errors.clear();
@@ -128,7 +129,7 @@ TEST_P(dcx_match_shared, canceled_by_the_user)
             send(RNDV, ep, 1, end);
         }
         if (by_flush) {
-            uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, &flushed.comp);
+            status = uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, &flushed.comp);
         } else {
             EXPECT_EQ(UCS_OK, uct_ep_invalidate(ep, 0));
         }
@@ -138,6 +139,7 @@ TEST_P(dcx_match_shared, canceled_by_the_user)
             EXPECT_EQ(UCS_ERR_CANCELED, end.status);
         }
         flush();
+        EXPECT_EQ(status == UCS_INPROGRESS, flushed.count);
         EXPECT_EQ(!by_flush, m_dcx->errors.size());
         destroy_ep(ep);
     }
