@@ -260,7 +260,7 @@ TEST_P(dcx_option, range)
 
     dcx_loop();
     if (!name.compare(0, 5, "TYPES") && !open_views()) {
-        GTEST_SKIP() << "dcx is built without derived types";
+        GTEST_SKIP() << "dcx is built without views";
     }
     for (const char *value : option.good) {
         SCOPED_TRACE(name + "=" + value);
