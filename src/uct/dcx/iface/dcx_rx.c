@@ -4,7 +4,7 @@
  */
 #include "dcx_rx.h"
 #include "dcx_dct.h"
-#include "dcx_rx_deliver.h"
+#include "dcx_rx_poll.h"
 #include "dcx_tx_poll.h"
 #include "uct/dcx/base/dcx_sizes.h"
 
@@ -15,75 +15,30 @@
 #define UCT_DCX_RX_TM_KEY 0x6463782d74616773ul
 
 
-/* Handles a completion; one byte has the opcode and the place of the message.
- * Returns 1 if it released an entry of the queue. */
+/* Handles a completion; one byte has the opcode and the place of the
+ * message. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_rx_handle(uct_dcx_iface_t *iface,
                                                  struct mlx5_cqe64 *cqe)
 {
-    const uint8_t send = MLX5_CQE_RESP_SEND << 4;
-    uint8_t what       = cqe->op_own &
-                   (0xf0 | MLX5_INLINE_SCATTER_64 | MLX5_INLINE_SCATTER_32);
-    size_t length = be32toh(cqe->byte_cnt);
-
-    if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_32))) {
-        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t *)cqe, length, 0);
-    } else if (what == send) {
-        uct_dcx_rx_deliver_buffer(iface, length, cqe);
-    } else if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_64))) {
-        /* in the first half of the 128 bytes */
-        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t *)(cqe - 1), length, 0);
-    } else {
-        return uct_dcx_rx_failed(&iface->super, cqe);
-    }
-    return 1;
+    return uct_dcx_rx_message(iface, cqe, 0xf0, uct_dcx_rx_am) ?
+               1 :
+               uct_dcx_rx_failed(&iface->super, cqe);
 }
 
 
-/* Takes more completions, after the first one was taken. */
-static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
+static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface,
+                                                    unsigned count)
 {
-    uct_dcx_cq_t *cq = &iface->super.rx.cq;
-    unsigned count   = 1;
-    struct mlx5_cqe64 *cqe;
-
-    while ((count < iface->super.rx.max_poll) &&
-           ((cqe = uct_dcx_cq_next(cq)) != NULL)) {
-        uct_dcx_cq_advance(cq, cq->size);
-        if (uct_dcx_rx_handle(iface, cqe)) {
-            uct_dcx_rx_free(&iface->super.rx, cqe->wqe_counter);
-        }
-        ++count;
-    }
-
-    uct_dcx_cq_update(cq);
-    if (iface->super.rx.excess >= 0) {
-        uct_dcx_queues_refill(&iface->super);
-    }
-    return count + uct_dcx_tx_progress(iface);
+    return uct_dcx_rx_take_more(iface, count, uct_dcx_rx_handle,
+                                uct_dcx_tx_progress);
 }
 
 
-/* Takes completions; most calls find one. */
 static UCS_F_NOINLINE unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface,
                                                struct mlx5_cqe64 *cqe)
 {
-    uct_dcx_cq_t *cq = &iface->super.rx.cq;
-    __be16 index;
-
-    uct_dcx_cq_advance(cq, cq->size);
-    if (ucs_likely(uct_dcx_rx_handle(iface, cqe))) {
-        index = cqe->wqe_counter;
-
-        /* An entry is posted only when its completion has room. */
-        uct_dcx_cq_update(cq);
-        if (uct_dcx_rx_free(&iface->super.rx, index)) {
-            uct_dcx_queues_refill(&iface->super);
-        }
-    }
-
-    return ucs_likely(uct_dcx_cq_next(cq) == NULL) ?
-               1 + uct_dcx_tx_progress(iface) :
-               uct_dcx_rx_poll_more(iface);
+    return uct_dcx_rx_take(iface, cqe, uct_dcx_rx_handle, uct_dcx_rx_poll_more,
+                           uct_dcx_tx_progress);
 }
 
 

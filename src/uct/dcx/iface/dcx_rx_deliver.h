@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A received message, from its completion to the user, and the release of its
- * queue entry. Inlined into the functions that take completions (dcx_rx.c,
- * dcx_rx_tm.c).
+ * queue entry. Inlined into the functions that take completions
+ * (dcx_rx_poll.h).
  */
 #ifndef UCT_DCX_RX_DELIVER_H
 #define UCT_DCX_RX_DELIVER_H
@@ -96,20 +96,6 @@ static UCS_F_NOINLINE int uct_dcx_rx_failed(uct_dcx_queues_t *queues,
                                be32toh(cqe->byte_cnt), opcode);
     }
     return be16toh(cqe->wqe_counter) < queues->rx.length;
-}
-
-
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, size_t length,
-                          const struct mlx5_cqe64 *cqe)
-{
-    ucs_status_t status;
-
-    status = uct_dcx_rx_deliver(iface, uct_dcx_rx_buffer(&iface->super.rx, cqe),
-                                length, UCT_CB_PARAM_FLAG_DESC);
-    if (ucs_unlikely(status == UCS_INPROGRESS)) {
-        uct_dcx_rx_keep(&iface->super.rx, cqe);
-    }
 }
 
 #endif

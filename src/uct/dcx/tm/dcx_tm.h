@@ -14,7 +14,7 @@
  * number in sop_drop_qpn.
  *
  * dcx_tm_list.c posts buffers and completes them, dcx_tm_strided.c posts
- * buffers that are not one piece of memory, dcx_tm_unexp.c has the messages
+ * buffers that are not one piece of memory, dcx_tm_unexp.h has the messages
  * that match none, dcx_tm_rndv.c the rendezvous of the sending side. Called by
  * UCT (posting), by tagged operations (ep/) and by the delivery of messages
  * (iface/). This room must not know how a message is sent, nor the owner of a
@@ -173,13 +173,6 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe);
  * rendezvous. */
 int uct_dcx_tm_is_lost(const uct_dcx_tm_t *tm, __be32 id);
 
-/* Delivers an unexpected message of @length bytes at @tmh, with its completion.
- * @flags are those of a receive callback. Returns UCS_INPROGRESS if the user
- * keeps the buffer, as @flags allow. */
-ucs_status_t uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
-                                   size_t length, const struct mlx5_cqe64 *cqe,
-                                   unsigned flags);
-
 /* Delivers a rendezvous request of @length bytes at @tmh, whose data the device
  * does not fetch: the user has to. Drops a malformed one. */
 ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
@@ -196,11 +189,24 @@ void uct_dcx_tm_close(uct_dcx_tm_t *tm);
  * UCS_ERR_CANCELED. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 
-/* Tells the device the number of delivered unexpected messages, if any buffer
- * is posted or UCT_DCX_TM_MAX_UNSYNCED is reached, and the command queue has
- * room. Before that, the device does not match buffers that were posted since
- * these messages arrived. */
+/* Tells the device the number of delivered unexpected messages, if the command
+ * queue has room. */
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm);
+
+
+/* Returns non-zero if the device has to be told the number of delivered
+ * unexpected messages: a buffer is posted, or UCT_DCX_TM_MAX_UNSYNCED is
+ * reached. Before it is told, the device does not match buffers that were
+ * posted since these messages arrived. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_tm_is_behind(const uct_dcx_tm_t *tm)
+{
+    uint16_t unsynced = tm->unexpected - tm->synced;
+    uint16_t limit    = (tm->num_free + 1 < tm->num_entries) ?
+                            1 :
+                            UCT_DCX_TM_MAX_UNSYNCED;
+
+    return unsynced >= limit;
+}
 
 
 static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_imm(const struct mlx5_cqe64 *cqe)

@@ -367,11 +367,7 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm)
 {
-    int is_behind = (uint16_t)(tm->unexpected - tm->synced) >=
-                    UCT_DCX_TM_MAX_UNSYNCED;
-
-    if ((is_behind || (tm->num_free + 1 < tm->num_entries)) &&
-        uct_dcx_tm_has_room(tm)) {
+    if (uct_dcx_tm_has_room(tm)) {
         uct_dcx_tm_post(tm, UCT_DCX_TM_NONE, PRM_TM_OPCODE_NOP,
                         uct_dcx_tm_cqe_flag(tm), 0, 0, 0, NULL);
     }

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Unexpected messages, which match no buffer of the list; see dcx_tm.h. The
- * device counts them, and so does this code.
+ * Requests of a rendezvous that the device leaves to the user; see
+ * dcx_tm_unexp.h.
  */
-#include "dcx_tm.h"
+#include "dcx_tm_unexp.h"
 #include "uct/dcx/mem/dcx_mem.h"
 
 
@@ -40,47 +40,4 @@ ucs_status_t uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
     uct_dcx_mem_pack_rkey(be32toh(rvh.rkey), rkey);
     return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, hdr, length, be64toh(rvh.va),
                        be32toh(rvh.len), rkey);
-}
-
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
-                   const struct mlx5_cqe64 *cqe, unsigned flags)
-{
-    uint64_t imm  = uct_dcx_tm_imm(cqe, tmh->app_ctx);
-    void *context = NULL;
-    size_t payload;
-
-    if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*tmh), &payload))) {
-        uct_dcx_queues_dropped(
-            tm->queues, "a malformed tagged message of %zu bytes", length);
-        return UCS_OK;
-    }
-
-    if (ucs_unlikely(tmh->opcode == IBV_TMH_RNDV)) {
-        return uct_dcx_tm_unexpected_rndv(tm, tmh, length);
-    }
-
-    if (ucs_unlikely(uct_dcx_tm_is_request(cqe, imm))) {
-        return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, tmh + 1, payload, 0, 0,
-                           NULL);
-    }
-
-    return tm->eager_cb(tm->eager_arg, tmh + 1, payload,
-                        flags | UCT_CB_PARAM_FLAG_FIRST, tmh->tag, imm,
-                        &context);
-}
-
-
-/* Counts the message after the user's callback. In the callback the user
- * removes the receive that it finds for the message; until then, the device
- * must not match that receive. */
-ucs_status_t uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
-                                   size_t length, const struct mlx5_cqe64 *cqe,
-                                   unsigned flags)
-{
-    ucs_status_t status = uct_dcx_tm_deliver(tm, tmh, length, cqe, flags);
-
-    tm->unexpected++;
-    return status;
 }
