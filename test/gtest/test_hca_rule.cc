@@ -93,6 +93,8 @@ TEST_F(hca_rule_test, names_what_is_wrong)
         {"drop:after=ms", "after: use a time: 10us, 10ms, 10s"},
         {"drop:for=1000001s", "for: use a time: 10us, 10ms, 10s"},
         {"drop:op=put", "op: use send, write, read or atomic"},
+        {"drop:op=umr", "op: use send, write, read or atomic"},
+        {"qp_fatal:op=put", "op: use send, write, read, atomic, umr or tag"},
         {"drop:min=x", "min: use a number of bytes"},
         {"drop:max=1k", "max: use a number of bytes"},
         {"drop:peer=me", "peer: use a process id"},
@@ -186,6 +188,14 @@ TEST_F(hca_rule_test, selects_by_kind_of_message)
     set("drop:op=read:count=0");
     EXPECT_EQ('.', next(64, 1));
     EXPECT_EQ('x', next(64, 2));
+
+    set("qp_fatal:count=0");
+    EXPECT_EQ('x', next());
+    EXPECT_EQ('.', next(0, HCA_RULE_OP_UMR)) << "it sends no message";
+    set("qp_fatal:op=tag");
+    EXPECT_EQ('.', next());
+    EXPECT_EQ('.', next(0, HCA_RULE_OP_UMR));
+    EXPECT_EQ('x', next(0, HCA_RULE_OP_TAG));
 
     set("drop:min=10:max=20:nth=2");
     EXPECT_EQ('.', next(10));

@@ -61,8 +61,8 @@ static const struct uverbs_attr_spec devx_subscribe_attrs[] = {
      HCA_EQE_BIT(HCA_EQE_WQ_CATAS) | HCA_EQE_BIT(0x07) | \
      HCA_EQE_BIT(HCA_EQE_WQ_INVAL) | HCA_EQE_BIT(HCA_EQE_WQ_ACCESS) | \
      HCA_EQE_BIT(HCA_EQE_SRQ_CATAS) | HCA_EQE_BIT(HCA_EQE_SRQ_LAST_WQE) | \
-     HCA_EQE_BIT(HCA_EQE_SRQ_LIMIT) | HCA_EQE_BIT(0x18) | HCA_EQE_BIT(0x1c) | \
-     HCA_EQE_BIT(0x1d))
+     HCA_EQE_BIT(HCA_EQE_SRQ_LIMIT) | HCA_EQE_BIT(HCA_EQE_XRQ_ERROR) | \
+     HCA_EQE_BIT(0x1c) | HCA_EQE_BIT(0x1d))
 #define DEVX_EVENTS_PORT HCA_EQE_BIT(0x09)
 
 static int devx_event_mask(struct uverbs_req *req, uint64_t *mask)

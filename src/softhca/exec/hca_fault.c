@@ -172,6 +172,19 @@ enum hca_fault_way hca_fault_request(struct hca_qp *qp,
     return hca_faults[rule->what].way;
 }
 
+void hca_fault_local(struct hca_qp *qp, uint8_t op)
+{
+    struct hca_rule_event event = {.point = HCA_RULE_REQUEST, .op = op};
+    struct hca_fault fault      = {.qp = qp};
+
+    fault.rule = hca_rules_find(&event, &fault.n);
+    if (fault.rule != NULL) {
+        hca_info("qp 0x%x: fault: %s of a WQE", atomic_load(&qp->obj.num),
+                 hca_rule_name(fault.rule->what));
+        hca_faults[fault.rule->what].act(&fault);
+    }
+}
+
 void hca_fault_answer(const struct hca_msg *msg, struct hca_ack *ack)
 {
     struct hca_fault fault = {.msg = msg};

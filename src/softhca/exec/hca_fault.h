@@ -24,6 +24,11 @@ enum hca_fault_way hca_fault_request(struct hca_qp *qp,
                                      const struct hca_msg *msg,
                                      struct hca_ack *ack, uint64_t *random);
 
+/* Does what a rule says that selects a WQE of @qp that sends no message.
+ * sq_lock is held.
+ * @param op  HCA_RULE_OP_* */
+void hca_fault_local(struct hca_qp *qp, uint8_t op);
+
 /* Drops the answer in @ack if a rule selects it; ack->lost is then set if it
  * was positive. */
 void hca_fault_answer(const struct hca_msg *msg, struct hca_ack *ack);

@@ -5,6 +5,7 @@
  */
 #include "hca_request.h"
 #include "hca_bf.h"
+#include "hca_fault.h"
 #include "hca_late.h"
 #include "hca_order.h"
 #include "hca_stream.h"
@@ -362,8 +363,23 @@ static enum hca_check hca_request_umr(struct hca_request *rq)
     return check;
 }
 
+/* A rule may put the queue in error: then the WQE is flushed. */
+static enum hca_check hca_request_fault(struct hca_request *rq)
+{
+    bool is_umr = (rq->wqe.opcode == MLX5_OPCODE_UMR);
+
+    if (is_umr || (rq->wqe.opcode == MLX5_OPCODE_TAG_MATCHING)) {
+        hca_fault_local(rq->qp, is_umr ? HCA_RULE_OP_UMR : HCA_RULE_OP_TAG);
+    }
+    return (hca_qp_state(rq->qp) == IBV_QPS_RTS) ? HCA_OK :
+                                                   hca_request_wait(rq, 1);
+}
+
 static enum hca_check hca_request_local(struct hca_request *rq)
 {
+    if (hca_rules_are_set() && (hca_request_fault(rq) != HCA_OK)) {
+        return HCA_WAIT;
+    }
     switch (rq->wqe.opcode) {
     case MLX5_OPCODE_UMR:
         return hca_request_umr(rq);

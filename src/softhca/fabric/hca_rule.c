@@ -22,6 +22,13 @@ static bool hca_rule_has_ended(const struct hca_rule *rule)
            (hca_time_ns() - rule->start_ns >= rule->after_ns + rule->for_ns);
 }
 
+static bool hca_rule_has_op(const struct hca_rule *rule,
+                            const struct hca_rule_event *event)
+{
+    return (rule->op == event->op) ||
+           ((rule->op == HCA_RULE_ANY_OP) && (event->op < HCA_RULE_OP_UMR));
+}
+
 bool hca_rule_matches(const struct hca_rule *rule,
                       const struct hca_rule_event *event)
 {
@@ -29,8 +36,8 @@ bool hca_rule_matches(const struct hca_rule *rule,
 
     return (what != HCA_FAULT_NONE) && (what < HCA_NUM_FAULTS) &&
            (hca_rule_point(what) == event->point) &&
-           ((rule->op == HCA_RULE_ANY_OP) || (rule->op == event->op)) &&
-           (event->length >= rule->min) && (event->length <= rule->max) &&
+           hca_rule_has_op(rule, event) && (event->length >= rule->min) &&
+           (event->length <= rule->max) &&
            ((rule->peer == 0) || (rule->peer == (uint64_t)event->peer)) &&
            ((rule->pid == 0) || (rule->pid == (uint64_t)getpid())) &&
            ((rule->name[0] == '\0') || !strcmp(rule->name, event->name)) &&

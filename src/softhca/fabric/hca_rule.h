@@ -17,7 +17,9 @@
 #define HCA_RULE_TEXT      128u /* bytes of the text of a rule, with its end */
 #define HCA_RULE_WHY       160u /* bytes of a reason */
 #define HCA_RULE_NAME      32u
-#define HCA_RULE_ANY_OP    0xffu
+#define HCA_RULE_ANY_OP    0xffu /* any message, and no WQE without one */
+#define HCA_RULE_OP_UMR    0x80u /* WQEs that send no message */
+#define HCA_RULE_OP_TAG    0x81u
 #define HCA_RULE_CERTAINLY (1ull << 32)
 
 enum hca_fault_what {
@@ -57,7 +59,7 @@ enum hca_rule_point {
 
 struct hca_rule_event {
     uint8_t point; /* enum hca_rule_point */
-    uint8_t op;    /* of a message: enum hca_msg_op */
+    uint8_t op;    /* of a message: enum hca_msg_op; HCA_RULE_OP_* */
     int peer;      /* process id of its target, 0: unknown */
     uint64_t length;
     const char *name; /* of a command, or of what is allocated; or NULL */
@@ -67,7 +69,7 @@ struct hca_rule_event {
 
 struct hca_rule {
     _Atomic(uint8_t) what; /* enum hca_fault_what; NONE: no rule */
-    uint8_t op;            /* enum hca_msg_op, HCA_RULE_ANY_OP */
+    uint8_t op;            /* as in an event, or HCA_RULE_ANY_OP */
     uint64_t seed;
     uint64_t nth, count, every;
     uint64_t chance; /* of HCA_RULE_CERTAINLY */

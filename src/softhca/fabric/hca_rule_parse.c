@@ -124,6 +124,18 @@ static bool hca_rule_parse_op(void *field, const char *value)
     return false;
 }
 
+/* Parses the op of a fault of queues, which WQEs without a message have, too */
+static bool hca_rule_parse_wqe_op(void *field, const char *value)
+{
+    bool is_umr = !strcmp(value, "umr");
+
+    if (!is_umr && strcmp(value, "tag")) {
+        return hca_rule_parse_op(field, value);
+    }
+    *(uint8_t *)field = is_umr ? HCA_RULE_OP_UMR : HCA_RULE_OP_TAG;
+    return true;
+}
+
 static bool hca_rule_parse_name(void *field, const char *value)
 {
     if ((*value == '\0') || (strlen(value) >= HCA_RULE_NAME)) {
@@ -185,6 +197,10 @@ static const struct hca_rule_key {
      HCA_RULE_FIELD(after_ns), HCA_RULE_ANY_POINT, HCA_FAULT_NONE},
     {"for", "a time: 10us, 10ms, 10s", hca_rule_parse_time,
      HCA_RULE_FIELD(for_ns), HCA_RULE_ANY_POINT, HCA_FAULT_NONE},
+    {"op", "send, write, read, atomic, umr or tag", hca_rule_parse_wqe_op,
+     HCA_RULE_FIELD(op), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_QP_FATAL},
+    {"op", "send, write, read, atomic, umr or tag", hca_rule_parse_wqe_op,
+     HCA_RULE_FIELD(op), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_CQ_OVERRUN},
     {"op", "send, write, read or atomic", hca_rule_parse_op,
      HCA_RULE_FIELD(op), HCA_RULE_POINTS_OF_MESSAGES, HCA_FAULT_NONE},
     {"min", "a number of bytes", hca_rule_parse_number,

@@ -36,13 +36,13 @@ static enum hca_eqe_type hca_eqe_type(enum ibv_event_type type)
     return (type < sizeof(types)) ? types[type] : 0;
 }
 
-void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
+void hca_async_event_as(struct hca_obj *obj, enum ibv_event_type type,
+                        enum hca_eqe_type eqe)
 {
     struct ib_uverbs_async_event_desc desc = {
         .element    = obj->user_handle,
         .event_type = type,
     };
-    enum hca_eqe_type eqe = hca_eqe_type(type);
 
     hca_info("object 0x%x: async event %d", atomic_load(&obj->num), type);
     if (obj->async_chan != 0) {
@@ -51,6 +51,11 @@ void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
     if (eqe != 0) {
         hca_async_notify(obj, eqe);
     }
+}
+
+void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
+{
+    hca_async_event_as(obj, type, hca_eqe_type(type));
 }
 
 static bool hca_async_match(const void *record, void *arg)

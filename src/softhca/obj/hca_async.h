@@ -18,7 +18,8 @@ enum hca_eqe_type {
     HCA_EQE_WQ_ACCESS    = 0x11,
     HCA_EQE_SRQ_CATAS    = 0x12,
     HCA_EQE_SRQ_LAST_WQE = 0x13,
-    HCA_EQE_SRQ_LIMIT    = 0x14
+    HCA_EQE_SRQ_LIMIT    = 0x14,
+    HCA_EQE_XRQ_ERROR    = 0x18
 };
 
 #define HCA_EQE_BIT(_type) (1ull << (_type))
@@ -27,6 +28,10 @@ enum hca_eqe_type {
  * its element, and counts it in obj->events; reports it to a subscriber, too.
  * The caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
+
+/* hca_async_event() of an object whose subscriber gets the type @eqe instead */
+void hca_async_event_as(struct hca_obj *obj, enum ibv_event_type type,
+                        enum hca_eqe_type eqe);
 
 /* Ends the async events of an object before its destruction, and removes unread
  * ones. The caller holds obj->lock.

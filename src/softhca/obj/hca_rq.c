@@ -118,7 +118,8 @@ void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv)
 static void hca_srq_enter_error(struct hca_srq *srq)
 {
     srq->in_error = true;
-    hca_async_event(&srq->obj, IBV_EVENT_SRQ_ERR);
+    hca_async_event_as(&srq->obj, IBV_EVENT_SRQ_ERR,
+                       (srq->tm != 0) ? HCA_EQE_XRQ_ERROR : HCA_EQE_SRQ_CATAS);
 }
 
 void hca_srq_fail_by_fault(uint32_t srqn)
