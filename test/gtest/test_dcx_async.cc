@@ -788,7 +788,58 @@ TEST_P(dcx_async_tags, device_is_fatal)
                                        &posted.super));
 }
 
+/* Objects by DEVX. The receive queue refuses a message, or the second buffer
+ * that is posted stops the command queue. All posted buffers end, and endpoints
+ * that do nothing fail. */
+class dcx_async_devx : public dcx_async_tags {
+protected:
+    void expect_dead(const char *name, const std::function<void()> &fail)
+    {
+        uct_iov_t iov   = {m_dcx.mem.data(), 64, m_dcx.memh, 0, 1};
+        receive posted  = {{consumed, ended, NULL, {}}, UCS_INPROGRESS};
+        receive another = posted;
+        uct_ep_h idle   = m_dcx.make_ep();
+
+        m_dcx.survives_errors = true;
+        m_waiting.status      = UCS_OK;
+        ASSERT_EQ(UCS_OK, uct_iface_tag_recv_zcopy(m_dcx.iface, 1, ~0ull, &iov,
+                                                   1, &posted.super));
+        iov.buffer = m_dcx.mem.data() + 64;
+        ASSERT_EQ(UCS_OK, uct_iface_tag_recv_zcopy(m_dcx.iface, 2, ~0ull, &iov,
+                                                   1, &another.super));
+        fail();
+        expect_line(std::string("E mlx5_0: ") + name + " 0x[0-9a-f]+: it ");
+        EXPECT_TRUE(wait_until([&] { return m_dcx.errors.size() == 2; }));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, m_dcx.errors.back());
+        EXPECT_EQ(1, std::count(m_dcx.failed_eps.begin(),
+                                m_dcx.failed_eps.end(), idle));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, posted.status);
+        EXPECT_EQ(UCS_ERR_IO_ERROR, another.status);
+        EXPECT_EQ(UCS_ERR_IO_ERROR, uct_iface_flush(m_dcx.iface, 0, NULL));
+        uct_ep_destroy(idle);
+        while (m_log.left() > 0) {
+            m_log.next();
+        }
+    }
+};
+
+TEST_P(dcx_async_devx, receive_queue_fails)
+{
+    expect_dead("XRQ", [&] {
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, 1, NULL, 0));
+    });
+}
+
+class dcx_async_list : public dcx_async_devx {};
+
+TEST_P(dcx_async_list, command_queue_fails)
+{
+    expect_dead("command QP", [] {});
+}
+
 INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(xrq, dcx_async_devx, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(list, dcx_async_list, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(layout, dcx_async_layout, testing::Values(0));
@@ -923,6 +974,12 @@ int main(int argc, char **argv)
               {"UCX_DCX_RAND_SEED", "1"},
               {"UCX_DCX_NUM_DCI", "1"}}},
             {"tags", {{"SOFTHCA_FAULT", DIES}, {"UCX_DCX_TM_ENABLE", "y"}}},
+            {"xrq",
+             {{"SOFTHCA_FAULT", "srq_error:op=send"},
+              {"UCX_DCX_TM_ENABLE", "y"}}},
+            {"list",
+             {{"SOFTHCA_FAULT", "qp_fatal:op=tag:nth=2"},
+              {"UCX_DCX_TM_ENABLE", "y"}}},
             {"asleep", {{"SOFTHCA_FAULT", DIES}}},
             {"dead", {{"SOFTHCA_FAULT", DIES}}},
             {"layout", {{"SOFTHCA_FAULT", DIES}}},

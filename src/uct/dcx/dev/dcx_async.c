@@ -3,7 +3,8 @@
  * Asynchronous events; see dcx_async.h. The table explains each to a user of
  * dcx. Sources for the events that mlx5 devices have: mlx5_ib_event(),
  * rsc_event_notifier() and mlx5_ib_cq_event() of the kernel's mlx5_ib. Events
- * of a target (DCT) do not leave the kernel.
+ * of a target (DCT) do not leave the kernel. Those of DEVX: devx.c there,
+ * MLX5_EVENT_TYPE_* of the kernel's linux/mlx5/device.h.
  */
 #include "dcx_async.h"
 #include "dcx_cq.h"
@@ -14,6 +15,10 @@
 #include <ucs/debug/log.h>
 #include <ucs/sys/sys.h>
 #include <unistd.h>
+
+
+/* Events of the device that a watch subscribes to */
+enum { UCT_DCX_ASYNC_WQ_CATAS = 0x05, UCT_DCX_ASYNC_XRQ_ERROR = 0x18 };
 
 
 /* The subject of an event: selects the member of the union */
@@ -68,8 +73,9 @@ static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
 
     [IBV_EVENT_CQ_ERR] =
         {UCT_DCX_ASYNC_CQ, UCS_LOG_LEVEL_ERROR,
-         "it has overrun, or its memory cannot be written: all endpoints and "
-         "operations of its interface fail; restart the program"},
+         "it has overrun, or its memory cannot be written: operations that "
+         "need it, and all endpoints of its interface fail; restart the "
+         "program"},
 
     [IBV_EVENT_SRQ_ERR] =
         {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR,
@@ -80,7 +86,8 @@ static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
 
     [IBV_EVENT_QP_FATAL] =
         {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_ERROR,
-         "it has failed: its operations end with an error, and it is reset"},
+         "it has failed: its operations end with an error, and it is reset, "
+         "or its interface is closed"},
     [IBV_EVENT_QP_REQ_ERR] = {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
                               "rejected an invalid request of a peer"},
     [IBV_EVENT_QP_ACCESS_ERR] =
@@ -111,9 +118,7 @@ static void uct_dcx_async_name(const struct ibv_async_event *event,
         break;
     case UCT_DCX_ASYNC_CQ:
         cq = event->element.cq->cq_context;
-        snprintf(name, max, ": completion queue 0x%x (%s)",
-                 (cq == NULL) ? 0 : cq->cqn,
-                 (cq == NULL) ? "unknown" : cq->what);
+        snprintf(name, max, ": completion queue 0x%x (%s)", cq->cqn, cq->what);
         break;
     case UCT_DCX_ASYNC_SRQ:
         snprintf(name, max, ": the receive queue");
@@ -155,23 +160,30 @@ static int uct_dcx_async_is_change(uct_dcx_async_t *async,
 }
 
 
-static void uct_dcx_async_log(uct_dcx_async_t *async,
-                              const struct ibv_async_event *event)
+static const uct_dcx_async_kind_t *
+uct_dcx_async_kind(const struct ibv_async_event *event)
 {
-    const char *device       = ibv_get_device_name(async->ctx->device);
-    enum ibv_event_type type = event->event_type;
-    const uct_dcx_async_kind_t *kind;
-    ucs_log_level_t level;
-    char name[64];
+    return ((event->event_type < ucs_static_array_size(uct_dcx_async_kinds)) &&
+            (uct_dcx_async_kinds[event->event_type].text != NULL)) ?
+               &uct_dcx_async_kinds[event->event_type] :
+               NULL;
+}
 
-    if ((type >= ucs_static_array_size(uct_dcx_async_kinds)) ||
-        (uct_dcx_async_kinds[type].text == NULL)) {
-        ucs_diag("%s: event %d: %s", device, type, ibv_event_type_str(type));
+
+static void uct_dcx_async_log(uct_dcx_async_t *async,
+                              const struct ibv_async_event *event,
+                              const char *name)
+{
+    const char *device               = ibv_get_device_name(async->ctx->device);
+    const uct_dcx_async_kind_t *kind = uct_dcx_async_kind(event);
+    ucs_log_level_t level;
+
+    if (kind == NULL) {
+        ucs_diag("%s: event %d: %s", device, event->event_type,
+                 ibv_event_type_str(event->event_type));
         return;
     }
 
-    kind = &uct_dcx_async_kinds[type];
-    uct_dcx_async_name(event, kind->about, name, sizeof(name));
     level = uct_dcx_async_is_change(async, event) ? kind->level :
                                                     UCS_LOG_LEVEL_DEBUG;
     ucs_log(level, "%s%s: %s", device, name, kind->text);
@@ -182,12 +194,10 @@ static void uct_dcx_async_log(uct_dcx_async_t *async,
 static void uct_dcx_async_notify(uct_dcx_async_t *async,
                                  const struct ibv_async_event *event)
 {
-    enum ibv_event_type type = event->event_type;
+    const uct_dcx_async_kind_t *kind = uct_dcx_async_kind(event);
     uct_dcx_async_user_t *user;
 
-    if ((type < ucs_static_array_size(uct_dcx_async_kinds)) &&
-        (uct_dcx_async_kinds[type].text != NULL) &&
-        (uct_dcx_async_kinds[type].level == UCS_LOG_LEVEL_ERROR)) {
+    if ((kind != NULL) && (kind->level == UCS_LOG_LEVEL_ERROR)) {
         ucs_list_for_each (user, &async->users, list) {
             user->fatal(user, event);
         }
@@ -195,9 +205,51 @@ static void uct_dcx_async_notify(uct_dcx_async_t *async,
 }
 
 
-/* Stops reading. The device was removed, and its descriptor reports an error
- * from now on (ib_uverbs_event_read() of the kernel). */
-static void uct_dcx_async_give_up(uct_dcx_async_t *async)
+/* Handles an event of verbs. The context of a queue says where its mark is. */
+static void uct_dcx_async_event(uct_dcx_async_t *async,
+                                const struct ibv_async_event *event)
+{
+    const uct_dcx_async_kind_t *kind = uct_dcx_async_kind(event);
+    char name[64]                    = "";
+
+    if (kind != NULL) {
+        uct_dcx_async_name(event, kind->about, name, sizeof(name));
+    }
+    if (event->event_type == IBV_EVENT_CQ_ERR) {
+        uct_dcx_async_mark(
+            &((uct_dcx_cq_t *)event->element.cq->cq_context)->has_failed);
+    } else if (event->event_type == IBV_EVENT_SRQ_ERR) {
+        uct_dcx_async_mark(event->element.srq->srq_context);
+    }
+    uct_dcx_async_log(async, event, name);
+    uct_dcx_async_notify(async, event);
+}
+
+
+/* Handles the error of an object by DEVX, unless it is no longer watched. */
+static void uct_dcx_async_devx_event(uct_dcx_async_t *async, uint64_t cookie)
+{
+    struct ibv_async_event event = {};
+    uct_dcx_async_watch_t *watch;
+    char name[64];
+
+    ucs_list_for_each (watch, &async->watches, list) {
+        if (watch->cookie == cookie) {
+            event.event_type = watch->type;
+            snprintf(name, sizeof(name), ": %s 0x%x", watch->obj->name,
+                     watch->obj->number);
+            uct_dcx_async_mark(&watch->has_failed);
+            uct_dcx_async_log(async, &event, name);
+            uct_dcx_async_notify(async, &event);
+            break;
+        }
+    }
+}
+
+
+/* Stops reading a descriptor that reports an error from now on. The device was
+ * removed (ib_uverbs_event_read() of the kernel). */
+static void uct_dcx_async_give_up(uct_dcx_async_t *async, int fd)
 {
     const struct ibv_async_event removed = {
         .event_type = IBV_EVENT_DEVICE_FATAL};
@@ -206,7 +258,7 @@ static void uct_dcx_async_give_up(uct_dcx_async_t *async)
              "reported",
              ibv_get_device_name(async->ctx->device),
              (errno == 0) ? "end of file" : strerror(errno));
-    ucs_async_remove_handler(async->ctx->async_fd, 0);
+    ucs_async_remove_handler(fd, 0);
     uct_dcx_async_notify(async, &removed);
 }
 
@@ -220,11 +272,29 @@ static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
     pthread_mutex_lock(&async->lock);
     errno = 0;
     if (ibv_get_async_event(async->ctx, &event) == 0) {
-        uct_dcx_async_log(async, &event);
-        uct_dcx_async_notify(async, &event);
+        uct_dcx_async_event(async, &event);
         ibv_ack_async_event(&event);
     } else if ((errno != EAGAIN) && (errno != EINTR)) {
-        uct_dcx_async_give_up(async);
+        uct_dcx_async_give_up(async, fd);
+    }
+    pthread_mutex_unlock(&async->lock);
+}
+
+
+/* uct_dcx_async_read() of the channel for objects by DEVX */
+static void uct_dcx_async_read_devx(int fd, ucs_event_set_types_t events,
+                                    void *arg)
+{
+    uct_dcx_async_t *async = arg;
+    struct mlx5dv_devx_async_event_hdr event;
+
+    pthread_mutex_lock(&async->lock);
+    errno = 0;
+    if (mlx5dv_devx_get_event(async->channel, &event, sizeof(event)) ==
+        sizeof(event)) {
+        uct_dcx_async_devx_event(async, event.cookie);
+    } else if ((errno != EAGAIN) && (errno != EINTR)) {
+        uct_dcx_async_give_up(async, fd);
     }
     pthread_mutex_unlock(&async->lock);
 }
@@ -245,6 +315,20 @@ static int uct_dcx_async_is_possible(void)
 }
 
 
+/* Lets UCX's thread call @read whenever @fd can be read. */
+static ucs_status_t uct_dcx_async_start(uct_dcx_async_t *async, int fd,
+                                        ucs_async_event_cb_t read)
+{
+    ucs_status_t status = ucs_sys_fcntl_modfl(fd, O_NONBLOCK, 0);
+
+    return (status != UCS_OK) ?
+               status :
+               ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK, fd,
+                                           UCS_EVENT_SET_EVREAD, read, async,
+                                           NULL);
+}
+
+
 void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 {
     ucs_status_t status;
@@ -259,14 +343,10 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 
     pthread_mutex_init(&async->lock, NULL);
     ucs_list_head_init(&async->users);
+    ucs_list_head_init(&async->watches);
     async->ctx = ctx;
 
-    status = ucs_sys_fcntl_modfl(ctx->async_fd, O_NONBLOCK, 0);
-    if (status == UCS_OK) {
-        status = ucs_async_set_event_handler(
-            UCS_ASYNC_MODE_THREAD_SPINLOCK, ctx->async_fd, UCS_EVENT_SET_EVREAD,
-            uct_dcx_async_read, async, NULL);
-    }
+    status = uct_dcx_async_start(async, ctx->async_fd, uct_dcx_async_read);
     if (status != UCS_OK) {
         ucs_warn("%s: events of the device cannot be read (%s), so a port "
                  "that goes down is not reported; UCX_DCX_ASYNC_EVENTS=n "
@@ -307,6 +387,65 @@ void uct_dcx_async_remove(uct_dcx_async_t *async, uct_dcx_async_user_t *user)
 }
 
 
+/* Opens the channel for the first watch. Returns 0 if that fails. */
+static int uct_dcx_async_open_channel(uct_dcx_async_t *async)
+{
+    if (async->channel != NULL) {
+        return 1;
+    }
+
+    async->channel = mlx5dv_devx_create_event_channel(
+        async->ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+    if ((async->channel != NULL) &&
+        (uct_dcx_async_start(async, async->channel->fd,
+                             uct_dcx_async_read_devx) != UCS_OK)) {
+        mlx5dv_devx_destroy_event_channel(async->channel);
+        async->channel = NULL;
+    }
+    return async->channel != NULL;
+}
+
+
+void uct_dcx_async_watch_obj(uct_dcx_async_t *async,
+                             uct_dcx_async_watch_t *watch,
+                             const uct_dcx_devx_obj_t *obj,
+                             enum ibv_event_type type)
+{
+    uint16_t event = (type == IBV_EVENT_SRQ_ERR) ? UCT_DCX_ASYNC_XRQ_ERROR :
+                                                   UCT_DCX_ASYNC_WQ_CATAS;
+
+    if (!uct_dcx_async_is_read(async)) {
+        return;
+    }
+
+    pthread_mutex_lock(&async->lock);
+    watch->obj    = obj;
+    watch->type   = type;
+    watch->cookie = ++async->num_watches;
+    ucs_list_add_tail(&async->watches, &watch->list);
+    if (!uct_dcx_async_open_channel(async) ||
+        (mlx5dv_devx_subscribe_devx_event(async->channel, obj->obj,
+                                          sizeof(event), &event,
+                                          watch->cookie) != 0)) {
+        ucs_diag("%s: errors of the %s 0x%x are not reported: %m",
+                 ibv_get_device_name(async->ctx->device), obj->name,
+                 obj->number);
+    }
+    pthread_mutex_unlock(&async->lock);
+}
+
+
+void uct_dcx_async_unwatch_obj(uct_dcx_async_t *async,
+                               uct_dcx_async_watch_t *watch)
+{
+    if (uct_dcx_async_is_read(async) && (watch->obj != NULL)) {
+        pthread_mutex_lock(&async->lock);
+        ucs_list_del(&watch->list);
+        pthread_mutex_unlock(&async->lock);
+    }
+}
+
+
 void uct_dcx_async_cleanup(uct_dcx_async_t *async)
 {
     if (!uct_dcx_async_is_read(async)) {
@@ -315,7 +454,13 @@ void uct_dcx_async_cleanup(uct_dcx_async_t *async)
 
     /* waits for a call under way, but not for uct_dcx_async_give_up() */
     ucs_async_remove_handler(async->ctx->async_fd, 1);
+    if (async->channel != NULL) {
+        ucs_async_remove_handler(async->channel->fd, 1);
+    }
     pthread_mutex_lock(&async->lock);
     pthread_mutex_unlock(&async->lock);
+    if (async->channel != NULL) {
+        mlx5dv_devx_destroy_event_channel(async->channel);
+    }
     pthread_mutex_destroy(&async->lock);
 }

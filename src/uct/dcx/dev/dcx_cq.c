@@ -56,9 +56,10 @@ ucs_status_t uct_dcx_cq_init(uct_dcx_cq_t *cq,
     };
     struct ibv_cq_ex *cq_ex;
 
-    cq->what = params->what;
-    cq->cqn  = 0;
-    cq_ex    = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
+    cq->what       = params->what;
+    cq->cqn        = 0;
+    cq->has_failed = 0;
+    cq_ex          = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
     if (cq_ex == NULL) {
         ucs_log(params->log_level,
                 "%s: failed to create a completion queue of %u entries: %m",

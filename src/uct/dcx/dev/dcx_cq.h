@@ -31,6 +31,7 @@ typedef struct uct_dcx_cq {
     uint32_t cqn;
     uint32_t arm_sn;  /* sequence number, incremented by each event */
     unsigned unacked; /* events to acknowledge before destroying */
+    int has_failed;   /* set by the thread of events, dcx_async.c */
     const char *what; /* purpose, for messages */
     struct ibv_cq *cq;
 } uct_dcx_cq_t;

@@ -13,12 +13,6 @@
 #include "uct/dcx/recover/dcx_recover.h"
 
 
-enum {
-    UCT_DCX_FATAL_QP     = UCS_BIT(0), /* a QP is in error */
-    UCT_DCX_FATAL_DEVICE = UCS_BIT(1)  /* any other failure */
-};
-
-
 static uct_dcx_async_t *uct_dcx_fatal_async(const uct_dcx_iface_t *iface)
 {
     return &ucs_derived_of(iface->super.super.md, uct_dcx_md_t)->async;
@@ -78,6 +72,25 @@ static void uct_dcx_fatal_close(uct_dcx_iface_t *iface)
 }
 
 
+/* Returns 1 if something has failed that cannot be reset. */
+static int uct_dcx_fatal_is_dead(const uct_dcx_iface_t *iface)
+{
+    const uct_dcx_queues_t *queues = &iface->super;
+    const uct_dcx_dci_set_t *set   = &queues->dci;
+    int is_dead = uct_dcx_async_is_marked(&queues->port.dev->has_failed) ||
+                  uct_dcx_async_is_marked(&queues->rx.cq.has_failed) ||
+                  uct_dcx_async_is_marked(&queues->rx.srq_failed) ||
+                  uct_dcx_async_is_marked(&iface->fatal.xrq.has_failed) ||
+                  uct_dcx_async_is_marked(&iface->fatal.cmd.has_failed);
+    unsigned i;
+
+    for (i = 0; i < set->num_groups; ++i) {
+        is_dead |= uct_dcx_async_is_marked(&set->group[i].cq.has_failed);
+    }
+    return is_dead;
+}
+
+
 /* Lets completed operations end before the rest fails. A call of progress
  * handles at least one completion of each queue: the limit is for those that
  * are still being written, maybe without end. */
@@ -85,12 +98,11 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
 {
     uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
     uint32_t left          = iface->super.dci.group[0].cq.count;
-    unsigned flags;
 
-    /* Under the lock, as the wake of these flags is over then: none comes after
+    /* Under the lock, as the wake for this mark is over then: none comes after
      * arming. */
     pthread_mutex_lock(&async->lock);
-    flags = __atomic_exchange_n(&iface->super.dci.fatal, 0, __ATOMIC_RELAXED);
+    iface->super.dci.fatal = 0;
     pthread_mutex_unlock(&async->lock);
     iface->event.timer_runs = 1; /* by uct_dcx_event_wake(): arming stops it */
 
@@ -102,7 +114,7 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
         return;
     }
 
-    if ((flags & UCT_DCX_FATAL_DEVICE) ||
+    if (uct_dcx_fatal_is_dead(iface) ||
         !uct_dcx_fatal_reset_qps(&iface->super.dci)) {
         uct_dcx_fatal_close(iface);
     }
@@ -110,46 +122,6 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
 
 
 /* --- the thread of events ------------------------------------------------- */
-
-static int uct_dcx_fatal_is_own_cq(const uct_dcx_iface_t *iface,
-                                   const struct ibv_cq *cq)
-{
-    const uct_dcx_queues_t *queues = &iface->super;
-    unsigned i;
-
-    for (i = 0; i < queues->dci.num_groups; ++i) {
-        if (cq->cq_context == &queues->dci.group[i].cq) {
-            return 1;
-        }
-    }
-    return cq->cq_context == &queues->rx.cq;
-}
-
-
-/* Returns UCT_DCX_FATAL_*, 0 for an event of another interface. The thread of
- * the interface finds out if a QP is its own. */
-static unsigned uct_dcx_fatal_flags(const uct_dcx_iface_t *iface,
-                                    const struct ibv_async_event *event)
-{
-    const uct_dcx_rx_t *rx = &iface->super.rx;
-    int is_own;
-
-    switch (event->event_type) {
-    case IBV_EVENT_QP_FATAL:
-        return UCT_DCX_FATAL_QP;
-    case IBV_EVENT_CQ_ERR:
-        is_own = uct_dcx_fatal_is_own_cq(iface, event->element.cq);
-        break;
-    case IBV_EVENT_SRQ_ERR:
-        is_own = (rx->num_tags == 0) && (event->element.srq == rx->srq);
-        break;
-    default:
-        is_own = 1;
-        break;
-    }
-    return is_own ? UCT_DCX_FATAL_DEVICE : 0;
-}
-
 
 /* Called with async->lock held, which the thread of the interface takes, too,
  * maybe while it has UCX's lock of the worker. So it must not take that one:
@@ -159,12 +131,9 @@ static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
 {
     uct_dcx_iface_t *iface = ucs_container_of(user, uct_dcx_iface_t,
                                               fatal.user);
-    unsigned flags         = uct_dcx_fatal_flags(iface, event);
 
-    if (flags != 0) {
-        __atomic_fetch_or(&iface->super.dci.fatal, flags, __ATOMIC_RELAXED);
-        uct_dcx_event_wake(&iface->event);
-    }
+    __atomic_store_n(&iface->super.dci.fatal, 1, __ATOMIC_RELAXED);
+    uct_dcx_event_wake(&iface->event);
 }
 
 
@@ -172,13 +141,26 @@ static void uct_dcx_fatal_event(uct_dcx_async_user_t *user,
 
 void uct_dcx_fatal_init(uct_dcx_iface_t *iface)
 {
-    iface->fatal.user.fatal = uct_dcx_fatal_event;
-    iface->fatal.is_closed  = 0;
-    uct_dcx_async_add(uct_dcx_fatal_async(iface), &iface->fatal.user);
+    uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
+    uct_dcx_fatal_t *fatal = &iface->fatal;
+
+    memset(fatal, 0, sizeof(*fatal));
+    fatal->user.fatal = uct_dcx_fatal_event;
+    uct_dcx_async_add(async, &fatal->user);
+    if (iface->super.tm != NULL) {
+        uct_dcx_async_watch_obj(async, &fatal->xrq, &iface->super.rx.xrq.obj,
+                                IBV_EVENT_SRQ_ERR);
+        uct_dcx_async_watch_obj(async, &fatal->cmd, &iface->tm.cmd.obj,
+                                IBV_EVENT_QP_FATAL);
+    }
 }
 
 
 void uct_dcx_fatal_cleanup(uct_dcx_iface_t *iface)
 {
-    uct_dcx_async_remove(uct_dcx_fatal_async(iface), &iface->fatal.user);
+    uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
+
+    uct_dcx_async_unwatch_obj(async, &iface->fatal.xrq);
+    uct_dcx_async_unwatch_obj(async, &iface->fatal.cmd);
+    uct_dcx_async_remove(async, &iface->fatal.user);
 }

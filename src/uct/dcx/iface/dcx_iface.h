@@ -28,7 +28,9 @@ typedef struct uct_dcx_event {
 /* Failures of queues and of the device, see dcx_fatal.c */
 typedef struct uct_dcx_fatal {
     uct_dcx_async_user_t user;
-    int is_closed; /* all operations and endpoints have failed */
+    uct_dcx_async_watch_t xrq; /* with tag matching */
+    uct_dcx_async_watch_t cmd; /* with tag matching: the command QP */
+    int is_closed;             /* all operations and endpoints have failed */
 } uct_dcx_fatal_t;
 
 

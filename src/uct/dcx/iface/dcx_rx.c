@@ -113,9 +113,10 @@ ucs_status_t uct_dcx_rx_init(uct_dcx_queues_t *queues,
     uct_dcx_rx_t *rx = &queues->rx;
     ucs_status_t status;
 
-    rx->seg_size = queues->limits.seg_size;
-    rx->num_tags = queues->limits.num_tags;
-    status       = uct_dcx_rx_init_key(rx, config->tm.common_key);
+    rx->seg_size   = queues->limits.seg_size;
+    rx->num_tags   = queues->limits.num_tags;
+    rx->srq_failed = 0;
+    status         = uct_dcx_rx_init_key(rx, config->tm.common_key);
     if (status != UCS_OK) {
         return status;
     }

@@ -141,7 +141,7 @@ static void uct_dcx_md_fatal(uct_dcx_async_user_t *user,
     uct_dcx_md_t *md = ucs_container_of(user, uct_dcx_md_t, fatal);
 
     if (event->event_type == IBV_EVENT_DEVICE_FATAL) {
-        __atomic_store_n(&md->dev.has_failed, 1, __ATOMIC_RELAXED);
+        uct_dcx_async_mark(&md->dev.has_failed);
     }
 }
 

@@ -80,8 +80,8 @@ typedef struct uct_dcx_dci_set {
     union {
         struct {
             uint8_t todo;  /* UCT_DCX_TODO_*, also of the receiving side */
-            uint8_t fatal; /* UCT_DCX_FATAL_*, set by the thread of events:
-                            * iface/dcx_fatal.c */
+            uint8_t fatal; /* something has failed; set by the thread of
+                            * events: iface/dcx_fatal.c */
         };
         uint16_t has_todo; /* of the two, for progress: one test */
     };

@@ -140,7 +140,8 @@ uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
                          const uct_dcx_iface_config_t *config)
 {
     struct ibv_srq_init_attr attr = {
-        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1},
+        .srq_context = &rx->srq_failed,
+        .attr        = {.max_wr = config->rx.queue_len, .max_sge = 1},
     };
     ucs_status_t status;
 
