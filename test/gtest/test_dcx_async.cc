@@ -563,6 +563,45 @@ TEST_P(dcx_async_layout, is_destroyed)
     expect_closed();
 }
 
+/* The completion queue of layouts fails: they end at once, and so do those that
+ * follow. The interface does not need it. */
+class dcx_async_umr : public dcx_async_layout {};
+
+TEST_P(dcx_async_umr, completion_queue_overruns)
+{
+    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
+                                      m_dcx.memh};
+    uct_dcx_layout_params_t layout = {};
+    dcx_layouts layouts;
+    uct_mem_h memh, other;
+
+    layout.repeat = 2;
+    layout.num    = 1;
+    layout.blocks = &block;
+    ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &memh));
+    ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &other));
+    ASSERT_EQ(UCS_OK, layouts.set(memh, &layout));
+    EXPECT_TRUE(wait_until([&] { return layouts.test(memh) < 0; }));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, layouts.test(memh));
+    expect_line("E mlx5_0: completion queue 0x[0-9a-f]+ \\(UMR\\): it has "
+                "overrun");
+    expect_line("E mlx5_0: the UMR queue has failed: layouts can no longer");
+    EXPECT_EQ(UCS_ERR_IO_ERROR, layouts.set(other, &layout));
+
+    uint64_t start = time_now_us();
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), other));
+    EXPECT_LT(time_now_us() - start, time_slow(TIME_FATAL) * 1000u);
+    m_dcx.mem[0] = 0;
+    ASSERT_EQ(UCS_OK, put());
+    m_dcx.flush();
+    EXPECT_EQ(0x5a, m_dcx.mem[0]);
+    EXPECT_TRUE(m_dcx.errors.empty());
+    while (m_log.left() > 0) {
+        m_log.next();
+    }
+}
+
 /* As the interface fails, the completion of an operation calls functions of
  * other endpoints, which have not failed yet. */
 class dcx_async_closing : public dcx_async_open {
@@ -840,6 +879,7 @@ TEST_P(dcx_async_list, command_queue_fails)
 INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(xrq, dcx_async_devx, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(list, dcx_async_list, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(umr, dcx_async_umr, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(layout, dcx_async_layout, testing::Values(0));
@@ -980,6 +1020,7 @@ int main(int argc, char **argv)
             {"list",
              {{"SOFTHCA_FAULT", "qp_fatal:op=tag:nth=2"},
               {"UCX_DCX_TM_ENABLE", "y"}}},
+            {"umr", {{"SOFTHCA_FAULT", "cq_overrun:op=umr"}}},
             {"asleep", {{"SOFTHCA_FAULT", DIES}}},
             {"dead", {{"SOFTHCA_FAULT", DIES}}},
             {"layout", {{"SOFTHCA_FAULT", DIES}}},

@@ -7,8 +7,7 @@
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <ucs/debug/log.h>
-#include <ucs/time/time.h>
+#include <sched.h>
 
 
 #define UCT_DCX_EXT_IS_SAME(_member) \
@@ -125,32 +124,22 @@ static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
 }
 
 
-/* Repeats a call that has returned @busy until it returns another status. Gives
- * up the layout if the queue makes no progress. UCS_ERR_NO_RESOURCE: there is
- * no room for the layout of @depth; UCS_INPROGRESS: it is on its way. */
+/* Repeats a call that has returned @busy until it returns another status.
+ * UCS_ERR_NO_RESOURCE: there is no room for the layout of @depth;
+ * UCS_INPROGRESS: it is on its way. Each call watches the queue. */
 static ucs_status_t UCS_F_NOINLINE uct_dcx_ext_repeat(
     uct_dcx_ext_layout_t *layout, ucs_status_t busy, unsigned depth)
 {
-    uct_dcx_keys_t *keys       = layout->mem->md->keys;
-    uct_dcx_keys_watch_t watch = {.since = ucs_get_time()};
     ucs_status_t status;
-    int is_late;
 
     do {
-        is_late = uct_dcx_keys_is_late(keys, &watch);
+        sched_yield();
         if (busy == UCS_INPROGRESS) {
             status = uct_dcx_mem_layout_test(layout);
         } else {
             status = uct_dcx_mem_layout_give(layout, depth);
         }
-    } while ((status == busy) && !is_late);
-
-    if (status == busy) {
-        uct_dcx_mem_layout_revoke(layout);
-        ucs_error("mkey 0x%x: timed out: the UMR queue makes no progress",
-                  layout->mem->lkey);
-        status = UCS_ERR_TIMED_OUT;
-    }
+    } while (status == busy);
     return status;
 }
 

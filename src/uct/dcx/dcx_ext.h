@@ -98,15 +98,15 @@ typedef struct uct_dcx_ext_ops {
     /* Gives the entries to the device. The layout must not be used until wait()
      * has returned UCS_OK, but other layouts may name it. Stores the key that
      * is valid from now on in @lkey_p. Waits while the device's queue is full,
-     * or has not executed the previous set(). If the queue makes no progress,
-     * logs and returns UCS_ERR_TIMED_OUT, and revokes the layout. */
+     * or has not executed the previous set(). Returns UCS_ERR_IO_ERROR if the
+     * queue is unusable. */
     ucs_status_t (*set)(uct_dcx_ext_layout_t *layout,
                         const uct_dcx_ext_form_t *form, uint32_t *lkey_p);
 
     /* Waits until the device has the layout, and returns UCS_OK. Returns
      * UCS_ERR_NO_ELEM, not logged, if it was revoked or its memory was
-     * deregistered, UCS_ERR_IO_ERROR if the UMR failed, and UCS_ERR_TIMED_OUT
-     * as set() does. */
+     * deregistered, and UCS_ERR_IO_ERROR if the UMR failed or the queue is
+     * unusable. */
     ucs_status_t (*wait)(uct_dcx_ext_layout_t *layout);
 
     /* Removes the layout from the device. Its key gives no access when this

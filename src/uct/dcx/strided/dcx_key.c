@@ -103,7 +103,7 @@ static ucs_status_t uct_dcx_keys_miss(uct_dcx_keys_t *keys,
 
     if (!uct_dcx_keys_can_post(keys)) {
         uct_dcx_keys_ring(keys);
-        uct_dcx_keys_check(keys);
+        uct_dcx_keys_check(keys, 0);
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -143,7 +143,7 @@ static ucs_status_t uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
                                      int is_held)
 {
     if (key->state == UCT_DCX_KEY_PENDING) {
-        uct_dcx_keys_check(keys);
+        uct_dcx_keys_check(keys, 0);
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -442,6 +442,7 @@ static ucs_status_t uct_dcx_keys_set_locked(uct_dcx_keys_t *keys,
 
     if (!uct_dcx_keys_can_set(keys, *key_p)) {
         uct_dcx_keys_ring(keys);
+        uct_dcx_keys_check(keys, 0);
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -502,7 +503,7 @@ ucs_status_t uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
         uct_dcx_keys_ring(keys);
     }
     if (ucs_unlikely(key->state == UCT_DCX_KEY_PENDING)) {
-        uct_dcx_keys_check(keys);
+        uct_dcx_keys_check(keys, 0);
     }
     status = uct_dcx_keys_state(keys, key);
     ucs_spin_unlock(&keys->lock);

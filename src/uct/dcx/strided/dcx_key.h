@@ -181,10 +181,9 @@ typedef struct uct_dcx_keys {
                           * and no other thread may touch them; an
                           * error: the queue is unusable */
     ucs_time_t timeout;  /* UCT_DCX_KEY_TIMEOUT */
-    ucs_time_t looked;   /* when a call found that @seen_ci has not moved */
-    ucs_time_t stalled;  /* when the first one did; 0: none yet */
-    uint16_t seen_ci;    /* umr.qp.sq.ci of the last call that found a
-                          * layout on its way */
+    ucs_time_t looked;   /* last call of uct_dcx_keys_check() */
+    ucs_time_t since;    /* the first one that found @seen_ci */
+    uint16_t seen_ci;    /* umr.qp.sq.ci at that time */
     uct_dcx_umr_t umr;
     uct_dcx_key_size_t sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
                                                   * owned ones */
@@ -201,14 +200,6 @@ typedef struct uct_dcx_keys {
     uct_dcx_stale_t stale; /* numbers of layouts that peers had */
     unsigned num_given;    /* numbers that were added to @stale */
 } uct_dcx_keys_t;
-
-
-/* The progress of the queue, as a thread that waits has seen it */
-typedef struct uct_dcx_keys_watch {
-    ucs_time_t since;
-    uint64_t failures;
-    uint16_t ci;
-} uct_dcx_keys_watch_t;
 
 
 /* Initializes the keys of a memory domain; creates none yet. */
@@ -316,12 +307,6 @@ ucs_status_t uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 /* Returns as uct_dcx_keys_test(), as far as is known without access to the
  * device. */
 ucs_status_t uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
-
-/* Lets other threads go on. Returns 1 if the device has failed, or the queue
- * has not moved since @watch->since for UCT_DCX_KEY_TIMEOUT: look at it once
- * more then, as this thread may have been stopped. Updates @watch when the
- * queue has moved. */
-int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch);
 
 /* Returns 1 if a current layout refers to this handle. */
 int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const struct uct_dcx_mem *mem);

@@ -9,8 +9,6 @@
 #include "dcx_key_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <ucs/time/time.h>
-
 
 /* --- marking -------------------------------------------------------------- */
 
@@ -131,67 +129,17 @@ static void uct_dcx_keys_destroy_going(uct_dcx_keys_t *keys)
 }
 
 
-static void uct_dcx_keys_watch(const uct_dcx_keys_t *keys,
-                               uct_dcx_keys_watch_t *watch)
-{
-    watch->since    = ucs_get_time();
-    watch->failures = keys->stats.failures;
-    watch->ci       = keys->umr.qp.sq.ci;
-}
-
-
-/* Returns 1 if the queue has not moved for as long as it may take, or never
- * will. */
-static int uct_dcx_keys_is_stuck(const uct_dcx_keys_t *keys,
-                                 uct_dcx_keys_watch_t *watch, ucs_time_t now)
-{
-    if ((watch->failures != keys->stats.failures) ||
-        (watch->ci != keys->umr.qp.sq.ci)) {
-        uct_dcx_keys_watch(keys, watch);
-        return 0;
-    }
-    return (now - watch->since > keys->timeout) ||
-           __atomic_load_n(&keys->params.dev->has_failed, __ATOMIC_RELAXED);
-}
-
-
-int uct_dcx_keys_is_late(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
-{
-    int is_stuck;
-
-    ucs_spin_lock(&keys->lock);
-    uct_dcx_keys_yield(keys);
-    is_stuck = uct_dcx_keys_is_stuck(keys, watch, ucs_get_time());
-    ucs_spin_unlock(&keys->lock);
-    return is_stuck;
-}
-
-
-/* The time is taken before the queue is looked at: a thread that was stopped
- * for long finds what has completed meanwhile. */
-static void uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
-{
-    ucs_time_t now = ucs_get_time();
-
-    uct_dcx_keys_ring(keys);
-    uct_dcx_keys_poll(keys);
-    if (uct_dcx_keys_is_stuck(keys, watch, now) && (keys->status == UCS_OK)) {
-        uct_dcx_keys_give_up(keys, "does not move");
-    } else {
-        uct_dcx_keys_yield(keys);
-    }
-}
-
-
 /* Makes progress, also for other waiting threads. If the queue is unusable,
  * some key is GOING. */
-static void uct_dcx_keys_go_on(uct_dcx_keys_t *keys,
-                               uct_dcx_keys_watch_t *watch)
+static void uct_dcx_keys_go_on(uct_dcx_keys_t *keys)
 {
     if (UCS_STATUS_IS_ERR(keys->status)) {
         uct_dcx_keys_destroy_going(keys);
     } else {
-        uct_dcx_keys_look(keys, watch);
+        uct_dcx_keys_ring(keys);
+        uct_dcx_keys_poll(keys);
+        uct_dcx_keys_check(keys, 1);
+        uct_dcx_keys_yield(keys);
     }
 }
 
@@ -239,11 +187,8 @@ static int uct_dcx_keys_are_left(uct_dcx_keys_t *keys, uint32_t lkey)
  * use. */
 static void uct_dcx_keys_wait(uct_dcx_keys_t *keys, uint32_t lkey)
 {
-    uct_dcx_keys_watch_t watch;
-
-    uct_dcx_keys_watch(keys, &watch);
     while (uct_dcx_keys_are_left(keys, lkey)) {
-        uct_dcx_keys_go_on(keys, &watch);
+        uct_dcx_keys_go_on(keys);
     }
 }
 
@@ -299,13 +244,10 @@ int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
 
 void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
-    uct_dcx_keys_watch_t watch;
-
     ucs_spin_lock(&keys->lock);
     uct_dcx_keys_mark_key(keys, key);
-    uct_dcx_keys_watch(keys, &watch);
     while (key->state == UCT_DCX_KEY_GOING) {
-        uct_dcx_keys_go_on(keys, &watch);
+        uct_dcx_keys_go_on(keys);
     }
     ucs_spin_unlock(&keys->lock);
 }

@@ -3,6 +3,7 @@
  * Keys and the UMR queue; see dcx_key_queue.h.
  */
 #include "dcx_key_queue.h"
+#include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
@@ -374,6 +375,7 @@ static ucs_status_t uct_dcx_keys_restart(uct_dcx_keys_t *keys)
     ucs_status_t status;
 
     keys->stats.failures++;
+    keys->looked = 0; /* it begins anew */
     uct_dcx_keys_begin_command(keys);
     status = uct_dcx_umr_restart(&keys->umr);
     uct_dcx_keys_end_command(keys, status);
@@ -381,9 +383,9 @@ static ucs_status_t uct_dcx_keys_restart(uct_dcx_keys_t *keys)
 }
 
 
-/* Resets the queue: if it was only late, it must not change keys that have got
- * the indices of ours. */
-void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason)
+/* Makes the queue unusable. Resets it: if it was only late, it must not change
+ * keys that have got the indices of ours. Releases the lock meanwhile. */
+static void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason)
 {
     ucs_error("%s: the UMR queue %s: layouts can no longer be used",
               uct_dcx_device_name(keys->params.dev), reason);
@@ -417,28 +419,42 @@ static void uct_dcx_keys_unstall(uct_dcx_keys_t *keys)
         "it has failed without a completion",
     };
 
-    keys->stalled    = 0;
     keys->umr.error  = &silent;
     keys->umr.failed = keys->umr.qp.sq.ci;
     uct_dcx_keys_recover(keys);
 }
 
 
-void uct_dcx_keys_check_stalled(uct_dcx_keys_t *keys)
+/* Returns 1 if the queue has not moved since a time that is too long ago. */
+static int uct_dcx_keys_is_stuck(uct_dcx_keys_t *keys)
 {
-    ucs_time_t now;
+    ucs_time_t now = ucs_get_time();
+
+    if ((keys->seen_ci != keys->umr.qp.sq.ci) ||
+        (now - keys->looked > keys->timeout / 4)) {
+        keys->seen_ci = keys->umr.qp.sq.ci;
+        keys->since   = now;
+    }
+    keys->looked = now;
+    return now - keys->since > keys->timeout;
+}
+
+
+void uct_dcx_keys_check(uct_dcx_keys_t *keys, int is_final)
+{
+    int is_stuck;
 
     if ((keys->status != UCS_OK) || uct_dcx_umr_is_idle(&keys->umr)) {
         return;
     }
 
-    now = ucs_get_time();
-    if ((keys->stalled == 0) || (now - keys->looked > keys->timeout / 4)) {
-        keys->stalled = now;
-    }
-
-    keys->looked = now;
-    if (now - keys->stalled > keys->timeout) {
+    is_stuck = uct_dcx_keys_is_stuck(keys);
+    if (uct_dcx_async_is_marked(&keys->umr.cq.has_failed) ||
+        uct_dcx_async_is_marked(&keys->params.dev->has_failed)) {
+        uct_dcx_keys_give_up(keys, "has failed");
+    } else if (is_stuck && is_final) {
+        uct_dcx_keys_give_up(keys, "does not move");
+    } else if (is_stuck) {
         uct_dcx_keys_unstall(keys);
     }
 }

@@ -134,26 +134,13 @@ static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
     }
 }
 
-/* uct_dcx_keys_check() of a queue that has not moved since the last call */
-void uct_dcx_keys_check_stalled(uct_dcx_keys_t *keys);
-
-/* Called while a layout is on its way, after uct_dcx_keys_poll(). Restarts a
- * queue that has not moved for too long, as its QP may have failed without a
- * completion: the layout at its head fails. Time without such a call does not
- * count. May release the lock. */
-static inline void uct_dcx_keys_check(uct_dcx_keys_t *keys)
-{
-    if (keys->seen_ci != keys->umr.qp.sq.ci) {
-        keys->seen_ci = keys->umr.qp.sq.ci;
-        keys->stalled = 0;
-    } else {
-        uct_dcx_keys_check_stalled(keys);
-    }
-}
-
-/* Resets the queue and makes it unusable: WQEs that are not executed yet never
- * will be. Logs that "the UMR queue @reason". Releases the lock meanwhile. */
-void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason);
+/* Called while something is on its way, after uct_dcx_keys_poll(). A queue that
+ * has not moved for too long is restarted, as its QP may have failed without a
+ * completion: the layout at its head fails. With @is_final, or if its
+ * completion queue or the device has failed, it is given up. Time without such
+ * a call does not count: the process may have been stopped. May release the
+ * lock. */
+void uct_dcx_keys_check(uct_dcx_keys_t *keys, int is_final);
 
 /* Keeps the number of a key from reuse for a while if a peer has it. */
 void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
