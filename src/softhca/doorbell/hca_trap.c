@@ -254,12 +254,27 @@ static bool trap_locate(struct trap_store *s, uintptr_t fault)
            (s->addr - s->hit.start < s->hit.len);
 }
 
+/* Sends the thread to the trampoline of the instruction, if it has one. */
+static bool trap_detour(ucontext_t *uc)
+{
+    greg_t *rip  = &uc->uc_mcontext.gregs[REG_RIP];
+    uintptr_t to = hca_patch_find(*rip);
+
+    if (to == 0) {
+        return false;
+    }
+
+    *rip = to;
+    return true;
+}
+
 /* Handles a store to one of our ranges. It decodes the instruction before it
  * searches the sites: if none is there, the decoded bytes were the
- * program's. */
+ * program's. A store that has just been rewritten is made by its trampoline,
+ * which makes a row as one: the others of the row never trap. */
 static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
 {
-    uintptr_t fault = (uintptr_t)info->si_addr, to;
+    uintptr_t fault = (uintptr_t)info->si_addr;
     struct trap_store s;
     int i, decoded;
 
@@ -275,9 +290,7 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
     }
 
     decoded = trap_decode(&s);
-    to      = hca_patch_find(s.rip);
-    if (to != 0) {
-        uc->uc_mcontext.gregs[REG_RIP] = to;
+    if (trap_detour(uc)) {
         return true;
     }
 
@@ -286,7 +299,7 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
         return false;
     }
     trap_patch(&s);
-    return trap_execute(&s);
+    return trap_detour(uc) || trap_execute(&s);
 }
 
 /* Resumes after a fault of our own: in a guarded copy, or of the hlt at a site
@@ -296,12 +309,8 @@ static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
     uintptr_t rip = uc->uc_mcontext.gregs[REG_RIP];
     uintptr_t to  = hca_trap_guard_give_up(rip);
 
-    if ((to == 0) && (info->si_code == SI_KERNEL)) {
-        to = hca_patch_find(rip);
-    }
-
     if (to == 0) {
-        return false;
+        return (info->si_code == SI_KERNEL) && trap_detour(uc);
     }
 
     uc->uc_mcontext.gregs[REG_RIP] = to;
