@@ -206,6 +206,7 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi,
         if (ucs_unlikely(from == sq->end)) {
             from = sq->start;
         }
+        __asm__("" : "+r"(to)); /* one base register for all stores */
         uct_dcx_bf_copy(to, from);
     }
     uct_dcx_bf_pushed(bf);
