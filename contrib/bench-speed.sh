@@ -105,11 +105,17 @@ shmem_lines()
             --bind-to core:overload-allowed "$build/test/bench/shmem_small" \
             >> "$work/shmem"
     done
-    printf '%-30s %12.2f %12s %-5s %6s   %s\n' \
-        'shmem put 8 B, quiet (us)' \
-        "$(awk '{ print $1 }' "$work/shmem" | median)" '' '' '' '<= 0.50' \
-        'shmem fetch_add (us)' \
-        "$(awk '{ print $2 }' "$work/shmem" | median)" '' '' '' '<= 0.50'
+    shmem_line 1 'shmem put 8 B, quiet (us)' '<= 0.50'
+    shmem_line 2 'shmem fetch_add (us)' '<= 0.50'
+    shmem_line 3 'shmem put 8 B, static (us)' ''
+    shmem_line 4 'shmem fetch_add, static (us)' ''
+}
+
+# shmem_line COLUMN NAME GOAL: prints a line with a median of $work/shmem
+shmem_line()
+{
+    printf '%-30s %12.2f %12s %-5s %6s   %s\n' "$2" \
+        "$(awk -v c="$1" '{ print $c }' "$work/shmem" | median)" '' '' '' "$3"
 }
 
 # with_dcx COMMAND...: runs COMMAND with the environment that dcx-run sets

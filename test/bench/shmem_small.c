@@ -6,7 +6,8 @@
  *     oshrun -np 2 shmem_small
  *
  * Prints the time of each in microseconds, of a put with its completion: the
- * median of batches of calls.
+ * median of batches of calls. First to the symmetric heap, then to a static
+ * variable.
  */
 #include <shmem.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@
 
 enum { BATCHES = 200, CALLS = 100 };
 
-static long word;
+static long variable;
+static long *word;
 
 static double now_us(void)
 {
@@ -27,13 +29,13 @@ static double now_us(void)
 
 static void put(void)
 {
-    shmem_long_p(&word, 1, 1);
+    shmem_long_p(word, 1, 1);
     shmem_quiet();
 }
 
 static void add(void)
 {
-    shmem_long_atomic_fetch_add(&word, 1, 1);
+    shmem_long_atomic_fetch_add(word, 1, 1);
 }
 
 static int compare(const void *a, const void *b)
@@ -59,20 +61,31 @@ static double median_us(void (*call)(void))
     return us[BATCHES / 2];
 }
 
-int main(void)
+/* Measures both to @to of PE 1, and checks it there. */
+static void measure(long *to)
 {
     const long expected = 1 + BATCHES * CALLS;
 
-    shmem_init();
+    word = to;
     if (shmem_my_pe() == 0) {
         printf("%.3f ", median_us(put));
-        printf("%.3f\n", median_us(add));
+        printf("%.3f ", median_us(add));
         fflush(stdout);
     }
     shmem_barrier_all();
-    if ((shmem_my_pe() == 1) && (word != expected)) {
-        fprintf(stderr, "shmem_small: %ld, expected %ld\n", word, expected);
+    if ((shmem_my_pe() == 1) && (*word != expected)) {
+        fprintf(stderr, "shmem_small: %ld, expected %ld\n", *word, expected);
         shmem_global_exit(1);
+    }
+}
+
+int main(void)
+{
+    shmem_init();
+    measure(shmem_calloc(1, sizeof(long)));
+    measure(&variable);
+    if (shmem_my_pe() == 0) {
+        printf("\n");
     }
     shmem_finalize();
     return 0;
