@@ -150,6 +150,39 @@ INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          dcx_policy_name);
 
+/* --- all initiators have dead peers --------------------------------------- */
+
+class dcx_pending_dead : public dcx_pending {};
+
+/* The only initiator waits for a peer that is dead: a live one is served by
+ * another before that one's retries are exhausted. */
+TEST_P(dcx_pending_dead, live_peer_is_served)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end lost, kept;
+    dcx_deadline deadline;
+
+    put(dead, m_live_a, lost);
+    add(m_a, [&] {
+        ucs_status_t status = try_put(m_a, m_live_a, kept);
+
+        return (status == UCS_INPROGRESS) ? UCS_OK : status; /* posted */
+    });
+    while (kept.count == 0) {
+        deadline.check("a put to the live peer");
+        progress();
+    }
+    EXPECT_EQ(UCS_OK, kept.status);
+    EXPECT_EQ(0u, lost.count);
+
+    flush();
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, lost.status);
+    expect_works(m_a);
+}
+
+INSTANTIATE_TEST_SUITE_P(dead, dcx_pending_dead,
+                         testing::Values("dcs", "dcs_quota"), dcx_policy_name);
+
 /* --- shared initiators ---------------------------------------------------- */
 
 class dcx_pending_shared : public dcx_pending {};
@@ -225,10 +258,14 @@ INSTANTIATE_TEST_SUITE_P(fc, dcx_pending_fc,
 
 int main(int argc, char **argv)
 {
-    auto env = dcx_shared_env(), fc = env;
+    auto env = dcx_shared_env(), fc = env, dead = env;
 
     fc.push_back({"UCX_DCX_FC_ENABLE", "y"});
     fc.push_back({"UCX_DCX_FC_WINDOW", "16"});
     fc.push_back({"UCX_DCX_FC_INITIAL", "4"});
-    return hca_test_main(argc, argv, {{"pending", env}, {"fc", fc}});
+    /* eight tries of 134 ms */
+    dead.push_back({"UCX_DCX_TIMEOUT", "0.1s"});
+    dead.push_back({"UCX_DCX_RETRY_COUNT", "7"});
+    return hca_test_main(argc, argv,
+                         {{"pending", env}, {"fc", fc}, {"dead", dead}});
 }

@@ -146,6 +146,25 @@ TEST_P(exclusive_policy, truncated)
     EXPECT_EQ(UCT_DCX_NO_DCI, uct_dcx_pool_take(&m_pool));
 }
 
+/* Twice as many each time, up to a limit; no number is assigned twice. */
+TEST_P(exclusive_policy, grows)
+{
+    unsigned num = num_dci;
+
+    for (unsigned i = 0; i < 16 * num_dci; i++) {
+        if (!uct_dcx_pool_has_idle(&m_pool)) {
+            ASSERT_EQ(num, i);
+            uct_dcx_pool_grow(&m_pool);
+            num *= 2;
+            ASSERT_EQ(num, m_pool.num_dci);
+        }
+        ASSERT_EQ(i, uct_dcx_pool_take(&m_pool));
+    }
+    uct_dcx_pool_grow(&m_pool);
+    EXPECT_FALSE(uct_dcx_pool_has_idle(&m_pool));
+    EXPECT_EQ(num, m_pool.num_dci);
+}
+
 /* A long run of takes and releases: no number is in use twice, none is lost. */
 TEST_P(exclusive_policy, none_is_lost_or_assigned_twice)
 {

@@ -20,6 +20,12 @@
 #include <stdlib.h>
 
 
+/* Limits of a pool that grows: a multiple of NUM_DCI, and the limit of that
+ * option */
+#define UCT_DCX_POOL_GROWTH 16u
+#define UCT_DCX_POOL_MAX    1024u
+
+
 static const uct_dcx_policy_t uct_dcx_policies[] = {
     {.name = "dcs"},
     {.name = "dcs_quota", .has_quota = 1},
@@ -42,27 +48,56 @@ const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index)
 }
 
 
+static unsigned uct_dcx_pool_min(unsigned a, unsigned b)
+{
+    return (a < b) ? a : b;
+}
+
+
+/* Makes @num more initiators idle; the lowest number is taken first. */
+static void uct_dcx_pool_add(uct_dcx_pool_t *pool, unsigned num)
+{
+    pool->num_dci += num;
+    for (; num > 0; --num) {
+        pool->idle[pool->num_idle] = pool->num_dci - 1 - pool->num_idle;
+        pool->num_idle++;
+    }
+}
+
+
 int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
 {
     const uct_dcx_policy_t *policy = &uct_dcx_policies[params->policy];
-    unsigned i;
+    unsigned num_dci = uct_dcx_policy_num_dci(policy, params->num_dci);
 
     pool->policy      = policy;
-    pool->num_dci     = uct_dcx_policy_num_dci(policy, params->num_dci);
     pool->share       = policy->has_quota ? params->quota : UINT_MAX;
     pool->num_streams = policy->has_streams ? params->num_streams : 1;
     pool->next_stream = 0;
     pool->random      = params->seed;
-    pool->num_idle    = policy->is_shared ? 0 : pool->num_dci;
-    pool->idle        = malloc(pool->num_dci * sizeof(*pool->idle));
+    pool->num_idle    = 0;
+    pool->num_dci     = policy->is_shared ? num_dci : 0;
+    pool->max_dci     = policy->is_shared ?
+                            num_dci :
+                            uct_dcx_pool_min(num_dci * UCT_DCX_POOL_GROWTH,
+                                             UCT_DCX_POOL_MAX);
+    pool->idle        = malloc(pool->max_dci * sizeof(*pool->idle));
     if (pool->idle == NULL) {
         return -1;
     }
 
-    for (i = 0; i < pool->num_idle; ++i) {
-        pool->idle[i] = pool->num_idle - 1 - i;
+    if (!policy->is_shared) {
+        uct_dcx_pool_add(pool, num_dci);
     }
     return 0;
+}
+
+
+void uct_dcx_pool_grow(uct_dcx_pool_t *pool)
+{
+    assert(pool->num_idle == 0);
+    uct_dcx_pool_add(
+        pool, uct_dcx_pool_min(pool->num_dci, pool->max_dci - pool->num_dci));
 }
 
 

@@ -46,7 +46,8 @@ typedef struct uct_dcx_pool {
     const uct_dcx_policy_t *policy;
     uint16_t *idle; /* stack of idle exclusive initiators */
     unsigned num_idle;
-    unsigned num_dci; /* maximum */
+    unsigned num_dci; /* maximum, at present */
+    unsigned max_dci; /* maximum of @num_dci */
 
     /* Maximum of WQEBBs that an endpoint may have on an exclusive initiator
      * while others wait for one, including those outstanding at that time.
@@ -73,8 +74,8 @@ static inline unsigned uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy,
 }
 
 
-/* Makes all exclusive initiators idle; number 0 is taken first. Returns 0, or
- * -1 if memory is short. */
+/* Makes NUM_DCI exclusive initiators idle; number 0 is taken first. Returns 0,
+ * or -1 if memory is short. */
 int uct_dcx_pool_init(uct_dcx_pool_t *pool,
                       const uct_dcx_pool_params_t *params);
 
@@ -87,6 +88,9 @@ uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
 /* Removes @dci, which was just taken and could not be created, and all idle
  * initiators: none of them was ever taken. */
 void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);
+
+/* Doubles the number of initiators, up to the maximum; none is idle before. */
+void uct_dcx_pool_grow(uct_dcx_pool_t *pool);
 
 
 static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)

@@ -340,7 +340,7 @@ uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
  * nothing. */
 static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 {
-    unsigned num_dci    = set->pool.num_dci;
+    unsigned num_dci    = set->pool.max_dci;
     unsigned num_groups = ucs_div_round_up(num_dci, set->per_group);
     uint32_t i;
 

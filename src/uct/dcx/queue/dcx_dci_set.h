@@ -20,6 +20,7 @@
 #include <ucs/datastruct/arbiter.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/mpool.h>
+#include <ucs/time/time_def.h>
 
 typedef struct uct_dcx_dci uct_dcx_dci_t;
 typedef struct uct_dcx_ep uct_dcx_ep_t;
@@ -62,7 +63,7 @@ typedef struct uct_dcx_dci_params {
     unsigned max_send_wr; /* for libmlx5 */
     unsigned num_bb;      /* WQEBBs of the send queue, a power of two */
     uint16_t moderation;  /* see uct_dcx_txq_params_t */
-    uint8_t timeout;      /* code of the ACK timeout */
+    uint8_t timeout;      /* code of the ACK timeout: 4.096 us << code */
     uint8_t retry_count;
     uint8_t rnr_retry_count;
     uint8_t max_rd_atomic;
@@ -89,6 +90,8 @@ typedef struct uct_dcx_dci_set {
                          * tells if it exists */
     uct_dcx_pool_t pool;
     ucs_arbiter_t waitq;            /* endpoints that wait for an initiator */
+    ucs_time_t stuck;               /* when none of these got one for the first
+                                     * time since any did; 0: not yet */
     ucs_list_link_t ready;          /* initiators whose wait queue can be
                                      * served */
     ucs_list_link_t unsignaled;     /* initiators with unsignaled WQEs after

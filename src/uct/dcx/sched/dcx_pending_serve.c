@@ -5,6 +5,12 @@
 #include "dcx_pending.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/time/time.h>
+
+
+/* Seconds for which endpoints wait at least before there are more initiators: a
+ * process that does not run for a while must not get them */
+#define UCT_DCX_PENDING_PATIENCE 0.1
 
 
 static inline uct_dcx_ep_t *uct_dcx_pending_ep(ucs_arbiter_group_t *group)
@@ -43,6 +49,33 @@ static ucs_arbiter_cb_result_t uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
 }
 
 
+/* Doubles the number of initiators if no endpoint that waits has got one for
+ * the time of a retry: the peers of those that have them may all be dead, and
+ * are given up only after the last retry. Returns 0 if it does not. */
+static int uct_dcx_pending_relieve(uct_dcx_dci_set_t *set)
+{
+    double timeout  = 4.096e-6 * UCS_BIT(set->params.timeout);
+    double patience = ucs_max(timeout, UCT_DCX_PENDING_PATIENCE);
+    ucs_time_t now  = ucs_get_time();
+
+    if (set->stuck == 0) {
+        set->stuck = now;
+    }
+
+    if (uct_dcx_pool_has_idle(&set->pool) || set->is_short ||
+        (set->pool.num_dci == set->pool.max_dci) ||
+        (now - set->stuck < ucs_time_from_sec(patience))) {
+        return 0;
+    }
+
+    set->stuck = 0;
+    uct_dcx_pool_grow(&set->pool);
+    ucs_diag("%s: no initiator is idle for %.3f s: using up to %u",
+             set->port->name, patience, set->pool.num_dci);
+    return 1;
+}
+
+
 /* Gives an initiator to the first endpoint that waits for one, and puts it into
  * that initiator's wait queue. */
 static ucs_arbiter_cb_result_t
@@ -58,10 +91,15 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 
     ucs_assert(ep->state != UCT_DCX_EP_BLOCKED);
     uct_dcx_tx_attach(set, ep);
+    if ((ep->dci == UCT_DCX_NO_DCI) && uct_dcx_pending_relieve(set)) {
+        uct_dcx_tx_attach(set, ep);
+    }
+
     if (ep->dci == UCT_DCX_NO_DCI) {
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
+    set->stuck = 0;
     uct_dcx_pending_resume(set, ep);
     return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
 }

@@ -182,6 +182,7 @@ void uct_dcx_tx_throttle(uct_dcx_dci_set_t *set)
         }
     }
     set->throttled = 1;
+    set->stuck     = 0;
     uct_dcx_dci_set_open(set);
 }
 
