@@ -11,6 +11,7 @@
 #include "dcx_fatal.h"
 #include "dcx_rx.h"
 #include "dcx_tx_poll.h"
+#include "dcx_vfs.h"
 #include "uct/dcx/ep/dcx_ep.h"
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/fc/dcx_fc.h"
@@ -418,7 +419,8 @@ static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops = {
         {
             UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
                 uct_dcx_caps_estimate_perf,
-            .ep_invalidate = uct_dcx_ep_invalidate,
+            .iface_vfs_refresh = uct_dcx_vfs_refresh,
+            .ep_invalidate     = uct_dcx_ep_invalidate,
         },
     .ep_is_connected = uct_dcx_ep_is_connected,
 };

@@ -30,7 +30,6 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
 #define UCT_DCX_UCX_IFACE_FLAGS 0
 #define UCT_DCX_UCX_IFACE_OPS \
-    .iface_vfs_refresh = (uct_iface_vfs_refresh_func_t)ucs_empty_function, \
     .ep_query = (uct_ep_query_func_t)ucs_empty_function_return_unsupported,
 
 

@@ -144,7 +144,6 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
     UCT_DCX_UCX_RKEY_COMPARE
 
 #define UCT_DCX_UCX_IFACE_OPS \
-    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function, \
     .ep_query            = UCT_DCX_UCX_UNSUPPORTED, \
     .ep_connect_to_ep_v2 = UCT_DCX_UCX_UNSUPPORTED, \
     UCT_DCX_UCX_REACH UCT_DCX_UCX_QUERY_V2 UCT_DCX_UCX_DEVICE_EP \
