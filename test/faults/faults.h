@@ -7,6 +7,7 @@
  *   faults.c  options, processes, verdict
  *   rank.c    one rank: its worker, endpoints, and order of work
  *   op.c      the kinds of operation: how they are posted and verified
+ *   pools.c   what dcx has in use
  *   data.c    payloads
  */
 #ifndef DCX_TEST_FAULTS_H
@@ -58,6 +59,7 @@ struct options {
     bool allow[128];        /* allowed errors, by their negated status */
     bool may_fail;          /* an error is allowed */
     bool must_fail;         /* an error is required */
+    bool reconnects;        /* a failed endpoint is replaced by a new one */
 };
 
 struct rank_info {

@@ -324,6 +324,29 @@ static void op_post_receive(struct peer *peer, struct slot *slot)
     }
 }
 
+void op_drop_unexpected(void)
+{
+    ucp_request_param_t param = {0};
+    ucp_tag_recv_info_t info;
+    ucp_tag_message_h message;
+    ucs_status_ptr_t request;
+    char *buffer;
+
+    /* A rendezvous would be fetched from its sender. */
+    if (!op_kind()->is_tag || op_kind()->is_told) {
+        return;
+    }
+    buffer = malloc(op_kind()->max);
+    while ((message = ucp_tag_probe_nb(rank.worker, 0, 0, 1, &info)) != NULL) {
+        request = ucp_tag_msg_recv_nbx(rank.worker, buffer, op_kind()->max,
+                                       message, &param);
+        if (UCS_PTR_IS_PTR(request)) {
+            ucp_request_free(request);
+        }
+    }
+    free(buffer);
+}
+
 /* --- puts, gets and atomics ----------------------------------------------- */
 
 static uint64_t op_remote(const struct peer *peer, size_t offset)

@@ -5,6 +5,7 @@
  * own until an error is reported, or all operations have ended.
  */
 #include "rank.h"
+#include "pools.h"
 #include "../times.h"
 
 #include <signal.h>
@@ -18,6 +19,10 @@
  * endpoint is wired up, as they are more than dcx has initial credits for. As
  * many, if there are, are posted only when the rank is dead. */
 #define AROUND_EVENT 64u
+
+/* Milliseconds in which everything is back in its pool: longer than retries, or
+ * answers to a dead peer (8 s) */
+#define POOLS_MS 15000
 
 struct rank rank;
 
@@ -133,7 +138,8 @@ static void rank_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     rank_event();
 }
 
-static void rank_connect(struct peer *peer)
+/* Creates the endpoint to a peer; returns false if that died before. */
+static bool rank_connect(struct peer *peer)
 {
     const struct rank_info *info = &ledger->rank[peer->rank];
     ucp_ep_params_t params       = {
@@ -147,12 +153,12 @@ static void rank_connect(struct peer *peer)
     };
 
     if (info->address_length == 0) {
-        return; /* it died before */
+        return false;
     }
     rank_need("endpoint", ucp_ep_create(rank.worker, &params, &peer->ep));
     rank_need("remote key",
               ucp_ep_rkey_unpack(peer->ep, info->key, &peer->key));
-    op_begin_peer(peer);
+    return true;
 }
 
 static void rank_closed(void *request, ucs_status_t status, void *arg)
@@ -277,10 +283,9 @@ static bool rank_is_unread(const struct peer *peer)
            (flow->sent[before] == OP_OK) && (flow->got[before] == 0);
 }
 
-/* Posts operations in free slots. */
-static void rank_post(struct peer *peer)
+/* Posts operations in free slots, up to number @allowed. */
+static void rank_post(struct peer *peer, uint32_t allowed)
 {
-    uint32_t allowed = rank_allowed();
     struct slot *slot;
 
     while ((peer->ep != NULL) && !peer->has_failed &&
@@ -307,14 +312,24 @@ static bool rank_is_out(const struct peer *peer)
            (peer->posted == ledger->options.ops);
 }
 
-/* Works on all flows to and from @peer. Returns true when they have ended. */
-static bool rank_work_with(struct peer *peer)
+/* Makes a new endpoint for the operations that are left, as the endpoint has
+ * failed and all of its own have ended. */
+static void rank_reconnect(struct peer *peer)
+{
+    rank_close(peer, true);
+    peer->has_failed = false;
+    rank_connect(peer);
+}
+
+/* Works on all flows to and from @peer; posts up to operation @allowed. Returns
+ * true when they have ended. */
+static bool rank_work_with(struct peer *peer, uint32_t allowed)
 {
     struct flow *flow = ledger_flow(rank.me, peer->rank);
     bool is_out;
 
     if (peer->out != NULL) {
-        rank_post(peer);
+        rank_post(peer, allowed);
     }
     if (ledger_is_broken(rank.me, peer->rank)) {
         op_cancel(peer);
@@ -325,21 +340,28 @@ static bool rank_work_with(struct peer *peer)
         }
     }
     op_check_puts(peer);
-    is_out            = rank_is_out(peer);
-    flow->is_complete = is_out;
+    is_out = rank_is_out(peer);
     if (peer->has_failed && is_out) {
-        flow->is_broken = true;
+        if (!ledger->options.reconnects) {
+            flow->is_broken = true;
+        } else if ((peer->out != NULL) &&
+                   (peer->posted < ledger->options.ops)) {
+            rank_reconnect(peer);
+            is_out = false;
+        }
     }
+    flow->is_complete = is_out;
     return is_out && op_is_received(peer);
 }
 
 static bool rank_work(void)
 {
-    bool is_done = true;
+    uint32_t allowed = rank_allowed();
+    bool is_done     = true;
 
     for (unsigned i = 0; i < ledger->options.ranks; i++) {
         if (i != rank.me) {
-            is_done &= rank_work_with(&rank.peer[i]);
+            is_done &= rank_work_with(&rank.peer[i], allowed);
         }
     }
     return is_done;
@@ -384,8 +406,25 @@ static void rank_begin(void)
     rank_need("context", ucp_init(&params, NULL, &rank.context));
     rank_need("worker",
               ucp_worker_create(rank.context, &worker_params, &rank.worker));
+    if (!pools_begin()) {
+        rank_fail("no interface of dcx shows its pools");
+    }
     op_begin();
     rank_publish();
+}
+
+/* Waits until nothing is in use of the pools of dcx, as at the beginning:
+ * initiators of dead peers are the last to come back. */
+static void rank_end_pools(void)
+{
+    while (!pools_are_back()) {
+        ucp_worker_progress(rank.worker);
+        op_drop_unexpected();
+        if (time_now_us() - rank.last > time_slow(POOLS_MS) * 1000ull) {
+            pools_print();
+            rank_fail("something does not come back to its pool");
+        }
+    }
 }
 
 static void rank_end(void)
@@ -401,6 +440,7 @@ static void rank_end(void)
         rank_progress("endpoints that close");
         is_open = (rank.requests != 0);
     } while (is_open);
+    rank_end_pools();
 }
 
 int rank_run(unsigned me)
@@ -413,8 +453,8 @@ int rank_run(unsigned me)
     rank_begin();
     rank_enter(PHASE_READY);
     for (unsigned i = 0; i < ledger->options.ranks; i++) {
-        if (i != me) {
-            rank_connect(&rank.peer[i]);
+        if ((i != me) && rank_connect(&rank.peer[i])) {
+            op_begin_peer(&rank.peer[i]);
         }
     }
     rank_check_event(); /* nothing is posted to a rank that is killed here */

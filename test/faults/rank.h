@@ -94,6 +94,10 @@ bool op_is_all_sent(const struct peer *peer);
 /* Cancels the receives from @peer, which has stopped sending. */
 void op_cancel(struct peer *peer);
 
+/* Receives the messages of failed endpoints that no receive is for: UCP keeps
+ * them in receive buffers of dcx. */
+void op_drop_unexpected(void);
+
 /* Returns true if all that @peer sends has arrived, or will not. */
 bool op_is_received(const struct peer *peer);
 
