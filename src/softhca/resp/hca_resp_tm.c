@@ -56,23 +56,35 @@ static bool hca_tm_lock(struct hca_tm_msg *msg)
     return msg->resp->srq_held;
 }
 
-/* Reads as much of the header as the message has. */
+/* Reads the header from memory of a program. */
+static __attribute__((noinline)) enum hca_check
+hca_tm_read_outer(struct hca_tm_msg *msg, size_t size)
+{
+    struct hca_sgl src, dst;
+
+    hca_sgl_part(&src, msg->resp->msg->data, 0, size);
+    hca_sgl_init(&dst, hca_owner(hca_self));
+    hca_sgl_add(&dst, &msg->rndv, size);
+    return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+/* Reads as much of the header as the message has; the rest of it is 0. */
 static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
 {
     const struct hca_sgl *data = msg->resp->msg->data;
+    const void *inner          = hca_sgl_inner(data);
     size_t size = (data->length < sizeof(msg->rndv)) ? data->length :
                                                        sizeof(msg->rndv);
-    struct hca_sgl src, dst;
 
-    memset(&msg->rndv, 0, sizeof(msg->rndv));
     if (size == 0) {
         return hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, 0);
     }
     msg->length = data->length - sizeof(msg->tmh);
-    hca_sgl_part(&src, data, 0, size);
-    hca_sgl_init(&dst, hca_owner(hca_self));
-    hca_sgl_add(&dst, &msg->rndv, size);
-    return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
+    if (inner == NULL) {
+        return hca_tm_read_outer(msg, size);
+    }
+    memcpy(&msg->rndv, inner, size);
+    return HCA_OK;
 }
 
 /* Checks the header except for its reserved bytes, which UCX fills. */
@@ -171,30 +183,45 @@ static bool hca_tm_fits_cqe(const struct hca_tm_msg *msg)
             HCA_TM_INLINE);
 }
 
-/* Delivers a message that completes at once.
- * @param to  destination of the data, NULL: the CQE */
+/* Consumes the entry and completes it.
+ * @param data  for the CQE; NULL: the data is in the buffer */
+static enum hca_check hca_tm_consumed(struct hca_tm_msg *msg, uint8_t tm_op,
+                                      const void *data)
+{
+    hca_tm_consume(hca_srq_tm(msg->srq), msg->resp->recv.tm_index);
+    return hca_tm_complete(msg, tm_op, data);
+}
+
+/* Delivers a message that completes at once to the buffer. */
 static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
-                                        const struct hca_sgl *to,
                                         const struct hca_sgl *from)
 {
     struct hca_responder *resp = msg->resp;
-    uint8_t data[HCA_TM_INLINE];
-    enum hca_check check = HCA_OK;
-    struct hca_sgl local;
+    enum hca_check check       = HCA_OK;
 
-    if (to == NULL) {
-        hca_sgl_init(&local, hca_owner(hca_self));
-        hca_sgl_add(&local, data, msg->length);
-    }
     if (msg->length > 0) {
-        check = hca_resp_copy(resp, (to != NULL) ? to : &local, from,
+        check = hca_resp_copy(resp, &resp->memory, from,
                               HCA_CHECK_RECV_LKEY_FAULT);
     }
-    if (check != HCA_OK) {
-        return check;
+    return (check == HCA_OK) ? hca_tm_consumed(msg, tm_op, NULL) : check;
+}
+
+/* Delivers a message to the CQE. */
+static enum hca_check hca_tm_to_cqe(struct hca_tm_msg *msg, uint8_t tm_op,
+                                    const struct hca_sgl *from)
+{
+    const void *inner = hca_sgl_inner(from);
+    uint8_t data[HCA_TM_INLINE];
+    enum hca_check check;
+    struct hca_sgl local;
+
+    if (inner != NULL) {
+        return hca_tm_consumed(msg, tm_op, inner);
     }
-    hca_tm_consume(hca_srq_tm(msg->srq), resp->recv.tm_index);
-    return hca_tm_complete(msg, tm_op, (to == NULL) ? data : NULL);
+    hca_sgl_init(&local, hca_owner(hca_self));
+    hca_sgl_add(&local, data, msg->length);
+    check = hca_resp_copy(msg->resp, &local, from, HCA_CHECK_RECV_LKEY_FAULT);
+    return (check == HCA_OK) ? hca_tm_consumed(msg, tm_op, data) : check;
 }
 
 /* Completes the buffer, as canceled if the copy failed. It stays busy if a
@@ -252,7 +279,7 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
     }
     hca_sgl_part(&from, resp->msg->data, sizeof(msg->tmh), msg->length);
     if (hca_tm_fits_cqe(msg)) {
-        return hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, NULL, &from);
+        return hca_tm_to_cqe(msg, PRM_CQE_TM_CONSUMED_MSG, &from);
     }
     resp->memory.owner = recv->owner;
     check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
@@ -260,8 +287,7 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
         return check;
     }
     return (resp->msg->data->length <= (128u << resp->msg->mtu)) ?
-               hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, &resp->memory,
-                                 &from) :
+               hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, &from) :
                hca_tm_more_packets(msg, &from);
 }
 
@@ -280,15 +306,15 @@ static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
         return hca_resp_bad(resp, HCA_CHECK_TM_LEN, msg->length);
     }
     if (hca_tm_fits_cqe(msg)) {
-        return hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV, NULL,
-                                 resp->msg->data);
+        return hca_tm_to_cqe(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV,
+                             resp->msg->data);
     }
     resp->memory.owner = recv->owner;
     check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
     return (check != HCA_OK) ?
                check :
                hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV,
-                                 &resp->memory, resp->msg->data);
+                                 resp->msg->data);
 }
 
 /* Returns true if the device may fetch the data: it fits into the buffer, QP
