@@ -5,9 +5,10 @@
  *     tags TRANSPORT DEVICE MESSAGES [OPERATION...]
  *
  * Tagged messages match receives that were posted before, each with its own
- * buffer; active messages arrive without any posted receive. As in insn.c, each
- * operation runs in rows of 16 and alone, one part of it at a time: posting the
- * receive, posting the message, and progress of the sender and of the receiver.
+ * buffer; active and unexpected messages arrive without any posted receive, or
+ * "beside" one that none of them matches. As in insn.c, each operation runs in
+ * rows of 16 and alone, one part of it at a time: posting the receive, posting
+ * the message, and progress of the sender and of the receiver.
  * The operation "depth" is a tagged message that matches the first, the middle
  * or the last of 1 to 1,000 posted receives. A line "time" has the nanoseconds
  * of a message in all, of both sides and the device; lines "pcie" have the PCIe
@@ -44,7 +45,8 @@ struct op {
     const char *name;
     int (*post)(struct run *run, uct_tag_t tag); /* status or length */
     unsigned length;
-    int tagged;
+    int tagged; /* each message matches a receive */
+    int beside; /* a receive is posted that no message matches */
 };
 
 /* Messages between calls of progress (row), receives posted meanwhile (depth),
@@ -133,15 +135,18 @@ static int am_bcopy(struct run *run, uct_tag_t tag)
 }
 
 static const struct op ops[] = {
-    {"tag_short", tag_short, SHORT_SIZE, 1},
-    {"tag_bcopy", tag_bcopy, COPY_SIZE, 1},
-    {"tag_zcopy", tag_zcopy, COPY_SIZE, 1},
-    {"tag_rndv", tag_rndv, COPY_SIZE, 1},
-    {"am_short", am_short, SHORT_SIZE, 0},
-    {"am_bcopy", am_bcopy, COPY_SIZE, 0},
+    {"tag_short", tag_short, SHORT_SIZE, 1, 0},
+    {"tag_bcopy", tag_bcopy, COPY_SIZE, 1, 0},
+    {"tag_zcopy", tag_zcopy, COPY_SIZE, 1, 0},
+    {"tag_rndv", tag_rndv, COPY_SIZE, 1, 0},
+    {"am_short", am_short, SHORT_SIZE, 0, 0},
+    {"am_bcopy", am_bcopy, COPY_SIZE, 0, 0},
+    {"unexp_short", tag_short, SHORT_SIZE, 0, 0},
+    {"unexp_bcopy", tag_bcopy, COPY_SIZE, 0, 0},
+    {"unexp_beside", tag_short, SHORT_SIZE, 0, 1},
 };
 
-static const struct op depth_op = {"depth", tag_bcopy, COPY_SIZE, 1};
+static const struct op depth_op = {"depth", tag_bcopy, COPY_SIZE, 1, 0};
 
 static const struct load rows[] = {
     {"16", 16, 16, 16},
@@ -170,6 +175,20 @@ static ucs_status_t am_received(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
+static ucs_status_t unexpected(void *arg, void *data, size_t length,
+                               unsigned flags, uct_tag_t tag, uint64_t imm,
+                               void **context)
+{
+    struct run *run = arg;
+
+    (void)tag;
+    (void)imm;
+    (void)context;
+    bench_check(run->op->tagged ? UCS_ERR_IO_ERROR : UCS_OK,
+                "message of a posted receive");
+    return am_received(run, data, length, flags);
+}
+
 static void consumed(uct_tag_context_t *ctx)
 {
     (void)ctx;
@@ -182,6 +201,9 @@ static void completed(uct_tag_context_t *ctx, uct_tag_t tag, uint64_t imm,
 
     (void)imm;
     (void)inline_data;
+    if (status == UCS_ERR_CANCELED) {
+        return; /* of post_beside() */
+    }
     bench_check(status, "receive");
     if ((length != run->op->length) || (ctx != &run->receives[tag].super)) {
         bench_check(UCS_ERR_IO_ERROR, "receive of another message");
@@ -336,6 +358,18 @@ static double message_ns(struct run *run)
     return ns[BLOCKS / 2];
 }
 
+/* Posts, or cancels, the receive that no message matches. */
+static void post_beside(struct run *run, int posts)
+{
+    unsigned last = MAX_DEPTH - 1;
+
+    bench_check(posts ? append(run, last) :
+                        uct_iface_tag_recv_cancel(
+                            run->pair.b.iface, &run->receives[last].super, 0),
+                "receive beside");
+    drain_both(run);
+}
+
 static void run_load(struct run *run, const struct op *op,
                      const struct load *load)
 {
@@ -344,6 +378,9 @@ static void run_load(struct run *run, const struct op *op,
     run->op       = op;
     run->load     = load;
     run->appended = run->sent = run->received = 0;
+    if (op->beside) {
+        post_beside(run, 1);
+    }
     run_part(run, WARM_UP, NUM_PARTS);
     printf("time %s/%s %.1f\n", op->name, load->name, message_ns(run));
     bench_traffic_begin();
@@ -355,6 +392,9 @@ static void run_load(struct run *run, const struct op *op,
                    run->empty);
     }
     finish(run);
+    if (op->beside) {
+        post_beside(run, 0);
+    }
 }
 
 static void run_loads(struct run *run, const struct op *op,
@@ -390,7 +430,7 @@ static void init(struct run *run, const char *tl, const char *dev)
         run->receives[i].super.rndv_cb         = software_rndv;
         run->receives[i].run                   = run;
     }
-    bench_pair_open_tm(&run->pair, tl, dev);
+    bench_pair_open_tm(&run->pair, tl, dev, unexpected, run);
     BENCH_CHECK(uct_iface_set_am_handler(run->pair.b.iface, AM_ID, am_received,
                                          run, 0));
 }

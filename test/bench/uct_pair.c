@@ -89,28 +89,6 @@ static void bench_find_md(struct bench_pair *pair, const char *tl,
     }
 }
 
-/* Ends the process: each message must match a posted receive. */
-static void unexpected(const char *kind)
-{
-    fprintf(stderr, "bench: unexpected %s\n", kind);
-    exit(1);
-}
-
-static ucs_status_t unexpected_eager(void *arg, void *data, size_t length,
-                                     unsigned flags, uct_tag_t tag,
-                                     uint64_t imm, void **context)
-{
-    (void)arg;
-    (void)data;
-    (void)length;
-    (void)flags;
-    (void)tag;
-    (void)imm;
-    (void)context;
-    unexpected("eager message");
-    return UCS_OK;
-}
-
 static ucs_status_t unexpected_rndv(void *arg, unsigned flags, uint64_t tag,
                                     const void *header, unsigned header_length,
                                     uint64_t addr, size_t length,
@@ -124,18 +102,21 @@ static ucs_status_t unexpected_rndv(void *arg, unsigned flags, uint64_t tag,
     (void)addr;
     (void)length;
     (void)rkey;
-    unexpected("rendezvous");
+    fprintf(stderr, "bench: unexpected rendezvous\n");
+    exit(1);
     return UCS_OK;
 }
 
 /* Parameters of an interface for tag matching, in addition to the others */
 enum {
     TM_FIELDS = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
                 UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB
 };
 
 static void bench_side_open(struct bench_pair *pair, struct bench_side *side,
-                            const char *tl, const char *dev, int tm_fields)
+                            const char *tl, const char *dev, int tm_fields,
+                            uct_tag_unexp_eager_cb_t eager_cb, void *eager_arg)
 {
     uct_iface_params_t params = {
         .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
@@ -143,7 +124,8 @@ static void bench_side_open(struct bench_pair *pair, struct bench_side *side,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = tl,
         .mode.device.dev_name = dev,
-        .eager_cb             = unexpected_eager,
+        .eager_cb             = eager_cb,
+        .eager_arg            = eager_arg,
         .rndv_cb              = unexpected_rndv,
     };
     uct_iface_config_t *config;
@@ -207,27 +189,30 @@ uct_ep_h bench_pair_connect(const struct bench_pair *pair)
 }
 
 static void bench_pair_open_with(struct bench_pair *pair, const char *tl,
-                                 const char *dev, int tm_fields)
+                                 const char *dev, int tm_fields,
+                                 uct_tag_unexp_eager_cb_t eager_cb,
+                                 void *eager_arg)
 {
     memset(pair, 0, sizeof(*pair));
     bench_find_md(pair, tl, dev);
-    bench_side_open(pair, &pair->a, tl, dev, tm_fields);
-    bench_side_open(pair, &pair->b, tl, dev, tm_fields);
+    bench_side_open(pair, &pair->a, tl, dev, tm_fields, eager_cb, eager_arg);
+    bench_side_open(pair, &pair->b, tl, dev, tm_fields, eager_cb, eager_arg);
     bench_register(pair);
     pair->ep = bench_pair_connect(pair);
 }
 
 void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev)
 {
-    bench_pair_open_with(pair, tl, dev, 0);
+    bench_pair_open_with(pair, tl, dev, 0, NULL, NULL);
 }
 
 void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
-                        const char *dev)
+                        const char *dev, uct_tag_unexp_eager_cb_t eager_cb,
+                        void *eager_arg)
 {
     setenv("UCX_DCX_TM_ENABLE", "y", 1);
     setenv("UCX_DC_MLX5_TM_ENABLE", "y", 1);
-    bench_pair_open_with(pair, tl, dev, TM_FIELDS);
+    bench_pair_open_with(pair, tl, dev, TM_FIELDS, eager_cb, eager_arg);
     bench_check((pair->b.attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_BCOPY) ?
                     UCS_OK :
                     UCS_ERR_UNSUPPORTED,

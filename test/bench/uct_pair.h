@@ -43,9 +43,11 @@ void bench_check(ucs_status_t status, const char *what);
 void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev);
 
 /* Opens the same with tag matching. A tagged message that does not match a
- * posted receive ends the process. */
+ * posted receive goes to 'eager_cb'; an unexpected rendezvous ends the
+ * process. */
 void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
-                        const char *dev);
+                        const char *dev, uct_tag_unexp_eager_cb_t eager_cb,
+                        void *eager_arg);
 
 void bench_pair_close(struct bench_pair *pair);
 
