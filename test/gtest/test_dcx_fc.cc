@@ -793,6 +793,29 @@ INSTANTIATE_TEST_SUITE_P(unheard, dcx_fc_refused, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(unheard_rand, dcx_fc_refused, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(unheard_streams, dcx_fc_refused, testing::Values(0));
 
+/* Grants for several endpoints of an interface are lost while the link is down:
+ * all of them are sent again when it is up. No timer helps. */
+class dcx_fc_link : public dcx_fc, public testing::WithParamInterface<int> {};
+
+TEST_P(dcx_fc_link, comes_up_again)
+{
+    std::vector<dcx_sender *> senders;
+
+    for (unsigned i = 0; i < 12; i++) {
+        senders.push_back(&add(*m_a, *m_b));
+    }
+    for (auto sender : senders) {
+        sender->send_in_line(100);
+    }
+    progress_until([&] { return total_sent() == 12 * 100; });
+    drain();
+    EXPECT_EQ(0u, m_a->errors.size());
+    EXPECT_EQ(0u, m_b->errors.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(link, dcx_fc_link, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(link_rand, dcx_fc_link, testing::Values(0));
+
 /* --- two initiators ------------------------------------------------------- */
 
 class dcx_fc_two : public dcx_fc, public testing::WithParamInterface<int> {
@@ -1011,6 +1034,16 @@ int main(int argc, char **argv)
     unheard_rand.push_back({"UCX_DCX_TX_POLICY", "rand"});
     unheard_streams.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
 
+    /* down for longer than the patience with a grant, but not for longer than
+     * the retries of a request */
+    auto link = dead;
+    link.insert(link.end(),
+                {{"UCX_DCX_FC_RESEND_TIMEOUT", "3600s"},
+                 {"UCX_DCX_TIMEOUT", "100ms"},
+                 {"SOFTHCA_FAULT", "port_down:op=send:nth=37:for=400ms"}});
+    auto link_rand = link;
+    link_rand.push_back({"UCX_DCX_TX_POLICY", "rand"});
+
     roce.push_back({"SOFTHCA_LINK", "roce"});
     one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
     two_dcis.insert(two_dcis.end(), {{"UCX_DCX_NUM_DCI", "2"},
@@ -1030,5 +1063,7 @@ int main(int argc, char **argv)
                           {"unheard", unheard},
                           {"unheard_rand", unheard_rand},
                           {"unheard_streams", unheard_streams},
+                          {"link", link},
+                          {"link_rand", link_rand},
                           {"off", off}});
 }

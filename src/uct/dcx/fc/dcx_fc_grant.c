@@ -7,12 +7,13 @@
  *
  * The origin of a request may be dead, or forged. So answers use all exclusive
  * initiators but one, and others wait for these (fc->waiting). An answer that
- * is not acknowledged in time is canceled, and all others to its origin are
- * dropped. It is sent again for a while, as the link may have been down; all
- * such answers (fc->late) use one initiator, one after the other. After that a
- * peer that lives sends its request again. A shared initiator cannot be
- * canceled: there all answers are sent at once, and those that are not
- * acknowledged again until the first of them fails.
+ * is not acknowledged in time is canceled, and put off with all others to its
+ * origin (fc->late), as the link may be down. These use one initiator, one
+ * after the other, for a while; if one of them fails, that of another origin is
+ * next. When an answer to an origin arrives, or a request of it, all others to
+ * it follow. After the while a peer that lives sends its request again. A
+ * shared initiator cannot be canceled: there all answers are sent at once, and
+ * those that are not acknowledged again until the first of them fails.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -34,6 +35,9 @@
 /* Seconds from the request for which an answer is sent again if it is not
  * acknowledged */
 #define UCT_DCX_FC_LIFE 8
+
+/* Answers to an origin that are put off at a time */
+#define UCT_DCX_FC_MAX_LATE 64
 
 /* Times that an answer is sent if the peer's device refuses it, or it is lost
  * by the failure of another operation */
@@ -172,18 +176,62 @@ static void uct_dcx_fc_end_answer(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
 }
 
 
-/* Drops the answers in @list to an origin. */
-static void uct_dcx_fc_forget_origin(ucs_list_link_t *list,
-                                     const uct_dcx_target_t *origin)
+static int uct_dcx_fc_is_to(const uct_dcx_fc_answer_t *answer,
+                            const uct_dcx_target_t *origin)
 {
+    return memcmp(&answer->request.origin, origin, sizeof(*origin)) == 0;
+}
+
+
+/* Moves the answers in @from to an origin to the end of @to, in order. Drops
+ * them behind the first UCT_DCX_FC_MAX_LATE, as they may be forged. */
+static void uct_dcx_fc_move_origin(ucs_list_link_t *from, ucs_list_link_t *to,
+                                   const uct_dcx_target_t *origin)
+{
+    unsigned num = 0;
+    uct_dcx_fc_answer_t *answer, *next;
+    ucs_list_link_t moved;
+
+    ucs_list_head_init(&moved);
+    ucs_list_for_each_safe (answer, next, from, list) {
+        if (uct_dcx_fc_is_to(answer, origin)) {
+            ucs_list_del(&answer->list);
+            if (num++ < UCT_DCX_FC_MAX_LATE) {
+                ucs_list_add_tail(&moved, &answer->list);
+            } else {
+                ucs_mpool_put(answer);
+            }
+        }
+    }
+    ucs_list_splice_tail(to, &moved);
+}
+
+
+/* Drops late answers to requests of which @request is a repetition. */
+static void uct_dcx_fc_forget_request(uct_dcx_fc_t *fc, uint8_t id,
+                                      const uct_dcx_fc_request_t *request)
+{
+    const uct_dcx_fc_grant_t *state = &request->state;
     uct_dcx_fc_answer_t *answer, *next;
 
-    ucs_list_for_each_safe (answer, next, list, list) {
-        if (memcmp(&answer->request.origin, origin, sizeof(*origin)) == 0) {
+    ucs_list_for_each_safe (answer, next, &fc->late, list) {
+        if ((answer->id == id) && uct_dcx_fc_is_to(answer, &request->origin) &&
+            ((id == UCT_DCX_FC_ID_GRANT) ?
+                 (answer->request.state.entry == state->entry) :
+                 (answer->request.state.rndv == state->rndv))) {
             ucs_list_del(&answer->list);
             ucs_mpool_put(answer);
         }
     }
+}
+
+
+/* Lets the late answers to an origin be sent: it lives. */
+static void uct_dcx_fc_resume_origin(uct_dcx_fc_t *fc,
+                                     const uct_dcx_target_t *origin)
+{
+    uct_dcx_fc_move_origin(&fc->late, &fc->waiting, origin);
+    fc->queues->dci.todo |= UCT_DCX_TODO_FC;
 }
 
 
@@ -211,8 +259,9 @@ static void uct_dcx_fc_late_answer(uct_dcx_fc_t *fc,
 {
     int is_shared = (fc->max_sending == UINT_MAX);
 
-    uct_dcx_fc_forget_origin(&fc->waiting, &answer->request.origin);
     ucs_list_add_tail(&fc->late, &answer->list);
+    uct_dcx_fc_move_origin(&fc->late, &fc->late, &answer->request.origin);
+    uct_dcx_fc_move_origin(&fc->waiting, &fc->late, &answer->request.origin);
     if (is_shared && is_retried) {
         uct_dcx_fc_forget_all(&fc->late);
     }
@@ -254,6 +303,9 @@ static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
     uct_dcx_fc_t *fc            = uct_dcx_ep_queues(&answer->ep.super)->fc;
 
     if (ucs_likely(status == UCS_OK)) {
+        if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
+            uct_dcx_fc_resume_origin(fc, &answer->request.origin);
+        }
         uct_dcx_fc_end_answer(fc, answer);
     } else {
         uct_dcx_fc_lost_answer(fc, answer, status);
@@ -365,7 +417,8 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
     answer->born       = ucs_get_time();
     answer->request    = *request;
     if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
-        uct_dcx_fc_forget_origin(&fc->late, &request->origin);
+        uct_dcx_fc_forget_request(fc, id, request);
+        uct_dcx_fc_resume_origin(fc, &request->origin);
     }
 
     if (ucs_likely(fc->num_sending < fc->max_sending)) {
