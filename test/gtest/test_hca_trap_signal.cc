@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 SITE(site_foreign, "mov %rsi, (%rdi)")
+SITE(site_string, "mov $192, %ecx\nrep movsb")
 SITE(site_own, "mov %rsi, (%rdi)")
 SITE(site_ring, "mov %rsi, 0x20(%rdi)")
 SITE(site_signal, "mov %rsi, 8(%rdi)")
@@ -110,6 +111,33 @@ TEST_F(hca_trap_signals, foreign_fault_of_a_protected_page)
     EXPECT_EQ(other, seen_info.si_addr);
     EXPECT_EQ(SEGV_ACCERR, seen_info.si_code);
     munmap(other, PAGE);
+}
+
+/* The source of a string is shorter than the string: the bytes that are there
+ * are stored, and the program gets the fault of the next one. */
+TEST_F(hca_trap_signals, string_from_a_page_that_ends)
+{
+    char *from = (char *)mmap(nullptr, 2 * PAGE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (hca_valgrind_active()) {
+        munmap(from, 2 * PAGE);
+        GTEST_SKIP() << "valgrind counts rcx down before it stores";
+    }
+
+    memset(from, 0x77, PAGE);
+    mprotect(from + PAGE, PAGE, PROT_NONE);
+    set_action(SIGSEGV, on_fault, 0);
+    seen = 0;
+    if (sigsetjmp(escape, 1) == 0) {
+        site_string(page, (uint64_t)from + PAGE - 70);
+    }
+    EXPECT_EQ(1, seen);
+    EXPECT_EQ(from + PAGE, seen_info.si_addr);
+    EXPECT_EQ(1u + 6, count) << "64 bytes, and 6 alone";
+    EXPECT_EQ(69u, last.offset);
+    EXPECT_EQ(0x77, last.value[0]);
+    munmap(from, 2 * PAGE);
 }
 
 TEST_F(hca_trap_signals, foreign_sigbus)

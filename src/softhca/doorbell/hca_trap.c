@@ -90,19 +90,34 @@ static size_t trap_string_count(const struct trap_store *s)
     return (count < room) ? count : room;
 }
 
+/* Reads the source of movs behind @done bytes. If not all of *piece bytes can be
+ * read, reads one element, and sets *piece. @return false if that fails. */
+static bool trap_string_read(const struct trap_store *s, size_t done,
+                             uint8_t *value, unsigned *piece)
+{
+    const char *from = (const char *)s->gpr[6] + done;
+
+    if (!hca_trap_guard_memcpy(value, from, *piece)) {
+        return true;
+    }
+    *piece = s->insn.src.size;
+    return !hca_trap_guard_memcpy(value, from, *piece);
+}
+
 /* Executes movs and stos, in pieces of at most 64 bytes, as write combining
- * would. Bytes of a source that cannot be read are zero. @return false if it
- * has executed nothing: DF is set, or no element is within the range. */
+ * would, up to an element whose source cannot be read: there the instruction
+ * faults when it is repeated. @return false if it has executed nothing: DF is
+ * set, no element is within the range, or the first one cannot be read. */
 static bool trap_string(struct trap_store *s)
 {
     static const struct hca_cpu_vec none;
     greg_t *gregs = s->uc->uc_mcontext.gregs;
     unsigned size = s->insn.src.size;
-    size_t count = trap_string_count(s), done, bytes = count * size;
+    size_t bytes  = trap_string_count(s) * size, done;
     uint8_t value[HCA_INSN_MAX_STORE];
     unsigned i, piece;
 
-    if ((gregs[REG_EFL] & RFLAGS_DF) || (count == 0)) {
+    if (gregs[REG_EFL] & RFLAGS_DF) {
         return false;
     }
 
@@ -113,16 +128,19 @@ static bool trap_string(struct trap_store *s)
     for (done = 0; done < bytes; done += piece) {
         piece = (bytes - done < sizeof(value)) ? bytes - done : sizeof(value);
         if ((s->insn.src.kind == HCA_INSN_MOVS) &&
-            hca_trap_guard_memcpy(value, (const char *)s->gpr[6] + done,
-                                  piece)) {
-            memset(value, 0, sizeof(value));
+            !trap_string_read(s, done, value, &piece)) {
+            break;
         }
         trap_ring(s, done, value, piece);
     }
 
-    gregs[REG_RDI] += bytes;
-    gregs[REG_RSI] += (s->insn.src.kind == HCA_INSN_MOVS) ? bytes : 0;
-    gregs[REG_RCX] -= s->insn.rep ? count : 0;
+    if (done == 0) {
+        return false;
+    }
+
+    gregs[REG_RDI] += done;
+    gregs[REG_RSI] += (s->insn.src.kind == HCA_INSN_MOVS) ? done : 0;
+    gregs[REG_RCX] -= s->insn.rep ? done / size : 0;
     if (!s->insn.rep || (gregs[REG_RCX] == 0)) {
         gregs[REG_RIP] += s->insn.len;
     }
