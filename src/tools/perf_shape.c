@@ -247,17 +247,24 @@ void perf_shape_clear(const struct perf_shape *shape, uint8_t *buffer,
 }
 
 /* Writes byte by byte, independent of the copies that are measured. */
-void perf_shape_fill(const struct perf_shape *shape, uint8_t *buffer,
-                     uint64_t seed)
+static void perf_shape_set(const struct perf_shape *shape, uint8_t *buffer,
+                           uint64_t seed)
 {
     uint64_t i = 0;
 
-    perf_shape_clear(shape, buffer, seed);
     for (size_t p = 0; p < shape->num; p++) {
         for (size_t j = 0; j < shape->pieces[p].length; j++) {
             buffer[shape->pieces[p].offset + j] = perf_byte(i++, seed);
         }
     }
+}
+
+/* perf_byte() differs at each place between a seed and the next one. */
+void perf_shape_fill(const struct perf_shape *shape, uint8_t *buffer,
+                     uint64_t seed)
+{
+    perf_shape_clear(shape, buffer, seed + 1);
+    perf_shape_set(shape, buffer, seed);
 }
 
 bool perf_shape_check(const struct perf_shape *shape, const uint8_t *buffer,
@@ -269,7 +276,8 @@ bool perf_shape_check(const struct perf_shape *shape, const uint8_t *buffer,
     if (expected == NULL) {
         abort();
     }
-    perf_shape_fill(shape, expected, seed);
+    perf_shape_clear(shape, expected, seed);
+    perf_shape_set(shape, expected, seed);
     for (i = 0; (i < shape->extent) && (buffer[i] == expected[i]); i++) {
     }
     if (i < shape->extent) {

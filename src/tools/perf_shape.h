@@ -78,7 +78,8 @@ void perf_shape_unpack(const struct perf_shape *shape, void *buffer,
                        const void *packed);
 
 /* Writes pattern @seed to all pieces, and bytes that are no data elsewhere.
- * These differ from all data of any pattern. */
+ * These differ from all data of any pattern, and from the bytes at the same
+ * places of a buffer that is cleared with @seed. */
 void perf_shape_fill(const struct perf_shape *shape, uint8_t *buffer,
                      uint64_t seed);
 
