@@ -418,12 +418,12 @@ TEST(dcx_credit, idle_endpoints_keep_no_extra_credits)
     }
 }
 
-/* Endpoints that use all their credits do not keep others from theirs. */
-TEST(dcx_credit, credits_converge)
+/* Three endpoints that send whenever they can do not keep the others, each of
+ * which sends 4000 times, from their credits. */
+TEST(dcx_credit, greedy_endpoints_leave_credits_to_others)
 {
-    for (unsigned peers : {3, 51, 500}) {
+    for (unsigned peers : {5, 51, 500}) {
         dcx_credit_model model(1024, peers);
-        unsigned least = UINT_MAX, most = 0;
 
         for (unsigned n = 0; n < 4000 * peers; n++) {
             unsigned greedy = n % 3, one = n % peers;
@@ -436,10 +436,8 @@ TEST(dcx_credit, credits_converge)
             model.receive();
         }
         for (unsigned i = 3; i < peers; i++) {
-            least = std::min(least, model.sent(i));
-            most  = std::max(most, model.sent(i));
+            EXPECT_LT(3900u, model.sent(i)) << i << " of " << peers;
         }
-        EXPECT_LE(most, least + least / 10);
     }
 }
 
