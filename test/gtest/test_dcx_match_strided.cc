@@ -567,6 +567,9 @@ TEST_P(dcx_match_strided, rndv_pending)
     EXPECT_EQ(UCS_OK, uct_ep_pending_add(m_dcx.ep, &waiting.req, 0));
     progress_until([&] { return end.count > 0; });
     progress_until([&] { return recv->has_ended(); });
+    EXPECT_EQ(UCS_OK, waiting.status);
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(UCS_OK, recv->status);
     EXPECT_EQ(gathered(nth(m_a, 0)), gathered(recv->iov));
 }
 

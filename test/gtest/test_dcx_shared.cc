@@ -297,6 +297,10 @@ TEST_P(dcx_shared, invalidate)
         put(m_a, m_live_a, end);
     }
     flush();
+    if (!is_shared()) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    }
     ASSERT_EQ(1u, m_dcx->errors.size());
     EXPECT_EQ(UCS_ERR_CANCELED, m_dcx->errors[0]);
     EXPECT_EQ(numbers(1), m_live_a.headers);

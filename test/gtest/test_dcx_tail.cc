@@ -50,6 +50,13 @@ protected:
     /* With other policies each WQE is signaled. */
     bool is_moderated() const { return !strcmp(GetParam(), "dcs_quota"); }
 
+    /* Returns the status of a canceling flush: a shared initiator is not
+     * stopped. */
+    ucs_status_t canceled_status() const
+    {
+        return strcmp(GetParam(), "rand") ? UCS_ERR_CANCELED : UCS_OK;
+    }
+
     uct_rkey_t rkey() const { return dcx_peek_rkey(m_dcx->memh); }
 
     uint64_t remote(size_t offset) const
@@ -381,6 +388,7 @@ TEST_P(dcx_tail, cancel)
         deadline.check("the end of the cancel");
         progress();
     }
+    EXPECT_EQ(canceled_status(), end.status);
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
     EXPECT_EQ(0u, m_dcx->errors.size());
 }
@@ -443,6 +451,7 @@ TEST_P(dcx_tail, full)
         deadline.check("the end of the cancel");
         progress();
     }
+    EXPECT_EQ(canceled_status(), canceled.status);
     m_dcx->flush();
 }
 
