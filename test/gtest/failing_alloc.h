@@ -124,22 +124,25 @@ inline void remove(void *ptr)
 #define FAILING_ALLOC_CALLER __builtin_return_address(0)
 
 extern "C" {
-/* Called by the module if UCX tracks memory; not counted as live */
+/* Called by the module if UCX tracks memory; they call malloc() */
 void *ucs_malloc(size_t size, const char *name)
 {
     static auto real = (__typeof__(&ucs_malloc))dlsym(RTLD_NEXT, "ucs_malloc");
+    const void *caller = FAILING_ALLOC_CALLER;
 
-    return failing_alloc::is_failing(FAILING_ALLOC_CALLER) ? NULL :
-                                                             real(size, name);
+    return failing_alloc::is_failing(caller) ?
+               NULL :
+               failing_alloc::add(caller, real(size, name));
 }
 
 void *ucs_calloc(size_t num, size_t size, const char *name)
 {
     static auto real = (__typeof__(&ucs_calloc))dlsym(RTLD_NEXT, "ucs_calloc");
+    const void *caller = FAILING_ALLOC_CALLER;
 
-    return failing_alloc::is_failing(FAILING_ALLOC_CALLER) ?
+    return failing_alloc::is_failing(caller) ?
                NULL :
-               real(num, size, name);
+               failing_alloc::add(caller, real(num, size, name));
 }
 
 int ucs_posix_memalign(void **mem_p, size_t align, size_t size,
@@ -147,10 +150,17 @@ int ucs_posix_memalign(void **mem_p, size_t align, size_t size,
 {
     static auto real =
         (__typeof__(&ucs_posix_memalign))dlsym(RTLD_NEXT, "ucs_posix_memalign");
+    const void *caller = FAILING_ALLOC_CALLER;
+    int error;
 
-    return failing_alloc::is_failing(FAILING_ALLOC_CALLER) ?
-               ENOMEM :
-               real(mem_p, align, size, name);
+    if (failing_alloc::is_failing(caller)) {
+        return ENOMEM;
+    }
+    error = real(mem_p, align, size, name);
+    if (error == 0) {
+        failing_alloc::add(caller, *mem_p);
+    }
+    return error;
 }
 
 /* Called by memory pools of UCX, not only those of the module */

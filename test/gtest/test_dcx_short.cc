@@ -76,6 +76,7 @@ TEST_P(dcx_short, of_memory)
                     (res.log.find("memory") != std::string::npos))
             << "allocation " << nth << ": " << res.log;
     } while (!m_is_over && (nth < 1000));
+    EXPECT_TRUE(m_is_over) << "there are more allocations";
     EXPECT_LT(10u, num_failed) << "trials that failed";
 }
 
