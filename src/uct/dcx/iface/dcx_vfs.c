@@ -4,7 +4,7 @@
  * for each pool: how much of it is in use. When all operations have ended, and
  * all endpoints are destroyed, the numbers are those of the opening. UCX reads
  * it in the thread of ucx_vfs, without a lock: numbers may be those of a
- * moment ago.
+ * moment ago, and a list may change under the reader. So each walk has a limit.
  */
 #include "dcx_vfs.h"
 #include "dcx_iface.h"
@@ -39,8 +39,21 @@ static unsigned uct_dcx_vfs_num_objects(const ucs_mpool_t *mp)
         num += chunk->num_elems;
     }
 
-    for (elem = mp->freelist; elem != NULL; elem = elem->next) {
+    for (elem = mp->freelist; (elem != NULL) && (num > 0); elem = elem->next) {
         num--;
+    }
+    return num;
+}
+
+
+/* Returns the length of @list, at most UINT16_MAX. */
+static unsigned uct_dcx_vfs_length(const ucs_list_link_t *list)
+{
+    const ucs_list_link_t *link = list->next;
+    unsigned num                = 0;
+
+    for (; (link != list) && (num < UINT16_MAX); link = link->next) {
+        num++;
     }
     return num;
 }
@@ -54,10 +67,10 @@ static unsigned uct_dcx_vfs_num_kept(const uct_dcx_rx_t *rx)
 }
 
 
-static unsigned uct_dcx_vfs_num_answers(uct_dcx_fc_t *fc)
+static unsigned uct_dcx_vfs_num_answers(const uct_dcx_fc_t *fc)
 {
-    return fc->num_sending + ucs_list_length(&fc->waiting) +
-           ucs_list_length(&fc->late);
+    return fc->num_sending + uct_dcx_vfs_length(&fc->waiting) +
+           uct_dcx_vfs_length(&fc->late);
 }
 
 
