@@ -520,12 +520,72 @@ static int uct_dcx_recover_take_off(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
+/* Returns a flush of @ep, which is being destroyed, or NULL. */
+static uct_dcx_op_t *uct_dcx_recover_find_flush(uct_dcx_dci_t *dci,
+                                                const uct_dcx_ep_t *ep)
+{
+    uct_dcx_op_t *op;
+
+    ucs_list_for_each (op, &dci->txq.ops, wqe) {
+        if ((op->ep == ep) && (op->end == NULL)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+
+/* Returns non-zero if any outstanding WQE of @ep on a shared initiator needs a
+ * completion or uses user memory. */
+static int uct_dcx_recover_awaits(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
+{
+    const uct_dcx_slot_t *slot;
+    uct_dcx_op_t *op;
+    uint16_t number;
+
+    ucs_list_for_each (op, &dci->txq.ops, wqe) {
+        if ((op->ep == ep) && (op->end != NULL)) {
+            return 1;
+        }
+    }
+
+    for (number = dci->txq.head; number != dci->txq.tail; ++number) {
+        slot = uct_dcx_txq_slot(&dci->txq, number);
+        if ((slot->done != uct_dcx_desc_done) &&
+            (slot->done != uct_dcx_ep_done_mark) &&
+            (uct_dcx_dci_wqe_ep(dci, slot->index) == ep)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+/* Ends the flushes of an endpoint that is destroyed while only copied WQEs are
+ * outstanding: the user waits for nothing, and UCP expects their end in
+ * uct_ep_destroy(). */
+static void uct_dcx_recover_end_flushes(uct_dcx_dci_t *dci,
+                                        const uct_dcx_ep_t *ep)
+{
+    uct_dcx_op_t *op;
+
+    while ((op = uct_dcx_recover_find_flush(dci, ep)) != NULL) {
+        uct_dcx_op_wqe_done(op, UCS_ERR_CANCELED);
+    }
+}
+
+
 /* The initiator belongs to no endpoint while callbacks run: operations end
  * directly from the ring, even if the callbacks destroy more endpoints. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
     uint16_t index     = uct_dcx_ep_last_dci(ep);
     uct_dcx_dci_t *dci = NULL;
+    int is_awaited     = 1;
+
+    if ((index != UCT_DCX_NO_DCI) && uct_dcx_dci_is_shared(&set->dci[index])) {
+        is_awaited = uct_dcx_recover_awaits(&set->dci[index], ep);
+    }
 
     uct_dcx_recover_forget(set->lost, ep);
     if ((index != UCT_DCX_NO_DCI) &&
@@ -539,5 +599,7 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
         dci->txq.turn++;
         uct_dcx_txq_cancel(&dci->txq);
         uct_dcx_tx_release(set, dci);
+    } else if (!is_awaited) {
+        uct_dcx_recover_end_flushes(&set->dci[index], ep);
     }
 }

@@ -76,9 +76,8 @@ ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep)
 }
 
 
-/* Fails a canceled endpoint, as all its previous WQEs have completed. */
-static void uct_dcx_ep_done_mark(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
-                                 ucs_status_t status)
+void uct_dcx_ep_done_mark(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                          ucs_status_t status)
 {
     uct_dcx_dci_t *dci = ucs_container_of(txq, uct_dcx_dci_t, txq);
     uct_dcx_ep_t *ep;

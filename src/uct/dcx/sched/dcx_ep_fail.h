@@ -35,4 +35,9 @@ ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep);
  * as uct_dcx_ep_no_resource() if a shared one has no room. */
 ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
 
+/* Ends the NOP of uct_dcx_ep_cancel() on a shared initiator: fails the
+ * endpoint, as all its previous WQEs have completed. */
+void uct_dcx_ep_done_mark(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                          ucs_status_t status);
+
 #endif
