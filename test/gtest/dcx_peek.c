@@ -231,6 +231,12 @@ unsigned dcx_peek_num_posted(uct_iface_h iface)
 }
 
 
+uint16_t dcx_peek_num_list_ops(uct_iface_h iface)
+{
+    return ucs_derived_of(iface, uct_dcx_queues_t)->tm->cmd.sq.pi;
+}
+
+
 /* query_xrq_in and query_xrq_out of mlx5_ifc.h: xrqc is at byte 0x10, its
  * tag_matching_topology_context at 0x20. */
 int dcx_peek_list_is_told(uct_iface_h iface)

@@ -122,6 +122,9 @@ void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
  * ended. */
 unsigned dcx_peek_num_posted(uct_iface_h iface);
 
+/* Returns the number of operations on the list, modulo 2^16. */
+uint16_t dcx_peek_num_list_ops(uct_iface_h iface);
+
 /* Returns 1 if the device has all posted receives, and knows the number of
  * unexpected messages given to the user. Before, it may treat a message as
  * unexpected though its receive was posted: messages and operations on the list

@@ -237,20 +237,44 @@ TEST_P(dcx_long_list, old_receive)
     }
 }
 
-/* The device is told the number of unexpected messages again and again, by
- * operations on the list that belong to no receive. One receive stays posted
- * without a match. */
+/* Posts operations on the list that belong to no receive, as many as its ring
+ * has room for, several times. */
+TEST_P(dcx_list, told_after_each_receive)
+{
+    const unsigned count = is_late() ? 100 : 4000;
+    dcx_tag_recv never(m_dcx, 64);
+
+    for (unsigned i = 0; i < count; i++) {
+        never.num_consumed = never.num_completed = 0;
+        ASSERT_EQ(UCS_OK, never.post(1)) << i;
+        far_send(2, i);
+        both_until([&] { return !m_unexpected.empty(); });
+        ASSERT_EQ(i, *(uint64_t *)wait_unexpected().data.data());
+        ASSERT_EQ(UCS_OK, never.cancel(false));
+        both_until([&] { return never.has_ended(); });
+        ASSERT_EQ(UCS_ERR_CANCELED, never.status);
+    }
+    fill_and_drain(3);
+}
+
+/* One receive stays posted without a match. The device is told the number of
+ * unexpected messages once after it was posted, and each 8,192 messages. */
 TEST_P(dcx_list, count_of_many_messages)
 {
     const unsigned count = is_late() ? 300 : 10000;
     dcx_tag_recv never(m_dcx, 64), recv(m_dcx, 64);
+    uint16_t ops;
 
     EXPECT_EQ(UCS_OK, never.post(1));
+    ops = dcx_peek_num_list_ops(m_dcx.iface);
     for (unsigned i = 0; i < count; i++) {
         far_send(2, i);
         both_until([&] { return !m_unexpected.empty(); });
         ASSERT_EQ(i, *(uint64_t *)wait_unexpected().data.data());
     }
+    ops = dcx_peek_num_list_ops(m_dcx.iface) - ops;
+    EXPECT_GE(ops, 1);
+    EXPECT_LE(ops, is_late() ? 10 : 2);
     if (list_size() > 1) {
         ASSERT_EQ(UCS_OK, recv.post(2));
         dcx_wait_told(m_dcx);
@@ -261,6 +285,34 @@ TEST_P(dcx_list, count_of_many_messages)
     both_until([&] { return never.has_ended(); });
     EXPECT_EQ(UCS_ERR_CANCELED, never.status);
     fill_and_drain(3);
+}
+
+/* A receive is posted too early to match. When the device is told the first
+ * time, more messages have arrived, so it is told once more. */
+TEST_P(dcx_no_fc, told_too_early)
+{
+    const unsigned count = 40; /* more than progress delivers at once */
+    dcx_tag_recv recv(m_dcx, 64);
+    unsigned got = 0;
+
+    m_dcx.on_eager = [&](void *, size_t, unsigned, uct_tag_t tag, uint64_t) {
+        EXPECT_EQ(6u, tag);
+        if (got++ == 0) {
+            EXPECT_EQ(UCS_OK, recv.post(5));
+        }
+        if (got < count) {
+            far_until([&] { return far_try(6, &got, sizeof(got)) == UCS_OK; });
+        }
+        return UCS_OK;
+    };
+    far_send(6, 0);
+    both_until([&] { return got == count; });
+    sync();
+    dcx_wait_told(m_dcx);
+    far_send(5, 77);
+    both_until([&] { return recv.has_ended(); });
+    EXPECT_EQ(1u, recv.num_consumed);
+    EXPECT_EQ(77u, *(uint64_t *)recv.mem.bytes.data());
 }
 
 /* --- unexpected messages -------------------------------------------------- */

@@ -77,9 +77,10 @@ static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 {
     unsigned i;
 
-    tm->next     = 0;
-    tm->num_free = 0;
-    tm->cqe_mask = tm->cmd.sq.mask / 4;
+    tm->next         = 0;
+    tm->num_free     = 0;
+    tm->cqe_mask     = tm->cmd.sq.mask / 4;
+    tm->max_unsynced = UCT_DCX_TM_MAX_UNSYNCED;
     for (i = 1; i < tm->num_entries; ++i) {
         tm->free[tm->num_free++] = tm->num_entries - i;
     }

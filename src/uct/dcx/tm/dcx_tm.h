@@ -101,11 +101,16 @@ struct uct_dcx_tm {
                         * 0 */
     uint16_t awaited_head;
     uint16_t awaited_tail;
-    uint16_t *free;    /* a stack */
-    uint16_t *buckets; /* entries by their buffers */
-    uint16_t *ops;     /* the entry of each WQEBB of the
+    int is_syncing;        /* uct_dcx_tm_sync() awaits a completion */
+    unsigned max_unsynced; /* count of unexpected messages of which the
+                            * device is told: 1, or
+                            * UCT_DCX_TM_MAX_UNSYNCED if it matches all
+                            * that is posted */
+    uint16_t *free;        /* a stack */
+    uint16_t *buckets;     /* entries by their buffers */
+    uint16_t *ops;         /* the entry of each WQEBB of the
                         * ring, or UCT_DCX_TM_NONE */
-    uint16_t *awaited; /* WQEBBs whose operations request a
+    uint16_t *awaited;     /* WQEBBs whose operations request a
                         * completion, in order */
     uct_dcx_tm_rndv_t rndv;
     __be32 *lost;      /* ids of peers' rendezvous whose data was
@@ -189,23 +194,18 @@ void uct_dcx_tm_close(uct_dcx_tm_t *tm);
  * UCS_ERR_CANCELED. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 
-/* Tells the device the number of delivered unexpected messages, if the command
- * queue has room. */
+/* Tells the device the number of delivered unexpected messages, if any buffer
+ * is posted or UCT_DCX_TM_MAX_UNSYNCED is reached, and the command queue has
+ * room. Waits for the completion before it does so again. */
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm);
 
 
-/* Returns non-zero if the device has to be told the number of delivered
- * unexpected messages: a buffer is posted, or UCT_DCX_TM_MAX_UNSYNCED is
- * reached. Before it is told, the device does not match buffers that were
- * posted since these messages arrived. */
+/* Returns non-zero if the device may have to be told the number of delivered
+ * unexpected messages. Before it is told, the device does not match buffers
+ * that were posted after these messages arrived. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_tm_is_behind(const uct_dcx_tm_t *tm)
 {
-    uint16_t unsynced = tm->unexpected - tm->synced;
-    uint16_t limit    = (tm->num_free + 1 < tm->num_entries) ?
-                            1 :
-                            UCT_DCX_TM_MAX_UNSYNCED;
-
-    return unsynced >= limit;
+    return (uint16_t)(tm->unexpected - tm->synced) >= tm->max_unsynced;
 }
 
 

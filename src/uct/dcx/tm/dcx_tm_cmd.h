@@ -119,7 +119,8 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_tm_append(uct_dcx_tm_t *tm,
     uint16_t index = tm->next;
 
     /* The device compares (tag & mask) of a message with this one. */
-    tm->next = tm->free[--tm->num_free];
+    tm->next         = tm->free[--tm->num_free];
+    tm->max_unsynced = 1;
     uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_APPEND, flags, tm->next,
                     post->tag & post->mask, post->mask, &data);
 }

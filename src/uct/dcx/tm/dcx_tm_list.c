@@ -265,6 +265,20 @@ static UCS_F_NOINLINE void uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
 }
 
 
+/* Handles the completion of uct_dcx_tm_sync(). If no message was unexpected
+ * before it, and no other operation follows, the device matches all that is
+ * posted. */
+static UCS_F_NOINLINE void uct_dcx_tm_synced(uct_dcx_tm_t *tm, uint16_t cmd)
+{
+    int is_last = (uint16_t)(cmd + 1) == tm->cmd.sq.pi;
+
+    tm->is_syncing   = 0;
+    tm->max_unsynced = (is_last && (tm->unexpected == tm->synced)) ?
+                           UCT_DCX_TM_MAX_UNSYNCED :
+                           1;
+}
+
+
 /* Handles the completion of an operation that requested one; operations before
  * it were executed, too. */
 static UCS_F_NOINLINE void uct_dcx_tm_op_complete(uct_dcx_tm_t *tm,
@@ -275,6 +289,11 @@ static UCS_F_NOINLINE void uct_dcx_tm_op_complete(uct_dcx_tm_t *tm,
     uint16_t index      = tm->ops[cmd & mask];
 
     tm->cmd.sq.ci = cmd + 1;
+    if (cqe->app_op == PRM_CQE_TM_NOOP) {
+        uct_dcx_tm_synced(tm, cmd);
+        return;
+    }
+
     if (cqe->app_op != PRM_CQE_TM_REMOVE) {
         return;
     }
@@ -367,8 +386,15 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm)
 {
-    if (uct_dcx_tm_has_room(tm)) {
+    int is_full = (uint16_t)(tm->unexpected - tm->synced) >=
+                  UCT_DCX_TM_MAX_UNSYNCED;
+
+    if (!is_full && (tm->num_free + 1 == tm->num_entries)) {
+        tm->max_unsynced = UCT_DCX_TM_MAX_UNSYNCED; /* nothing is posted */
+    } else if (!tm->is_syncing && uct_dcx_tm_has_room(tm)) {
+        tm->is_syncing   = 1;
+        tm->max_unsynced = UCT_DCX_TM_MAX_UNSYNCED;
         uct_dcx_tm_post(tm, UCT_DCX_TM_NONE, PRM_TM_OPCODE_NOP,
-                        uct_dcx_tm_cqe_flag(tm), 0, 0, 0, NULL);
+                        uct_dcx_tm_await(tm), 0, 0, 0, NULL);
     }
 }
