@@ -90,8 +90,8 @@ static size_t trap_string_count(const struct trap_store *s)
     return (count < room) ? count : room;
 }
 
-/* Reads the source of movs behind @done bytes. If not all of *piece bytes can be
- * read, reads one element, and sets *piece. @return false if that fails. */
+/* Reads the source of movs behind @done bytes. If not all of *piece bytes can
+ * be read, reads one element, and sets *piece. @return false if that fails. */
 static bool trap_string_read(const struct trap_store *s, size_t done,
                              uint8_t *value, unsigned *piece)
 {

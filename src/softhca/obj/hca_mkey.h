@@ -110,6 +110,23 @@ static inline const struct hca_mkey *hca_mkey_find(uint32_t key, unsigned proc)
                NULL;
 }
 
+/* Returns the number of changes of the mkey, for hca_mkey_is_same(). */
+static inline uint32_t hca_mkey_change(const struct hca_mkey *mkey)
+{
+    return atomic_load_explicit(&mkey->change, memory_order_acquire);
+}
+
+/* Returns true if the mkey still has the translation that it had when @change
+ * was read: all reads since then are of that one. Pairs with
+ * hca_umr_begin_change(): the mkey is free as long as @change is odd. */
+static inline bool hca_mkey_is_same(const struct hca_mkey *mkey,
+                                    uint32_t change)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return !__atomic_load_n(&mkey->is_free, __ATOMIC_ACQUIRE) &&
+           (hca_mkey_change(mkey) == change);
+}
+
 /* Returns true if there is such an mkey, and it is indirect. */
 bool hca_mkey_is_indirect(uint32_t key);
 

@@ -41,16 +41,22 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
 }
 
 /* Appends the part of a window's region. The region's mkey is looked up at each
- * use, as it may be gone; it needs local rights only. */
+ * use, as it may be gone; it needs local rights only. A window that is bound
+ * again meanwhile gives no access: it is checked once more, as its fields may
+ * have been of two bindings before. */
 static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
                                              const struct hca_mkey *window,
                                              const struct hca_key_use *use)
 {
-    const struct hca_mkey *mkey = hca_mkey_find(window->base_key,
-                                                sgl->owner.proc);
-    struct hca_key_use base     = *use;
-    enum hca_key_fault fault;
+    uint32_t change          = hca_mkey_change(window);
+    enum hca_key_fault fault = hca_mkey_check(window, use);
+    struct hca_key_use base  = *use;
+    const struct hca_mkey *mkey;
 
+    if (fault != HCA_KEY_OK) {
+        return fault;
+    }
+    mkey = hca_mkey_find(window->base_key, sgl->owner.proc);
     if ((mkey == NULL) || (mkey->type != HCA_MKEY_MR)) {
         return HCA_KEY_FREE;
     }
@@ -58,7 +64,11 @@ static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
     base.access = (use->access & ~(IBV_ACCESS_REMOTE_READ)) ?
                       IBV_ACCESS_LOCAL_WRITE :
                       0;
-    fault       = hca_mkey_check(mkey, &base);
+    if ((window->variant != (use->key & 0xff)) ||
+        !hca_mkey_is_same(window, change)) {
+        return HCA_KEY_FREE;
+    }
+    fault = hca_mkey_check(mkey, &base);
     return (fault == HCA_KEY_OK) ? hca_sgl_add_range(sgl, mkey, &base) : fault;
 }
 

@@ -17,22 +17,6 @@ static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
     return below;
 }
 
-static uint32_t hca_walk_change(const struct hca_mkey *mkey)
-{
-    return atomic_load_explicit(&mkey->change, memory_order_acquire);
-}
-
-/* Returns true if the mkey still has the layout that it had when @change was
- * read: all reads since then are of that one. Pairs with
- * hca_umr_apply_layout(), which keeps the mkey free as long as `change` is
- * odd. */
-static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
-{
-    atomic_thread_fence(memory_order_acquire);
-    return !__atomic_load_n(&mkey->is_free, __ATOMIC_ACQUIRE) &&
-           (hca_walk_change(mkey) == change);
-}
-
 /* Returns true if the range is in the region that was seen last: neighbours
  * mostly name one mkey. */
 static inline bool hca_walk_is_seen(const struct hca_walk_seen *seen,
@@ -44,7 +28,7 @@ static inline bool hca_walk_is_seen(const struct hca_walk_seen *seen,
 
 static bool hca_walk_seen_is_valid(const struct hca_walk_seen *seen)
 {
-    return (seen->mkey == NULL) || hca_walk_is_same(seen->mkey, seen->change);
+    return (seen->mkey == NULL) || hca_mkey_is_same(seen->mkey, seen->change);
 }
 
 /* Checks an entry's range, and stores its mkey in @seen. */
@@ -66,7 +50,7 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     use->key    = part->key;
     use->addr   = part->addr;
     use->length = part->length;
-    change      = hca_walk_change(mkey);
+    change      = hca_mkey_change(mkey);
     fault       = hca_mkey_check(mkey, use);
     if (fault == HCA_KEY_OK) {
         *seen = (struct hca_walk_seen){part->key, change, mkey,
@@ -240,7 +224,7 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
                                   const struct hca_mkey *mkey,
                                   const struct hca_key_use *use)
 {
-    uint32_t change = hca_walk_change(mkey);
+    uint32_t change = hca_mkey_change(mkey);
 
     walk->use   = hca_walk_below(use);
     walk->part  = (struct hca_key_range){use->key, use->addr, use->length};
@@ -254,7 +238,7 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
 bool hca_walk_is_valid(const struct hca_walk *walk)
 {
     for (unsigned i = 0; i < walk->depth; i++) {
-        if (!hca_walk_is_same(walk->levels[i].mkey, walk->levels[i].change)) {
+        if (!hca_mkey_is_same(walk->levels[i].mkey, walk->levels[i].change)) {
             return false;
         }
     }
@@ -272,7 +256,7 @@ static bool hca_walk_ascend(struct hca_walk *walk)
         if (level->left > 0) {
             return true;
         }
-        if (!hca_walk_is_same(level->mkey, level->change)) {
+        if (!hca_mkey_is_same(level->mkey, level->change)) {
             return false;
         }
     }

@@ -349,21 +349,16 @@ static void hca_umr_put_context(const struct hca_umr *umr, struct hca_mkey *key)
     }
 }
 
-/* Changes the mkey. An access under way that sees half of the change ends with
- * an error: pairs with hca_walk_is_same(). A process that dies in here leaves
- * `change` odd and the mkey free. */
+/* Changes the mkey, which is free after an error. */
 static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
                                            const struct hca_umr_form *form,
                                            struct hca_mkey *key)
 {
     bool sets_free       = umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE;
     bool is_free         = sets_free ? umr->is_free : key->is_free;
-    uint32_t change      = atomic_load(&key->change) | 1;
+    uint32_t change      = hca_umr_begin_change(key);
     enum hca_check check = HCA_OK;
 
-    key->is_free = true;
-    atomic_store(&key->change, change);
-    atomic_thread_fence(memory_order_seq_cst);
     if (umr->klms != 0) {
         check = hca_umr_put(umr, form, key);
         hca_layout_measure(key);
@@ -371,10 +366,7 @@ static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
     if (check == HCA_OK) {
         hca_umr_put_context(umr, key);
     }
-    atomic_store(&key->change, change + 1);
-    if (check == HCA_OK) {
-        key->is_free = is_free;
-    }
+    hca_umr_end_change(key, change, (check != HCA_OK) || is_free);
     return check;
 }
 

@@ -41,6 +41,27 @@ static inline enum hca_check hca_umr_bad(const struct hca_umr *umr,
     return hca_check_wqe(check, umr->wqe->qpn, umr->wqe->idx, got);
 }
 
+/* Begin and end a change of an mkey. An access under way that sees half of it
+ * ends with an error: pairs with hca_mkey_is_same(). A process that dies in
+ * between leaves the count odd and the mkey free.
+ * @return the count, for the end */
+static inline uint32_t hca_umr_begin_change(struct hca_mkey *key)
+{
+    uint32_t change = atomic_load(&key->change) | 1;
+
+    key->is_free = true;
+    atomic_store(&key->change, change);
+    atomic_thread_fence(memory_order_seq_cst);
+    return change;
+}
+
+static inline void hca_umr_end_change(struct hca_mkey *key, uint32_t change,
+                                      bool is_free)
+{
+    atomic_store(&key->change, change + 1);
+    key->is_free = is_free;
+}
+
 /* Returns true if @length bytes are all zero. */
 bool hca_umr_is_zero(const void *ptr, size_t length);
 

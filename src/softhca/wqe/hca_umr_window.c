@@ -109,14 +109,13 @@ static enum hca_check hca_umr_check_unbind(const struct hca_umr *umr,
     return HCA_OK;
 }
 
-/* Changes the window. An access under way may see half of the change: then it
- * is within the region, but may be outside of both the previous and the new
- * range. */
+/* Binds the window, or frees it. */
 static void hca_umr_apply_window(const struct hca_umr *umr,
                                  const struct hca_umr_region *region,
                                  struct hca_mkey *window)
 {
-    window->is_free = true;
+    uint32_t change = hca_umr_begin_change(window);
+
     window->variant = umr->variant;
     if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN) {
         window->qpn = umr->qpn;
@@ -127,9 +126,8 @@ static void hca_umr_apply_window(const struct hca_umr *umr,
         window->length    = umr->length;
         window->base_key  = region->key;
         window->base_addr = region->addr;
-        atomic_thread_fence(memory_order_release);
-        window->is_free = false;
     }
+    hca_umr_end_change(window, change, umr->klms == 0);
 }
 
 enum hca_check hca_umr_window(const struct hca_umr *umr,
