@@ -4,9 +4,11 @@
  * command that sets the option to a value within it.
  */
 #include "info_limit.h"
+#include "uct/dcx/base/dcx_credit.h"
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/base/dcx_sizes.h"
 
+#include <stdlib.h>
 #include <ucs/sys/math.h>
 
 /* A limit of the device, and the amount that is needed */
@@ -93,6 +95,39 @@ static void info_recv_limits(struct info_part *part,
     info_limit(part, &cqes);
 }
 
+static unsigned info_credits(unsigned long value)
+{
+    return (value == UCS_ULUNITS_AUTO) ? UCT_DCX_CREDIT_AUTO : value;
+}
+
+/* Appends the number of endpoints that can use all of their credits at a time.
+ * UCX_NUM_EPS is the number that UCP expects. With more of them, messages may
+ * find the queue empty: the device sends them again. */
+static void info_window(struct info_part *part,
+                        const uct_dcx_iface_config_t *config)
+{
+    const uct_dcx_credit_bank_t bank = uct_dcx_credit_bank(
+        config->rx.queue_len, info_credits(config->fc.window),
+        info_credits(config->fc.initial));
+    const char *text     = getenv("UCX_NUM_EPS");
+    unsigned long wanted = (text == NULL) ? 0 : strtoul(text, NULL, 10);
+    unsigned long num    = config->rx.queue_len / (bank.window + 2);
+    struct info_row *row;
+
+    if (!config->fc.enable) {
+        return;
+    }
+    row = info_part_add(part, "full windows", "UCX_DCX_FC_WINDOW");
+    info_row_found(row, "%lu of %u in %u buffers", num, bank.window,
+                   config->rx.queue_len);
+    if (wanted > num) {
+        info_row_needs(row, "%lu (UCX_NUM_EPS): raise UCX_DCX_RX_QUEUE_LEN",
+                       wanted);
+    } else if (wanted > 0) {
+        info_row_needs(row, "%lu (UCX_NUM_EPS)", wanted);
+    }
+}
+
 unsigned info_max_tags(const uct_dcx_device_t *dev,
                        const uct_dcx_iface_config_t *config)
 {
@@ -135,6 +170,7 @@ void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
     info_limit(part, &qps);
     info_send_limits(part, attr, config, &sizes);
     info_recv_limits(part, attr, config, info_num_tags(dev, config));
+    info_window(part, config);
 
     row = info_part_add(part, "reads in flight", "UCX_DCX_MAX_RD_ATOMIC");
     info_row_found(row, "%u", dev->max_rd_atomic);
