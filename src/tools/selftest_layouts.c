@@ -293,7 +293,8 @@ void selftest_list53(struct selftest_loop *loop)
     selftest_list(loop, 53, 100);
 }
 
-/* Tests 1,024 pieces, or as many as dcx supports. */
+/* Tests 1,024 pieces, or as many as dcx supports; and the most pieces that the
+ * test has room for, which need keys of the largest size. */
 static void selftest_list_most(struct selftest_loop *loop)
 {
     size_t num = 1024;
@@ -303,6 +304,11 @@ static void selftest_list_most(struct selftest_loop *loop)
         selftest_note("of %zu: the limit is UCX_DCX_UMR_MAX_ENTRIES", num);
     }
     selftest_list(loop, num, 7);
+    num = (loop->uct.max_pieces < SELFTEST_PIECES) ? loop->uct.max_pieces :
+                                                     SELFTEST_PIECES;
+    if (num > 1024) {
+        selftest_list(loop, num, 7);
+    }
 }
 
 void selftest_list1024(struct selftest_loop *loop)

@@ -84,6 +84,29 @@ TEST_P(dcx_key, has_the_rights_of_its_layout)
     EXPECT_NE(IBV_WC_SUCCESS, write_to(local_key, 64));
 }
 
+/* A list of 1,024 pieces, with the head of a strided layout, takes no key that
+ * has room for the longest. */
+TEST_P(dcx_key, sizes_of_the_options)
+{
+    uct_dcx_device_t large       = {};
+    uct_dcx_keys_params_t params = {};
+    uct_dcx_keys_t keys;
+    std::vector<unsigned> sizes;
+
+    large.ctx            = dev.ctx;
+    large.umr.max_klm    = 1 << 16;
+    large.umr.max_inline = 52;
+    params.dev           = &large;
+    params.max_entries   = 8192;
+    ASSERT_EQ(UCS_OK, uct_dcx_keys_init(&keys, &params));
+    for (unsigned i = 0; i < UCT_DCX_KEY_KINDS; i++) {
+        sizes.push_back(keys.sizes[i].num_klm);
+    }
+    EXPECT_EQ((std::vector<unsigned>{4, 52, 1028, 8196, 4, 52, 1028, 8196}),
+              sizes);
+    uct_dcx_keys_cleanup(&keys);
+}
+
 /* Keys of each size; the device reads the longest lists from memory. */
 TEST_P(dcx_key, sizes)
 {

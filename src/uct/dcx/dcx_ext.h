@@ -17,7 +17,7 @@
 
 
 enum {
-    UCT_DCX_EXT_SIZES     = 3,      /* number of key sizes */
+    UCT_DCX_EXT_SIZES     = 4,      /* number of key sizes */
     UCT_DCX_EXT_MAX_BLOCK = 65535,  /* limit of @bytes and @stride of a
                                      * repeated entry */
     UCT_DCX_EXT_MAX_PIECE = 1 << 30 /* limit of @bytes of any other entry */

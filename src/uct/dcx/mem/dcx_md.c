@@ -72,10 +72,10 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
 
     {"UMR_SLOTS", "64",
      "Number of mkeys that cache layouts of strided data, 1-4096, for each of\n"
-     "three sizes: up to 4 pieces; up to 52 (20 unless a profile says that a\n"
-     "WQE takes more); and more. Using a cached layout again costs nothing. A\n"
-     "new one replaces the least recently used one. The mkeys are created on\n"
-     "demand.",
+     "four sizes: up to 4 pieces; up to 52 (20 unless a profile says that a\n"
+     "WQE takes more); up to 1028; and more. Using a cached layout again costs\n"
+     "nothing. A new one replaces the least recently used one. The mkeys are\n"
+     "created on demand.",
      ucs_offsetof(uct_dcx_md_config_t, umr_slots), UCS_CONFIG_TYPE_UINT},
 
     {"UMR_LAYOUTS", "1024",

@@ -50,7 +50,7 @@
 
 
 enum {
-    UCT_DCX_KEY_SIZES   = 3,
+    UCT_DCX_KEY_SIZES   = 4,
     UCT_DCX_KEY_KINDS   = 2 * UCT_DCX_KEY_SIZES,
     UCT_DCX_KEY_BUCKETS = 256,
 

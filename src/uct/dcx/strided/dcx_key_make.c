@@ -27,8 +27,11 @@
 
 
 enum {
-    /* translations of the smallest keys */
-    UCT_DCX_KEY_FEW = 4,
+    /* translations of the smallest keys, and of those between the maximum in a
+     * WQE and the maximum of all: 1,024 pieces and the head of a strided
+     * layout */
+    UCT_DCX_KEY_FEW  = 4,
+    UCT_DCX_KEY_MANY = 1028,
 
     /* spare keys beside those that may be owned: with 255 numbers each, one of
      * them always has a number that was not released lately */
@@ -239,7 +242,8 @@ ucs_status_t uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 /* --- all keys of a domain ------------------------------------------------- */
 
 /* Sets the sizes: a few translations; the maximum in a WQE, enough for most
- * faces; and the maximum of options and device. */
+ * faces; many; and the maximum of options and device, whose keys take most
+ * memory. */
 static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
 {
     const uct_dcx_keys_params_t *params = &keys->params;
@@ -248,6 +252,7 @@ static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
     const unsigned num_klm[UCT_DCX_KEY_SIZES] = {
         UCT_DCX_KEY_FEW,
         params->dev->umr.max_inline,
+        UCT_DCX_KEY_MANY,
         most,
     };
     uct_dcx_key_size_t *size;
