@@ -232,6 +232,41 @@ TEST_F(hca_share_test, peer_maps_memory_that_was_untouched)
         });
 }
 
+/* The address is a guess: of an untouched page, at the end of the memory, of
+ * none. */
+TEST_F(hca_share_test, prefetch_of_any_address)
+{
+    with_peer(
+        [](const wire &w) {
+            char *mem = map_shared(8);
+
+            strcpy(mem, "owner");
+            tell(w, mem);
+            w.meet();
+            EXPECT_STREQ("owner", mem);
+            EXPECT_TRUE(is_zero(mem + PAGE, 7 * PAGE));
+        },
+        [](const wire &w) {
+            far_memory far(w);
+            const uintptr_t guesses[] = {0,
+                                         64,
+                                         1ull << 63,
+                                         UINTPTR_MAX,
+                                         far.addr,
+                                         far.addr + 3 * PAGE,
+                                         far.addr + 8 * PAGE - 1,
+                                         far.addr + 8 * PAGE};
+
+            for (uintptr_t addr : guesses) {
+                hca_mem_prefetch(far.m_owner, (void *)addr, 1);
+                hca_mem_prefetch(far.m_owner, (void *)addr, 8 * PAGE);
+                hca_mem_prefetch(far.m_owner, (void *)addr, SIZE_MAX);
+            }
+            EXPECT_EQ("owner", far.get(0, 5));
+            w.meet();
+        });
+}
+
 /* The first and the last page are only in part of the region. */
 TEST_F(hca_share_test, piece_is_near_only_in_part)
 {

@@ -40,6 +40,12 @@ int hca_mem_write(struct hca_owner owner, const struct iovec *local,
 int hca_mem_read(struct hca_owner owner, const struct iovec *local,
                  unsigned nlocal, const struct iovec *remote, unsigned nremote);
 
+/* Takes the cache lines of memory that will most likely be written next, if it
+ * is mapped here, @length bytes from @base on: they arrive before the write has
+ * to wait for them. @base may be any address. Call it within an access to the
+ * owner's mkeys. */
+void hca_mem_prefetch(struct hca_owner owner, const void *base, size_t length);
+
 /* Returns the address at which this process reaches memory of the owner by
  * loads and stores, guarded ones (hca_trap_guard.h), within an access to the
  * owner's mkeys (obj/hca_mkey.h); @base itself for its own memory. Ask again

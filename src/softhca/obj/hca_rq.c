@@ -14,6 +14,7 @@
 #include "hca_async.h"
 #include "hca_pcie.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/doorbell/hca_trap.h"
 
 #include <common/prm.h>
 #include <endian.h>
@@ -266,6 +267,24 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
     check = hca_srq_take_next(qp, srq, recv);
     hca_obj_unlock(srq);
     return check;
+}
+
+/* A message without data accesses no mkey. */
+void hca_srq_prefetch(uint32_t srqn, struct hca_owner owner, uint64_t length)
+{
+    const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ, srqn);
+    struct mlx5_wqe_data_seg seg;
+    const char *wqe;
+
+    if ((srq == NULL) || (length == 0) || (owner.proc == hca_self)) {
+        return;
+    }
+    wqe = (const char *)hca_at(srq->ring.buf) +
+          ((size_t)srq->head << srq->ring.log_stride);
+    if (hca_trap_guard_memcpy(&seg, wqe + sizeof(struct mlx5_wqe_srq_next_seg),
+                              sizeof(seg)) == 0) {
+        hca_mem_prefetch(owner, (const void *)be64toh(seg.addr), length);
+    }
 }
 
 /* --- strides -------------------------------------------------------------- */

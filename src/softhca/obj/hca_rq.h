@@ -82,6 +82,12 @@ void hca_srq_take_tagged(const struct hca_srq *srq,
                          const struct mlx5_wqe_data_seg *seg,
                          struct hca_recv *recv);
 
+/* Takes the cache lines of the next receive's buffer from the CPU of @owner,
+ * another process: the next message is most likely as long as this one, @length
+ * bytes, and from this thread. Without the SRQ's lock, as a wrong guess does no
+ * harm. Call it within an access to the owner's mkeys. */
+void hca_srq_prefetch(uint32_t srqn, struct hca_owner owner, uint64_t length);
+
 /* SOFTHCA_STRICT: data that scatter to CQE leaves in the completion must be
  * moved by the program to the buffer's address, which is not a memory address
  * if the mkey is indirect. Hardware does not check, nor does libmlx5

@@ -153,10 +153,7 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
     return hca_resp_copy(resp, &resp->memory, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-/* Writes the message to the receive buffer. Not inlined: short messages, which
- * matter most, go into the CQE. */
-static __attribute__((noinline)) enum hca_check
-hca_resp_put(struct hca_responder *resp)
+static enum hca_check hca_resp_put_memory(struct hca_responder *resp)
 {
     unsigned header = (resp->qp->type == HCA_QP_UD) ? HCA_GRH_SIZE : 0;
     uint64_t length = resp->msg->data->length;
@@ -170,6 +167,21 @@ hca_resp_put(struct hca_responder *resp)
     return (header > 0) ? hca_resp_put_ud(resp) :
                           hca_resp_copy(resp, &resp->memory, resp->msg->data,
                                         HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+/* Writes the message to the receive buffer. Not inlined: short messages, which
+ * matter most, go into the CQE. */
+static __attribute__((noinline)) enum hca_check
+hca_resp_put(struct hca_responder *resp)
+{
+    enum hca_check check = hca_resp_put_memory(resp);
+
+    if (check == HCA_OK) {
+        check = hca_resp_complete(resp, NULL);
+        hca_srq_prefetch(resp->qp->srqn, resp->recv.owner,
+                         resp->msg->data->length);
+    }
+    return check;
 }
 
 enum hca_check hca_resp_invalidate_key(struct hca_responder *resp)
@@ -216,6 +228,5 @@ enum hca_check hca_resp_deliver(struct hca_responder *resp)
     if (hca_resp_fits_cqe(resp)) {
         return hca_resp_put_inline(resp);
     }
-    check = hca_resp_put(resp);
-    return (check == HCA_OK) ? hca_resp_complete(resp, NULL) : check;
+    return hca_resp_put(resp);
 }
