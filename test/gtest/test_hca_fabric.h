@@ -37,6 +37,8 @@ extern "C" {
 #include <functional>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +57,18 @@ inline bool hca_eventually(const std::function<bool()> &done)
         poll(NULL, 0, 1);
     }
     return true;
+}
+
+/* Forks, or throws: a signal to process -1 would reach all processes. */
+static inline pid_t hca_fork()
+{
+    pid_t pid = fork();
+
+    if (pid < 0) {
+        throw std::runtime_error(std::string("fork() failed: ") +
+                                 strerror(errno));
+    }
+    return pid;
 }
 
 class hca_fabric_test : public testing::Test {
@@ -92,7 +106,7 @@ protected:
 
     static pid_t spawn(const std::function<void()> &body)
     {
-        pid_t pid = fork();
+        pid_t pid = hca_fork();
 
         if (pid == 0) {
             body();

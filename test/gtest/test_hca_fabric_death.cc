@@ -34,7 +34,7 @@ public:
         int ready[2];
 
         EXPECT_EQ(0, pipe(ready));
-        m_pid = fork();
+        m_pid = hca_fork();
         if (m_pid == 0) {
             EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             hca_arena_alloc(8 << 20);
@@ -87,7 +87,7 @@ TEST_F(hca_fabric_test, killed_process_leaves_nothing)
         pid_t pid;
 
         ASSERT_EQ(0, pipe(ready));
-        pid = fork();
+        pid = hca_fork();
         if (pid == 0) {
             attach();
             hca_arena_alloc(1 << 20);
@@ -169,7 +169,7 @@ TEST_F(hca_fabric_test, watchers_take_back_once)
 
             ASSERT_EQ(0, pipe(ready));
             for (pid_t &pid : watchers) {
-                pid = fork();
+                pid = hca_fork();
                 if (pid == 0) {
                     attach();
                     hca_proc_alive(peer.slot);
@@ -319,7 +319,7 @@ public:
 
         EXPECT_EQ(0, pipe(m_to));
         EXPECT_EQ(0, pipe(m_from));
-        m_pid = fork();
+        m_pid = hca_fork();
         if (m_pid == 0) {
             EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             slot = hca_self;
@@ -598,7 +598,7 @@ static queues make_queues()
 /* Runs body in a process that attaches and is killed. */
 static void run_and_kill(const std::function<void()> &body)
 {
-    pid_t pid = fork();
+    pid_t pid = hca_fork();
 
     if (pid == 0) {
         hca_fabric_attach(hca_nic_kinds, nullptr);
@@ -694,7 +694,8 @@ TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
  * latest by the destructor. */
 class stopped_process {
 public:
-    explicit stopped_process(const std::function<void()> &body) : m_pid(fork())
+    explicit stopped_process(const std::function<void()> &body) :
+        m_pid(hca_fork())
     {
         if (m_pid == 0) {
             body();
