@@ -239,7 +239,6 @@ TEST_P(dcx_fair_one, no_deadlock)
         from_b.drain();
         from_a.expect_received();
         from_b.expect_received();
-        EXPECT_LE(40000u, from_a.total() + from_b.total());
     }
     unsetenv("UCX_DCX_TX_POLICY");
 }
