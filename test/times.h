@@ -27,6 +27,11 @@ enum {
     TIME_REFUSAL = 500,
     /* End of calls and operations on a device that has failed. */
     TIME_FATAL = 1000,
+    /* Retries of one operation to a peer that does not answer, by default. */
+    TIME_RETRIES = 8000,
+    /* Messages of an interface that has grants to retry: it uses some of its
+     * initiators for them, and gives up those to one peer together. */
+    TIME_GRANTS = 1000,
     /* Call that must not wait for the device; the shortest of several counts.
      * An answer that does not come takes longer (UCX_DCX_TIMEOUT). */
     TIME_NO_DEVICE = 1,

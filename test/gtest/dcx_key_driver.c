@@ -3,6 +3,7 @@
  * See dcx_key_driver.h. Compiled as the transport is.
  */
 #include "dcx_key_driver.h"
+#include "../times.h"
 
 #include "uct/dcx/mem/dcx_mem.h"
 #include "uct/dcx/net/dcx_port_addr.h"
@@ -13,12 +14,13 @@
 static uct_dcx_key_t *dcx_key_wait(uct_dcx_keys_t *keys,
                                    const uct_dcx_sgl_t *layout)
 {
+    const uint64_t end = time_now_us() + time_slow(TIME_WAIT) * 1000ull;
     uct_dcx_key_t *key;
     ucs_status_t status;
 
     do {
         status = uct_dcx_keys_get(keys, layout, 0, &key);
-    } while (status == UCS_ERR_NO_RESOURCE);
+    } while ((status == UCS_ERR_NO_RESOURCE) && (time_now_us() < end));
     return (status == UCS_OK) ? key : NULL;
 }
 

@@ -163,7 +163,7 @@ protected:
     /* Progresses until @is_done; false after a second. */
     bool wait_until(const std::function<bool()> &is_done)
     {
-        const uint64_t end = time_now_us() + time_slow(1000) * 1000;
+        const uint64_t end = time_now_us() + time_slow(TIME_FATAL) * 1000;
 
         while (!is_done() && (time_now_us() < end)) {
             uct_worker_progress(m_dcx.worker);
@@ -765,7 +765,7 @@ TEST_P(dcx_async_asleep, device_is_fatal_while_the_user_sleeps)
     m_dcx.survives_errors = true;
     UCT_CALL(uct_iface_event_fd_get(m_dcx.iface, &pfd.fd));
     fill();
-    EXPECT_EQ(1, poll(&pfd, 1, time_slow(1000)));
+    EXPECT_EQ(1, poll(&pfd, 1, time_slow(TIME_FATAL)));
     EXPECT_EQ(UCS_ERR_BUSY,
               uct_iface_event_arm(m_dcx.iface, UCT_EVENT_SEND_COMP));
     m_waiting.status = UCS_OK;
@@ -773,8 +773,10 @@ TEST_P(dcx_async_asleep, device_is_fatal_while_the_user_sleeps)
     expect_closed();
 
     /* it is woken once */
+    dcx_deadline deadline;
     while (uct_iface_event_arm(m_dcx.iface, UCT_EVENT_SEND_COMP) ==
            UCS_ERR_BUSY) {
+        deadline.check("an armed interface");
         uct_worker_progress(m_dcx.worker);
     }
     EXPECT_EQ(0, poll(&pfd, 1, 0));

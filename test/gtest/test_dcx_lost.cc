@@ -233,7 +233,9 @@ TEST_P(dcx_lost_memory, is_in_use_until_the_end)
     destroy_ep(ep);
     EXPECT_EQ(0u, sends[num_buffers].count);
 
+    dcx_deadline deadline;
     while (m_received.size() < std::size(sends)) {
+        deadline.check("the messages");
         uct_worker_progress(m_slow->loop.worker);
     }
     flush();
@@ -262,7 +264,9 @@ TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
         send_memory(ep, end);
     }
     put(m_b, m_live_b, kept);
+    dcx_deadline deadline;
     while (m_received.size() < std::size(sends)) {
+        deadline.check("the messages");
         uct_worker_progress(m_slow->loop.worker);
         uct_worker_progress(m_dcx->worker);
     }

@@ -851,7 +851,7 @@ TEST_P(verbs_tm_fatal, completes_no_more)
     EXPECT_EQ(IBV_WC_SUCCESS, request());
     expect_consumed();
     EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, verbs_event(dev.ctx).event_type);
-    time_quiet(40);
+    time_quiet(QUIET_ACK);
     EXPECT_TRUE(verbs_is_empty(ibv_cq_ex_to_cq(tm.cq)));
     EXPECT_TRUE(verbs_is_empty(rndv.a.recv_cq));
 }
