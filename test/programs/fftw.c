@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     fftw_complex *data, *want;
     fftw_plan there, back;
     uint64_t sum, all_sum;
-    int rank, wrong = 0, all_wrong;
+    int rank, wrong = 0, all_wrong = 0;
 
     MPI_Init(&argc, &argv);
     fftw_mpi_init();
@@ -102,5 +102,5 @@ int main(int argc, char **argv)
     fftw_free(want);
     fftw_free(data);
     MPI_Finalize();
-    return 0;
+    return all_wrong != 0;
 }

@@ -90,7 +90,7 @@ static int check_set(hid_t file, const char *name, int is_chunked)
 
 int main(int argc, char **argv)
 {
-    int wrong, all;
+    int wrong, all = 0;
     hid_t how, file;
 
     MPI_Init(&argc, &argv);
@@ -109,5 +109,5 @@ int main(int argc, char **argv)
     H5Fclose(file);
     H5Pclose(how);
     MPI_Finalize();
-    return 0;
+    return all != 0;
 }
