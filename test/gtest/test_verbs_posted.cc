@@ -120,15 +120,17 @@ TEST_P(verbs_posted, write_comes_after_its_answer)
 /* A doorbell may ring in a signal handler that interrupts malloc(). */
 TEST_P(verbs_posted, data_is_kept_without_the_heap)
 {
-    unsigned late = 0;
-    size_t heap;
+    unsigned late, tries = 0;
 
-    push();
-    heap = mallinfo2().uordblks;
-    for (unsigned i = 0; i < 28; i++) {
-        late += put(m_mem, i * 64, 1);
-    }
-    EXPECT_EQ(heap, mallinfo2().uordblks);
+    do {
+        push();
+        size_t heap = mallinfo2().uordblks;
+        late        = 0;
+        for (unsigned i = 0; i < 28; i++) {
+            late += put(m_mem, i * 64, 1 + tries);
+        }
+        EXPECT_EQ(heap, mallinfo2().uordblks);
+    } while ((late <= 7) && (++tries < 10));
     EXPECT_LT(7u, late) << "more than free() keeps of one size";
 }
 
