@@ -112,6 +112,12 @@ static bool op_check(struct slot *slot, struct data_id id)
     return data_check(op_kind()->name, flat, length, id) == 0;
 }
 
+/* Returns the bytes of a slot's buffer. */
+static size_t op_room(void)
+{
+    return (op_kind()->pieces == 0) ? op_kind()->max : op_kind()->pieces * STEP;
+}
+
 static void op_slot_end(struct slot *slot)
 {
     struct flow *flow   = ledger_flow(rank.me, slot->peer->rank);
@@ -310,7 +316,7 @@ static void op_post_receive(struct peer *peer, struct slot *slot)
     slot->sequence = peer->waited++;
     slot->parts    = 1;
     slot->since    = time_now_us();
-    data_spoil(slot->buffer, is_list ? op_kind()->pieces * STEP : length);
+    data_spoil(slot->buffer, op_room());
     param.datatype = is_list ? ucp_dt_make_iov() : ucp_dt_make_contig(1);
     rank.requests++;
     request = ucp_tag_recv_nbx(
@@ -532,10 +538,25 @@ void op_set_environment(const struct op_kind *op)
     }
 }
 
+static ucp_mem_h op_map(void *address, size_t length)
+{
+    ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                      UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+        .address = address,
+        .length  = length,
+    };
+    ucp_mem_h memh;
+
+    if (ucp_mem_map(rank.context, &params, &memh) != UCS_OK) {
+        rank_fail("no memory of UCP");
+    }
+    return memh;
+}
+
 static void op_begin_slots(struct peer *peer, struct slot **slots)
 {
     unsigned pieces = op_kind()->pieces;
-    size_t length   = (pieces == 0) ? op_kind()->max : pieces * STEP;
     struct slot *slot;
 
     *slots = calloc(ledger->options.window, sizeof(**slots));
@@ -543,7 +564,7 @@ static void op_begin_slots(struct peer *peer, struct slot **slots)
         slot         = &(*slots)[i];
         slot->peer   = peer;
         slot->number = i;
-        slot->buffer = malloc(length);
+        slot->buffer = malloc(op_room());
         slot->list   = calloc(pieces + 1, sizeof(*slot->list));
         for (unsigned j = 0; j < pieces; j++) {
             slot->list[j].buffer = slot->buffer + (j * STEP);
@@ -552,9 +573,22 @@ static void op_begin_slots(struct peer *peer, struct slot **slots)
     }
 }
 
+/* Registers the buffers of rendezvous before any fault: UCX 1.13 ends in an
+ * assertion if it cannot. */
+static void op_map_slots(struct slot *slots)
+{
+    for (unsigned i = 0; op_kind()->is_told && (i < ledger->options.window);
+         i++) {
+        slots[i].memh = op_map(slots[i].buffer, op_room());
+    }
+}
+
 static void op_end_slots(struct slot *slots)
 {
     for (unsigned i = 0; (slots != NULL) && (i < ledger->options.window); i++) {
+        if (slots[i].memh != NULL) {
+            ucp_mem_unmap(rank.context, slots[i].memh);
+        }
         free(slots[i].buffer);
         free(slots[i].list);
     }
@@ -568,6 +602,7 @@ void op_begin_peer(struct peer *peer)
     }
     if (ledger_sends(peer->rank) && op_kind()->is_tag) {
         op_begin_slots(peer, &peer->in);
+        op_map_slots(peer->in);
     }
 }
 
@@ -585,10 +620,6 @@ void op_begin(void)
         .id = AM_ID,
         .cb = op_am_handler,
     };
-    ucp_mem_map_params_t params = {
-        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                      UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-    };
 
     rank.memory_length = op_put_at(ledger->options.ranks, 0);
     rank.memory        = calloc(1, rank.memory_length);
@@ -596,11 +627,7 @@ void op_begin(void)
         data_fill(rank.memory + op_get_at(i), op_kind()->max,
                   op_id(rank.me, ANYBODY, i));
     }
-    params.address = rank.memory;
-    params.length  = rank.memory_length;
-    if (ucp_mem_map(rank.context, &params, &rank.memh) != UCS_OK) {
-        rank_fail("no memory of UCP");
-    }
+    rank.memh = op_map(rank.memory, rank.memory_length);
     if (ucp_worker_set_am_recv_handler(rank.worker, &handler) != UCS_OK) {
         rank_fail("no handler of messages");
     }

@@ -23,6 +23,7 @@ struct slot {
     void *request;       /* of a receive */
     uint64_t value;      /* result of an atomic */
     char *buffer;
+    ucp_mem_h memh;     /* registered for all operations; or NULL */
     ucp_dt_iov_t *list; /* pieces of the buffer */
 };
 

@@ -3,9 +3,9 @@
  * Endpoints that are destroyed with outstanding operations to a peer that does
  * not answer, or does not receive: uct_ep_destroy() returns at once, on any
  * kind of initiator. Each operation ends once: in that call on an exclusive
- * initiator, later on a shared one, except for flushes behind copied operations.
- * Also initiators that the device does not reset or reconnect, after an error or
- * after an endpoint is destroyed.
+ * initiator, later on a shared one, except for flushes behind copied
+ * operations. Also initiators that the device does not reset or reconnect,
+ * after an error or after an endpoint is destroyed.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -398,8 +398,8 @@ TEST_P(dcx_orphan, of_a_callback_before_an_error)
     expect_works(m_b);
 }
 
-/* Behind copied operations, which nobody waits for: a flush ends within destroy
- * on any initiator, as UCP expects when it destroys a worker. */
+/* A flush behind copied operations, which have no completion, ends within
+ * destroy on any initiator, as UCP expects when it destroys a worker. */
 TEST_P(dcx_orphan, of_a_flush_behind_copies)
 {
     uct_ep_h dead = make_dead_eps(1)[0];

@@ -82,26 +82,6 @@ TEST_P(verbs_port_change, is_reported_to_every_context)
 INSTANTIATE_TEST_SUITE_P(ib_change, verbs_port_change, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_change, verbs_port_change, testing::Values(0));
 
-/* A rule with `for=` puts the port down once; it comes up with the first retry
- * after that time. */
-class verbs_port_timed : public verbs_port {};
-
-TEST_P(verbs_port_timed, comes_up_when_the_time_is_over)
-{
-    verbs_options stubborn;
-
-    stubborn.retry_cnt = 7;
-    stubborn.timeout   = 14; /* 67 ms */
-    verbs_pair pair(dev, stubborn);
-    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
-    EXPECT_EQ(IBV_EVENT_PORT_ERR, verbs_event(dev.ctx).event_type);
-    EXPECT_EQ(IBV_EVENT_PORT_ACTIVE, verbs_event(dev.ctx).event_type);
-    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
-    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "it was down twice";
-}
-
-INSTANTIATE_TEST_SUITE_P(timed, verbs_port_timed, testing::Values(0));
-
 /* The fault counts writes; a port that is down stops everything. */
 class verbs_port_down : public verbs_port {};
 
@@ -228,7 +208,6 @@ int main(int argc, char **argv)
             {"ib_down", {{"SOFTHCA_FAULT", down}}},
             {"roce_down", {{"SOFTHCA_FAULT", down}, {"SOFTHCA_LINK", "roce"}}},
             {"ib_kept", {{"SOFTHCA_FAULT", down}}},
-            {"timed", {{"SOFTHCA_FAULT", "port_down:op=write:for=200ms"}}},
             {"ib_two",
              {{"SOFTHCA_FAULT", "port_down:op=write"},
               {"SOFTHCA_DEVICES", "2"}}},

@@ -491,6 +491,23 @@ TEST_P(verbs_fabric_rules, hold_for_a_process)
     EXPECT_EQ(0, peer.wait());
 }
 
+/* A rule with `for=` puts the port down once; it comes up with the first retry
+ * after that time. */
+TEST_P(verbs_fabric_rules, put_the_port_down_for_a_time)
+{
+    verbs_options stubborn;
+
+    stubborn.retry_cnt = 7;
+    stubborn.timeout   = 18; /* 1.07 s */
+    verbs_pair pair(dev, stubborn);
+    ASSERT_EQ(0, fault("add port_down:op=write:for=1s").status);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    EXPECT_EQ(IBV_EVENT_PORT_ERR, verbs_event(dev.ctx).event_type);
+    EXPECT_EQ(IBV_EVENT_PORT_ACTIVE, verbs_event(dev.ctx).event_type);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "it was down twice";
+}
+
 TEST_P(verbs_fabric_rules, wrong_commands_change_nothing)
 {
     const struct {
