@@ -46,8 +46,10 @@ static const char usage_text[] =
     "                    all operations have to end with OK.\n"
     "  --or-all          with --allow: errors may be, but need not\n"
     "  --reconnect       a rank makes a new endpoint if one fails, and goes on:\n"
-    "                    all operations are posted. For kinds whose OK means\n"
-    "                    that the sink has the data\n";
+    "                    all operations are posted. For put, get and atomic.\n"
+    "                    An eager message that has ended with OK may be lost.\n"
+    "                    A rendezvous may hang: UCX may lose the wire-up of the\n"
+    "                    new endpoint (docs/known-issues.md)\n";
 
 static const struct {
     const char *name;
