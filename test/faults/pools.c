@@ -7,7 +7,9 @@
 #include "pools.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <uct/api/uct.h>
 #include <ucs/type/status.h>
 #include <ucs/vfs/base/vfs_obj.h>
 
@@ -47,6 +49,13 @@ static void pools_read_file(const char *path, char *text)
     ucs_string_buffer_cleanup(&file);
 }
 
+/* Progresses an interface, whose name is its address: UCP does not when all of
+ * its endpoints are closed, and what dcx has posted itself would never end. */
+static void pools_progress(const char *name)
+{
+    uct_iface_progress((uct_iface_h)strtoull(name, NULL, 16));
+}
+
 static void pools_read(char *text)
 {
     struct names workers, ifaces;
@@ -61,6 +70,7 @@ static void pools_read(char *text)
             snprintf(path, sizeof(path), "/uct/worker/%s/iface/%s",
                      workers.name[i], ifaces.name[j]);
             pools_list(path, &(struct names){0}); /* has UCX add the file */
+            pools_progress(ifaces.name[j]);
             strcat(path, "/in_use");
             pools_read_file(path, text);
         }
