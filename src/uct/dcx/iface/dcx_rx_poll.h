@@ -69,6 +69,18 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_rx_am(uct_dcx_iface_t *iface,
 }
 
 
+/* Ends a call of progress that has taken @count completions. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_dcx_rx_taken(uct_dcx_iface_t *iface, unsigned count, uct_dcx_rx_end_t end)
+{
+    uct_dcx_cq_update(&iface->super.rx.cq);
+    if (iface->super.rx.excess >= 0) {
+        uct_dcx_queues_refill(&iface->super);
+    }
+    return count + end(iface);
+}
+
+
 /* Takes more completions, after @count of them. */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_dcx_rx_take_more(uct_dcx_iface_t *iface, unsigned count,
@@ -85,12 +97,7 @@ uct_dcx_rx_take_more(uct_dcx_iface_t *iface, unsigned count,
         }
         ++count;
     }
-
-    uct_dcx_cq_update(cq);
-    if (iface->super.rx.excess >= 0) {
-        uct_dcx_queues_refill(&iface->super);
-    }
-    return count + end(iface);
+    return uct_dcx_rx_taken(iface, count, end);
 }
 
 

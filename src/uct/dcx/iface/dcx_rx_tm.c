@@ -166,15 +166,8 @@ static UCS_F_NOINLINE unsigned uct_dcx_rx_tm_poll_list(uct_dcx_iface_t *iface,
     } while ((cqe != NULL) && (count < rx->max_poll) &&
              !uct_dcx_rx_tm_is_message(cqe));
 
-    if (cqe != NULL) {
-        return uct_dcx_rx_tm_poll_more(iface, count);
-    }
-
-    uct_dcx_cq_update(&rx->cq);
-    if (rx->excess >= 0) {
-        uct_dcx_queues_refill(&iface->super);
-    }
-    return count + uct_dcx_rx_tm_end(iface);
+    return (cqe != NULL) ? uct_dcx_rx_tm_poll_more(iface, count) :
+                           uct_dcx_rx_taken(iface, count, uct_dcx_rx_tm_end);
 }
 
 
