@@ -4,7 +4,6 @@
  * command that sets the option to a value within it.
  */
 #include "info_limit.h"
-#include "uct/dcx/base/dcx_credit.h"
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/base/dcx_sizes.h"
 
@@ -95,11 +94,6 @@ static void info_recv_limits(struct info_part *part,
     info_limit(part, &cqes);
 }
 
-static unsigned info_credits(unsigned long value)
-{
-    return (value == UCS_ULUNITS_AUTO) ? UCT_DCX_CREDIT_AUTO : value;
-}
-
 /* Appends the number of endpoints that can use all of their credits at a time.
  * UCX_NUM_EPS is the number that UCP expects. With more of them, messages may
  * find the queue empty: the device sends them again. */
@@ -107,8 +101,8 @@ static void info_window(struct info_part *part,
                         const uct_dcx_iface_config_t *config)
 {
     const uct_dcx_credit_bank_t bank = uct_dcx_credit_bank(
-        config->rx.queue_len, info_credits(config->fc.window),
-        info_credits(config->fc.initial));
+        config->rx.queue_len, uct_dcx_config_credits(config->fc.window),
+        uct_dcx_config_credits(config->fc.initial));
     const char *text     = getenv("UCX_NUM_EPS");
     unsigned long wanted = (text == NULL) ? 0 : strtoul(text, NULL, 10);
     unsigned long num    = config->rx.queue_len / (bank.window + 2);

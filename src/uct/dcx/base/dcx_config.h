@@ -13,7 +13,10 @@
 #ifndef UCT_DCX_CONFIG_H
 #define UCT_DCX_CONFIG_H
 
+#include "dcx_credit.h"
+
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
 #include <uct/base/uct_iface.h>
 
 
@@ -122,6 +125,12 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 /* Stores the number of a partition, 1 to 0x7fff, in @pkey; 0 for "auto". UCX's
  * own type would take 0xfffe for "auto". Returns 0 if @str is neither. */
 int uct_dcx_config_pkey(const char *str, uint16_t *pkey);
+
+/* Returns FC_WINDOW or FC_INITIAL as uct_dcx_credit_bank() takes it. */
+static inline unsigned uct_dcx_config_credits(unsigned long value)
+{
+    return (value == UCS_ULUNITS_AUTO) ? UCT_DCX_CREDIT_AUTO : value;
+}
 
 /* Returns the code of a local ACK timeout, 1 to 31: 4.096 us * 2^code, rounded
  * up. */

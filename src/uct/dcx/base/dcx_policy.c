@@ -18,6 +18,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <ucs/sys/math.h>
 
 
 /* Limits of a pool that grows: a multiple of NUM_DCI, and the limit of that
@@ -48,12 +49,6 @@ const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index)
 }
 
 
-static unsigned uct_dcx_pool_min(unsigned a, unsigned b)
-{
-    return (a < b) ? a : b;
-}
-
-
 /* Makes @num more initiators idle; the lowest number is taken first. */
 static void uct_dcx_pool_add(uct_dcx_pool_t *pool, unsigned num)
 {
@@ -69,6 +64,7 @@ int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
 {
     const uct_dcx_policy_t *policy = &uct_dcx_policies[params->policy];
     unsigned num_dci = uct_dcx_policy_num_dci(policy, params->num_dci);
+    unsigned most    = ucs_min(num_dci * UCT_DCX_POOL_GROWTH, UCT_DCX_POOL_MAX);
 
     pool->policy      = policy;
     pool->share       = policy->has_quota ? params->quota : UINT_MAX;
@@ -77,10 +73,7 @@ int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
     pool->random      = params->seed;
     pool->num_idle    = 0;
     pool->num_dci     = policy->is_shared ? num_dci : 0;
-    pool->max_dci     = policy->is_shared ?
-                            num_dci :
-                            uct_dcx_pool_min(num_dci * UCT_DCX_POOL_GROWTH,
-                                             UCT_DCX_POOL_MAX);
+    pool->max_dci     = policy->is_shared ? num_dci : most;
     pool->idle        = malloc(pool->max_dci * sizeof(*pool->idle));
     if (pool->idle == NULL) {
         return -1;
@@ -96,8 +89,8 @@ int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
 void uct_dcx_pool_grow(uct_dcx_pool_t *pool)
 {
     assert(pool->num_idle == 0);
-    uct_dcx_pool_add(
-        pool, uct_dcx_pool_min(pool->num_dci, pool->max_dci - pool->num_dci));
+    uct_dcx_pool_add(pool,
+                     ucs_min(pool->num_dci, pool->max_dci - pool->num_dci));
 }
 
 

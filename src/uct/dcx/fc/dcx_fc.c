@@ -327,19 +327,13 @@ int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc)
 
 /* --- opening and closing -------------------------------------------------- */
 
-static unsigned uct_dcx_fc_size(unsigned long value)
-{
-    return (value == UCS_ULUNITS_AUTO) ? UCT_DCX_CREDIT_AUTO : value;
-}
-
-
 ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
                              const uct_dcx_fc_ep_ops_t *ep_ops,
                              const uct_dcx_iface_config_t *config)
 {
     uct_dcx_target_t *origin = &fc->origin.fields;
-    unsigned window          = uct_dcx_fc_size(config->fc.window);
-    unsigned initial         = uct_dcx_fc_size(config->fc.initial);
+    unsigned window          = uct_dcx_config_credits(config->fc.window);
+    unsigned initial         = uct_dcx_config_credits(config->fc.initial);
     unsigned posted          = queues->rx.length - 1;
 
     memset(fc, 0, sizeof(*fc));
