@@ -23,6 +23,7 @@ enum {
     PRM_CMD_RTR2RTS_QP              = 0x504,
     PRM_CMD_2ERR_QP                 = 0x507,
     PRM_CMD_2RST_QP                 = 0x50a,
+    PRM_CMD_QUERY_QP                = 0x50b,
     PRM_CMD_CREATE_DCT              = 0x710,
     PRM_CMD_CREATE_XRQ              = 0x717,
     PRM_CMD_SET_XRQ_DC_PARAMS_ENTRY = 0x726,
@@ -451,7 +452,7 @@ struct prm_create_dct_in {
 };
 static_assert(sizeof(struct prm_create_dct_in) == 0x80, "create_dct_in_bits");
 
-/* --- CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2RST_QP ------------- */
+/* --- CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2RST_QP, QUERY_QP --- */
 
 /* ads_bits */
 struct prm_ads {
@@ -512,6 +513,8 @@ static_assert(offsetof(struct prm_qpc, rq_type_srqn) == 0xac,
 static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 
 /* prm_qpc.state */
+#define PRM_QPC_STATE       0xf0000000u
+#define PRM_QPC_STATE_RTS   0x30000000u
 #define PRM_QPC_PM_MIGRATED 0x00001800u
 
 /* prm_qpc.sizes */
@@ -562,7 +565,7 @@ struct prm_modify_qp_in {
 };
 static_assert(sizeof(struct prm_modify_qp_in) == 0x110, "rst2init_qp_in_bits");
 
-/* qp_2rst_in_bits */
+/* qp_2rst_in_bits, qp_2err_in_bits, query_qp_in_bits */
 struct prm_2rst_qp_in {
     __be16 opcode;
     __be16 uid;
@@ -572,5 +575,20 @@ struct prm_2rst_qp_in {
     __be32 reserved2;
 };
 static_assert(sizeof(struct prm_2rst_qp_in) == 0x10, "qp_2rst_in_bits");
+
+/* query_qp_out_bits */
+struct prm_query_qp_out {
+    uint8_t status;
+    uint8_t reserved1[3];
+    __be32 syndrome;
+    uint8_t reserved2[8];
+    __be32 opt_param_mask;
+    __be32 ece;
+    struct prm_qpc qpc;
+    uint8_t reserved3[16];
+};
+static_assert(offsetof(struct prm_query_qp_out, qpc) == 0x18,
+              "query_qp_out_bits.qpc");
+static_assert(sizeof(struct prm_query_qp_out) == 0x110, "query_qp_out_bits");
 
 #endif

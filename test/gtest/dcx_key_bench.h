@@ -131,7 +131,8 @@ protected:
 
     /* The keys of a domain, opened */
     struct keys_t {
-        keys_t(const hca_device &hca, unsigned max_keys, unsigned max_owned = 0)
+        keys_t(const hca_device &hca, unsigned max_keys, unsigned max_owned = 0,
+               uct_dcx_async_t *async = NULL)
         {
             uct_dcx_keys_params_t params = {};
             uct_dcx_devx_path_t path     = {};
@@ -148,6 +149,7 @@ protected:
                                   .max_inline = UCT_DCX_UMR_MAX_INLINE,
                                   .fence      = PRM_UMR_FENCE_STRONG};
             params.dev         = &dev;
+            params.async       = async;
             params.max_keys    = max_keys;
             params.max_owned   = max_owned;
             params.max_entries = 1024;

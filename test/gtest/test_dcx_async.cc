@@ -565,7 +565,24 @@ TEST_P(dcx_async_layout, is_destroyed)
 
 /* The completion queue of layouts fails: they end at once, and so do those that
  * follow. The interface does not need it. */
-class dcx_async_umr : public dcx_async_layout {};
+class dcx_async_umr : public dcx_async_layout {
+protected:
+    /* Checks that the next lines are errors of the device with these texts, in
+     * any order, as threads log them. */
+    void expect_lines(const std::vector<std::string> &patterns)
+    {
+        std::string lines;
+
+        for (size_t i = 0; i < patterns.size(); i++) {
+            lines += m_log.next() + "\n";
+        }
+        for (const auto &pattern : patterns) {
+            EXPECT_TRUE(
+                std::regex_search(lines, std::regex("E mlx5_0: " + pattern)))
+                << lines << " has no " << pattern;
+        }
+    }
+};
 
 TEST_P(dcx_async_umr, completion_queue_overruns)
 {
@@ -585,7 +602,8 @@ TEST_P(dcx_async_umr, completion_queue_overruns)
     EXPECT_EQ(UCS_ERR_IO_ERROR, layouts.test(memh));
     expect_line("E mlx5_0: completion queue 0x[0-9a-f]+ \\(UMR\\): it has "
                 "overrun");
-    expect_line("E mlx5_0: the UMR queue has failed: layouts can no longer");
+    expect_lines({"UMR QP 0x[0-9a-f]+: it has failed",
+                  "the UMR queue has failed: layouts can no longer"});
     EXPECT_EQ(UCS_ERR_IO_ERROR, layouts.set(other, &layout));
 
     uint64_t start = time_now_us();
@@ -600,6 +618,35 @@ TEST_P(dcx_async_umr, completion_queue_overruns)
     while (m_log.left() > 0) {
         m_log.next();
     }
+}
+
+/* The queue of layouts fails, and is restarted: the next layout succeeds,
+ * although the report may come late. */
+class dcx_async_umr_qp : public dcx_async_umr {};
+
+TEST_P(dcx_async_umr_qp, fails)
+{
+    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
+                                      m_dcx.memh};
+    uct_dcx_layout_params_t layout = {};
+    dcx_layouts layouts;
+    uct_mem_h memh;
+
+    layout.repeat = 2;
+    layout.num    = 1;
+    layout.blocks = &block;
+    ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &memh));
+    for (ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_OK}) {
+        ASSERT_EQ(UCS_OK, layouts.set(memh, &layout));
+        EXPECT_TRUE(
+            wait_until([&] { return layouts.test(memh) != UCS_INPROGRESS; }));
+        EXPECT_EQ(status, layouts.test(memh));
+    }
+    expect_lines({"UMR QP 0x[0-9a-f]+: it has failed", "UMR of mkey"});
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    ASSERT_EQ(UCS_OK, put());
+    m_dcx.flush();
+    EXPECT_TRUE(m_dcx.errors.empty());
 }
 
 /* As the interface fails, the completion of an operation calls functions of
@@ -882,6 +929,7 @@ INSTANTIATE_TEST_SUITE_P(tags, dcx_async_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(xrq, dcx_async_devx, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(list, dcx_async_list, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(umr, dcx_async_umr, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(umr_qp, dcx_async_umr_qp, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(asleep, dcx_async_asleep, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_async_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(layout, dcx_async_layout, testing::Values(0));
@@ -1023,6 +1071,7 @@ int main(int argc, char **argv)
              {{"SOFTHCA_FAULT", "qp_fatal:op=tag:nth=2"},
               {"UCX_DCX_TM_ENABLE", "y"}}},
             {"umr", {{"SOFTHCA_FAULT", "cq_overrun:op=umr"}}},
+            {"umr_qp", {{"SOFTHCA_FAULT", "qp_fatal:op=umr"}}},
             {"asleep", {{"SOFTHCA_FAULT", DIES}}},
             {"dead", {{"SOFTHCA_FAULT", DIES}}},
             {"layout", {{"SOFTHCA_FAULT", DIES}}},

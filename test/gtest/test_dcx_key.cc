@@ -926,6 +926,64 @@ TEST_P(dcx_key, silent_queue_is_restarted)
     uct_dcx_keys_disown(&keys.keys, own, 1);
 }
 
+/* The keys of a domain whose events are read */
+class dcx_key_async : public dcx_key {
+protected:
+    dcx_key_async() { uct_dcx_async_init(&async, dev.ctx); }
+
+    uct_dcx_async_t async = {};
+};
+
+/* The doorbell record counts more WQEs than the ring has: the QP fails without
+ * a completion. The next layout fails at once, and the queue works again. */
+TEST_P(dcx_key_async, failed_qp)
+{
+    keys_t keys(dev, 8, 8, &async);
+    dcx_layout layout  = rows(4, 0, remote);
+    uct_dcx_key_t *key = keys.own(4);
+    uct_dcx_sq_t *sq   = &keys.keys.umr.qp.sq;
+    ucx_log_reader log;
+    dcx_deadline deadline;
+
+    *sq->dbrec = htobe32(0x7fff);
+    uct_dcx_bf_ring(sq->bf, 0);
+    while (!uct_dcx_async_is_marked(&keys.keys.watch.has_failed)) {
+        deadline.check("the report");
+    }
+
+    uint64_t start = time_now_us();
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&keys.keys, &key, 1, layout.get()));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, keys.wait(key));
+    EXPECT_LT(time_now_us() - start, time_slow(TIME_FATAL) * 1000u);
+    EXPECT_NE(std::string::npos, log.take().find("does not move"));
+    keys.set(key, layout);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(key->lkey, 16));
+    EXPECT_EQ(1u, keys.stats().failures);
+    uct_dcx_async_cleanup(&async);
+    uct_dcx_keys_disown(&keys.keys, key, 1);
+}
+
+/* A report that comes after the queue was restarted does not stop it. */
+TEST_P(dcx_key_async, late_report)
+{
+    keys_t keys(dev, 8, 8, &async);
+    dcx_layout layout  = rows(4, 0, remote);
+    uct_dcx_key_t *key = keys.own(4);
+    dcx_umr_silence silence(keys.keys);
+
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&keys.keys, &key, 1, layout.get()));
+    uct_dcx_async_mark(&keys.keys.watch.has_failed);
+    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_keys_test(&keys.keys, key));
+    EXPECT_FALSE(uct_dcx_async_is_marked(&keys.keys.watch.has_failed));
+    silence.end();
+    EXPECT_EQ(UCS_OK, keys.wait(key));
+    EXPECT_EQ(0u, keys.stats().failures);
+    uct_dcx_async_cleanup(&async);
+    uct_dcx_keys_disown(&keys.keys, key, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, dcx_key_async, testing::Values(0));
+
 /* Time without a call does not count: the process may have been stopped. */
 TEST_P(dcx_key, silent_queue_is_not_looked_at)
 {

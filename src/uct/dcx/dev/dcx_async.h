@@ -74,7 +74,8 @@ void uct_dcx_async_watch_obj(uct_dcx_async_t *async,
 void uct_dcx_async_unwatch_obj(uct_dcx_async_t *async,
                                uct_dcx_async_watch_t *watch);
 
-/* Marks a queue as failed, and tells if it is; used by different threads. */
+/* Marks a queue as failed, tells if it is, and takes the mark away; used by
+ * different threads. */
 static inline void uct_dcx_async_mark(int *has_failed)
 {
     __atomic_store_n(has_failed, 1, __ATOMIC_RELAXED);
@@ -83,6 +84,11 @@ static inline void uct_dcx_async_mark(int *has_failed)
 static inline int uct_dcx_async_is_marked(const int *has_failed)
 {
     return __atomic_load_n(has_failed, __ATOMIC_RELAXED);
+}
+
+static inline void uct_dcx_async_unmark(int *has_failed)
+{
+    __atomic_store_n(has_failed, 0, __ATOMIC_RELAXED);
 }
 
 /* Stops reading events: none is being read, and none will be, when it returns.

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2ERR_QP, 2RST_QP; see
- * dcx_devx_qp.h. Parameters are those of UCX's own QPs (rc_mlx5_devx.c,
+ * CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2ERR_QP, 2RST_QP, QUERY_QP;
+ * see dcx_devx_qp.h. Parameters are those of UCX's own QPs (rc_mlx5_devx.c,
  * ib_mlx5_dv.c).
  */
 #include "dcx_devx_qp.h"
@@ -240,6 +240,20 @@ ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp)
     uct_dcx_sq_reset(&qp->sq);
     uct_dcx_devx_ring_dbrec(&qp->ring)[MLX5_SND_DBR] = 0;
     return uct_dcx_devx_qp_connect(qp);
+}
+
+
+int uct_dcx_devx_qp_is_ready(const uct_dcx_devx_qp_t *qp)
+{
+    const struct prm_2rst_qp_in in = {
+        .opcode = htobe16(PRM_CMD_QUERY_QP),
+        .qpn    = htobe32(qp->obj.number),
+    };
+    struct prm_query_qp_out out = {};
+
+    return (mlx5dv_devx_obj_query(qp->obj.obj, &in, sizeof(in), &out,
+                                  sizeof(out)) == 0) &&
+           ((be32toh(out.qpc.state) & PRM_QPC_STATE) == PRM_QPC_STATE_RTS);
 }
 
 

@@ -50,6 +50,10 @@ ucs_status_t uct_dcx_devx_qp_init(uct_dcx_devx_qp_t *qp,
 /* Brings a failed QP through RESET to RTS, its ring empty. Logs errors. */
 ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp);
 
+/* Returns 1 if the QP executes WQEs: its state, which the device tells, is
+ * RTS. */
+int uct_dcx_devx_qp_is_ready(const uct_dcx_devx_qp_t *qp);
+
 void uct_dcx_devx_qp_cleanup(uct_dcx_devx_qp_t *qp);
 
 #endif

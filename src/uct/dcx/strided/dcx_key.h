@@ -43,6 +43,7 @@
 
 #include "dcx_umr.h"
 #include "uct/dcx/base/dcx_stale.h"
+#include "uct/dcx/dev/dcx_async.h"
 
 #include <ucs/datastruct/list.h>
 #include <ucs/time/time_def.h>
@@ -157,9 +158,10 @@ typedef struct uct_dcx_keys_stats {
 
 typedef struct uct_dcx_keys_params {
     const uct_dcx_device_t *dev;
-    unsigned max_keys;    /* keys of the cache, of each size */
-    unsigned max_owned;   /* keys with an owner, of each size */
-    unsigned max_entries; /* entries of the largest layout */
+    uct_dcx_async_t *async; /* reports that the queue has failed; or NULL */
+    unsigned max_keys;      /* keys of the cache, of each size */
+    unsigned max_owned;     /* keys with an owner, of each size */
+    unsigned max_entries;   /* entries of the largest layout */
 
     /* returns 1 if another key had this number, and a peer may still use it; or
      * NULL */
@@ -185,6 +187,7 @@ typedef struct uct_dcx_keys {
     ucs_time_t since;    /* the first one that found @seen_ci */
     uint16_t seen_ci;    /* umr.qp.sq.ci at that time */
     uct_dcx_umr_t umr;
+    uct_dcx_async_watch_t watch; /* of umr.qp, until async ends */
     uct_dcx_key_size_t sizes[UCT_DCX_KEY_KINDS]; /* first the cache's, then
                                                   * owned ones */
     ucs_list_link_t handles;                     /* uct_dcx_mem_layout_t */

@@ -340,6 +340,10 @@ ucs_status_t uct_dcx_keys_open(uct_dcx_keys_t *keys,
     if (!keys->is_open) {
         uct_dcx_keys_begin_command(keys);
         status = uct_dcx_umr_init(&keys->umr, dev, path);
+        if ((status == UCS_OK) && (keys->params.async != NULL)) {
+            uct_dcx_async_watch_obj(keys->params.async, &keys->watch,
+                                    &keys->umr.qp.obj, IBV_EVENT_QP_FATAL);
+        }
         uct_dcx_keys_end_command(keys, UCS_OK);
         __atomic_store_n(&keys->is_open, status == UCS_OK, __ATOMIC_RELEASE);
     }

@@ -3,7 +3,6 @@
  * Keys and the UMR queue; see dcx_key_queue.h.
  */
 #include "dcx_key_queue.h"
-#include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
@@ -410,7 +409,8 @@ static UCS_F_NOINLINE void uct_dcx_keys_recover(uct_dcx_keys_t *keys)
 }
 
 
-/* Restarts a queue whose WQEs do not complete: the first one fails. */
+/* Restarts a queue whose WQEs do not complete: the first one fails, unless it
+ * has completed meanwhile. */
 static void uct_dcx_keys_unstall(uct_dcx_keys_t *keys)
 {
     static const uct_dcx_syndrome_t silent = {
@@ -419,8 +419,10 @@ static void uct_dcx_keys_unstall(uct_dcx_keys_t *keys)
         "it has failed without a completion",
     };
 
-    keys->umr.error  = &silent;
-    keys->umr.failed = keys->umr.qp.sq.ci;
+    if (uct_dcx_umr_poll(&keys->umr) == UCS_OK) {
+        keys->umr.error  = &silent;
+        keys->umr.failed = keys->umr.qp.sq.ci;
+    }
     uct_dcx_keys_recover(keys);
 }
 
@@ -440,6 +442,25 @@ static int uct_dcx_keys_is_stuck(uct_dcx_keys_t *keys)
 }
 
 
+/* Returns 1 if the device has reported that the QP has failed, and the QP is
+ * still in error: the report may be one of a failure before the last restart.
+ * Releases the lock meanwhile. */
+static int uct_dcx_keys_has_failed(uct_dcx_keys_t *keys)
+{
+    int has_failed;
+
+    if (!uct_dcx_async_is_marked(&keys->watch.has_failed)) {
+        return 0;
+    }
+
+    uct_dcx_async_unmark(&keys->watch.has_failed);
+    uct_dcx_keys_begin_command(keys);
+    has_failed = !uct_dcx_devx_qp_is_ready(&keys->umr.qp);
+    uct_dcx_keys_end_command(keys, UCS_OK);
+    return has_failed;
+}
+
+
 void uct_dcx_keys_check(uct_dcx_keys_t *keys, int is_final)
 {
     int is_stuck;
@@ -454,7 +475,7 @@ void uct_dcx_keys_check(uct_dcx_keys_t *keys, int is_final)
         uct_dcx_keys_give_up(keys, "has failed");
     } else if (is_stuck && is_final) {
         uct_dcx_keys_give_up(keys, "does not move");
-    } else if (is_stuck) {
+    } else if (is_stuck || uct_dcx_keys_has_failed(keys)) {
         uct_dcx_keys_unstall(keys);
     }
 }

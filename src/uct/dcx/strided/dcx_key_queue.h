@@ -134,12 +134,12 @@ static inline void uct_dcx_keys_poll(uct_dcx_keys_t *keys)
     }
 }
 
-/* Called while something is on its way, after uct_dcx_keys_poll(). A queue that
- * has not moved for too long is restarted, as its QP may have failed without a
- * completion: the layout at its head fails. With @is_final, or if its
- * completion queue or the device has failed, it is given up. Time without such
- * a call does not count: the process may have been stopped. May release the
- * lock. */
+/* Called while something is on its way, after uct_dcx_keys_poll(). Restarts a
+ * queue whose QP has failed without a completion: the device reports that, or
+ * the queue has not moved for too long. The layout at its head fails. With
+ * @is_final, a queue that has not moved is given up, and so is one whose
+ * completion queue or device has failed. Time without such a call does not
+ * count: the process may have been stopped. May release the lock. */
 void uct_dcx_keys_check(uct_dcx_keys_t *keys, int is_final);
 
 /* Keeps the number of a key from reuse for a while if a peer has it. */

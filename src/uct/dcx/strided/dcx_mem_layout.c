@@ -388,6 +388,7 @@ uct_dcx_mem_layout_init_keys(uct_dcx_md_t *md,
 {
     const uct_dcx_keys_params_t params = {
         .dev         = &md->dev,
+        .async       = &md->async,
         .max_keys    = config->umr_slots,
         .max_owned   = config->umr_layouts,
         .max_entries = config->umr_max_entries,
