@@ -409,7 +409,9 @@ TEST_P(dcx_orphan, of_a_flush_behind_copies)
     EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, 0, &plain.comp));
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL, &canceling.comp));
+    unsigned before = num_modified;
     destroy_ep(dead);
+    EXPECT_EQ(before, num_modified) << "modified a QP";
     EXPECT_EQ(1u, plain.count);
     EXPECT_EQ(UCS_ERR_CANCELED, plain.status);
     EXPECT_EQ(1u, canceling.count);

@@ -473,21 +473,6 @@ static void uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 }
 
 
-/* Returns non-zero if any outstanding WQE needs a completion or uses user
- * memory. Otherwise all of them may be executed later. */
-static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
-{
-    uint16_t number;
-
-    for (number = txq->head; number != txq->tail; ++number) {
-        if (uct_dcx_txq_slot(txq, number)->done != uct_dcx_desc_done) {
-            return 1;
-        }
-    }
-    return !ucs_list_is_empty(&txq->ops);
-}
-
-
 /* Stops the device from using an exclusive initiator's WQEs, even if the peer
  * does not answer. Returns 0 if it may still use them: then the flushed NOP at
  * the end reports that the initiator is in error. */
@@ -505,38 +490,8 @@ static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Returns 1 if the caller has to end the outstanding operations now. */
-static int uct_dcx_recover_take_off(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                                    uct_dcx_ep_t *ep)
-{
-    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_recover_is_awaited(&dci->txq) ||
-        !uct_dcx_recover_abort(set, dci)) {
-        uct_dcx_tx_leave(set, dci, ep);
-        return 0;
-    }
-
-    uct_dcx_tx_part(dci, ep);
-    return 1;
-}
-
-
-/* Returns a flush of @ep, which is being destroyed, or NULL. */
-static uct_dcx_op_t *uct_dcx_recover_find_flush(uct_dcx_dci_t *dci,
-                                                const uct_dcx_ep_t *ep)
-{
-    uct_dcx_op_t *op;
-
-    ucs_list_for_each (op, &dci->txq.ops, wqe) {
-        if ((op->ep == ep) && (op->end == NULL)) {
-            return op;
-        }
-    }
-    return NULL;
-}
-
-
-/* Returns non-zero if any outstanding WQE of @ep on a shared initiator needs a
- * completion or uses user memory. */
+/* Returns non-zero if any outstanding WQE of @ep needs a completion or uses
+ * user memory. Otherwise all of them may be executed later. */
 static int uct_dcx_recover_awaits(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 {
     const uct_dcx_slot_t *slot;
@@ -561,6 +516,21 @@ static int uct_dcx_recover_awaits(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 }
 
 
+/* Returns a flush of @ep, which is being destroyed, or NULL. */
+static uct_dcx_op_t *uct_dcx_recover_find_flush(uct_dcx_dci_t *dci,
+                                                const uct_dcx_ep_t *ep)
+{
+    uct_dcx_op_t *op;
+
+    ucs_list_for_each (op, &dci->txq.ops, wqe) {
+        if ((op->ep == ep) && (op->end == NULL)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+
 /* Ends the flushes of an endpoint that is destroyed while only copied WQEs are
  * outstanding: the user waits for nothing, and UCP expects their end in
  * uct_ep_destroy(). */
@@ -580,26 +550,30 @@ static void uct_dcx_recover_end_flushes(uct_dcx_dci_t *dci,
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
     uint16_t index     = uct_dcx_ep_last_dci(ep);
-    uct_dcx_dci_t *dci = NULL;
-    int is_awaited     = 1;
-
-    if ((index != UCT_DCX_NO_DCI) && uct_dcx_dci_is_shared(&set->dci[index])) {
-        is_awaited = uct_dcx_recover_awaits(&set->dci[index], ep);
-    }
+    uct_dcx_dci_t *dci = (index != UCT_DCX_NO_DCI) ? &set->dci[index] : NULL;
+    int is_awaited     = 0;
+    int is_stopped     = 0;
 
     uct_dcx_recover_forget(set->lost, ep);
-    if ((index != UCT_DCX_NO_DCI) &&
-        uct_dcx_recover_take_off(set, &set->dci[index], ep)) {
-        dci = &set->dci[index];
+    if (dci != NULL) {
+        is_awaited = uct_dcx_recover_awaits(dci, ep);
+        is_stopped = is_awaited && !uct_dcx_dci_is_shared(dci) &&
+                     uct_dcx_recover_abort(set, dci);
+    }
+
+    if (is_stopped) {
+        uct_dcx_tx_part(dci, ep);
+    } else if (dci != NULL) {
+        uct_dcx_tx_leave(set, dci, ep);
     }
 
     ep->flags |= UCT_DCX_EP_FLAG_MUTED;
     uct_dcx_ep_fail(ep, UCS_ERR_CANCELED); /* in case a callback posts */
-    if (dci != NULL) {
+    if (is_stopped) {
         dci->txq.turn++;
         uct_dcx_txq_cancel(&dci->txq);
         uct_dcx_tx_release(set, dci);
-    } else if (!is_awaited) {
-        uct_dcx_recover_end_flushes(&set->dci[index], ep);
+    } else if ((dci != NULL) && !is_awaited) {
+        uct_dcx_recover_end_flushes(dci, ep);
     }
 }

@@ -37,9 +37,10 @@ void uct_dcx_recover_close(uct_dcx_dci_set_t *set);
 void uct_dcx_recover_close_ep(uct_dcx_ep_t *ep);
 
 /* Detaches an endpoint that is being destroyed. Its error handler is not called
- * any longer. Its operations on an exclusive initiator end before this returns,
- * if one of them uses memory of the user or has to complete, and the queue
- * could be reset. All others end when the device has completed them. */
+ * any longer. If only copied operations are outstanding, its flushes end before
+ * this returns. Otherwise, on an exclusive initiator whose queue could be
+ * reset, all of its operations do. All others end when the device has completed
+ * them. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
