@@ -416,6 +416,27 @@ TEST_P(verbs_umr_refused, ends_as_a_bind_error)
 
 INSTANTIATE_TEST_SUITE_P(umr, verbs_umr_refused, testing::Values(0));
 
+class verbs_inval_raced : public verbs_rules {};
+
+/* The mkey has no layout after it, unlike after umr_refused. */
+TEST_P(verbs_inval_raced, takes_the_layout)
+{
+    umr_pair pair(dev);
+    umr_key key(dev.pd);
+    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, pair.set(key, layout));
+    pair.reconnect();
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, pair.run(write().remote(0, key.rkey())));
+    pair.reconnect();
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+}
+
+INSTANTIATE_TEST_SUITE_P(raced, verbs_inval_raced, testing::Values(0));
+
 /* --- rules of the fabric -------------------------------------------------- */
 
 class verbs_fabric_rules : public verbs_rules {
@@ -587,6 +608,7 @@ int main(int argc, char **argv)
              {{"SOFTHCA_FAULT", "fail_verb:nth=1000000"},
               {"SOFTHCA_LOG", "info"}}},
             {"umr", {{"SOFTHCA_FAULT", "umr_refused:nth=2"}}},
+            {"raced", {{"SOFTHCA_FAULT", "inval_raced:nth=2"}}},
             {"shared", {}},
         });
 }

@@ -11,6 +11,7 @@
 #include "hca_stream.h"
 #include "hca_tm_op.h"
 #include "hca_wire.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_rules.h"
@@ -344,17 +345,41 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
+/* Returns an error if a rule refuses the UMR. An invalidation that was in front
+ * of it, and late, takes effect after it. */
+static enum hca_check hca_request_umr_fault(const struct hca_request *rq)
+{
+    struct hca_rule_event event = {.point = HCA_RULE_UMR};
+    const struct hca_rule *rule;
+    uint64_t n;
+
+    rule = hca_rules_find(&event, &n);
+    if (rule == NULL) {
+        return HCA_OK;
+    }
+    hca_info("qp 0x%x: fault: %s of a WQE", rq->wqe.qpn,
+             hca_rule_name(rule->what));
+    if (rule->what == HCA_FAULT_UMR_REFUSED) {
+        return HCA_CHECK_UMR_KEY;
+    }
+    hca_umr_free(rq->qp, &rq->wqe);
+    return HCA_CHECK_UMR_NOT_FREE;
+}
+
 /* Executes a UMR. If the next WQE was rung before the UMR has completed, by the
  * doorbell record as it is now, behind_umr is set; not with streams, as the
  * next WQE may be of another one. */
 static enum hca_check hca_request_umr(struct hca_request *rq)
 {
-    struct hca_qp *qp = rq->qp;
-    enum hca_check check;
+    struct hca_qp *qp    = rq->qp;
+    enum hca_check check = HCA_OK;
     uint16_t rung;
 
-    if (hca_rules_are_set() && (hca_rules_fail(HCA_RULE_UMR, "umr") != 0)) {
-        return HCA_CHECK_UMR_KEY;
+    if (hca_rules_are_set()) {
+        check = hca_request_umr_fault(rq);
+    }
+    if (check != HCA_OK) {
+        return check;
     }
     check              = hca_umr_execute(qp, &rq->wqe);
     rung               = qp->req.ci + hca_qp_sq_posted(qp);

@@ -61,6 +61,20 @@ enum hca_check hca_umr_execute(struct hca_qp *qp, const struct hca_wqe *wqe)
     return check;
 }
 
+void hca_umr_free(const struct hca_qp *qp, const struct hca_wqe *wqe)
+{
+    struct hca_mkey *key = hca_obj_lock(HCA_KIND_MKEY, be32toh(wqe->imm) >> 8);
+
+    if (key == NULL) {
+        return;
+    }
+    if (key->has_umr && (key->obj.dev == qp->obj.dev) &&
+        (key->pdn == qp->pdn)) {
+        key->is_free = true;
+    }
+    hca_obj_unlock(key);
+}
+
 enum hca_check hca_umr_local_inval(const struct hca_qp *qp,
                                    const struct hca_wqe *wqe)
 {

@@ -12,6 +12,9 @@
  * @return HCA_OK, or an error, logged. */
 enum hca_check hca_umr_execute(struct hca_qp *qp, const struct hca_wqe *wqe);
 
+/* Takes the translation of the mkey that a UMR names, if it has one. */
+void hca_umr_free(const struct hca_qp *qp, const struct hca_wqe *wqe);
+
 /* Invalidates the mkey that @wqe names. @return HCA_OK, or an error, logged. */
 enum hca_check hca_umr_local_inval(const struct hca_qp *qp,
                                    const struct hca_wqe *wqe);
