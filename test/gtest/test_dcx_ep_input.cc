@@ -27,9 +27,14 @@ class dcx_ep_input : public dcx_ep_bench {};
 TEST_P(dcx_ep_input, bad_interface_address)
 {
     auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
+    auto other = dev;
 
     addr[0] = 3;
     EXPECT_BAD_ADDR(dev, addr, "has version 3 instead of 10");
+    other.back() ^= 1; /* the checksum of another version */
+    m_dcx.seals = false;
+    EXPECT_BAD_ADDR(other, addr, "has version 3 instead of 10");
+    m_dcx.seals = true;
 
     addr    = good;
     addr[1] = 0x80;

@@ -113,14 +113,16 @@ static int uct_dcx_ep_check_addr(const uct_dcx_queues_t *queues,
     const uct_dcx_addr_own_t own = uct_dcx_fc_addr_own(queues->fc);
     ucs_log_level_t level        = uct_dcx_fault_level(&num_faults);
 
-    if (dev_addr->check != uct_dcx_dev_addr_crc(&dev_addr->addr)) {
+    /* The version comes first, as the checksums contain it. */
+    if (uct_dcx_addr_check(addr, &own, level)) {
+        if (dev_addr->check == uct_dcx_dev_addr_crc(&dev_addr->addr)) {
+            return 1;
+        }
         ucs_log(level,
                 "%s: the peer's device address is damaged or truncated: its "
                 "checksum is 0x%x instead of 0x%x",
                 queues->port.name, be32toh(dev_addr->check),
                 be32toh(uct_dcx_dev_addr_crc(&dev_addr->addr)));
-    } else if (uct_dcx_addr_check(addr, &own, level)) {
-        return 1;
     }
 
     __atomic_fetch_add(&num_faults, 1, __ATOMIC_RELAXED);
