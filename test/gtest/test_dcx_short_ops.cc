@@ -378,6 +378,35 @@ TEST_P(dcx_short_ops, objects)
     sweep(8, run_objects);
 }
 
+/* Creates a second initiator. Without memory for it, the interface works with
+ * the first. */
+TEST_P(dcx_short_ops, second_initiator)
+{
+    unsigned num_failed = 0;
+    bool has_failed;
+
+    do {
+        short_bench bench;
+        uct_ep_h other = bench.m_dcx.make_ep();
+        auto put       = [&](uct_ep_h ep) {
+            return uct_ep_put_short(
+                      ep, "x", 1, (uintptr_t)bench.remote.bytes.data(), bench.rkey);
+        };
+
+        EXPECT_EQ(UCS_OK, put(bench.m_dcx.ep));
+        failing_alloc::arm(num_failed + 1);
+        bench.progress_until([&] { return put(other) == UCS_OK; });
+        has_failed             = failing_alloc::has_failed();
+        failing_alloc::fail_at = 0;
+        num_failed += has_failed;
+        EXPECT_EQ(has_failed,
+                  bench.m_log.take().find("memory") != std::string::npos)
+            << "allocation " << num_failed;
+        uct_ep_destroy(other);
+    } while (has_failed && !HasFailure());
+    EXPECT_LE(3u, num_failed);
+}
+
 INSTANTIATE_TEST_SUITE_P(plain, dcx_short_ops, testing::Values(0));
 
 class dcx_short_tags : public dcx_short_ops {};

@@ -180,6 +180,7 @@ UCS_F_NOINLINE uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set,
                                                      uint16_t index)
 {
     uct_dcx_dci_t *dci = &set->dci[index];
+    ucs_status_t status;
 
     if (dci->txq.qp != NULL) {
         return dci;
@@ -189,9 +190,14 @@ UCS_F_NOINLINE uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set,
         return NULL;
     }
 
-    if (uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
-        ucs_diag("%s: continuing with %u of %u DCIs", set->port->name,
-                 set->num_created, set->pool.num_dci);
+    status = uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN);
+    if (status != UCS_OK) {
+        /* Other causes were logged. */
+        ucs_log((status == UCS_ERR_NO_MEMORY) ? UCS_LOG_LEVEL_WARN :
+                                                UCS_LOG_LEVEL_DIAG,
+                "%s: failed to create a DCI: %s; continuing with %u of %u",
+                set->port->name, ucs_status_string(status), set->num_created,
+                set->pool.num_dci);
         set->is_short = 1;
         uct_dcx_dci_set_open(set);
         return NULL;
