@@ -540,6 +540,7 @@ TEST_P(verbs_fabric_rules, wrong_commands_change_nothing)
         {"add", 2, "Usage: softhca-fault add RULE..."},
         {"list 1", 2, "Usage: softhca-fault add RULE..."},
         {"add drop:nth=0", 1, "softhca-fault: drop:nth=0: nth: use a number"},
+        {"add drop drop:nth=0", 1, "softhca-fault: drop:nth=0: nth: use a"},
         {"clear 0", 1, "softhca-fault: there is no rule 0"},
         {"clear x", 1, "softhca-fault: there is no rule x"},
         {"clear 8", 1, "softhca-fault: there is no rule 8"},
@@ -555,8 +556,12 @@ TEST_P(verbs_fabric_rules, wrong_commands_change_nothing)
     EXPECT_EQ(0, fault("add drop:nth=9 drop:nth=9 drop:nth=9 drop:nth=9 "
                        "drop:nth=9 drop:nth=9 drop:nth=9 drop:nth=9")
                      .status);
-    EXPECT_EQ("softhca-fault: drop: use up to 8 rules\n",
-              fault("add drop").text);
+    EXPECT_EQ("softhca-fault: use up to 8 rules\n", fault("add drop").text);
+    EXPECT_EQ(0, fault("clear 0").status);
+    EXPECT_EQ(1, fault("add drop drop").status);
+    EXPECT_EQ(1, fault("clear 7 x").status);
+    const std::string list = fault("list").text;
+    EXPECT_EQ(7, std::count(list.begin(), list.end(), '\n')) << list;
 
     setenv("SOFTHCA_FABRIC", "elsewhere", 1);
     result none = fault("list");

@@ -9,19 +9,25 @@
 #include "softhca/base/hca_log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int fault_add(int num, char **rules)
+static int fault_add(int num, char **texts)
 {
+    struct hca_rule rules[HCA_MAX_RULES];
     char why[HCA_RULE_WHY];
 
     for (int i = 0; i < num; i++) {
-        if (!hca_rules_add(rules[i], why)) {
-            fprintf(stderr, "softhca-fault: %s: %s\n", rules[i], why);
+        if (!hca_rule_parse(&rules[i], texts[i], why)) {
+            fprintf(stderr, "softhca-fault: %s: %s\n", texts[i], why);
             return 1;
         }
+    }
+    if (!hca_rules_add(rules, num)) {
+        fprintf(stderr, "softhca-fault: use up to %u rules\n", HCA_MAX_RULES);
+        return 1;
     }
     return 0;
 }
@@ -44,19 +50,20 @@ static int fault_list(int num, char **args)
 
 static int fault_clear(int num, char **args)
 {
-    for (unsigned i = 0; (num == 0) && (i < HCA_MAX_RULES); i++) {
-        hca_rules_remove(i);
-    }
+    unsigned indexes = (num == 0) ? UINT_MAX : 0; /* bits */
+
     for (int i = 0; i < num; i++) {
         char *end;
         unsigned long index = strtoul(args[i], &end, 10);
 
         if ((*end != '\0') || (end == args[i]) || (index >= HCA_MAX_RULES) ||
-            !hca_rules_remove(index)) {
+            (hca_fabric->rules[index].what == HCA_FAULT_NONE)) {
             fprintf(stderr, "softhca-fault: there is no rule %s\n", args[i]);
             return 1;
         }
+        indexes |= 1u << index;
     }
+    hca_rules_remove(indexes);
     return 0;
 }
 

@@ -117,34 +117,40 @@ int hca_rules_fail(enum hca_rule_point point, const char *name)
 
 /* --- of the fabric -------------------------------------------------------- */
 
-/* No word of a slot in use is 0 that a reader divides by. */
-bool hca_rules_add(const char *text, char why[HCA_RULE_WHY])
+/* Fills a free slot. No word of a slot in use is 0 that a reader divides by. */
+static void hca_rules_set(struct hca_rule *slot, const struct hca_rule *rule)
 {
-    struct hca_rule rule;
-    unsigned i = 0;
-
-    while ((i < HCA_MAX_RULES) &&
-           (hca_fabric->rules[i].what != HCA_FAULT_NONE)) {
-        i++;
-    }
-    if (i == HCA_MAX_RULES) {
-        snprintf(why, HCA_RULE_WHY, "use up to %u rules", HCA_MAX_RULES);
-        return false;
-    }
-    if (!hca_rule_parse(&rule, text, why)) {
-        return false;
-    }
-    memcpy((char *)&hca_fabric->rules[i] + offsetof(struct hca_rule, op),
-           (char *)&rule + offsetof(struct hca_rule, op),
-           sizeof(rule) - offsetof(struct hca_rule, op));
-    atomic_store(&hca_fabric->rules[i].what, rule.what);
+    memcpy((char *)slot + offsetof(struct hca_rule, op),
+           (const char *)rule + offsetof(struct hca_rule, op),
+           sizeof(*rule) - offsetof(struct hca_rule, op));
+    atomic_store(&slot->what, rule->what);
     atomic_store(&hca_fabric->has_rules, true);
+}
+
+bool hca_rules_add(const struct hca_rule *rules, unsigned num)
+{
+    struct hca_rule *slots[HCA_MAX_RULES];
+    unsigned num_free = 0;
+
+    for (unsigned i = 0; i < HCA_MAX_RULES; i++) {
+        if (hca_fabric->rules[i].what == HCA_FAULT_NONE) {
+            slots[num_free++] = &hca_fabric->rules[i];
+        }
+    }
+    if (num > num_free) {
+        return false;
+    }
+    for (unsigned i = 0; i < num; i++) {
+        hca_rules_set(slots[i], &rules[i]);
+    }
     return true;
 }
 
-bool hca_rules_remove(unsigned index)
+void hca_rules_remove(unsigned indexes)
 {
-    return (index < HCA_MAX_RULES) &&
-           (atomic_exchange(&hca_fabric->rules[index].what, HCA_FAULT_NONE) !=
-            HCA_FAULT_NONE);
+    for (unsigned i = 0; i < HCA_MAX_RULES; i++) {
+        if (indexes & (1u << i)) {
+            atomic_store(&hca_fabric->rules[i].what, HCA_FAULT_NONE);
+        }
+    }
 }

@@ -41,10 +41,11 @@ int hca_rules_fail(enum hca_rule_point point, const char *name);
 
 /* --- for softhca-fault, with the folder locked (hca_rundir.h) ------------- */
 
-/* Adds a rule to the fabric. @return false with a reason in @why. */
-bool hca_rules_add(const char *text, char why[HCA_RULE_WHY]);
+/* Adds all @num rules to the fabric. @return false if there is no room for
+ * them: none is added. */
+bool hca_rules_add(const struct hca_rule *rules, unsigned num);
 
-/* Removes the rule of this index from the fabric. @return false: none. */
-bool hca_rules_remove(unsigned index);
+/* Removes the rules from the fabric whose indexes are bits of @indexes. */
+void hca_rules_remove(unsigned indexes);
 
 #endif
