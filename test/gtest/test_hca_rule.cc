@@ -178,7 +178,8 @@ TEST_F(hca_rule_test, selects_by_chance_and_seed)
     EXPECT_EQ(first, events("drop:p=0.01:seed=7", num));
     EXPECT_NE(first, events("drop:p=0.01:seed=8", num));
     EXPECT_EQ(std::string(100, '.'), events("drop:p=0:seed=1", 100));
-    EXPECT_EQ(std::string(100, 'x'), events("drop:p=1:count=0", 100));
+    EXPECT_EQ(std::string(100, 'x'), events("drop:p=1", 100));
+    EXPECT_EQ("xx..", events("drop:p=1:count=2", 4));
 
     std::string few = events("drop:p=0.5:seed=7:count=3:nth=11", 100);
     EXPECT_EQ(3, std::count(few.begin(), few.end(), 'x'));

@@ -277,11 +277,13 @@ static bool hca_rule_is_random(const struct hca_rule *rule)
 /* A fault is for one event, unless its rule says how many there are. */
 static void hca_rule_set_count(struct hca_rule *rule)
 {
+    bool has_chance = rule->chance != HCA_RULE_NOT_GIVEN;
+
     if (rule->count == HCA_RULE_NOT_GIVEN) {
-        rule->count = (rule->every == 0) && (rule->for_ns == 0) &&
-                      (rule->chance == HCA_RULE_CERTAINLY);
+        rule->count = (rule->every == 0) && (rule->for_ns == 0) && !has_chance;
     }
     rule->every += (rule->every == 0);
+    rule->chance = has_chance ? rule->chance : HCA_RULE_CERTAINLY;
 }
 
 /* The log has the rule with its random seed, for the next run. */
@@ -320,7 +322,7 @@ bool hca_rule_parse(struct hca_rule *rule, const char *text,
     }
     rule->op       = HCA_RULE_ANY_OP;
     rule->nth      = 1;
-    rule->chance   = HCA_RULE_CERTAINLY;
+    rule->chance   = HCA_RULE_NOT_GIVEN;
     rule->count    = HCA_RULE_NOT_GIVEN;
     rule->max      = UINT64_MAX;
     rule->seed     = HCA_RULE_NOT_GIVEN;
