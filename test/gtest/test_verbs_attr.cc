@@ -787,6 +787,33 @@ TEST_P(verbs_partitions, are_apart_for_each_datagram)
     EXPECT_EQ(0, ibv_destroy_ah(ah));
 }
 
+class verbs_steps : public verbs_attr {};
+
+/* The log says which of the two is wrong: the state that the program expects,
+ * or the step from there. */
+TEST_P(verbs_steps, refused_ones_are_in_the_log)
+{
+    struct ibv_qp_attr attr = {};
+    verbs_pair pair(dev);
+    hca_log_reader log;
+
+    attr.qp_state     = IBV_QPS_RTS;
+    attr.cur_qp_state = IBV_QPS_RTR;
+    EXPECT_EQ(EINVAL,
+              ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+    std::string text = log.take();
+    EXPECT_NE(std::string::npos,
+              text.find("no change: its state is 3, expected 2"))
+        << text;
+
+    attr.qp_state = IBV_QPS_INIT;
+    EXPECT_EQ(EINVAL, ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE));
+    text = log.take();
+    EXPECT_NE(std::string::npos, text.find("no change from state 3 to 1"))
+        << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(info, verbs_steps, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(pkeys, verbs_partitions, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_datagrams, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_datagrams, testing::Values(0));
@@ -803,5 +830,6 @@ int main(int argc, char **argv)
             {"ib", {}},
             {"roce", {{"SOFTHCA_LINK", "roce"}}},
             {"pkeys", {{"SOFTHCA_PKEYS", "0xffff,0x8001,0x1,0x8002"}}},
+            {"info", {{"SOFTHCA_LOG", "info"}}},
         });
 }

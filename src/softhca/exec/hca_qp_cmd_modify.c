@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * MODIFY_QP: the allowed values of attributes, and the actions on entering a
- * state. All under both locks of the QP.
+ * MODIFY_QP: the allowed values of attributes, which are checked without locks,
+ * and the actions on entering a state, under both locks of the QP.
  */
 #define _GNU_SOURCE
 #include "hca_order.h"
@@ -60,7 +60,7 @@ static void hca_qp_to_rtr(struct hca_qp *qp)
     }
 }
 
-/* Starts the requester, of all types of QPs, with its first PSN. */
+/* Sets the first PSN of the send queue, from RTR. */
 static void hca_qp_to_rts(struct hca_qp *qp)
 {
     if (hca_qp_state(qp) == IBV_QPS_RTR) {
@@ -156,8 +156,8 @@ static bool hca_qp_attr_fits(unsigned i, const struct hca_qp_attr *attr)
     return (value >= hca_qp_attrs[i].min) && (value <= hca_qp_attrs[i].max);
 }
 
-/* Returns true if a path with a GRH begins at an existing GID. Paths of DC are
- * checked per WQE. */
+/* Returns false if the GRH of a path names no existing GID. Paths of DC are
+ * checked per WQE, not here. */
 static bool hca_qp_path_fits(enum hca_qp_type type, unsigned dev,
                              const struct hca_path *path)
 {
@@ -167,8 +167,8 @@ static bool hca_qp_path_fits(enum hca_qp_type type, unsigned dev,
            (hca_dev_gid(dev, path->sgid_index, gid) != HCA_GID_NONE);
 }
 
-/* Returns true if QPs of this type may give up order: capabilities announce it
- * for RC and DC only. */
+/* Returns true if QPs of this type may have @dp_ordering: only RC and DC may
+ * give up order, as the capabilities announce it for no others. */
 static bool hca_qp_dp_fits(enum hca_qp_type type, uint8_t dp_ordering)
 {
     return (dp_ordering == HCA_DP_IBTA) || (type == HCA_QP_RC) ||
@@ -217,8 +217,12 @@ static int hca_qp_change(struct hca_qp *qp, const struct hca_qp_change *change)
     enum ibv_qp_state cur  = hca_qp_state(qp);
     enum ibv_qp_state next = (mask & IBV_QP_STATE) ? change->next : cur;
 
-    if (((mask & (IBV_QP_CUR_STATE | HCA_QP_FROM)) && (change->cur != cur)) ||
-        !hca_qp_step_ok(qp->type, cur, next, mask)) {
+    if ((mask & (IBV_QP_CUR_STATE | HCA_QP_FROM)) && (change->cur != cur)) {
+        hca_info("qp 0x%x: no change: its state is %u, expected %u",
+                 qp->obj.num, cur, change->cur);
+        return -EINVAL;
+    }
+    if (!hca_qp_step_ok(qp->type, cur, next, mask)) {
         hca_info("qp 0x%x: no change from state %u to %u with attributes 0x%x",
                  qp->obj.num, cur, next, mask);
         return -EINVAL;
