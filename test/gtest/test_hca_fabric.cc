@@ -4,10 +4,10 @@
  * channels, timers, forked children, failed starts. test_hca_fabric_death.cc
  * tests it with killed and stopped processes.
  */
+#include "asan.h"
 #include "test_hca_fabric.h"
 
 #include <atomic>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fstream>
 #include <sched.h>
@@ -270,7 +270,7 @@ static size_t num_descriptors()
 /* The helper's thread gets no address space for its stack. */
 TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
 {
-    if (dlsym(RTLD_DEFAULT, "__asan_init") != NULL) {
+    if (asan_is_on()) {
         GTEST_SKIP() << "AddressSanitizer ends a process without memory";
     }
     run([] {

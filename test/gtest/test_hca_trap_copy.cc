@@ -3,12 +3,11 @@
  * Copies to a page of doorbells by libc's memcpy() and memmove(): the calls are
  * rewritten
  */
+#include "asan.h"
 #include "test_hca_trap.h"
 
 #include <atomic>
 #include <cerrno>
-
-#include <dlfcn.h>
 
 extern "C" {
 #include "softhca/doorbell/hca_patch.h"
@@ -66,7 +65,7 @@ protected:
         if (hca_valgrind_active()) {
             GTEST_SKIP() << "valgrind: nothing is rewritten";
         }
-        if (dlsym(RTLD_DEFAULT, "__asan_init") != nullptr) {
+        if (asan_is_on()) {
             GTEST_SKIP() << "AddressSanitizer copies by functions of its own";
         }
         hca_trap_init(true);
