@@ -73,11 +73,11 @@ static void perf_print_head(const struct perf_uct *uct,
              "blocks may take longer than packing does.");
     }
     if (args->plan.is_all && (where == PERF_SOFT_SAME_THREAD)) {
-        puts("# It works in the thread that posts, so times of the processor "
-             "have its\n# work in them; with SOFTHCA_DELAY=1 it has a thread "
-             "of its own.");
+        puts("# It works in the thread that posts, so processor times include "
+             "its work;\n# with SOFTHCA_DELAY=1 it has a thread of its own.");
     }
-    printf("# Times are medians of %u; %u under way at a time\n",
+    printf("# Times are medians of up to %u repetitions; transfers in flight: "
+           "%u\n",
            args->plan.iters, args->plan.window);
 }
 
