@@ -2,8 +2,8 @@
 /*
  * A rule of faults. Its text is WHAT[:KEY=VALUE]...; hca_rule_parse.c has the
  * tables of both. A rule counts the events that it is for, and selects some of
- * them. Which these are depends only on the rule and on the numbers of its
- * events. hca_rules.h keeps the rules.
+ * them: by its time (`after`, `for`) and, otherwise, by the rule and the number
+ * of the event only. hca_rules.h keeps the rules.
  */
 #ifndef HCA_RULE_H
 #define HCA_RULE_H
@@ -75,7 +75,8 @@ struct hca_rule {
     uint64_t nth, count, every;
     uint64_t chance; /* of HCA_RULE_CERTAINLY */
     uint64_t min, max, peer, pid;
-    uint64_t after_ns, for_ns; /* from start_ns on; for_ns 0: for ever */
+    uint64_t after_ns; /* from start_ns on */
+    uint64_t for_ns;   /* from the end of after_ns on; 0: for ever */
     uint64_t time_ns, jitter_ns, rate;
     uint64_t start_ns;        /* hca_time_ns() */
     uint64_t error;           /* errno */
