@@ -3,7 +3,8 @@
  * libdcx_loader.so, preloaded by dcx-run: shows the transport to UCX.
  *
  * UCX opens only the modules of a list that was compiled into it, or those of
- * its own folder. When libuct.so looks for its transports, it calls
+ * its own folder; UCX_MODULE_DIR and, since UCX 1.22, UCX_PLUGIN_PATH name other
+ * folders. When libuct.so looks for its transports, it calls
  * ucs_load_modules("uct", ...) of libucs.so. This library interposes that
  * function: its own calls the real one, then opens libuct_dcx.so, whose
  * constructor registers the transport. To a process that never uses UCT, it
@@ -11,7 +12,8 @@
  *
  * It must not link with UCX: it is preloaded into every process of a job.
  *
- * The same library interposes UCP for data types of MPI: see views/hook/hook.c.
+ * With HAVE_VIEWS the same library also interposes UCP, MPI_Type_commit(),
+ * MPI_Type_dup(), and puts and gets of OpenSHMEM: see views/hook/hook.c.
  */
 #define _GNU_SOURCE
 #include "loader/loader.h"
@@ -35,7 +37,7 @@ typedef void (*loader_load_modules_t)(const char *framework,
 
 static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 
-static void *_Atomic loader_plugin_handle; /* once it is open */
+static void *_Atomic loader_plugin_handle; /* NULL until it is open */
 
 void ucs_load_modules(const char *framework, const char *modules,
                       void *init_once, unsigned flags)
@@ -129,13 +131,19 @@ static int loader_check_version(void)
     const char *version = loader_ucx_version();
     Dl_info info;
 
-    if ((version != NULL) && !strcmp(version, DCX_UCX_VERSION)) {
+    if (version == NULL) {
+        loader_error("built for UCX " DCX_UCX_VERSION ", but the version of "
+                     "UCX in this process is unknown");
+        return -EINVAL;
+    }
+
+    if (!strcmp(version, DCX_UCX_VERSION)) {
         return 0;
     }
 
     loader_error("built for UCX " DCX_UCX_VERSION ", but this process runs "
                  "%s; %sbuild dcx for that",
-                 (version == NULL) ? "an unknown version" : version,
+                 version,
                  (dladdr(version, &info) && (info.dli_fname != NULL) &&
                   ucx_home_is_shadowed(info.dli_fname)) ?
                      "put " DCX_UCX_LIBDIR " first in LD_LIBRARY_PATH, or " :
@@ -161,7 +169,8 @@ static void loader_open_plugin(void)
         plugin = path;
     }
 
-    /* UCX never unregisters a component: the library must stay mapped */
+    /* uct_component_unregister() leaves the component in UCX's list: the
+     * library must stay mapped */
     loader_plugin_handle = dlopen(plugin,
                                   RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (loader_plugin_handle == NULL) {
@@ -180,7 +189,9 @@ void ucs_load_modules(const char *framework, const char *modules,
     loader_load_modules_t real = loader_real_load_modules();
 
     if (real == NULL) {
-        loader_error("ucs_load_modules is not in libucs.so.0");
+        fputs("dcx: ucs_load_modules() of libucs.so.0 not found; UCX continues "
+              "without its modules\n",
+              stderr);
         return;
     }
 
