@@ -28,15 +28,16 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      ucs_offsetof(uct_dcx_view_config_t, min_length), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MIN_BLOCK", "auto",
-     "Minimum average size in bytes of the blocks of dense data, 1 or more;\n"
-     "messages with smaller blocks are packed. Data is dense if its span is\n"
-     "at most 2.25 times its length. \"auto\" is 256, or the bytes that the\n"
-     "processor copies while the device reads one entry of a layout if\n"
-     "dcx_selftest measured more than that; at most 4k.",
+     "Minimum average size in bytes of the blocks of a message, 1 or more;\n"
+     "messages with smaller blocks are packed. \"auto\" is 256, or the bytes\n"
+     "that the processor copies while the device reads one entry of a layout\n"
+     "if dcx_selftest measured more than that; at most 4k.",
      ucs_offsetof(uct_dcx_view_config_t, min_block), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MIN_SPARSE_BLOCK", "2k",
-     "Like TYPES_MIN_BLOCK, for data that is not dense; 1 or more.",
+     "Minimum average size in bytes of the blocks of sparse data, 1 or more,\n"
+     "in addition to TYPES_MIN_BLOCK. Data is sparse if its span is more than\n"
+     "2.25 times its length.",
      ucs_offsetof(uct_dcx_view_config_t, min_sparse_block),
      UCS_CONFIG_TYPE_MEMUNITS},
 
@@ -48,9 +49,9 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      ucs_offsetof(uct_dcx_view_config_t, max_span), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MAX", "64",
-     "Maximum number of such messages in flight, 1-4096, and of layouts that\n"
-     "are kept for further messages of the same data types. Their mkeys are\n"
-     "created on demand.",
+     "Maximum number of layouts, 1-4096: those of messages in flight that are\n"
+     "not packed, and those kept for later messages of the same data types.\n"
+     "Their mkeys are created on demand.",
      ucs_offsetof(uct_dcx_view_config_t, max_views), UCS_CONFIG_TYPE_UINT},
 
     {"TYPES_REPORT", "n",

@@ -24,9 +24,9 @@ typedef struct uct_dcx_view_config {
     int types;               /* ucs_ternary_auto_value_t */
     size_t min_length;       /* bytes of a message, or
                               * UCS_MEMUNITS_AUTO */
-    size_t min_block;        /* bytes of an average block of dense
-                              * data, or UCS_MEMUNITS_AUTO */
-    size_t min_sparse_block; /* bytes of an average block of other
+    size_t min_block;        /* bytes of an average block, or
+                              * UCS_MEMUNITS_AUTO */
+    size_t min_sparse_block; /* bytes of an average block of sparse
                               * data */
     size_t max_span;         /* bytes that any message may register */
     unsigned max_views;      /* 1 to UCT_DCX_VIEW_OPS_MAX */

@@ -37,7 +37,7 @@ typedef struct uct_dcx_view_policy {
     uct_dcx_view_mode_t mode;
     size_t min_length;       /* bytes of a message */
     size_t min_block;        /* bytes of an average block */
-    size_t min_sparse_block; /* bytes; if blocks are far apart */
+    size_t min_sparse_block; /* bytes; also, if blocks are far apart */
     size_t max_pieces;       /* of a key; devices may take fewer */
     int is_reported;         /* at the end of the program */
 } uct_dcx_view_policy_t;
