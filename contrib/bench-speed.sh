@@ -1,8 +1,9 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # The section "speed" of contrib/bench: latency, rate, bandwidth, start-up and
-# idle cost beside those of UCX's tcp, cma and posix, medians of $rounds runs in
-# turn. Sourced by contrib/bench.
+# idle cost beside those of UCX's tcp, cma and posix. Each figure is the median of
+# $rounds runs, except the idle cost, which is of one run. Sourced by
+# contrib/bench.
 
 # perftest COLUMN ARGUMENT...: one run of ucx_perftest over two processes;
 # prints a column of its last line (3 median us, 7 MB/s, 9 messages/s)
@@ -60,7 +61,7 @@ in_turn()
     line "$name" "$peer" "$goal"
 }
 
-# job ARGUMENT...: runs mpirun or oshrun on the device, with UCX_TLS=$tls
+# job ARGUMENT...: runs mpirun or oshrun on the device, with UCX_TLS=$tls,self
 job()
 {
     UCX_TLS=$tls,self "$run" "${device[@]}" "$@" 2> "$work/mpi.log" ||
@@ -84,8 +85,8 @@ start_ms()
     echo $((($(date +%s%N) - start) / 1000000))
 }
 
-# copy_or VERB BYTES: prints the us of an operation of dcx in shared memory, or of a
-# memcpy() from one mapping to another
+# copy_or TEST BYTES: with tls=dcx prints the us of perftest's TEST, else of a
+# memcpy() from one shared mapping to another
 copy_or()
 {
     if [ "$tls" = dcx ]; then
@@ -129,9 +130,9 @@ with_dcx()
     )
 }
 
-# pairs NP: prints the one-way us of 8-byte ping-pongs, of NP/2 pairs at once. The
-# ranks of a pair are bound to two cores, as their cores change the time more than
-# the transport does (docs/tuning.md).
+# pairs NP: prints the median of $rounds runs of the mean one-way us of 8-byte
+# ping-pongs, of NP/2 pairs at once. The ranks of a pair are bound to two cores, as
+# their cores change the time more than the transport does (docs/tuning.md).
 pairs()
 {
     local i
@@ -143,17 +144,17 @@ pairs()
     done | median
 }
 
-# apart COMMAND...: runs COMMAND in a session of its own, with most of the cores'
-# time where sessions have a share each and this user may change it. A rank that
-# yields would give other load a time slice.
+# apart COMMAND...: runs COMMAND in a session of its own. If the kernel schedules by
+# session (autogroup) and the user may change it, gives it nice -19, so that a rank
+# that yields loses no time slice to other load.
 apart()
 {
     setsid -w sh -c '{ echo -19 > /proc/self/autogroup; } 2> /dev/null || :
         exec "$@"' sh "$@"
 }
 
-# crowd NP: prints one-way us of 64-byte ping-pongs, NP/2 pairs at once on two cores.
-# The kernel places the ranks.
+# crowd NP: prints the mean one-way us of 64-byte ping-pongs, NP/2 pairs at once on
+# two cores. The kernel places the ranks.
 crowd()
 {
     UCX_TLS=$tls,self apart taskset -c 0,1 "$run" "${device[@]}" \
@@ -169,7 +170,7 @@ section_speed()
     install_packages $packages_job
     build_targets test/bench/idle test/bench/mpi_pairs test/bench/copy
     allow_root_jobs
-    echo "# medians of $rounds runs in turn"
+    echo "# medians of $rounds runs; dcx and the other in turn, except '2 pairs'"
     printf '%-30s %12s %12s %-5s %6s   %s\n' '# figure' dcx other '' ratio goal
     compare 'am_lat 8 B' us '<= 0.80' 3 tcp lo -t am_lat -s 8 -n 20000
     compare 'am_bw 8 B short' 'msg/s' '>= 1.50' 9 tcp lo \
@@ -200,8 +201,8 @@ section_speed()
         shmem_lines
     fi
 
-    # Compare one pair with two pairs that share the cores. The row of UCX's shared
-    # memory shows the share of the scheduler.
+    # On a machine of two cores, compare one pair with two pairs that share them. The
+    # row of UCX's shared memory shows how much of it is scheduling.
     for tls in dcx posix,self; do
         one=$(UCX_TLS=$tls pairs 2)
         two=$(UCX_TLS=$tls pairs 4)
