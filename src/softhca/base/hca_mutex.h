@@ -9,11 +9,12 @@
  *                         sleeps as long as the lower half does not change
  *   id | WAITED  held:    the unlock wakes one thread, which locks with WAITED,
  *                         as others may sleep
- *   of a dead id broken:  a thread that has slept for HCA_MUTEX_TICK_NS asks if
- *                         the owner lives; if not, one takes its place
+ *   dead id      broken:  a thread that has slept for 10 ms asks if the owner
+ *                         lives; if not, one takes its place
  *
- * No sleep is longer than that: if a thread is killed after an unlock has woken
- * it, or before it wakes another, the others wait for one such time.
+ * No sleep is longer than that (HCA_MUTEX_TICK_NS in hca_mutex.c): if a thread
+ * is killed after an unlock has woken it, or before it wakes another, the
+ * others wait for one such time.
  */
 #ifndef HCA_MUTEX_H
 #define HCA_MUTEX_H
@@ -29,8 +30,9 @@ struct hca_mutex {
     _Atomic(uint64_t) word;
 };
 
-/* Waits for a mutex that another thread holds. @deadline as for
- * hca_mutex_lock_until(), or NULL.
+/* Locks a mutex that another thread held just now. @deadline as for
+ * hca_mutex_lock_until(), or NULL for no limit. Sets *is_broken if the last
+ * owner died with it, and never clears it.
  * @return false if the time is over. */
 bool hca_mutex_wait(struct hca_mutex *mutex, const struct timespec *deadline,
                     bool *is_broken);
@@ -53,8 +55,8 @@ static inline bool hca_mutex_take(struct hca_mutex *mutex)
                             1);
 }
 
-/* Waits for the mutex. @return true if the last owner died with it: the caller
- * then repairs the guarded data. */
+/* Locks the mutex. @return true if the last owner died with it: the caller then
+ * repairs the guarded data. */
 static inline bool hca_mutex_lock(struct hca_mutex *mutex)
 {
     bool is_broken = false;
@@ -81,10 +83,9 @@ static inline void hca_mutex_unlock(struct hca_mutex *mutex)
 bool hca_mutex_lock_until(struct hca_mutex *mutex,
                           const struct timespec *deadline, bool *is_broken);
 
-/* Returns the deadline for locks that the destruction of an object, fork(), the
- * end of a process, or a queue that takes pages waits for: two seconds from
- * now, as a stopped process may hold them. All other callers wait without a
- * limit. */
+/* Returns a deadline of two seconds from now, for locks that a stopped process
+ * may hold: the destruction of an object, fork(), the end of a process, and the
+ * like must not wait for ever. */
 struct timespec hca_mutex_deadline(void);
 
 /* Locks the mutex if it is free, or if its last owner died with it, which the
