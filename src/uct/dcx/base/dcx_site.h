@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The options that an administrator sets for a whole site, often already for
- * UCX's own transports: UCX_IB_*, UCX_RC_*, UCX_DC_* and UCX_DC_MLX5_*. Each
- * has one row in dcx_site.c, in the table that is named after UCX's prefix.
+ * UCX's own transports: UCX_IB_*, UCX_IB_MLX5_*, UCX_RC_*, UCX_DC_* and
+ * UCX_DC_MLX5_*. Each has one row in dcx_site.c, in the table of its prefix.
  * UCX's parser then reads UCX_DCX_X, and if that is not set, the variables of
  * the site in UCX's own order: UCX_DC_MLX5_X before UCX_DC_X, UCX_RC_X and
  * UCX_IB_X. A row belongs here if UCX gives the option the same meaning and the
@@ -60,9 +60,10 @@ void uct_dcx_site_warn(const ucs_config_field_t *table);
 const char *uct_dcx_site_variable(const ucs_config_field_t *table,
                                   const char *option);
 
-/* Parses subnet_prefix to the first half of a GID, in network order; 0: any.
- * Returns UCS_ERR_INVALID_PARAM for any other text, and logs it with its
- * variable. @table is the domain's. */
+/* Stores subnet_prefix, four hexadecimal groups, in @prefix: the first half of
+ * a GID in network order, or 0 if the option is empty. Logs other values with
+ * the name of their variable, and returns UCS_ERR_INVALID_PARAM. @table is the
+ * domain's. */
 ucs_status_t uct_dcx_site_subnet(const uct_dcx_site_md_config_t *config,
                                  const ucs_config_field_t *table,
                                  uint64_t *prefix);

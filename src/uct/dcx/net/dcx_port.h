@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A port of the device and its path through the network: its addresses, and the
- * conversion of a peer's address to an address vector. Resolved when the
- * interface opens and read-only after that, except @neigh.
+ * A port of the device, and the options of its paths through the network.
+ * Resolved when the interface opens and read-only after that, except @neigh.
  *
  * net/ is the room of addresses and paths: ports, GIDs, neighbours, targets,
- * and the address vectors to them. Called when an interface opens, when
+ * and the address vectors to them (dcx_port_addr.h). Called when UCT lists
+ * devices or asks if a peer is reachable, when an interface opens, when
  * endpoints are created, and for answers of flow control. It must not know
  * queues, nor the users of a path.
  */
@@ -61,8 +61,9 @@ static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
 int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
                            const struct ibv_port_attr *attr);
 
-/* Lists the active ports that a domain may use as "mlx5_0:1" for UCT, which
- * frees the list. Returns UCS_ERR_NO_DEVICE if the device has no DC. */
+/* Lists for UCT the names ("mlx5_0:1") of the active ports that the domain may
+ * use; UCT frees the list. Returns UCS_ERR_NO_DEVICE if the device has no
+ * DC. */
 ucs_status_t uct_dcx_port_query_devices(uct_md_h md,
                                         uct_tl_device_resource_t **devices_p,
                                         unsigned *num_devices_p);
@@ -79,7 +80,8 @@ void uct_dcx_port_cleanup(uct_dcx_port_t *port);
 ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
                                   const uct_dcx_iface_config_t *config);
 
-/* Part of uct_dcx_port_init(): finds the own GID and, on RoCE, its subnet. */
+/* Part of uct_dcx_port_init(): selects the port's GID. On RoCE v2 with
+ * ROCE_LOCAL_SUBNET=y, also sets @prefix_len. */
 ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
                                    const uct_dcx_iface_config_t *config);
 

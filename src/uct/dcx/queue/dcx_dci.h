@@ -16,7 +16,7 @@
 #include <uct/api/uct.h>
 
 /* Bytes of an initiator, a power of two, as arrays of them are indexed by a
- * shift. No byte is unused. */
+ * shift */
 enum { UCT_DCX_DCI_SIZE = 256 };
 
 
@@ -40,7 +40,8 @@ typedef enum uct_dcx_dci_state {
     UCT_DCX_DCI_HELD,    /* an endpoint holds it */
     UCT_DCX_DCI_WATCHED, /* held, and completions have more to do: a flush
                           * waits for a completion, endpoints wait for an
-                          * initiator, or operations are traced */
+                          * initiator, its wait queue was in use, or changes of
+                          * states are traced */
     UCT_DCX_DCI_LEFT,    /* its endpoint has failed or was destroyed, with
                           * operations outstanding */
     UCT_DCX_DCI_ERROR,   /* moved to the error state to cancel its endpoint: an
@@ -54,7 +55,7 @@ typedef enum uct_dcx_dci_state {
     /* both */
     UCT_DCX_DCI_WAITQ, /* endpoints are in its wait queue; others cannot
                         * post */
-    UCT_DCX_DCI_LOST,  /* unusable: recovery failed */
+    UCT_DCX_DCI_LOST,  /* unusable: recovery, or the interface, failed */
     UCT_DCX_DCI_LAST
 } uct_dcx_dci_state_t;
 
@@ -64,7 +65,7 @@ struct uct_dcx_dci {
     uint8_t state;               /* uct_dcx_dci_state_t */
     uint8_t fence;               /* ctrl segment bits of a fence, or strong
                                   * order */
-    uint16_t index;              /* in the pool */
+    uint16_t index;              /* in @dci of the set */
     uct_dcx_ep_t *ep;            /* exclusive: the endpoint that holds it, or
                                   * NULL */
     uct_dcx_ep_t **eps;          /* shared, for each WQEBB: the endpoint of the
@@ -82,8 +83,8 @@ struct uct_dcx_dci {
                                   * queue */
     ucs_list_link_t ready;       /* in the set's list while the wait queue can
                                   * be served, else linked to itself */
-    ucs_list_link_t unsignaled;  /* in one of the set's two lists of that name,
-                                  * or linked to itself */
+    ucs_list_link_t unsignaled;  /* in @unsignaled or @unsignaled_due of the
+                                  * set, or linked to itself */
     uint32_t results_lkey;
     uint64_t *results; /* results of atomics: one for each slot, and
                         * one for all that are not fetched */
@@ -144,9 +145,8 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_may_post(const uct_dcx_dci_t *dci,
 }
 
 
-/* Returns the endpoint of the WQE that begins at @index, of an exclusive
- * initiator its endpoint; NULL if that was destroyed, or no WQE begins
- * there. */
+/* Shared: returns the endpoint of the WQE at @index; NULL if no WQE begins
+ * there, or its endpoint was destroyed. Exclusive: returns @ep. */
 static inline uct_dcx_ep_t *uct_dcx_dci_wqe_ep(const uct_dcx_dci_t *dci,
                                                uint16_t index)
 {
@@ -166,7 +166,8 @@ static inline void uct_dcx_dci_forget_eps(uct_dcx_dci_t *dci, uint16_t begin)
 
 
 /* Makes the next WQE wait for previous gets and atomics, or for all operations
- * if the port may reorder puts. @stream is that of a shared initiator. */
+ * if the port may reorder puts. Shared: the next WQE of @stream. Exclusive:
+ * @stream is ignored. */
 static inline void uct_dcx_dci_fence(uct_dcx_dci_t *dci, uint16_t stream)
 {
     if (uct_dcx_dci_is_shared(dci)) {
@@ -191,7 +192,7 @@ static inline void uct_dcx_dci_fence_all(uct_dcx_dci_t *dci,
 
 /* Creates an initiator, ready to send. @dci has its index, results and
  * results_lkey; @cq belongs to its group. Logs at @level that no QP can be
- * created, other failures as errors. */
+ * created, and other errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                               uct_dcx_cq_t *cq, ucs_log_level_t level);
 

@@ -3,13 +3,16 @@
  * Selects the WQEs that request a completion. The others are unsignaled.
  *
  * The first WQE on an idle queue requests one, then one every
- * UCX_DCX_TX_CQ_MODERATION WQEBBs, and WQEs with a completion of the user. A
- * completion also ends all WQEs before its own. If the last requested
- * completion has arrived and unsignaled WQEs follow it, the next WQE requests
- * one. If none is posted until the next call of progress, or if others wait, a
- * NOP is posted that requests one. So for each outstanding WQE, either a
- * completion has been requested that ends it, or its initiator is in the list
- * of those with unsignaled WQEs. Used by the interface's thread.
+ * UCX_DCX_TX_CQ_MODERATION WQEBBs, and WQEs with a completion of the user. Each
+ * WQE requests one on shared initiators, with policy dcs, and while endpoints
+ * wait for an initiator. A completion also ends all WQEs before its own.
+ *
+ * If the last requested completion has arrived and unsignaled WQEs follow it,
+ * the next WQE requests one. If none is posted until the next call of progress,
+ * a NOP is posted that requests one; at once if an endpoint waits for an
+ * initiator or flushes, or the interface is armed. So each initiator with
+ * outstanding WQEs awaits a requested completion, or is in one of the set's
+ * lists @unsignaled and @unsignaled_due. Used by the interface's thread.
  */
 #ifndef UCT_DCX_SIGNAL_H
 #define UCT_DCX_SIGNAL_H
@@ -39,18 +42,19 @@ static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
 
 
 /* Posts a NOP that requests a completion, and completes after all previous
- * WQEs; some are outstanding. */
+ * WQEs. The queue is not idle and has room for the NOP. */
 void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci);
 
-/* Requests a completion that ends all posted WQEs, unless one was requested;
- * there is room for a NOP. */
+/* Requests a completion that ends all posted WQEs. Does nothing if one was
+ * requested, or the queue is idle. The queue has room for a NOP. */
 void uct_dcx_signal_request(uct_dcx_dci_t *dci);
 
-/* Requests a completion on all initiators with unsignaled WQEs. */
+/* Requests a completion on all initiators in the two lists. */
 void uct_dcx_signal_request_all(uct_dcx_dci_set_t *set);
 
 /* Requests a completion on initiators that already had unsignaled WQEs in the
- * last call of progress. */
+ * last call of progress; on all in the two lists if endpoints wait for an
+ * initiator. */
 void uct_dcx_signal_progress(uct_dcx_dci_set_t *set);
 
 /* Records that unsignaled WQEs follow the last completion: the next WQE, or a

@@ -10,37 +10,41 @@
 #include "dcx_resend.h"
 
 
-/* Allocates all memory that recovery will need. The set is open. Returns
- * UCS_ERR_NO_MEMORY on failure. */
+/* Allocates all memory that recovery will need. Called after
+ * uct_dcx_dci_set_init(). Returns UCS_ERR_NO_MEMORY on failure. */
 ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set);
 
 /* Frees the memory, after the last endpoint is destroyed. */
 void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set);
 
 /* Handles an error completion of a send queue, or any completion of an
- * initiator that drains. */
+ * initiator that drains. Ignores those of a LOST one. */
 void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                           const struct mlx5_cqe64 *cqe);
 
 /* Handles an initiator whose QP is in error and writes no completion: all that
- * is outstanding on it ends with UCS_ERR_IO_ERROR, also what may have been
- * executed. The initiator works again after that. Returns 0 if the QP cannot be
+ * is outstanding on it ends, also operations that may have been executed, and
+ * their endpoints fail: with UCS_ERR_IO_ERROR, or with the earlier failure of
+ * their stream. Canceled operations end with UCS_ERR_CANCELED. The initiator
+ * works again after that. Returns 0, with nothing ended, if the QP cannot be
  * used any longer: call uct_dcx_recover_close(). */
 int uct_dcx_recover_fatal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* Makes all initiators LOST, for ever: the device, or a completion queue, has
- * failed. All that is outstanding ends with UCS_ERR_IO_ERROR. */
+/* Makes all initiators LOST, for ever: the device, or a queue that cannot be
+ * reset, has failed. All that is outstanding ends as in
+ * uct_dcx_recover_fatal(). */
 void uct_dcx_recover_close(uct_dcx_dci_set_t *set);
 
-/* Fails @ep after uct_dcx_recover_close(), unless it has failed before: ends
- * its operations and calls its error handler. */
+/* Fails @ep after uct_dcx_recover_close(): ends its operations and calls its
+ * error handler. Does nothing if it has failed before, or has
+ * UCT_DCX_EP_FLAG_MUTED. */
 void uct_dcx_recover_close_ep(uct_dcx_ep_t *ep);
 
-/* Detaches an endpoint that is being destroyed. Its error handler is not called
- * any longer. If only copied operations are outstanding, its flushes end before
- * this returns. Otherwise, on an exclusive initiator whose queue could be
- * reset, all of its operations do. All others end when the device has completed
- * them. */
+/* Detaches an endpoint that is being destroyed: its error handler is not called
+ * any longer. Its lost operations end before this returns. If only copied
+ * operations are outstanding, its flushes do, too. Otherwise, on an exclusive
+ * initiator whose queue could be reset, all of its operations do. All others
+ * end when the device has completed them. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
