@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Objects made with DEVX commands: capabilities, queue pairs and targets with
- * rings that the program has allocated, their states, their events, and errors
- * of all these. Umems, keys, completion queues and XRQs have files of their
- * own.
+ * rings that the program has allocated, their states, order and events, reserved
+ * QP numbers, and errors of all these. Umems, keys, completion queues and XRQs
+ * have files of their own.
  */
 #include "devx_qp.h"
 #include "streams_bench.h"
@@ -56,8 +56,9 @@ TEST_P(devx_objects, capabilities_are_those_of_the_device)
     EXPECT_EQ(1u, general.get(0x10 + 0x40, 5, 5)) << "dct";
     EXPECT_EQ(dev.is_roce(), general.get(0x10 + 0x34, 9, 8)) << "port_type";
     EXPECT_EQ(7u, general.get(0x10 + 0xbc, 15, 13)) << "tag matching, rndv";
-    EXPECT_EQ(10u, general.get(0x10 + 0xbc, 12, 8)) << "entries of the list";
-    EXPECT_EQ(16u, general.get(0x10 + 0x20, 5, 0)) << "entries of a key";
+    EXPECT_EQ(10u, general.get(0x10 + 0xbc, 12, 8))
+        << "log2 of the list's entries";
+    EXPECT_EQ(16u, general.get(0x10 + 0x20, 5, 0)) << "log2 of a key's entries";
     EXPECT_EQ(0xfu, atomic.get(0x10 + 0x10, 15, 0)) << "operations";
     EXPECT_EQ(0xcu, atomic.get(0x10 + 0x14, 15, 0)) << "sizes";
     EXPECT_EQ(0xcu, atomic.get(0x10 + 0x18, 15, 0)) << "sizes of dc";
@@ -152,7 +153,8 @@ void exchange(const hca_device &dev, const strict_mem &src, strict_mem &dst,
 
     a.connect(b);
     b.connect(a);
-    for (unsigned i = 0; i < 40; i++) { /* more than once around the ring */
+    for (unsigned i = 0; i < 40;
+         i++) { /* more than twice around the RMP's ring */
         uint8_t *to = dst.addr + i * 64;
 
         rmp.post_recv(to, 64, dst.mr->lkey);
@@ -216,7 +218,7 @@ TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
         << "another's number";
 }
 
-/* rdma-core's tests set it (tests/mlx5_base.py, to_rts()). */
+/* rdma-core's tests set the port in RTR2RTS (tests/mlx5_base.py, to_rts()). */
 TEST_P(devx_objects, port_may_be_named_on_the_way_to_rts)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);
@@ -225,7 +227,8 @@ TEST_P(devx_objects, port_may_be_named_on_the_way_to_rts)
 
     a.connect(b, {.rts_port = 1});
     rts.put(8, a.qpn).set(devx_qp::PATH + 0x24, 23, 16, 2);
-    EXPECT_EQ(EREMOTEIO, a.modify(rts, &out)) << "the second port of one";
+    EXPECT_EQ(EREMOTEIO, a.modify(rts, &out))
+        << "port 2, but the device has one";
     EXPECT_EQ(DEVX_BAD_PARAM, out.status());
 }
 
@@ -370,8 +373,7 @@ TEST_P(devx_objects, mailbox_longer_than_its_layout)
     in.bytes.back() = 0;
     EXPECT_EQ(0, modify());
     EXPECT_EQ(IBV_QPS_INIT, ep.state());
-    in.set(0, 31, 16, 0x505); /* could have an extension, which is absent
-                               * here */
+    in.set(0, 31, 16, 0x505); /* RTS2RTS may have an extension; absent here */
     in.set(devx_qp::PATH + 0x24, 23, 16, 0).put(layout, 1);
     EXPECT_EQ(EREMOTEIO, modify());
     EXPECT_EQ(DEVX_BAD_INP_LEN, out.status());
@@ -439,7 +441,7 @@ TEST_P(devx_objects, queue_pair_refuses_what_cannot_be)
                    "a doorbell record beyond its umem");
 }
 
-/* As UCX queries it since 1.18 */
+/* UCX sets ts_format in CREATE_QP since 1.18. */
 TEST_P(devx_objects, queue_pair_has_timestamps_of_the_default_format)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);
@@ -450,9 +452,9 @@ TEST_P(devx_objects, queue_pair_has_timestamps_of_the_default_format)
     EXPECT_NE(nullptr, devx_object(dev.ctx, in).obj);
 }
 
-/* Received data may be placed out of order (dp_ordering in UCX's
- * dv/ib_mlx5_ifc.h): no capability reports it, so it must not be set. UCX
- * 1.18.0 sometimes sets it, from memory that it did not initialise. */
+/* dp_ordering (UCX's dv/ib_mlx5_ifc.h) allows data out of order. Without the
+ * capability it is refused. UCX 1.18.0 sometimes sets it, from memory that it
+ * did not initialise. */
 TEST_P(devx_objects, order_is_not_given_up)
 {
     const size_t ctx = devx_qp::CTX, dctc = 0x10;
@@ -737,6 +739,7 @@ INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
 
 } /* namespace */
 
+/* Has the variants of all test_devx_*.cc, which are linked into this program. */
 int main(int argc, char **argv)
 {
     return hca_test_main(

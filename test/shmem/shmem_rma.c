@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Put and get: each size class, strided, non-blocking, single elements, static
- * variables, contexts, and the order that fence and quiet guarantee.
+ * Put and get: each size class, unaligned, strided, non-blocking, single
+ * elements, static variables, contexts, wait_until, and the order that fence and
+ * quiet guarantee.
  */
 #include "test/shmem/check.h"
 
@@ -34,11 +35,11 @@ static int put_get_len(size_t len, unsigned seed)
     shmem_putmem(target, source, len, next_pe());
     shmem_barrier_all();
     errors += check_data("put", target, len, prev_pe() + seed);
-    errors += check_value("behind the put", (uint8_t)target[len], 0xee);
+    errors += check_value("byte after the put", (uint8_t)target[len], 0xee);
     local[len] = 0x5a;
     shmem_getmem(local, source, len, prev_pe());
     errors += check_data("get", local, len, prev_pe() + seed);
-    errors += check_value("behind the get", local[len], 0x5a);
+    errors += check_value("byte after the get", local[len], 0x5a);
     shmem_barrier_all();
     free(local);
     return errors;
@@ -58,7 +59,8 @@ static int rma_put_get(void)
     return errors;
 }
 
-/* From and to memory that is not symmetric, at odd addresses */
+/* Local memory is not symmetric, and both sides are misaligned by 1 to 7
+ * bytes. */
 static int rma_unaligned(void)
 {
     enum { LEN = 3001 };
@@ -70,10 +72,10 @@ static int rma_unaligned(void)
         check_fill(local + shift, LEN, pe + shift);
         shmem_putmem(target + 8 - shift, local + shift, LEN, next_pe());
         shmem_barrier_all();
-        errors += check_data("odd put", target + 8 - shift, LEN,
+        errors += check_data("misaligned put", target + 8 - shift, LEN,
                              prev_pe() + shift);
         shmem_getmem(local + shift, target + 8 - shift, LEN, next_pe());
-        errors += check_data("odd get", local + shift, LEN, pe + shift);
+        errors += check_data("misaligned get", local + shift, LEN, pe + shift);
         shmem_barrier_all();
     }
     free_buffers();
@@ -81,7 +83,7 @@ static int rma_unaligned(void)
     return errors;
 }
 
-/* Variables of the program are symmetric, too. */
+/* Global and static variables are symmetric, too. */
 static int static_word;
 static long static_array[1000];
 
@@ -162,7 +164,7 @@ static int rma_strided_get(void)
     return errors;
 }
 
-/* Many at once, complete after quiet */
+/* Many non-blocking puts and gets at once; quiet completes the gets. */
 static int rma_nonblocking(void)
 {
     enum { COUNT = 300, LEN = 5000 };
@@ -212,7 +214,8 @@ static int rma_fence(void)
     return errors;
 }
 
-/* Every comparison of wait_until and test, satisfied by another PE */
+/* Each comparison: test() returns 0 before it holds, and wait_until() returns
+ * after the put of another PE. */
 static int rma_wait_until(void)
 {
     static const struct {
@@ -240,7 +243,7 @@ static int rma_wait_until(void)
     return errors;
 }
 
-/* Contexts complete independently. */
+/* Puts on four contexts, each completed by its own quiet */
 static int rma_contexts(void)
 {
     enum { CTXS = 4 };
