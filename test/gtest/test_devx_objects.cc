@@ -732,6 +732,19 @@ TEST_P(devx_lacks, commands)
     }
 }
 
+class devx_no_memory : public devx_objects {};
+
+TEST_P(devx_no_memory, has_no_capabilities)
+{
+    devx_mailbox general = caps(0), memory = caps(0x0f);
+
+    EXPECT_EQ(0u, general.get(0x10 + 0x34, 23, 23)) << "device_memory";
+    for (unsigned at = 0x10; at < 4112; at += 4) {
+        EXPECT_EQ(0u, memory.word(at)) << at;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(lacks, devx_no_memory, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lacks, devx_lacks, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ooo, devx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_objects, testing::Values(0));
@@ -750,7 +763,7 @@ int main(int argc, char **argv)
          {"slow", {{"SOFTHCA_DELAY", "100000"}}},
          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
          {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
-         {"lacks", {{"SOFTHCA_LACKS", "dc,tm"}}},
+         {"lacks", {{"SOFTHCA_LACKS", "dc,dm,tm"}}},
          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
          {"own_key", {{"SOFTHCA_HAS", "tm_own_key"}}},
          {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},

@@ -78,6 +78,23 @@ TEST_P(verbs_limits, of_tags)
     EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
+TEST_P(verbs_limits, of_device_memory)
+{
+    struct ibv_device_attr_ex attr  = {};
+    struct ibv_alloc_dm_attr memory = {8193, 0, 0};
+
+    ASSERT_EQ(0, ibv_query_device_ex(m_dev.ctx, NULL, &attr));
+    EXPECT_EQ(8192u, attr.max_dm_size);
+    EXPECT_EQ(nullptr, ibv_alloc_dm(m_dev.ctx, &memory));
+    memory.length     = 4097; /* two pages */
+    struct ibv_dm *dm = ibv_alloc_dm(m_dev.ctx, &memory);
+    ASSERT_NE(nullptr, dm);
+    memory.length = 1;
+    EXPECT_EQ(nullptr, ibv_alloc_dm(m_dev.ctx, &memory));
+    EXPECT_EQ(ENOMEM, errno);
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
 INSTANTIATE_TEST_SUITE_P(limits, verbs_limits, testing::Values(0));
 
 /* --- missing features ----------------------------------------------------- */
@@ -140,6 +157,21 @@ TEST_P(verbs_lacks, tag_matching)
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_EQ(0, ibv_destroy_cq(srq_attr.cq));
     EXPECT_EQ(0, ibv_dealloc_pd(srq_attr.pd));
+    EXPECT_EQ(0, ibv_close_device(ctx));
+}
+
+TEST_P(verbs_lacks, device_memory)
+{
+    struct ibv_device **list        = ibv_get_device_list(NULL);
+    struct ibv_context *ctx         = ibv_open_device(list[0]);
+    struct ibv_device_attr_ex attr  = {};
+    struct ibv_alloc_dm_attr memory = {64, 0, 0};
+
+    ibv_free_device_list(list);
+    ASSERT_NE(nullptr, ctx);
+    ASSERT_EQ(0, ibv_query_device_ex(ctx, NULL, &attr));
+    EXPECT_EQ(0u, attr.max_dm_size);
+    EXPECT_EQ(nullptr, ibv_alloc_dm(ctx, &memory));
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
@@ -320,8 +352,8 @@ int main(int argc, char **argv)
             {"limits",
              {{"SOFTHCA_LIMITS",
                "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
-               "max_num_tags=63"}}},
-            {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm,tm,wc"}}},
+               "max_num_tags=63,max_dm_size=8192"}}},
+            {"lacks", {{"SOFTHCA_LACKS", "dc,devx,dm,sm,tm,wc"}}},
             {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
         });
 }

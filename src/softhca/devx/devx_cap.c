@@ -13,6 +13,7 @@
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/exec/hca_order.h"
 #include "softhca/wqe/hca_wqe.h"
+#include "softhca/uverbs/uverbs_dm.h"
 #include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_srq.h"
 
@@ -76,12 +77,16 @@ struct devx_cap {
      DEVX_BITS(_offset, _bit, _bit), _value}
 
 /* CAP_BIT: a bit of the general page, PRM_HCA_CAP_*. CAP_ATOMIC: a member of
- * the page of atomics, which is the lower half of its word. */
+ * the page of atomics, which is the lower half of its word. CAP_DM: bits of the
+ * page of device memory. */
 #define CAP_BIT(_bit) \
     CAP(GENERAL, (_bit) / 32 * 4, 31 - (_bit) % 32, 31 - (_bit) % 32, 1)
 #define CAP_ATOMIC(_member, _value) \
     {DEVX_PAGE_ATOMIC, DEVX_ON_HAVE | HCA_LACK_ATOMICS, \
      DEVX_BITS(offsetof(struct prm_atomic_caps, _member) & ~3u, 15, 0), _value}
+#define CAP_DM(_offset, _high, _low, _value) \
+    {DEVX_PAGE_DEV_MEM, DEVX_ON_HAVE | HCA_LACK_DM, \
+     DEVX_BITS(_offset, _high, _low), _value}
 
 /* Compare-swap and fetch-add, and both with masks; operands of 4 and 8 bytes.
  * Results have the host's byte order. */
@@ -113,7 +118,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x24, 5, 0, 4),     /* log_max_ra_res_dc */
     CAP(GENERAL, 0x28, 21, 16, 4),   /* log_max_ra_req_qp */
     CAP(GENERAL, 0x28, 5, 0, 4),     /* log_max_ra_res_qp */
-    CAP(GENERAL, 0x34, 23, 23, 1),   /* device_memory */
+    CAP_HAVE(DM, GENERAL, 0x34, 23, 1), /* device_memory */
     CAP(GENERAL, 0x34, 20, 16, 16),  /* local_ca_ack_delay */
     CAP_ON(ROCE, GENERAL, 0x34, 9, 8, 1), /* port_type: Ethernet */
     CAP(GENERAL, 0x34, 7, 0, 1),     /* num_ports */
@@ -186,11 +191,9 @@ static const struct devx_cap devx_caps[] = {
 
     CAP_ON(ROCE, ROCE, 0x00, 27, 27, 1), /* sw_r_roce_src_udp_port */
 
-    CAP(DEV_MEM, 0x00, 31, 31, 1),       /* memic */
-    CAP(DEV_MEM, 0x04, 20, 16, UVERBS_DM_LOG_MIN), /* log_min_memic_... */
-    CAP(DEV_MEM, 0x04, 7, 0, UVERBS_DM_LOG_ALIGN - UVERBS_DM_LOG_MIN),
-    CAP(DEV_MEM, 0x10, 31, 0, UVERBS_MAX_DM_SIZE), /* memic_bar_size */
-    CAP(DEV_MEM, 0x14, 31, 0, UVERBS_MAX_DM_SIZE), /* max_memic_size */
+    CAP_DM(0x00, 31, 31, 1), /* memic */
+    CAP_DM(0x04, 20, 16, UVERBS_DM_LOG_MIN), /* log_min_memic_... */
+    CAP_DM(0x04, 7, 0, UVERBS_DM_LOG_ALIGN - UVERBS_DM_LOG_MIN),
 };
 /* clang-format on */
 
@@ -230,11 +233,21 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
 #define CAP_LOG_TAGS      DEVX_BITS(0xbc, 12, 8)  /* log_tag_matching_list_sz */
 #define CAP_LOG_RA_REQ_DC DEVX_BITS(0x24, 21, 16) /* log_max_ra_req_dc */
 #define CAP_INDIRECTION   DEVX_BITS(0x20, 31, 24) /* max_indirection */
+#define CAP_MEMIC_BAR     DEVX_BITS(0x10, 31, 0)  /* memic_bar_size */
+#define CAP_MEMIC_MAX     DEVX_BITS(0x14, 31, 0)  /* max_memic_size */
 
-static void devx_put_limits(struct devx_call *call)
+static void devx_put_limits(struct devx_call *call, enum devx_page number)
 {
     uint8_t *page = call->out + DEVX_PAGE_AT;
 
+    if (number == DEVX_PAGE_DEV_MEM) {
+        devx_set(page, CAP_MEMIC_BAR, uverbs_max_dm());
+        devx_set(page, CAP_MEMIC_MAX, uverbs_max_dm());
+        return;
+    }
+    if (number != DEVX_PAGE_GENERAL) {
+        return;
+    }
     devx_set(page, CAP_INDIRECTION, hca_mkey_depth());
     devx_set(page, CAP_LOG_RA_REQ_DC, __builtin_ctz(hca_max_rd_atomic_dc()));
     if (devx_has_cap(call, DEVX_ON_TM)) {
@@ -258,9 +271,7 @@ static enum devx_status devx_query_cap(struct devx_call *call)
             devx_set(call->out + DEVX_PAGE_AT, cap->bits, cap->value);
         }
     }
-    if (page == DEVX_PAGE_GENERAL) {
-        devx_put_limits(call);
-    }
+    devx_put_limits(call, page);
     return DEVX_OK;
 }
 

@@ -21,6 +21,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_UVERBS]      = "uverbs",
     [HCA_LACK_WC]          = "wc",
     [HCA_LACK_ATOMICS]     = "atomics",
+    [HCA_LACK_DM]          = "dm",
     [HCA_LACK_FREE_CLOCK]  = "free_clock",
     [HCA_LACK_RTS2RST]     = "rts2rst",
     [HCA_LACK_LAG_DCT]     = "lag_dct",
@@ -45,6 +46,7 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
     [HCA_LIMIT_RD_ATOMIC]   = "max_rd_atomic_dc",
     [HCA_LIMIT_INDIRECTION] = "max_indirection",
     [HCA_LIMIT_INLINE_KLM]  = "max_inline_klm",
+    [HCA_LIMIT_DM]          = "max_dm_size",
 };
 
 #define HCA_LACK(_name) (1u << HCA_LACK_##_name)
@@ -82,8 +84,10 @@ static const struct hca_model {
     {"cx6dx", true, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK), HCA_MAX_LOG_STREAMS},
     {"cx7", false, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK), HCA_MAX_LOG_STREAMS},
     /* umr_modify_atomic_disabled of virtual functions (Linux c8d75a980fab); no
-     * atomics, as where the host's PCI_ATOMIC_MODE is off */
-    {"vf", false, HCA_MODEL_ALL | HCA_LACK(UMR_ATOMIC) | HCA_LACK(ATOMICS),
+     * atomics and no device memory, as where PCI_ATOMIC_MODE is off in the
+     * firmware's configuration, and MEMIC_SIZE_LIMIT is DISABLED */
+    {"vf", false,
+     HCA_MODEL_ALL | HCA_LACK(UMR_ATOMIC) | HCA_LACK(ATOMICS) | HCA_LACK(DM),
      HCA_MAX_LOG_STREAMS},
     /* the bond of SOFTHCA_LAG=y has no DC (create_dct() of mlx5_ib) */
     {"roce", true, HCA_MODEL_ALL | HCA_LACK(LAG_DCT), HCA_MAX_LOG_STREAMS},
@@ -201,7 +205,7 @@ static int hca_caps_list(const char *name, const char *usage,
 }
 
 #define HCA_CAPS_FEATURES \
-    "dc, devx, sm, access, uverbs, wc, atomics, free_clock, rts2rst, " \
+    "dc, devx, sm, access, uverbs, wc, atomics, dm, free_clock, rts2rst, " \
     "lag_dct, tm, tm_roce, tm_rndv_dc, tm_indirect, tm_own_key, strides, " \
     "umr_atomic, umr_fence, repeat, repeat_nest, or several of these with " \
     "commas"
@@ -217,7 +221,8 @@ static const struct {
     {"SOFTHCA_LIMITS",
      "max_qp=N, max_qp_wr=2^N, max_cqe=2^N-1, "
      "max_srq_wr=2^N-1, max_num_tags=2^N-1, max_rd_atomic_dc=2^N, "
-     "max_indirection=N, max_inline_klm=N, or several of these with commas",
+     "max_indirection=N, max_inline_klm=N, max_dm_size=N, or several of these "
+     "with commas",
      hca_caps_limit},
 };
 

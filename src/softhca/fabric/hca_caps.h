@@ -23,6 +23,7 @@ enum hca_lack {
     HCA_LACK_UVERBS,      /* the kernel's module ib_uverbs */
     HCA_LACK_WC,          /* write-combining pages */
     HCA_LACK_ATOMICS,     /* executed by the responder */
+    HCA_LACK_DM,          /* device memory */
     HCA_LACK_FREE_CLOCK,  /* timestamps of a free-running clock */
     HCA_LACK_RTS2RST,     /* RESET of a QP in RTS */
     HCA_LACK_LAG_DCT,     /* DC targets on a bond */
@@ -48,6 +49,7 @@ enum hca_limit {
     HCA_LIMIT_RD_ATOMIC,   /* reads and atomics of a DCI */
     HCA_LIMIT_INDIRECTION, /* nesting of indirect mkeys */
     HCA_LIMIT_INLINE_KLM,  /* translations inside a UMR WQE */
+    HCA_LIMIT_DM,          /* bytes of device memory */
     HCA_NUM_LIMITS
 };
 

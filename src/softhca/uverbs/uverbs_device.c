@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
+#include "uverbs_dm.h"
 #include "uverbs_srq.h"
 #include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/fabric/hca_dev.h"
@@ -115,7 +116,7 @@ static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
     resp->timestamp_mask                          = UVERBS_CLOCK_MASK;
     resp->hca_core_clock                          = UVERBS_CLOCK_KHZ;
     resp->device_cap_flags_ex                     = resp->base.device_cap_flags;
-    resp->max_dm_size                             = UVERBS_MAX_DM_SIZE;
+    resp->max_dm_size                             = uverbs_max_dm();
     resp->cq_moderation_caps.max_cq_moderation_count  = UINT16_MAX;
     resp->cq_moderation_caps.max_cq_moderation_period = 0xfff;
 }

@@ -102,8 +102,7 @@ static int uverbs_dm_new(struct uverbs_ctx *ctx, size_t length,
         return ret;
     }
     dm->length = length;
-    if (!hca_dev_take_memory(ctx->dev, uverbs_dm_size(dm),
-                             UVERBS_MAX_DM_SIZE)) {
+    if (!hca_dev_take_memory(ctx->dev, uverbs_dm_size(dm), uverbs_max_dm())) {
         ret = -ENOMEM;
         goto err_delete;
     }
@@ -154,11 +153,12 @@ static int uverbs_alloc_dm(struct uverbs_req *req)
     struct uverbs_dm *dm;
     int ret;
 
-    if (uverbs_get_const(req, MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE) !=
-        MLX5_IB_UAPI_DM_TYPE_MEMIC) {
-        return -EOPNOTSUPP; /* memory for steering */
+    if (hca_lacks(HCA_LACK_DM) ||
+        (uverbs_get_const(req, MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE) !=
+         MLX5_IB_UAPI_DM_TYPE_MEMIC)) {
+        return -EOPNOTSUPP; /* others are memory for steering */
     }
-    if ((length == 0) || (length > UVERBS_MAX_DM_SIZE) ||
+    if ((length == 0) || (length > uverbs_max_dm()) ||
         (uverbs_get_const(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT) >
          UVERBS_DM_LOG_ALIGN)) {
         return -EINVAL;
