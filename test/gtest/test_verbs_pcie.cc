@@ -119,6 +119,48 @@ TEST_P(verbs_pcie, lines_are_those_that_are_touched)
               moved());
 }
 
+/* Device memory: the processor has stored two lines, and nothing is read. What
+ * is read into it, or written by a peer, does not leave the device. */
+TEST_P(verbs_pcie, device_memory_is_not_read)
+{
+    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+    struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+    ASSERT_NE(nullptr, dm);
+    struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
+                                      IBV_ACCESS_ZERO_BASED |
+                                          IBV_ACCESS_LOCAL_WRITE |
+                                          IBV_ACCESS_REMOTE_WRITE);
+    ASSERT_NE(nullptr, mr);
+    verbs_op from =
+        verbs_op(IBV_WR_RDMA_WRITE).local(60, 8, mr->lkey).remote(dst);
+    verbs_op read = verbs_op(IBV_WR_RDMA_READ)
+                        .local(0, 100, mr->lkey)
+                        .remote((uintptr_t)dst.addr, dst.mr->rkey);
+
+    post_two(from, read.flags(IBV_SEND_SIGNALED));
+    EXPECT_EQ((pcie_counts{{"wqe_read", {2, 96, 2}},
+                           {"mmio_write", {1 + 2, 8 + 128, 1 + 2}},
+                           {"wqe_wait", {1, 48, 1}},
+                           {"payload_write", {1, 8, 1}},
+                           {"remote_read", {1, 100, 2}},
+                           {"send_cqe_write", {1, 64, 1}}}),
+              moved());
+
+    post_two(write(1, 8), verbs_op(IBV_WR_RDMA_WRITE)
+                              .local(src, 200)
+                              .remote(0, mr->rkey)
+                              .flags(IBV_SEND_SIGNALED));
+    EXPECT_EQ((pcie_counts{{"wqe_read", {2, 96, 2}},
+                           {"mmio_write", {1, 8, 1}},
+                           {"wqe_wait", {1, 48, 1}},
+                           {"gather_read", {2, 208, 5}},
+                           {"payload_write", {1, 8, 1}},
+                           {"send_cqe_write", {1, 64, 1}}}),
+              moved());
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
 TEST_P(verbs_pcie, reads_and_atomics_bring_results)
 {
     verbs_op read = verbs_op(IBV_WR_RDMA_READ).local(src, 100).remote(dst);

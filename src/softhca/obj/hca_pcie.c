@@ -43,13 +43,26 @@ static void hca_pcie_count(struct hca_pcie *pcie, enum hca_pcie_what what,
     __atomic_fetch_add(&count->lines, lines, __ATOMIC_RELAXED);
 }
 
+/* Returns the cache lines that @length bytes, not 0, touch. */
+static uint64_t hca_pcie_lines(uint64_t addr, uint64_t length)
+{
+    return (addr + length - 1) / HCA_LINE - addr / HCA_LINE + 1;
+}
+
 void hca_pcie_add(struct hca_pcie *pcie, enum hca_pcie_what what, uint64_t addr,
                   uint64_t length)
 {
     if (length > 0) {
-        hca_pcie_count(pcie, what, 1, length,
-                       (addr + length - 1) / HCA_LINE - addr / HCA_LINE + 1);
+        hca_pcie_count(pcie, what, 1, length, hca_pcie_lines(addr, length));
     }
+}
+
+/* Returns true for device memory: it is in the arena, and other memory with an
+ * mkey is not. */
+static bool hca_pcie_is_dm(uintptr_t addr)
+{
+    return addr - (uintptr_t)hca_at(hca_fabric->arena) <
+           HCA_MAX_CHUNKS * HCA_CHUNK_SIZE;
 }
 
 void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
@@ -57,9 +70,17 @@ void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
 {
     for (unsigned i = 0; i < sgl->count; i++) {
         uintptr_t addr = (uintptr_t)sgl->iov[i].iov_base;
+        size_t length  = sgl->iov[i].iov_len;
+        uint64_t lines;
 
-        if (addr - (uintptr_t)inner >= size) {
-            hca_pcie_add(pcie, what, addr, sgl->iov[i].iov_len);
+        if ((addr - (uintptr_t)inner < size) || (length == 0)) {
+            continue;
+        }
+        lines = hca_pcie_lines(addr, length);
+        if (!hca_pcie_is_dm(addr)) {
+            hca_pcie_count(pcie, what, 1, length, lines);
+        } else if (what == HCA_PCIE_GATHER) {
+            hca_pcie_count(pcie, HCA_PCIE_MMIO, lines, lines * HCA_LINE, lines);
         }
     }
 }
