@@ -71,7 +71,7 @@ section_pcie()
 {
     build_targets test/bench/insn
     echo "# transfers over PCIe per operation, dcx/dc_mlx5, each in its default mode;"
-    echo "# goal: none more than dc_mlx5"
+    echo "# goal: mmio and data lines together no more than dc_mlx5"
     "$top/test/bench/count-pcie" "$build/test/bench/insn" \
         "${DCX_BENCH_MESSAGES:-1024}" > "$work/pcie"
     pcie_table "$work/pcie"

@@ -132,6 +132,25 @@ static void info_transport(struct info_device *dev)
     info_row_needs(row, "optional");
 }
 
+static void info_dm(struct info_device *dev)
+{
+    const uct_dcx_iface_config_t *config = dev->config;
+    struct ibv_device_attr_ex attr       = {};
+    struct info_row *row = info_part_add(dev->part, "device memory",
+                                         "UCX_DCX_DM_SIZE");
+    char text[32];
+
+    ibv_query_device_ex(dev->md.dev.ctx, NULL, &attr);
+    info_row_found(
+        row, "%s",
+        (attr.max_dm_size == 0) ?
+            "no" :
+            ucs_memunits_to_str(attr.max_dm_size, text, sizeof(text)));
+    info_row_needs(row, "%s",
+                   ucs_memunits_to_str(config->dm.size * config->dm.count, text,
+                                       sizeof(text)));
+}
+
 static const char *info_sizes(unsigned sizes)
 {
     static const char *const names[] = {"no", "4 bytes", "8 bytes",
@@ -372,6 +391,7 @@ static void info_layouts(struct info_device *dev)
 
 static void info_extras(struct info_device *dev)
 {
+    info_dm(dev);
     info_tags(dev);
     info_layouts(dev);
     info_streams(dev);

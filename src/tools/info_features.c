@@ -35,7 +35,7 @@ static const struct info_feature info_features[] = {
     {"CQE Compression", info_not, "64 bytes of data are in a CQE", NULL},
     {"CQ Moderation", info_not, "it delays events, dcx waits for one", NULL},
     {"Cross Channel", info_cant, INFO_NO_VERB, NULL},
-    {"Device Memory", info_not, "short data is in the WQE", NULL},
+    {"Device Memory", info_used, "UCX_DCX_DM_SIZE", "device memory"},
     {"Dynamically Connected (DC) QPs", info_used, "UCX_DCX_NUM_DCI",
      "DC transport"},
     {"DC RDMA Atomic", info_used, "UCX_DCX_MAX_RD_ATOMIC", NULL},

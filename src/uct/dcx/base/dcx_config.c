@@ -113,6 +113,19 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.min_inline),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"DM_SIZE", "2k",
+     "Size in bytes of a segment of device memory, up to 64k. A copied\n"
+     "operation that is too long for a WQE, and fits in a free segment with\n"
+     "16 bytes to spare, is copied there: the device does not need to read it\n"
+     "from memory. 0 disables this.",
+     ucs_offsetof(uct_dcx_iface_config_t, dm.size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"DM_COUNT", "1",
+     "Number of segments of device memory of an interface, up to 1024. An\n"
+     "operation keeps its segment until it completes. If all are in use, or\n"
+     "the device has no memory left, operations are copied to a buffer.",
+     ucs_offsetof(uct_dcx_iface_config_t, dm.count), UCS_CONFIG_TYPE_UINT},
+
     {"TX_MAX_POLL", "16",
      "Maximum number of send completions handled in one call of progress. The\n"
      "value used is always smaller than the number of WQEBBs of a send queue.",

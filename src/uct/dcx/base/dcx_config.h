@@ -64,6 +64,11 @@ typedef struct uct_dcx_iface_config {
     } tx;
 
     struct {
+        size_t size; /* bytes of a segment */
+        unsigned count;
+    } dm;
+
+    struct {
         unsigned queue_len; /* receive buffers */
         size_t inl;         /* bytes */
         unsigned max_poll;

@@ -58,6 +58,8 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"NUM_DCI_STREAMS", config->tx.num_streams, 1, 32768, 0},
         {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192, 0},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, 512, 0},
+        {"DM_SIZE", config->dm.size, 0, 65536, 0},
+        {"DM_COUNT", config->dm.count, 0, 1024, 0},
         {"TX_MAX_POLL", config->tx.max_poll, 1, 65536, 0},
         {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, 32768, 0},
         {"RX_QUEUE_LEN", config->rx.queue_len, 4, UCT_DCX_MAX_RX_QUEUE_LEN, 0},

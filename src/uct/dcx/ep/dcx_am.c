@@ -142,18 +142,17 @@ static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_post_short(uct_dcx_ep_t *ep,
 }
 
 
-/* Posts a message of @length bytes that the device reads from @desc. */
-static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_post_long(uct_dcx_ep_t *ep,
-                                                        uct_dcx_dci_t *dci,
-                                                        uct_dcx_desc_t *desc,
-                                                        size_t length)
+/* Posts a message of @length bytes that the device reads from @hdr on, which is
+ * an address for the lkey of @desc. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_am_post_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
+                     const uct_dcx_am_hdr_t *hdr, size_t length)
 {
-    uct_dcx_am_hdr_t *hdr = &uct_dcx_am_head(desc)->hdr;
-    uct_dcx_post_t tx     = {
-            .opcode = MLX5_OPCODE_SEND,
-            .flags  = MLX5_WQE_CTRL_SOLICITED,
-            .done   = uct_dcx_desc_done,
-            .buffer = desc,
+    uct_dcx_post_t tx = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_desc_done,
+        .buffer = desc,
     };
     uct_dcx_wqe_t wqe;
 
@@ -171,21 +170,63 @@ static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_post_long(uct_dcx_ep_t *ep,
 }
 
 
-/* Posts a short message after a long one. The next is expected to be short. */
+/* Posts a message of @length bytes through @seg of device memory; @desc stays in
+ * the pool. The WQE requests a completion, so that the segment is free soon. */
+static UCS_F_NOINLINE ssize_t uct_dcx_am_post_memory(uct_dcx_ep_t *ep,
+                                                     uct_dcx_dci_t *dci,
+                                                     uct_dcx_desc_t *desc,
+                                                     uct_dcx_desc_t *seg,
+                                                     size_t length)
+{
+    const uct_dcx_am_hdr_t *hdr = &uct_dcx_am_head(desc)->hdr;
+
+    hdr = uct_dcx_dm_copy(&uct_dcx_ep_queues(ep)->dm, seg, hdr,
+                          sizeof(*hdr) + length);
+    uct_dcx_sq_signal(&dci->txq.sq);
+    return uct_dcx_am_post_long(ep, dci, seg, hdr, length);
+}
+
+
+/* Posts a message that is too long for a WQE, but not for device memory: takes
+ * @desc, which is the next buffer, out of the pool if no segment is free. */
+static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_post_medium(uct_dcx_ep_t *ep,
+                                                          uct_dcx_dci_t *dci,
+                                                          uct_dcx_desc_t *desc,
+                                                          size_t length)
+{
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
+    uct_dcx_desc_t *seg      = uct_dcx_dm_get(&queues->dm);
+
+    if (seg != NULL) {
+        return uct_dcx_am_post_memory(ep, dci, desc, seg, length);
+    }
+    ucs_mpool_get_inline(&queues->desc_mp);
+    return uct_dcx_am_post_long(ep, dci, desc, &uct_dcx_am_head(desc)->hdr,
+                                length);
+}
+
+
+/* Posts a message that needs no buffer of the pool after one that did. The next
+ * is expected to need none. */
 static UCS_F_NOINLINE ssize_t uct_dcx_am_turn_short(uct_dcx_ep_t *ep,
                                                     uct_dcx_dci_t *dci,
                                                     uct_dcx_desc_t *desc,
                                                     size_t length)
 {
+    ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy_short;
+    if (length > uct_dcx_ep_queues(ep)->limits.am_short) {
+        ucs_mpool_put_inline(desc);
+        return uct_dcx_am_post_medium(ep, dci, desc, length);
+    }
+
     uct_dcx_am_post_short(ep, dci, desc, length);
     ucs_mpool_put_inline(desc);
-    ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy_short;
     return length;
 }
 
 
-/* Posts a long message after a short one, and takes its buffer out of the pool.
- * The next is expected to be long. */
+/* Posts a long message after one that was not, and takes its buffer out of the
+ * pool. The next is expected to be long. */
 static UCS_F_NOINLINE ssize_t uct_dcx_am_turn_long(uct_dcx_ep_t *ep,
                                                    uct_dcx_dci_t *dci,
                                                    size_t length)
@@ -194,7 +235,8 @@ static UCS_F_NOINLINE ssize_t uct_dcx_am_turn_long(uct_dcx_ep_t *ep,
         ucs_mpool_get_inline(&uct_dcx_ep_queues(ep)->desc_mp);
 
     ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy;
-    return uct_dcx_am_post_long(ep, dci, desc, length);
+    return uct_dcx_am_post_long(ep, dci, desc, &uct_dcx_am_head(desc)->hdr,
+                                length);
 }
 
 
@@ -229,12 +271,17 @@ static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     length = pack_cb(uct_dcx_desc_payload(desc), arg);
     ucs_assertv(length <= queues->limits.am_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.am_bcopy);
-    if (length <= queues->limits.am_short) {
-        return expects_short ? uct_dcx_am_post_short(ep, dci, desc, length) :
-                               uct_dcx_am_turn_short(ep, dci, desc, length);
+    if (!expects_short) {
+        return (length <= queues->limits.am_copied) ?
+                   uct_dcx_am_turn_short(ep, dci, desc, length) :
+                   uct_dcx_am_post_long(ep, dci, desc,
+                                        &uct_dcx_am_head(desc)->hdr, length);
     }
-    return expects_short ? uct_dcx_am_turn_long(ep, dci, length) :
-                           uct_dcx_am_post_long(ep, dci, desc, length);
+    return (length <= queues->limits.am_short) ?
+               uct_dcx_am_post_short(ep, dci, desc, length) :
+           (length <= queues->limits.am_copied) ?
+               uct_dcx_am_post_medium(ep, dci, desc, length) :
+               uct_dcx_am_turn_long(ep, dci, length);
 }
 
 

@@ -74,10 +74,11 @@ static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_rma_post_short(
 }
 
 
-/* Posts a put of @length bytes that the device reads from @desc. */
+/* Posts a put of @length bytes that the device reads from @data, which is an
+ * address for the lkey of @desc. */
 static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_rma_post_long(
-    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
-    uint64_t remote_addr, uct_rkey_t rkey)
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
+    const void *data, size_t length, uint64_t remote_addr, uct_rkey_t rkey)
 {
     const uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_RDMA_WRITE,
@@ -88,10 +89,43 @@ static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_rma_post_long(
 
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
-    uct_dcx_wqe_data(&wqe, uct_dcx_desc_payload(desc), length, desc->lkey);
+    uct_dcx_wqe_data(&wqe, data, length, desc->lkey);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
+}
+
+
+/* See uct_dcx_am_post_memory(). */
+static UCS_F_NOINLINE ssize_t uct_dcx_rma_post_memory(
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *seg, size_t length,
+    uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
+    uct_dcx_desc_t *desc     = uct_dcx_desc_get(&queues->desc_mp, 1);
+    const void *data         = uct_dcx_dm_copy(&queues->dm, seg,
+                                               uct_dcx_desc_payload(desc), length);
+
+    uct_dcx_sq_signal(&dci->txq.sq);
+    return uct_dcx_rma_post_long(ep, dci, seg, data, length, remote_addr, rkey);
+}
+
+
+/* See uct_dcx_am_post_medium(). Inlined, it would cost short puts four
+ * instructions. */
+static UCS_F_NOINLINE ssize_t uct_dcx_rma_post_medium(
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
+    uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
+    uct_dcx_desc_t *seg      = uct_dcx_dm_get(&queues->dm);
+
+    if (seg != NULL) {
+        return uct_dcx_rma_post_memory(ep, dci, seg, length, remote_addr, rkey);
+    }
+    ucs_mpool_get_inline(&queues->desc_mp);
+    return uct_dcx_rma_post_long(ep, dci, desc, uct_dcx_desc_payload(desc),
+                                 length, remote_addr, rkey);
 }
 
 
@@ -100,9 +134,15 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_short(
     uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
     uint64_t remote_addr, uct_rkey_t rkey)
 {
+    ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
+    if (length > uct_dcx_ep_queues(ep)->limits.put_short) {
+        ucs_mpool_put_inline(desc);
+        return uct_dcx_rma_post_medium(ep, dci, desc, length, remote_addr,
+                                       rkey);
+    }
+
     uct_dcx_rma_post_short(ep, dci, desc, length, remote_addr, rkey);
     ucs_mpool_put_inline(desc);
-    ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
     return length;
 }
 
@@ -118,7 +158,8 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_long(uct_dcx_ep_t *ep,
         ucs_mpool_get_inline(&uct_dcx_ep_queues(ep)->desc_mp);
 
     ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy;
-    return uct_dcx_rma_post_long(ep, dci, desc, length, remote_addr, rkey);
+    return uct_dcx_rma_post_long(ep, dci, desc, uct_dcx_desc_payload(desc),
+                                 length, remote_addr, rkey);
 }
 
 
@@ -146,15 +187,21 @@ uct_dcx_rma_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     length = pack_cb(uct_dcx_desc_payload(desc), arg);
     ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.rma_bcopy);
-    if (length <= queues->limits.put_short) {
-        return expects_short ? uct_dcx_rma_post_short(ep, dci, desc, length,
-                                                      remote_addr, rkey) :
-                               uct_dcx_rma_turn_short(ep, dci, desc, length,
-                                                      remote_addr, rkey);
+    if (!expects_short) {
+        return (length <= queues->limits.put_copied) ?
+                   uct_dcx_rma_turn_short(ep, dci, desc, length, remote_addr,
+                                          rkey) :
+                   uct_dcx_rma_post_long(ep, dci, desc,
+                                         uct_dcx_desc_payload(desc), length,
+                                         remote_addr, rkey);
     }
-    return expects_short ?
-               uct_dcx_rma_turn_long(ep, dci, length, remote_addr, rkey) :
-               uct_dcx_rma_post_long(ep, dci, desc, length, remote_addr, rkey);
+    return (length <= queues->limits.put_short) ?
+               uct_dcx_rma_post_short(ep, dci, desc, length, remote_addr,
+                                      rkey) :
+           (length <= queues->limits.put_copied) ?
+               uct_dcx_rma_post_medium(ep, dci, desc, length, remote_addr,
+                                       rkey) :
+               uct_dcx_rma_turn_long(ep, dci, length, remote_addr, rkey);
 }
 
 

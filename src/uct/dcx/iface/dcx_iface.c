@@ -146,6 +146,32 @@ static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
 }
 
 
+/* Uses device memory for copied operations that are too long for a WQE, if the
+ * device has some, and its registers are write-combining: copying would be slow
+ * otherwise. */
+static void uct_dcx_iface_init_dm(uct_dcx_queues_t *queues,
+                                  const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_limits_t *limits = &queues->limits;
+    int is_slow              = (queues->dci.td.bf.flip == 0);
+    uct_dcx_dm_t *dm         = &queues->dm;
+
+    uct_dcx_dm_init(dm, queues->port.dev, is_slow ? 0 : config->dm.size,
+                    config->dm.count);
+    if (dm->max == 0) {
+        limits->am_copied  = limits->am_short;
+        limits->put_copied = limits->put_short;
+        return;
+    }
+
+    limits->am_copied  = ucs_max(dm->max - sizeof(uct_dcx_am_hdr_t),
+                                 limits->am_short);
+    limits->put_copied = ucs_max(dm->max, limits->put_short);
+    queues->super.super.ops.ep_am_bcopy  = uct_dcx_ep_am_bcopy_short;
+    queues->super.super.ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
+}
+
+
 static ucs_status_t uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
                                           const uct_dcx_iface_config_t *config)
 {
@@ -175,6 +201,7 @@ static ucs_status_t uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
         goto err_cleanup_dci_set;
     }
 
+    uct_dcx_iface_init_dm(queues, config);
     return UCS_OK;
 
 err_cleanup_dci_set:
@@ -188,6 +215,7 @@ err_cleanup_mpool:
 static void uct_dcx_iface_cleanup_tx(uct_dcx_queues_t *queues)
 {
     uct_dcx_dci_set_cleanup(&queues->dci);
+    uct_dcx_dm_cleanup(&queues->dm);
     ucs_mpool_cleanup(&queues->desc_mp, 1);
 }
 

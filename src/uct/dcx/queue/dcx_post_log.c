@@ -68,9 +68,11 @@ static void uct_dcx_post_log_inline(uct_dcx_post_log_t *log,
 
 
 /* Reads the data of the segments from @number on. A message begins inline, or
- * is in one buffer of ours; other data segments may name memory of the user. */
+ * is in one buffer of ours, or in device memory, which is not read; other data
+ * segments may name memory of the user. */
 static void uct_dcx_post_log_read(uct_dcx_post_log_t *log,
-                                  const uct_dcx_wqe_t *wqe, unsigned number)
+                                  const uct_dcx_wqe_t *wqe,
+                                  const uct_dcx_dm_t *dm, unsigned number)
 {
     const struct mlx5_wqe_data_seg *data;
     const unsigned first = number;
@@ -84,7 +86,9 @@ static void uct_dcx_post_log_read(uct_dcx_post_log_t *log,
         log->length += length;
         if (!(data->byte_count & htobe32(MLX5_INLINE_SEG))) {
             if (number++ == first) {
-                log->head        = (const void *)(uintptr_t)be64toh(data->addr);
+                log->head        = uct_dcx_dm_has(dm, be32toh(data->lkey)) ?
+                                       dm->copied :
+                                       (const void *)(uintptr_t)be64toh(data->addr);
                 log->head_length = length;
             }
             continue;
@@ -126,10 +130,11 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
 {
     const struct mlx5_wqe_raddr_seg *raddr;
     char text[256] = "", lid[16] = "";
+    const uct_dcx_dm_t *dm = &uct_dcx_ep_queues(ep)->dm;
     uct_dcx_post_log_t log;
 
     if ((opcode == MLX5_OPCODE_SEND) || (opcode == MLX5_OPCODE_SEND_IMM)) {
-        uct_dcx_post_log_read(&log, wqe, UCT_DCX_POST_LOG_FIRST);
+        uct_dcx_post_log_read(&log, wqe, dm, UCT_DCX_POST_LOG_FIRST);
         uct_dcx_post_log_am(&log, ep, text, sizeof(text));
     } else if (opcode == MLX5_OPCODE_NOP) {
         log.length = 0;
@@ -138,7 +143,7 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
         snprintf(text, sizeof(text), " 0x%" PRIx64 " rkey 0x%x",
                  be64toh(raddr->raddr), be32toh(raddr->rkey));
         /* Operands of atomics are between remote address and data. */
-        uct_dcx_post_log_read(&log, wqe,
+        uct_dcx_post_log_read(&log, wqe, dm,
                               ((opcode == MLX5_OPCODE_RDMA_WRITE) ||
                                (opcode == MLX5_OPCODE_RDMA_READ)) ?
                                   UCT_DCX_POST_LOG_FIRST + 1 :

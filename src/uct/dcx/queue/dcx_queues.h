@@ -12,6 +12,7 @@
 #define UCT_DCX_QUEUES_H
 
 #include "dcx_dci.h"
+#include "dcx_dm.h"
 #include "dcx_srq.h"
 #include "uct/dcx/base/dcx_slab.h"
 #include "uct/dcx/strided/dcx_key.h"
@@ -27,11 +28,14 @@ typedef struct uct_dcx_limits {
     unsigned num_tags; /* tagged buffers, 0: the device matches no tags */
     size_t seg_size;   /* of a receive buffer */
     size_t am_short;   /* of a message, including its 8-byte header */
+    size_t am_copied;  /* of a copied message in the WQE, or in device
+                        * memory */
     size_t am_bcopy;
     size_t am_zcopy; /* header and data */
     size_t am_hdr;
     size_t am_iov; /* pieces */
     size_t put_short;
+    size_t put_copied; /* like @am_copied */
     size_t rma_bcopy;
     size_t rma_zcopy;
     size_t rma_iov;         /* pieces */
@@ -64,6 +68,7 @@ typedef struct uct_dcx_queues {
     uct_dcx_dci_set_t dci;
     uct_dcx_rx_t rx;
     ucs_mpool_t desc_mp; /* uct_dcx_desc_t */
+    uct_dcx_dm_t dm;
     uct_dcx_limits_t limits;
     struct {
         uct_dcx_slab_t plain; /* uct_dcx_ep_t */
