@@ -179,6 +179,23 @@ TEST_P(devx_mkeys, key_has_its_own_bounds_rights_variant_and_domain)
     EXPECT_EQ(0, ibv_dealloc_pd(other));
 }
 
+/* "ODP does not support ... Indirect MKEY" (MLNX_OFED User Manual) */
+TEST_P(devx_mkeys, entries_do_not_lead_to_memory_on_demand)
+{
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 4096,
+                                   ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    std::vector<devx_klm> many(64, {addr(dst), 1, mr->lkey});
+
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(addr(dst), mr->rkey));
+    for (const auto &klms : {many, {{addr(dst), 4096, mr->lkey}}}) {
+        devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64, klms));
+
+        ASSERT_NE(nullptr, key.obj);
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to(0, key.key));
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 TEST_P(devx_mkeys, list_that_is_too_short_ends_the_access)
 {
     devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 128, {klm(dst, 0, 100)}));

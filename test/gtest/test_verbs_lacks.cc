@@ -175,6 +175,27 @@ TEST_P(verbs_lacks, device_memory)
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
+/* create_user_odp_mr() of mlx5_ib */
+TEST_P(verbs_lacks, on_demand_paging)
+{
+    struct ibv_device **list       = ibv_get_device_list(NULL);
+    struct ibv_context *ctx        = ibv_open_device(list[0]);
+    struct ibv_device_attr_ex attr = {};
+    struct ibv_pd *pd;
+
+    ibv_free_device_list(list);
+    ASSERT_NE(nullptr, ctx);
+    ASSERT_EQ(0, ibv_query_device_ex(ctx, NULL, &attr));
+    EXPECT_EQ(0u, attr.odp_caps.general_caps);
+    EXPECT_EQ(0u, attr.odp_caps.per_transport_caps.rc_odp_caps);
+    pd = ibv_alloc_pd(ctx);
+    EXPECT_EQ(nullptr,
+              ibv_reg_mr(pd, &attr, sizeof(attr), IBV_ACCESS_ON_DEMAND));
+    EXPECT_EQ(EOPNOTSUPP, errno);
+    EXPECT_EQ(0, ibv_dealloc_pd(pd));
+    EXPECT_EQ(0, ibv_close_device(ctx));
+}
+
 /* A thread domain needs a page with BlueFlame registers. */
 TEST_P(verbs_lacks, write_combining)
 {
@@ -352,8 +373,8 @@ int main(int argc, char **argv)
             {"limits",
              {{"SOFTHCA_LIMITS",
                "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
-               "max_num_tags=63,max_dm_size=8192"}}},
-            {"lacks", {{"SOFTHCA_LACKS", "dc,devx,dm,sm,tm,wc"}}},
+                "max_num_tags=63,max_dm_size=8192"}}},
+             {"lacks", {{"SOFTHCA_LACKS", "dc,devx,dm,sm,tm,wc,odp"}}},
             {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
         });
 }

@@ -206,7 +206,9 @@ TEST_P(verbs_memory, on_demand_region_finds_memory_that_came_later)
 
     ASSERT_NE(nullptr, mr);
     ASSERT_EQ(0, mprotect(addr, size, PROT_READ | PROT_WRITE));
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)addr + 4096, mr->rkey));
+    verbs_pair pair(dev, {.rnr_retry = 7}); /* the page is not there yet */
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              run(pair.a, write().remote((uintptr_t)addr + 4096, mr->rkey)));
     EXPECT_EQ(0x11, addr[4096]);
     EXPECT_EQ(0, ibv_dereg_mr(mr));
     munmap(addr, size);

@@ -95,7 +95,11 @@ struct devx_cap {
      PRM_ATOMIC_MASKED_FETCH_ADD)
 #define DEVX_ATOMIC_SIZES ((1 << 2) | (1 << 3))
 
-/* Bits 31..26: send, receive, write, read, atomic, receive of an SRQ */
+/* CAP_ODP: bits 31..26 are send, receive, write, read, atomic, receive of an
+ * SRQ */
+#define CAP_ODP(_offset, _value) \
+    {DEVX_PAGE_ODP, DEVX_ON_HAVE | HCA_LACK_ODP, \
+     DEVX_BITS(_offset, 31, 26), _value}
 #define DEVX_ODP_ALL  0x3f
 #define DEVX_ODP_SEND 0x20
 
@@ -140,7 +144,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x44, 30, 30, 1),   /* cq_resize */
     CAP(GENERAL, 0x44, 29, 29, 1),   /* cq_moderation */
     CAP_ON(STRIDES, GENERAL, 0x44, 26, 26, 1), /* first_indication of CQs */
-    CAP(GENERAL, 0x44, 24, 24, 1),   /* pg */
+    CAP_HAVE(ODP, GENERAL, 0x44, 24, 1), /* pg */
     CAP(GENERAL, 0x44, 3, 3, 1),     /* xrc */
     CAP(GENERAL, 0x44, 2, 2, 1),     /* ud */
     CAP(GENERAL, 0x44, 1, 1, 1),     /* uc */
@@ -175,10 +179,10 @@ static const struct devx_cap devx_caps[] = {
     CAP_ON(DC_TM, GENERAL, 0xbc, 13, 13, 1), /* rndv_offload_dc */
     CAP_ON(TM, GENERAL, 0xbc, 4, 0, 16), /* log_max_xrq */
 
-    CAP(ODP, 0x10, 31, 26, DEVX_ODP_ALL),  /* rc_odp_caps */
-    CAP(ODP, 0x18, 31, 26, DEVX_ODP_SEND), /* ud_odp_caps */
-    CAP(ODP, 0x1c, 31, 26, DEVX_ODP_ALL),  /* xrc_odp_caps */
-    CAP(ODP, 0x20, 31, 26, DEVX_ODP_ALL),  /* dc_odp_caps */
+    CAP_ODP(0x10, DEVX_ODP_ALL),  /* rc_odp_caps */
+    CAP_ODP(0x18, DEVX_ODP_SEND), /* ud_odp_caps */
+    CAP_ODP(0x1c, DEVX_ODP_ALL),  /* xrc_odp_caps */
+    CAP_ODP(0x20, DEVX_ODP_ALL),  /* dc_odp_caps */
 
     CAP_HAVE(ATOMICS, ATOMIC, 0x08, 30, 1), /* atomic_req_8B_endianness_mode */
     CAP_HAVE(ATOMICS, ATOMIC, 0x08, 25, 1), /* supported_..._mode_1 */

@@ -2,34 +2,17 @@
 /* A device that executes late: see hca_late.h. */
 #include "hca_late.h"
 #include "hca_stream.h"
-#include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/resp/hca_qp.h"
 #include "softhca/wqe/hca_wqe_mem.h"
 
-#include <stdlib.h>
-
-#define HCA_LATE_MAX_US 100000
-#define HCA_LATE_ANY    (-1) /* any stream */
+#define HCA_LATE_ANY (-1) /* any stream */
 
 uint64_t hca_late_ns;
 
 void hca_late_init(void)
 {
-    const char *value = getenv("SOFTHCA_DELAY");
-    unsigned long us;
-    char *end;
-
-    if (value == NULL) {
-        return;
-    }
-    us = strtoul(value, &end, 10);
-    if ((*value < '0') || (*value > '9') || (*end != '\0') ||
-        (us > HCA_LATE_MAX_US)) {
-        hca_error("SOFTHCA_DELAY=%s: use 0 to %u (microseconds)", value,
-                  HCA_LATE_MAX_US);
-        return;
-    }
-    hca_late_ns = us * 1000;
+    hca_caps_us("SOFTHCA_DELAY", &hca_late_ns);
 }
 
 static void hca_late_arm(struct hca_qp *qp)

@@ -15,6 +15,7 @@
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_odp.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/obj/hca_traffic.h"
@@ -76,6 +77,7 @@ static void hca_nic_init_once(void)
     hca_strict_init();
     hca_rules_init();
     hca_late_init();
+    hca_odp_init();
     hca_order_init();
     hca_pcie_init();
     hca_timer_set_bracket(hca_thread_enter, hca_thread_leave);

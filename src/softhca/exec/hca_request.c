@@ -16,6 +16,7 @@
 #include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_rules.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_odp.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_rq.h"
 #include "softhca/resp/hca_qp.h"
@@ -80,6 +81,9 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
 
     hca_count(qp->obj.dev, HCA_COUNT_RNR_NAK_RETRY_ERR);
     hca_request_arrived(rq);
+    if (rq->ack.is_fault) {
+        hca_odp_refused(rq->tries);
+    }
     rq->tries->retries  = 0;
     rq->tries->was_late = false;
     if (qp->attr.rnr_retry != HCA_RNR_FOREVER) {
@@ -179,6 +183,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->solicited = (rq->wqe.fm_ce_se & MLX5_WQE_CTRL_SOLICITED) != 0;
     msg->is_fin    = false;
     msg->is_spared = rq->tries->was_late;
+    msg->is_paged  = hca_odp_is_over(rq->tries);
     msg->mtu       = rq->qp->attr.mtu;
     msg->reads     = (msg->op < HCA_MSG_READ) ? 0 : hca_request_reads(rq->qp);
     msg->executed  = rq->tries->executed;
@@ -323,6 +328,16 @@ static enum hca_check hca_request_map(struct hca_request *rq)
     return hca_wqe_mem_map(rq->qp, &rq->wqe, &rq->local);
 }
 
+/* Sends the message, once its pages are there. */
+static enum hca_check hca_request_go(struct hca_request *rq)
+{
+    if (__builtin_expect(rq->local.is_missing, 0) && !rq->tries->is_paged) {
+        rq->tries->is_paged = true;
+        return hca_request_wait(rq, hca_odp_ns);
+    }
+    return hca_request_transmit(rq);
+}
+
 static enum hca_check hca_request_send(struct hca_request *rq)
 {
     enum hca_check check;
@@ -339,7 +354,7 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     rq->to_cqe = hca_request_fits_cqe(rq);
     check      = hca_request_map(rq);
     if (check == HCA_OK) {
-        check = hca_request_transmit(rq);
+        check = hca_request_go(rq);
     }
     hca_sgl_put(&rq->local);
     return check;

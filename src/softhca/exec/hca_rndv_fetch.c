@@ -13,6 +13,7 @@
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_proc.h"
+#include "softhca/obj/hca_odp.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/obj/hca_todo.h"
@@ -132,6 +133,7 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
     msg->dc_key    = be64toh(rndv->job.request.ravh.dc_access_key);
     msg->executed  = rndv->tries.executed;
     msg->is_spared = rndv->tries.was_late;
+    msg->is_paged  = hca_odp_is_over(&rndv->tries);
     msg->path      = rndv->job.is_dc ? &sender->path : &sender->qp->attr.path;
 }
 
@@ -207,6 +209,9 @@ static void hca_rndv_answered(struct hca_rndv *rndv,
         rndv->wait_ns = ack->wait_ns;
         break;
     case HCA_ACK_RNR:
+        if (ack->is_fault) {
+            hca_odp_refused(&rndv->tries);
+        }
         hca_rndv_rnr(rndv, sender, ack);
         break;
     case HCA_ACK_SEQ:

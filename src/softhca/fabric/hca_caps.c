@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HCA_CAPS_MAX_US 100000u
+
 struct hca_caps hca_caps;
 
 static const char *const hca_lack_names[HCA_NUM_LACKS] = {
@@ -35,6 +37,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_UMR_FENCE]   = "umr_fence",
     [HCA_LACK_REPEAT]      = "repeat",
     [HCA_LACK_REPEAT_NEST] = "repeat_nest",
+    [HCA_LACK_ODP]         = "odp",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
@@ -85,9 +88,11 @@ static const struct hca_model {
     {"cx7", false, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK), HCA_MAX_LOG_STREAMS},
     /* umr_modify_atomic_disabled of virtual functions (Linux c8d75a980fab); no
      * atomics and no device memory, as where PCI_ATOMIC_MODE is off in the
-     * firmware's configuration, and MEMIC_SIZE_LIMIT is DISABLED */
+     * firmware's configuration, and MEMIC_SIZE_LIMIT is DISABLED; no text shows
+     * one with on-demand paging */
     {"vf", false,
-     HCA_MODEL_ALL | HCA_LACK(UMR_ATOMIC) | HCA_LACK(ATOMICS) | HCA_LACK(DM),
+     HCA_MODEL_ALL | HCA_LACK(UMR_ATOMIC) | HCA_LACK(ATOMICS) | HCA_LACK(DM) |
+         HCA_LACK(ODP),
      HCA_MAX_LOG_STREAMS},
     /* the bond of SOFTHCA_LAG=y has no DC (create_dct() of mlx5_ib) */
     {"roce", true, HCA_MODEL_ALL | HCA_LACK(LAG_DCT), HCA_MAX_LOG_STREAMS},
@@ -207,8 +212,8 @@ static int hca_caps_list(const char *name, const char *usage,
 #define HCA_CAPS_FEATURES \
     "dc, devx, sm, access, uverbs, wc, atomics, dm, free_clock, rts2rst, " \
     "lag_dct, tm, tm_roce, tm_rndv_dc, tm_indirect, tm_own_key, strides, " \
-    "umr_atomic, umr_fence, repeat, repeat_nest, or several of these with " \
-    "commas"
+    "umr_atomic, umr_fence, repeat, repeat_nest, odp, or several of these " \
+    "with commas"
 
 /* Variables, in this order, as a later one refines an earlier one. */
 static const struct {
@@ -239,6 +244,25 @@ int hca_caps_bool(const char *name, bool *value)
     }
     *value = (str[0] == 'y');
     return 0;
+}
+
+void hca_caps_us(const char *name, uint64_t *ns)
+{
+    const char *value = getenv(name);
+    unsigned long us;
+    char *end;
+
+    if (value == NULL) {
+        return;
+    }
+    us = strtoul(value, &end, 10);
+    if ((*value < '0') || (*value > '9') || (*end != '\0') ||
+        (us > HCA_CAPS_MAX_US)) {
+        hca_error("%s=%s: use 0 to %u (microseconds)", name, value,
+                  HCA_CAPS_MAX_US);
+        return;
+    }
+    *ns = us * 1000;
 }
 
 int hca_caps_init(void)

@@ -37,6 +37,7 @@ enum hca_lack {
     HCA_LACK_UMR_FENCE,   /* a small fence orders WQEs behind a UMR */
     HCA_LACK_REPEAT,      /* repeated blocks in an mkey's layout */
     HCA_LACK_REPEAT_NEST, /* repeated blocks over mkeys that have some */
+    HCA_LACK_ODP,         /* on-demand paging */
     HCA_NUM_LACKS
 };
 
@@ -72,6 +73,10 @@ int hca_caps_init(void);
 /* Sets @value by a variable that is y or n, if it is set. @return 0, or -EINVAL
  * after logging a line. */
 int hca_caps_bool(const char *name, bool *value);
+
+/* Sets @ns by a variable that is a number of microseconds, if it is set. A
+ * wrong value logs an error and leaves @ns as it is. */
+void hca_caps_us(const char *name, uint64_t *ns);
 
 /* Removes features that devices of this link layer do not have. */
 void hca_caps_set_link(bool is_roce);

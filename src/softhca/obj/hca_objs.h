@@ -258,6 +258,9 @@ struct hca_tries {
     bool executed;       /* the peer executed it, its answer was lost:
                           * of DC, or for a rendezvous */
     bool was_late;       /* a fault has held the next attempt up */
+    bool is_paged;       /* it has waited for local pages (hca_odp.h) */
+    uint64_t fault_ns;   /* time of the first RNR because of a page fault; 0:
+                          * there was none */
     union {
         uint64_t atomic;  /* of an atomic: the lost answer */
         uint64_t arrived; /* of a SEND: bytes that strides hold */

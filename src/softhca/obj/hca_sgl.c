@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"
+#include "hca_odp.h"
 #include "hca_walk.h"
 
 #include <string.h>
@@ -36,6 +37,10 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
 {
     uint64_t va = mkey->va + (use->addr - mkey->iova);
 
+    if (__builtin_expect(mkey->access & IBV_ACCESS_ON_DEMAND, 0) &&
+        (hca_odp_ns != 0)) {
+        sgl->is_missing |= hca_odp_is_missing(sgl->owner, va, use->length);
+    }
     return hca_sgl_add(sgl, (void *)va, use->length) ? HCA_KEY_OK :
                                                        HCA_KEY_PIECES;
 }

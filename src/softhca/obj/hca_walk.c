@@ -31,7 +31,10 @@ static bool hca_walk_seen_is_valid(const struct hca_walk_seen *seen)
     return (seen->mkey == NULL) || hca_mkey_is_same(seen->mkey, seen->change);
 }
 
-/* Checks an entry's range, and stores its mkey in @seen. */
+/* Checks an entry's range, and stores its mkey in @seen. A region that is
+ * registered on demand may not be named ("ODP does not support ... Indirect
+ * MKEY", MLNX_OFED User Manual); Linux resolves faults of lists, not of
+ * repeated blocks (pagefault_single_data_segment() of mlx5_ib). */
 static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
                                         struct hca_key_use *use, unsigned proc,
                                         const struct hca_key_range *part)
@@ -52,6 +55,9 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     use->length = part->length;
     change      = hca_mkey_change(mkey);
     fault       = hca_mkey_check(mkey, use);
+    if (mkey->access & IBV_ACCESS_ON_DEMAND) {
+        return HCA_KEY_ACCESS;
+    }
     if (fault == HCA_KEY_OK) {
         *seen = (struct hca_walk_seen){part->key, change, mkey,
                                        mkey->type == HCA_MKEY_MR};

@@ -22,6 +22,7 @@ struct hca_msg {
     bool solicited;
     bool is_fin;    /* FIN of a rendezvous */
     bool is_spared; /* no rule of faults selects it */
+    bool is_paged;  /* a page fault at the responder has ended */
     uint8_t mtu;    /* enum ibv_mtu, of the path */
     bool executed;  /* before; the answer was lost:
                     * of DC, or for a rendezvous */
@@ -51,6 +52,7 @@ struct hca_ack {
     enum hca_check check; /* reason of a refusal */
     uint8_t rnr_timer;    /* code of the responder's RNR timer */
     bool lost;            /* executed, but the answer was lost */
+    bool is_fault;        /* RNR because of a page fault */
     union {
         uint64_t atomic;  /* previous value */
         uint64_t arrived; /* of a SEND to strides: bytes in them */

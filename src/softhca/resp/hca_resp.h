@@ -23,8 +23,23 @@ struct hca_responder {
 
 /* --- hca_resp_exec.c ------------------------------------------------------ */
 
+/* A page is missing: the sender has to try again. A result, no row. */
+#define HCA_PAGE_FAULT ((enum hca_check)(HCA_NUM_CHECKS + 1))
+
+/* Returns HCA_PAGE_FAULT if the message has to wait for pages of resp->memory,
+ * else HCA_OK. A service without acknowledgements does not wait. */
+static inline enum hca_check hca_resp_page(const struct hca_responder *resp)
+{
+    return (__builtin_expect(resp->memory.is_missing, 0) &&
+            !resp->msg->is_paged && (resp->qp->type != HCA_QP_UC) &&
+            (resp->qp->type != HCA_QP_UD)) ?
+               HCA_PAGE_FAULT :
+               HCA_OK;
+}
+
 /* Executes resp->msg. The caller releases resp->memory.
- * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or an error, logged. */
+ * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_PAGE_FAULT, HCA_DROP, or an error,
+ *         logged. */
 enum hca_check hca_resp_execute(struct hca_responder *resp);
 
 /* Answers a message that was executed before: only a READ is executed again. An

@@ -47,7 +47,7 @@ static enum hca_check hca_resp_map(struct hca_responder *resp, uint32_t access)
     }
     fault = hca_sgl_add_key(&resp->memory, &use);
     return (fault == HCA_KEY_OK) ?
-               HCA_OK :
+               hca_resp_page(resp) :
                hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
                             (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
 }

@@ -161,6 +161,9 @@ static enum hca_check hca_resp_put_memory(struct hca_responder *resp)
 
     resp->memory.owner = resp->recv.owner;
     check = hca_recv_map(resp->qp, &resp->recv, length + header, &resp->memory);
+    if ((check == HCA_OK) && resp->recv.in_ring && !resp->msg->has_inval) {
+        check = hca_resp_page(resp);
+    }
     if ((check != HCA_OK) || (length + header == 0)) {
         return check;
     }

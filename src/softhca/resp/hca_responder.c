@@ -161,8 +161,11 @@ static void hca_responder_finish(struct hca_responder *resp,
             qp->resp.psn = (qp->resp.psn + 1) & HCA_PSN_MASK;
             qp->resp.msn++;
         }
-    } else if (check == HCA_CHECK_NO_RECV) {
-        hca_count(qp->obj.dev, HCA_COUNT_OUT_OF_BUFFER);
+    } else if ((check == HCA_CHECK_NO_RECV) || (check == HCA_PAGE_FAULT)) {
+        resp->ack->is_fault = (check == HCA_PAGE_FAULT);
+        if (!resp->ack->is_fault) {
+            hca_count(qp->obj.dev, HCA_COUNT_OUT_OF_BUFFER);
+        }
         resp->ack->code      = HCA_ACK_RNR;
         resp->ack->rnr_timer = qp->attr.min_rnr_timer;
     } else if (check != HCA_DROP) {

@@ -106,17 +106,27 @@ static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
     caps->max_rndv_hdr_size = HCA_RNDV_MAX_HDR;
 }
 
+static void uverbs_device_odp(struct ib_uverbs_ex_query_device_resp *resp)
+{
+    struct ib_uverbs_odp_caps *caps = &resp->odp_caps;
+
+    if (hca_lacks(HCA_LACK_ODP)) {
+        return;
+    }
+    caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+    caps->per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
+    caps->per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
+    resp->xrc_odp_caps                   = UVERBS_ODP_ALL;
+}
+
 static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
 {
     uverbs_device_tm(&resp->tm_caps);
-    resp->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-    resp->odp_caps.per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
-    resp->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
-    resp->xrc_odp_caps                            = UVERBS_ODP_ALL;
-    resp->timestamp_mask                          = UVERBS_CLOCK_MASK;
-    resp->hca_core_clock                          = UVERBS_CLOCK_KHZ;
-    resp->device_cap_flags_ex                     = resp->base.device_cap_flags;
-    resp->max_dm_size                             = uverbs_max_dm();
+    uverbs_device_odp(resp);
+    resp->timestamp_mask      = UVERBS_CLOCK_MASK;
+    resp->hca_core_clock      = UVERBS_CLOCK_KHZ;
+    resp->device_cap_flags_ex = resp->base.device_cap_flags;
+    resp->max_dm_size         = uverbs_max_dm();
     resp->cq_moderation_caps.max_cq_moderation_count  = UINT16_MAX;
     resp->cq_moderation_caps.max_cq_moderation_period = 0xfff;
 }

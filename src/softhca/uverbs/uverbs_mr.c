@@ -107,6 +107,15 @@ int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
                ret;
 }
 
+int uverbs_prefetch(uint64_t start, uint64_t length, bool writes)
+{
+    uint64_t end = (start + length + 4095) & ~4095ull;
+
+    return ((end > start) && uverbs_can_populate()) ?
+               uverbs_populate(start & ~4095ull, end, writes) :
+               uverbs_check_mapped(start, length, writes);
+}
+
 /* Shares the pages, so that peers can map them, before the check faults any of
  * them in. */
 static int uverbs_check_pages(struct uverbs_region *region)
@@ -150,6 +159,9 @@ static int uverbs_check_region(struct uverbs_region *region)
         return -EINVAL;
     }
     if (region->access & IBV_ACCESS_ON_DEMAND) {
+        if (hca_lacks(HCA_LACK_ODP)) {
+            return -EOPNOTSUPP;
+        }
         region->share = hca_share_begin_odp();
         return 0;
     }
@@ -221,14 +233,27 @@ const struct uverbs_type uverbs_mr_type = {
     .release = uverbs_mr_release,
 };
 
-/* Pages of on-demand regions are not pinned. */
+/* Pages of on-demand regions are not pinned. If locked memory counts, all pages
+ * of another region are faulted in: it takes as long as pinning. */
 static int uverbs_region_pin(const struct uverbs_region *region,
                              uint64_t *pages)
 {
+    int ret;
+
     *pages = 0;
-    return (region->access & IBV_ACCESS_ON_DEMAND) ?
-               0 :
-               uverbs_pin(region->start, region->length, pages);
+    if (region->access & IBV_ACCESS_ON_DEMAND) {
+        return 0;
+    }
+    ret = uverbs_pin(region->start, region->length, pages);
+    if ((ret != 0) || (*pages == 0)) {
+        return ret;
+    }
+    ret = uverbs_prefetch(region->start, region->length,
+                          region->access & IBV_ACCESS_LOCAL_WRITE);
+    if (ret != 0) {
+        uverbs_unpin(*pages);
+    }
+    return ret;
 }
 
 static int uverbs_reg_mr(struct uverbs_req *req)

@@ -39,6 +39,10 @@ int uverbs_check_access(uint32_t access);
  * -errno if the mappings cannot be read. */
 int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes);
 
+/* Does the same check, and faults all pages in if the kernel can (Linux
+ * 5.14). */
+int uverbs_prefetch(uint64_t start, uint64_t length, bool writes);
+
 /* Makes a region with a new key; the caller has checked @region. Members dm,
  * pinned, share and map are left to the caller. @return 0, -ENOMEM. */
 int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * ADVISE_MR: only the checks of mlx5_ib, as the device uses the process's own
- * page table and has nothing to prefetch. With FLUSH the range is checked, too,
- * and its pages are faulted in.
+ * ADVISE_MR: the checks of mlx5_ib. With FLUSH the range is checked, too, and
+ * its pages are faulted in, so that they are not missing (obj/hca_odp.h).
+ * Without FLUSH nothing is prefetched.
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_fabric.h"
@@ -59,9 +59,8 @@ static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
         (sge->length == 0)) {
         return 0;
     }
-    return uverbs_check_mapped(mkey->va + offset, sge->length,
-                               advice ==
-                                   IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+    return uverbs_prefetch(mkey->va + offset, sge->length,
+                           advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
 }
 
 static int uverbs_advise_mr(struct uverbs_req *req)
