@@ -186,6 +186,10 @@ static void info_atomics(struct info_device *dev)
     info_row_found(row, "%s", info_yes_no(device->has_relaxed));
     info_row_needs(row, "for gets to some hosts");
 
+    row = info_part_add(dev->part, "on-demand paging", "UCX_DCX_ODP");
+    info_row_found(row, "%s", info_yes_no(device->odp_fault == NULL));
+    info_row_needs(row, "to register without pinning");
+
     row = info_part_add(dev->part, "short address vector", "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->compact_av));
     info_row_needs(row, "for shorter WQEs");

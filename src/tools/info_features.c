@@ -8,7 +8,6 @@
 
 #define INFO_NO_VERB  "rdma-core has no verb for it"
 #define INFO_ETHERNET "for Ethernet frames, dcx sends none"
-#define INFO_PINNED   "memory is pinned, see UCX_DCX_RCACHE"
 
 static const char info_used[] = "used";
 static const char info_not[]  = "not used";
@@ -39,7 +38,8 @@ static const struct info_feature info_features[] = {
     {"Dynamically Connected (DC) QPs", info_used, "UCX_DCX_NUM_DCI",
      "DC transport"},
     {"DC RDMA Atomic", info_used, "UCX_DCX_MAX_RD_ATOMIC", NULL},
-    {"DC On-Demand-Paging (DC ODP)", info_not, INFO_PINNED, NULL},
+    {"DC On-Demand-Paging (DC ODP)", info_used, "UCX_DCX_ODP",
+     "on-demand paging"},
     {"Key Violations", info_cant, INFO_NO_VERB, NULL},
     {"Flow Entropy", info_cant, INFO_NO_VERB, NULL},
     {"Flow Steering", info_cant, INFO_ETHERNET, NULL},
@@ -52,7 +52,8 @@ static const struct info_feature info_features[] = {
     {"PeerDirect Sync", info_cant, INFO_NO_VERB, NULL},
     {"PeerDirect Async", info_cant, INFO_NO_VERB, NULL},
     {"Physical Address Memory", info_cant, INFO_NO_VERB, NULL},
-    {"Prefetch Memory Region", info_not, INFO_PINNED, NULL},
+    {"Prefetch Memory Region", info_used, "uct_md_mem_advise()",
+     "on-demand paging"},
     {"Query GID Attributes", info_used, "UCX_DCX_GID_INDEX", NULL},
     {"Raw Ethernet", info_cant, INFO_ETHERNET, NULL},
     {"Registration of Memory Region", info_used, "UCX_DCX_RCACHE", NULL},

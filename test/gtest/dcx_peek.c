@@ -333,6 +333,12 @@ void dcx_peek_register_at_free(uct_md_h tl_md, void *address, size_t length,
 }
 
 
+int dcx_peek_is_pinned(uct_mem_h memh)
+{
+    return uct_dcx_mem_is_pinned(memh);
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -150,6 +150,9 @@ void dcx_peek_hold_layouts(uct_iface_h iface, int is_held);
 void dcx_peek_register_at_free(uct_md_h md, void *address, size_t length,
                                uct_mem_h *memh_p);
 
+/* Returns 0 for memory that is registered on demand only. */
+int dcx_peek_is_pinned(uct_mem_h memh);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uct_rkey_t dcx_peek_rkey(uct_mem_h memh);

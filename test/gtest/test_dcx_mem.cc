@@ -313,6 +313,31 @@ TEST_P(dcx_invalidate, other_handles_keep_their_access)
     EXPECT_EQ(UCS_OK, dereg(bare));
 }
 
+/* Mlx5 devices do not page through indirect keys. */
+TEST_P(dcx_invalidate, memory_on_demand_is_pinned_for_its_key)
+{
+    uct_mem_h memh;
+    counted invalidation;
+
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_memory.data(), m_memory.size(),
+                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_NONBLOCK,
+                            &memh));
+    expect_reached(unpack(pack(memh, false)));
+    EXPECT_FALSE(dcx_peek_is_pinned(memh));
+    EXPECT_EQ(UCS_OK, dereg(memh));
+
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_memory.data(), m_memory.size(),
+                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_NONBLOCK,
+                            &memh));
+    uct_rkey_t rkey = unpack(pack(memh));
+
+    EXPECT_TRUE(dcx_peek_is_pinned(memh));
+    expect_reached(rkey);
+    EXPECT_EQ(UCS_OK, dereg(memh, &invalidation));
+    expect_done(invalidation);
+    expect_refused(rkey);
+}
+
 /* Operations of another endpoint are not lost: it continues on the same
  * interface. */
 TEST_P(dcx_invalidate, other_endpoints_go_on)

@@ -201,6 +201,35 @@ static void uct_dcx_device_query_order(uct_dcx_device_t *dev,
 }
 
 
+/* Queries on-demand paging, from the kernel and from libmlx5, which gets the
+ * operations of DC with QUERY_HCA_CAP. */
+static void uct_dcx_device_query_odp(uct_dcx_device_t *dev,
+                                     const struct prm_query_hca_cap_out *out)
+{
+    uint32_t needed =
+        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+        ((dev->atomic.std || dev->atomic.ext) ? IBV_ODP_SUPPORT_ATOMIC : 0);
+    struct ibv_device_attr_ex attr = {};
+    struct mlx5dv_context dv_attr  = {
+         .comp_mask = MLX5DV_CONTEXT_MASK_DC_ODP_CAPS,
+    };
+
+    if ((ibv_query_device_ex(dev->ctx, NULL, &attr) != 0) ||
+        !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)) {
+        dev->odp_fault = "it has no on-demand paging";
+    } else if ((mlx5dv_query_device(dev->ctx, &dv_attr) != 0) ||
+               !ucs_test_all_flags(dv_attr.dc_odp_caps, needed)) {
+        dev->odp_fault = "it has no on-demand paging for DC";
+    } else if (uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC)) {
+        /* issue 4238670 of NVIDIA, see ib_mlx5dv_md.c of UCX 1.22 */
+        dev->odp_fault = "it places data out of order (DDP), which excludes "
+                         "on-demand paging";
+    } else {
+        dev->odp_fault = NULL;
+    }
+}
+
+
 static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 {
     struct prm_query_hca_cap_out out;
@@ -210,6 +239,7 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     if (uct_dcx_device_query_cap(dev, PRM_CAP_GENERAL, &out) != UCS_OK) {
         dev->compact_av  = 1;
         dev->may_reorder = 1;
+        dev->odp_fault   = "it does not answer QUERY_HCA_CAP";
         return;
     }
 
@@ -236,6 +266,7 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     uct_dcx_device_query_umr(dev, &out);
     uct_dcx_device_query_order(dev, &out);
     uct_dcx_device_query_tm(dev, &out);
+    uct_dcx_device_query_odp(dev, &out);
 }
 
 
@@ -449,7 +480,7 @@ static void uct_dcx_device_log(const uct_dcx_device_t *dev)
 
     ucs_info(
         "%s (%s): %s%s%s, tag matching %s, %u levels of mkeys, %u "
-        "translations in a WQE%s%s%s%s%s",
+        "translations in a WQE%s%s%s%s%s%s",
         uct_dcx_device_name(dev), dev->attr.fw_ver,
         dev->has_dc ? "DC" : "no DC",
         (dev->mem_access & IBV_ACCESS_REMOTE_ATOMIC) ? "" : ", no atomics",
@@ -458,6 +489,7 @@ static void uct_dcx_device_log(const uct_dcx_device_t *dev)
         dev->umr.max_inline, dev->umr.has_rows ? "" : ", no repeated blocks",
         dev->umr.has_nests ? "" : ", no repeated blocks over layouts",
         dev->indirect_atomics ? "" : ", no atomics on indirect mkeys",
+        (dev->odp_fault == NULL) ? "" : ", no on-demand paging",
         (dev->umr.fence == PRM_UMR_FENCE_STRONG) ?
             ", strong ordering after a UMR" :
             "",

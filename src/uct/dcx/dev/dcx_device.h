@@ -76,15 +76,17 @@ typedef struct uct_dcx_device {
     int compact_av;         /* supports 16-byte address vectors */
     int indirect_keys;      /* supports KSM mkeys */
     int indirect_atomics;
-    uint8_t ts_format;   /* PRM_TS_FORMAT_* */
-    int has_sl_mask;     /* reports the adaptive SLs */
-    int has_relaxed;     /* relaxed ordering on PCIe */
-    int relaxed;         /* regions use relaxed ordering */
-    int may_reorder;     /* RDMA of one queue may be reordered,
+    uint8_t ts_format;     /* PRM_TS_FORMAT_* */
+    int has_sl_mask;       /* reports the adaptive SLs */
+    int has_relaxed;       /* relaxed ordering on PCIe */
+    int relaxed;           /* regions use relaxed ordering */
+    int may_reorder;       /* RDMA of one queue may be reordered,
                           * or this is unknown */
-    uint8_t log_streams; /* log2 of a DCI's streams, 0: it has
+    const char *odp_fault; /* reason why memory cannot be registered on demand,
+                            * in words; NULL: it can */
+    uint8_t log_streams;   /* log2 of a DCI's streams, 0: it has
                           * none */
-    uint8_t log_errored; /* log2 of the streams that may be in
+    uint8_t log_errored;   /* log2 of the streams that may be in
                           * error */
     uct_dcx_profile_t profile;
     ucs_sys_device_t sys_device;

@@ -48,6 +48,14 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_dcx_md_config_t, rcache_config),
      UCS_CONFIG_TYPE_TABLE(UCT_DCX_UCX_RCACHE_TABLE)},
 
+    {"ODP", "try",
+     "On-demand paging: register memory without pinning it where a program\n"
+     "asks for that (UCP_MEM_MAP_NONBLOCK, UCX_REG_NONBLOCK_MEM_TYPES). The\n"
+     "device then faults each page in when it first needs it. \"try\" pins\n"
+     "the memory if the device cannot page on DC, \"y\" fails, \"n\" always\n"
+     "pins it.",
+     ucs_offsetof(uct_dcx_md_config_t, odp), UCS_CONFIG_TYPE_TERNARY},
+
     {"EXT_ATOMICS", "try",
      "Use extended atomics: 32-bit operations, AND, OR, XOR and SWAP. \"try\"\n"
      "and \"y\" use those that the device reports. If a device has atomics\n"
@@ -122,9 +130,10 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 
     attr->reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
                           uct_dcx_md_place_types(md);
-    attr->access_mem_types       = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->needs_keys             = 1;
-    attr->can_invalidate         = md->dev.indirect_keys;
+    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->demand_mem_types = md->has_odp ? UCS_BIT(UCS_MEMORY_TYPE_HOST) : 0;
+    attr->needs_keys       = 1;
+    attr->can_invalidate   = md->dev.indirect_keys;
     attr->can_invalidate_atomics = md->dev.indirect_keys &&
                                    md->dev.indirect_atomics;
     attr->max_reg    = md->dev.attr.max_mr_size;
@@ -255,6 +264,7 @@ static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
     .super =
         {
             UCT_DCX_UCX_MD_OPS.close = uct_dcx_md_close,
+            .mem_advise              = uct_dcx_mem_advise,
             .mem_dereg               = uct_dcx_md_mem_dereg,
         },
     .query     = uct_dcx_md_query,
@@ -344,6 +354,23 @@ static ucs_status_t uct_dcx_md_init_order(uct_dcx_md_t *md,
 }
 
 
+static ucs_status_t uct_dcx_md_init_odp(uct_dcx_md_t *md,
+                                        const uct_dcx_md_config_t *config)
+{
+    const char *fault = md->dev.odp_fault;
+
+    if ((config->odp == UCS_YES) && (fault != NULL)) {
+        ucs_error("UCX_DCX_ODP=y: %s cannot register memory on demand: %s; set "
+                  "it to try",
+                  uct_dcx_device_name(&md->dev), fault);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    md->has_odp = (config->odp != UCS_NO) && (fault == NULL);
+    return UCS_OK;
+}
+
+
 static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
                                       const uct_dcx_md_config_t *config,
                                       uct_md_h *md_p)
@@ -377,6 +404,11 @@ static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
     }
 
     status = uct_dcx_md_init_order(md, config);
+    if (status != UCS_OK) {
+        goto err_close_device;
+    }
+
+    status = uct_dcx_md_init_odp(md, config);
     if (status != UCS_OK) {
         goto err_close_device;
     }

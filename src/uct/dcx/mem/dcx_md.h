@@ -21,6 +21,7 @@ struct uct_dcx_md {
     uct_dcx_device_t dev;
     ucs_rcache_t *rcache;       /* NULL: register on each call */
     int has_cached_handles;     /* handles use the cache; 0: only views do */
+    int has_odp;                /* registers on demand if the caller asks */
     ucs_linear_func_t reg_cost; /* seconds, seconds per byte */
     uct_dcx_mkeys_t mkeys;
     struct uct_dcx_keys *keys; /* strided mkeys, owned by the hook */
@@ -38,6 +39,7 @@ struct uct_dcx_md {
 typedef struct uct_dcx_md_config {
     uct_md_config_t super;
     int rcache;      /* ucs_ternary_auto_value_t */
+    int odp;         /* ucs_ternary_auto_value_t, no "auto" */
     int ext_atomics; /* ucs_ternary_auto_value_t */
     uct_dcx_site_md_config_t site;
     char *profile;

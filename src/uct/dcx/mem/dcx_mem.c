@@ -79,9 +79,30 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 
     if (md->dev.relaxed && (region->access & IBV_ACCESS_LOCAL_WRITE)) {
         mr = ibv_reg_mr(md->dev.pd, region->mr->addr, region->mr->length,
-                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING |
+                            (region->access & IBV_ACCESS_ON_DEMAND));
     }
     region->relaxed = (mr != NULL) ? mr : region->mr;
+}
+
+
+/* Registers a region on demand. A page is faulted in with the rights of the
+ * registration, so these are only as many as requested. If the kernel refuses
+ * such memory, region->mr is NULL. */
+static void uct_dcx_region_demand(uct_dcx_region_t *region, uct_dcx_md_t *md,
+                                  void *address, size_t length, uint64_t flags)
+{
+    uint32_t access = (uct_dcx_mem_prot(flags) == PROT_READ) ?
+                          IBV_ACCESS_REMOTE_READ :
+                          md->dev.mem_access;
+
+    uct_dcx_region_reg(region, md, address, length,
+                       access | IBV_ACCESS_ON_DEMAND);
+    if (region->mr == NULL) {
+        ucs_debug("%s: failed to register %p of %zu bytes on demand: %m; "
+                  "pinning it",
+                  uct_dcx_device_name(&md->dev), address, length);
+    }
 }
 
 
@@ -97,8 +118,14 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
 
     region->idle     = NULL;
     region->num_idle = 0;
+    region->mr       = NULL;
     *prot_p          = PROT_READ | PROT_WRITE;
-    uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
+    if (md->has_odp && (flags & UCT_MD_MEM_FLAG_NONBLOCK)) {
+        uct_dcx_region_demand(region, md, address, length, flags);
+    }
+    if (region->mr == NULL) {
+        uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
+    }
     if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
         *prot_p = PROT_READ;
         uct_dcx_region_reg(region, md, address, length, IBV_ACCESS_REMOTE_READ);
@@ -111,6 +138,8 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
         return UCS_ERR_IO_ERROR;
     }
 
+    region->pinned = (region->access & IBV_ACCESS_ON_DEMAND) ? NULL :
+                                                               region->mr;
     uct_dcx_region_relax(region, md);
     return UCS_OK;
 }
@@ -272,6 +301,7 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
     ucs_status_t status;
     int is_freed;
 
+    flags &= ~UCT_MD_MEM_FLAG_NONBLOCK;
     if (md->rcache == NULL) {
         return uct_dcx_region_make(md, address, length, flags, region_p);
     }
@@ -290,10 +320,17 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 static UCS_F_NOINLINE ucs_status_t
 uct_dcx_region_destroy(uct_dcx_md_t *md, uct_dcx_region_t *region)
 {
-    ucs_status_t status;
+    ucs_status_t status         = UCS_OK;
+    struct ibv_mr *const mr     = region->mr;
+    struct ibv_mr *const pinned = region->pinned;
 
     uct_dcx_region_destroy_idle(region, md);
-    status = uct_dcx_region_dereg(md, region->mr, region->relaxed);
+    if ((pinned != NULL) && (pinned != mr)) {
+        status = uct_dcx_region_dereg(md, pinned, pinned);
+    }
+    if (uct_dcx_region_dereg(md, mr, region->relaxed) != UCS_OK) {
+        status = UCS_ERR_IO_ERROR;
+    }
     ucs_free(region);
     return status;
 }
@@ -365,6 +402,8 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    int is_cached    = md->has_cached_handles &&
+                    !(md->has_odp && (flags & UCT_MD_MEM_FLAG_NONBLOCK));
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
@@ -375,8 +414,7 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = (md->has_cached_handles ? uct_dcx_region_get :
-                                       uct_dcx_region_make)(
+    status = (is_cached ? uct_dcx_region_get : uct_dcx_region_make)(
         md, address, length, flags, &mem->region);
     if (status != UCS_OK) {
         uct_dcx_mem_free(md, mem);
@@ -387,6 +425,87 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
     mem->rkey = mem->region->mr->rkey;
     *memh_p   = mem;
     return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_mem_pin(uct_mem_h memh)
+{
+    uct_dcx_mem_t *mem       = memh;
+    uct_dcx_region_t *region = mem->region;
+    struct ibv_mr *mr;
+
+    if (uct_dcx_mem_is_pinned(mem)) {
+        return UCS_OK;
+    }
+
+    mr = ibv_reg_mr(mem->md->dev.pd, region->mr->addr, region->mr->length,
+                    region->access & ~IBV_ACCESS_ON_DEMAND);
+    if (mr == NULL) {
+        ucs_error("%s: failed to pin %p of %zu bytes: %m%s",
+                  uct_dcx_device_name(&mem->md->dev), region->mr->addr,
+                  region->mr->length, uct_dcx_device_reg_hint(errno));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    ucs_spin_lock(&mem->md->mkeys.lock);
+    if (region->pinned == NULL) {
+        mem->lkey      = mr->lkey;
+        region->pinned = mr;
+        mr             = NULL;
+    }
+    ucs_spin_unlock(&mem->md->mkeys.lock);
+
+    if (mr != NULL) { /* another thread was faster */
+        ibv_dereg_mr(mr);
+    }
+    return UCS_OK;
+}
+
+
+/* Prefetches by one key of a region; a call takes less than 4 GiB. */
+static ucs_status_t uct_dcx_mem_prefetch(const uct_dcx_md_t *md,
+                                         const struct ibv_mr *mr, void *address,
+                                         size_t length, int advice)
+{
+    const size_t max   = UCS_BIT(30);
+    struct ibv_sge sge = {.addr = (uintptr_t)address, .lkey = mr->lkey};
+    int error          = 0;
+
+    for (; (length > 0) && (error == 0); length -= sge.length) {
+        sge.length = ucs_min(length, max);
+        error      = ibv_advise_mr(md->dev.pd, advice, IBV_ADVISE_MR_FLAG_FLUSH,
+                                   &sge, 1);
+        sge.addr += sge.length;
+    }
+
+    if (error != 0) {
+        ucs_diag("%s: failed to prefetch %p: %s", uct_dcx_device_name(&md->dev),
+                 address, strerror(error));
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_mem_advise(uct_md_h tl_md, uct_mem_h memh, void *address,
+                                size_t length, unsigned advice)
+{
+    const uct_dcx_md_t *md         = ucs_derived_of(tl_md, uct_dcx_md_t);
+    const uct_dcx_region_t *region = ((uct_dcx_mem_t *)memh)->region;
+    ucs_status_t status;
+    int how;
+
+    if ((advice != UCT_MADV_WILLNEED) || uct_dcx_mem_is_pinned(memh)) {
+        return UCS_OK;
+    }
+
+    how    = (region->access & IBV_ACCESS_LOCAL_WRITE) ?
+                 IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE :
+                 IBV_ADVISE_MR_ADVICE_PREFETCH;
+    status = uct_dcx_mem_prefetch(md, region->mr, address, length, how);
+    return ((status != UCS_OK) || (region->relaxed == region->mr)) ?
+               status :
+               uct_dcx_mem_prefetch(md, region->relaxed, address, length, how);
 }
 
 
@@ -568,7 +687,12 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
         return UCS_OK;
     }
 
-    status = uct_dcx_mkey_create(&md->mkeys, mem->region->mr,
+    status = uct_dcx_mem_pin(mem);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_mkey_create(&md->mkeys, mem->region->pinned,
                                  mem->region->access, &fresh);
     if ((status == UCS_OK) &&
         (uct_dcx_mem_take_mkey(md, mem, fresh) != fresh)) {

@@ -21,6 +21,13 @@
  * write without the attribute passes no other). A peer that writes sees no such
  * completion, so only a strict key keeps the order that it requests.
  *
+ * A region that is registered on demand (UCT_MD_MEM_FLAG_NONBLOCK) is not
+ * pinned, and is not in the cache. Mlx5 devices do not page through indirect
+ * keys (MLNX_OFED User Manual, On-Demand-Paging), and the kernel cannot resolve
+ * a fault of a queue that DEVX has created. So the first layout, indirect key
+ * or tagged receive that needs such a region registers it a second time,
+ * pinned (uct_dcx_mem_pin()).
+ *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
  * A domain reuses handles, and frees their memory when it closes. So the use of
@@ -54,6 +61,8 @@ typedef struct uct_dcx_region {
     ucs_rcache_region_t super; /* the cache's own data */
     struct ibv_mr *mr;
     struct ibv_mr *relaxed;   /* registered with relaxed ordering, or @mr */
+    struct ibv_mr *pinned;    /* @mr; on demand: the pinned registration, NULL
+                               * until it is needed */
     uint32_t access;          /* IBV_ACCESS_* of @mr */
     uct_dcx_mkey_t *idle;     /* indirect keys without a handle */
     unsigned num_idle;        /* number of these, UCT_DCX_MEM_MAX_IDLE at
@@ -116,10 +125,18 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 }
 
 
-/* Returns the key that an indirect key with remote write access has to name. */
+/* Returns 0 for memory that is registered on demand, until it is pinned. */
+static inline int uct_dcx_mem_is_pinned(const uct_dcx_mem_t *mem)
+{
+    return uct_dcx_mem_is_layout(mem) || (mem->region->pinned != NULL);
+}
+
+
+/* Returns the key that an indirect key with remote write access has to name.
+ * The memory is pinned. */
 static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 {
-    return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->mr->lkey;
+    return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->pinned->lkey;
 }
 
 
@@ -134,7 +151,7 @@ void uct_dcx_mem_free(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Register and deregister memory without a handle. The first finds a region in
- * the cache of the domain, or makes one. */
+ * the cache of the domain, or makes one, never on demand. */
 ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                                 uint64_t flags, uct_dcx_region_t **region_p);
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
@@ -143,6 +160,15 @@ ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
  * md->has_cached_handles, otherwise registers on each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
+
+/* Registers memory on demand a second time, pinned, unless it is pinned. Logs
+ * errors. */
+ucs_status_t uct_dcx_mem_pin(uct_mem_h memh);
+
+/* Implements uct_md_mem_advise(): faults pages of a region in that is
+ * registered on demand, and waits for them. */
+ucs_status_t uct_dcx_mem_advise(uct_md_h md, uct_mem_h memh, void *address,
+                                size_t length, unsigned advice);
 
 /* Releases a handle of memory that no layout names any longer. Invokes @comp,
  * if it is not NULL, when no peer has access by this handle any longer. */

@@ -70,14 +70,19 @@ static unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
 
 static const char *uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 {
-    const uct_dcx_sgl_run_t run = {
+    uct_dcx_sgl_run_t run = {
         .addr   = (uintptr_t)iov->buffer,
         .bytes  = iov->length,
         .stride = iov->stride,
         .count  = iov->count,
-        .lkey   = uct_dcx_mem_strict_lkey(iov->memh),
     };
 
+    if (ucs_unlikely(!uct_dcx_mem_is_pinned(iov->memh)) &&
+        (uct_dcx_mem_pin(iov->memh) != UCS_OK)) {
+        return "memh was registered on demand, and could not be pinned";
+    }
+
+    run.lkey = uct_dcx_mem_strict_lkey(iov->memh);
     return uct_dcx_sgl_add(layout, &run);
 }
 

@@ -39,6 +39,9 @@
 typedef struct uct_dcx_ucx_md_attr {
     uint64_t reg_mem_types;     /* can be registered */
     uint64_t access_mem_types;  /* usable without registration */
+    uint64_t demand_mem_types;  /* can be registered on demand: without delay,
+                                 * by UCT_MD_MEM_FLAG_NONBLOCK, and with
+                                 * mem_advise() */
     int needs_keys;             /* of both sides, for each operation */
     int can_invalidate;         /* keys can be revoked */
     int can_invalidate_atomics; /* keys for atomics, too */

@@ -15,6 +15,7 @@ ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr)
                       (md_attr.needs_keys ?
                            (UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY) :
                            0) |
+                      (md_attr.demand_mem_types ? UCT_MD_FLAG_ADVISE : 0) |
                       (md_attr.can_invalidate ? UCT_MD_FLAG_INVALIDATE : 0);
     attr->cap.reg_mem_types    = md_attr.reg_mem_types;
     attr->cap.access_mem_types = md_attr.access_mem_types;

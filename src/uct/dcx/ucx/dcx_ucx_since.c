@@ -36,10 +36,14 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
         UCT_MD_FLAG_REG |
         (md_attr.needs_keys ? (UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY) :
                               0) |
+        (md_attr.demand_mem_types ? UCT_MD_FLAG_ADVISE : 0) |
         (md_attr.can_invalidate ? UCT_DCX_UCX_MD_INVALIDATE : 0) |
         (md_attr.can_invalidate_atomics ? UCT_DCX_UCX_MD_INVALIDATE_AMO : 0);
     attr->reg_mem_types    = md_attr.reg_mem_types;
     attr->access_mem_types = md_attr.access_mem_types;
+#if UCT_VERNO_MINOR >= 15
+    attr->reg_nonblock_mem_types = md_attr.demand_mem_types;
+#endif
     attr->cache_mem_types  = md_attr.needs_keys ? md_attr.reg_mem_types : 0;
     attr->max_alloc        = ULONG_MAX;
     attr->max_reg          = md_attr.max_reg;

@@ -1,0 +1,336 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory that is registered on demand (UCX_DCX_ODP): not pinned, faulted in by
+ * the device, prefetched on advice, pinned where a key has to name it, and
+ * dropped by the kernel while puts and gets run. On devices without on-demand
+ * paging for DC the memory is pinned.
+ */
+#include "dcx_layout_bench.h"
+
+#include <algorithm>
+#include <sys/mman.h>
+
+namespace {
+
+const size_t page = 4096;
+
+/* Pages that nothing has touched, registered with @flags */
+class odp_mem {
+public:
+    odp_mem(dcx_loop &dcx, size_t size,
+            unsigned flags = UCT_MD_MEM_FLAG_NONBLOCK,
+            int prot       = PROT_READ | PROT_WRITE) :
+        length(size),
+        m_dcx(dcx)
+    {
+        addr = (uint8_t *)mmap(NULL, size, prot,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                               0);
+        HCA_CHECK_CALL(addr != MAP_FAILED);
+        HCA_CHECK_CALL(madvise(addr, size, MADV_NOHUGEPAGE) == 0);
+        UCT_CALL(uct_md_mem_reg(dcx.md(), addr, size,
+                                ((prot & PROT_WRITE) ?
+                                     UCT_MD_MEM_ACCESS_ALL :
+                                     UCT_MD_MEM_ACCESS_REMOTE_GET) |
+                                    flags,
+                                &memh));
+    }
+
+    ~odp_mem()
+    {
+        release();
+        munmap(addr, length);
+    }
+
+    odp_mem(const odp_mem &) = delete;
+
+    void release()
+    {
+        if (memh != NULL) {
+            UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+            memh = NULL;
+        }
+    }
+
+    uct_rkey_t rkey()
+    {
+        uct_md_attr_t attr;
+        uct_rkey_bundle_t bundle;
+
+        UCT_CALL(uct_md_query(m_dcx.md(), &attr));
+        std::vector<uint8_t> key(attr.rkey_packed_size);
+        UCT_CALL(uct_md_mkey_pack(m_dcx.md(), memh, key.data()));
+        UCT_CALL(uct_rkey_unpack(m_dcx.component(), key.data(), &bundle));
+        return bundle.rkey;
+    }
+
+    /* Returns the number of pages that the process has in memory. */
+    size_t resident() const
+    {
+        std::vector<unsigned char> there((length + page - 1) / page);
+
+        HCA_CHECK_CALL(mincore(addr, length, there.data()) == 0);
+        return std::count_if(there.begin(), there.end(),
+                             [](unsigned char c) { return c & 1; });
+    }
+
+    const size_t length;
+    uint8_t *addr;
+    uct_mem_h memh = NULL;
+
+private:
+    dcx_loop &m_dcx;
+};
+
+class dcx_odp : public testing::TestWithParam<int> {
+protected:
+    dcx_odp() { UCT_CALL(uct_md_query(m_dcx.md(), &m_attr)); }
+
+    /* Puts @value, or gets it, and waits. */
+    ucs_status_t put(odp_mem &mem, size_t offset, uint64_t value)
+    {
+        EXPECT_EQ(UCS_OK,
+                  uct_ep_put_short(m_dcx.ep, &value, sizeof(value),
+                                   (uintptr_t)mem.addr + offset, mem.rkey()));
+        m_dcx.flush();
+        return m_dcx.errors.empty() ? UCS_OK : m_dcx.errors.back();
+    }
+
+    /* Copies @length bytes between two places by a put. */
+    void copy(odp_mem &from, size_t offset, odp_mem &to, size_t to_offset,
+              size_t length)
+    {
+        uct_iov_t iov   = {};
+        uint64_t remote = (uintptr_t)to.addr + to_offset;
+        ucs_status_t status;
+
+        iov.buffer = from.addr + offset;
+        iov.length = length;
+        iov.memh   = from.memh;
+        iov.count  = 1;
+        status = uct_ep_put_zcopy(m_dcx.ep, &iov, 1, remote, to.rkey(), NULL);
+        EXPECT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS));
+        m_dcx.flush();
+        EXPECT_TRUE(m_dcx.errors.empty());
+    }
+
+    dcx_loop m_dcx;
+    uct_md_attr_t m_attr;
+};
+
+/* --- a device with on-demand paging --------------------------------------- */
+
+TEST_P(dcx_odp, is_announced)
+{
+    EXPECT_TRUE(m_attr.cap.flags & UCT_MD_FLAG_ADVISE);
+}
+
+TEST_P(dcx_odp, registration_touches_no_page)
+{
+    odp_mem demand(m_dcx, 64 * page), pinned(m_dcx, 64 * page, 0);
+
+    EXPECT_EQ(0u, demand.resident());
+    EXPECT_EQ(UCS_OK, put(demand, 5 * page, 77));
+    EXPECT_EQ(77u, *(uint64_t *)(demand.addr + 5 * page));
+    EXPECT_EQ(1u, demand.resident());
+    EXPECT_LT(0u, pinned.resident());
+}
+
+TEST_P(dcx_odp, put_get_and_atomic_find_missing_pages)
+{
+    odp_mem from(m_dcx, 64 * page), to(m_dcx, 64 * page);
+    uint64_t result       = 1;
+    uct_completion_t comp = {};
+
+    memset(from.addr, 0x5a, page);
+    copy(from, 0, to, 100, 3 * page); /* two of its pages are missing, too */
+    EXPECT_EQ(0x5a, to.addr[100 + page - 1]);
+    EXPECT_EQ(0, to.addr[100 + page]);
+
+    comp.count = 2;
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_atomic64_fetch(m_dcx.ep, UCT_ATOMIC_OP_ADD, 5, &result,
+                                    (uintptr_t)to.addr + 9 * page, to.rkey(),
+                                    &comp));
+    m_dcx.flush();
+    EXPECT_EQ(0u, result);
+    EXPECT_EQ(5u, *(uint64_t *)(to.addr + 9 * page));
+    EXPECT_TRUE(m_dcx.errors.empty());
+}
+
+TEST_P(dcx_odp, memory_that_is_only_read)
+{
+    odp_mem from(m_dcx, 4 * page, UCT_MD_MEM_FLAG_NONBLOCK, PROT_READ);
+    odp_mem to(m_dcx, 4 * page);
+    uct_iov_t iov = {};
+
+    memset(to.addr, 0x77, page);
+    iov.buffer = to.addr;
+    iov.length = page;
+    iov.memh   = to.memh;
+    iov.count  = 1;
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_get_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)from.addr,
+                               from.rkey(), NULL));
+    m_dcx.flush();
+    EXPECT_TRUE(m_dcx.errors.empty());
+    EXPECT_EQ(0, to.addr[100]);
+}
+
+TEST_P(dcx_odp, advice_prefetches)
+{
+    odp_mem mem(m_dcx, 64 * page), pinned(m_dcx, 64 * page, 0);
+
+    EXPECT_EQ(UCS_OK,
+              uct_md_mem_advise(m_dcx.md(), mem.memh, mem.addr + 8 * page,
+                                16 * page, UCT_MADV_NORMAL));
+    EXPECT_EQ(0u, mem.resident());
+    EXPECT_EQ(UCS_OK,
+              uct_md_mem_advise(m_dcx.md(), mem.memh, mem.addr + 8 * page,
+                                16 * page, UCT_MADV_WILLNEED));
+    EXPECT_EQ(16u, mem.resident());
+    EXPECT_EQ(UCS_OK, uct_md_mem_advise(m_dcx.md(), pinned.memh, pinned.addr,
+                                        page, UCT_MADV_WILLNEED));
+}
+
+TEST_P(dcx_odp, advice_beyond_the_memory_is_an_error)
+{
+    odp_mem mem(m_dcx, 4 * page);
+
+    EXPECT_EQ(UCS_ERR_IO_ERROR,
+              uct_md_mem_advise(m_dcx.md(), mem.memh, mem.addr, 5 * page,
+                                UCT_MADV_WILLNEED));
+}
+
+TEST_P(dcx_odp, unmapped_memory_ends_the_endpoint)
+{
+    odp_mem mem(m_dcx, 4 * page);
+
+    m_dcx.survives_errors = true;
+    ASSERT_EQ(0, munmap(mem.addr + page, page));
+    EXPECT_NE(UCS_OK, put(mem, page, 1));
+}
+
+/* Data stays right while the kernel takes pages away. */
+TEST_P(dcx_odp, data_is_right_under_memory_pressure)
+{
+    const size_t num = 64;
+    odp_mem from(m_dcx, num * page), to(m_dcx, num * page);
+    std::vector<uint8_t> expected(num * page);
+    std::mt19937 random(11);
+
+    for (unsigned round = 0; round < 60; round++) {
+        size_t a = random() % num, b = random() % num;
+        size_t length = 1 + random() % ((num - std::max(a, b)) * page);
+        size_t drop   = random() % num;
+
+        for (size_t i = 0; i < length; i++) {
+            from.addr[a * page + i] = random();
+        }
+        ASSERT_EQ(0, madvise(from.addr, from.length, MADV_PAGEOUT));
+        ASSERT_EQ(0, madvise(to.addr, to.length, MADV_PAGEOUT));
+        ASSERT_EQ(0, madvise(to.addr + drop * page, page, MADV_DONTNEED));
+        std::fill_n(expected.begin() + drop * page, page, 0);
+        copy(from, a * page, to, b * page, length);
+        std::copy_n(from.addr + a * page, length, expected.begin() + b * page);
+        ASSERT_EQ(0, memcmp(expected.data(), to.addr, to.length)) << round;
+    }
+}
+
+/* --- keys that name it: pinned first -------------------------------------- */
+
+TEST_P(dcx_odp, layout_pins_it)
+{
+    odp_mem mem(m_dcx, 16 * page), far(m_dcx, 16 * page);
+    layout_handle rows(m_dcx, 4);
+    uct_iov_t iov = {};
+
+    ASSERT_EQ(UCS_OK,
+              rows.try_set(8, {{(uintptr_t)mem.addr, 8, page - 8, mem.memh}}));
+    EXPECT_EQ(UCS_OK, rows.wait());
+    EXPECT_TRUE(dcx_peek_is_pinned(mem.memh));
+    EXPECT_FALSE(dcx_peek_is_pinned(far.memh));
+    for (unsigned i = 0; i < 8; i++) {
+        mem.addr[i * page] = i + 1;
+    }
+    iov.buffer = NULL;
+    iov.length = 64;
+    iov.memh   = rows.memh;
+    iov.count  = 1;
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
+                               far.rkey(), NULL));
+    m_dcx.flush();
+    for (unsigned i = 0; i < 8; i++) {
+        EXPECT_EQ(i + 1, far.addr[8 * i]);
+    }
+}
+
+TEST_P(dcx_odp, strided_operation_pins_it)
+{
+    odp_mem mem(m_dcx, 256 * page), far(m_dcx, 256 * page);
+    uct_iov_t iov = {};
+
+    for (unsigned i = 0; i < 256; i++) {
+        memset(mem.addr + i * page, i, 1024);
+    }
+    iov.buffer = mem.addr;
+    iov.length = 1024;
+    iov.memh   = mem.memh;
+    iov.stride = page;
+    iov.count  = 256;
+    /* there is no resource until the device has the layout */
+    EXPECT_TRUE(hca_until([&] {
+        ucs_status_t status = uct_ep_put_zcopy(
+            m_dcx.ep, &iov, 1, (uintptr_t)far.addr, far.rkey(), NULL);
+
+        uct_worker_progress(m_dcx.worker);
+        return status == UCS_INPROGRESS;
+    }));
+    m_dcx.flush();
+    EXPECT_TRUE(m_dcx.errors.empty());
+    EXPECT_TRUE(dcx_peek_is_pinned(mem.memh));
+    for (unsigned i = 0; i < 256; i++) {
+        ASSERT_EQ(i, far.addr[1024 * i + 1023]);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(odp, dcx_odp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(cached, dcx_odp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(relaxed, dcx_odp, testing::Values(0));
+
+/* --- a device without, or UCX_DCX_ODP=n ----------------------------------- */
+
+class dcx_no_odp : public dcx_odp {};
+
+TEST_P(dcx_no_odp, memory_is_pinned)
+{
+    odp_mem mem(m_dcx, 4 * page);
+
+    EXPECT_FALSE(m_attr.cap.flags & UCT_MD_FLAG_ADVISE);
+    EXPECT_TRUE(dcx_peek_is_pinned(mem.memh));
+    EXPECT_EQ(UCS_OK, put(mem, page, 3));
+    EXPECT_EQ(3, mem.addr[page]);
+    EXPECT_EQ(UCS_OK, uct_md_mem_advise(m_dcx.md(), mem.memh, mem.addr, page,
+                                        UCT_MADV_WILLNEED));
+}
+
+INSTANTIATE_TEST_SUITE_P(off, dcx_no_odp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(vf, dcx_no_odp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ddp, dcx_no_odp, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(
+        argc, argv,
+        {{"odp", {{"UCX_DCX_ODP", "y"}, {"SOFTHCA_PAGE_FAULT", "500"}}},
+         {"cached", {{"UCX_DCX_RCACHE", "y"}}},
+         {"relaxed",
+          {{"SOFTHCA_ORDER", "relaxed"},
+           {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
+         {"off", {{"UCX_DCX_ODP", "n"}}},
+         {"vf", {{"SOFTHCA_MODEL", "vf"}}},
+         {"ddp", {{"SOFTHCA_ORDER", "ooo"}}}});
+}
