@@ -45,6 +45,8 @@ static const char usage_text[] =
     "                    have to end with: one at least. Without this option\n"
     "                    all operations have to end with OK.\n"
     "  --or-all          with --allow: errors may be, but need not\n"
+    "  --page-out        memory of all ranks is registered on demand, and dropped\n"
+    "                    from their page tables meanwhile\n"
     "  --reconnect       a rank makes a new endpoint if one fails, and goes on:\n"
     "                    all operations are posted. For put, get and atomic.\n"
     "                    An eager message that has ended with OK may be lost.\n"
@@ -231,6 +233,8 @@ static struct options parse(int argc, char **argv)
             or_all = true;
         } else if (!strcmp(argv[i], "--reconnect")) {
             options.reconnects = true;
+        } else if (!strcmp(argv[i], "--page-out")) {
+            options.pages_out = true;
         } else if ((i + 1 == argc) ||
                    !parse_option(&options, argv[i], argv[i + 1])) {
             refuse("unknown option (see --help), or no value:", argv[i]);

@@ -60,6 +60,7 @@ struct options {
     bool may_fail;          /* an error is allowed */
     bool must_fail;         /* an error is required */
     bool reconnects;        /* a failed endpoint is replaced by a new one */
+    bool pages_out;         /* memory is registered on demand, and dropped */
 };
 
 struct rank_info {

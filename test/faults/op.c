@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     AM_ID = 1,
     /* Bytes from the start of a piece to the next; pieces are half as long */
     STEP = 4096,
+    /* Calls of op_page_out() of which one drops pages */
+    PAGE_OUT_CALLS = 64,
     /* Sink of the payloads that are got: any rank gets the same ones */
     ANYBODY = UINT16_MAX
 };
@@ -542,9 +545,11 @@ static ucp_mem_h op_map(void *address, size_t length)
 {
     ucp_mem_map_params_t params = {
         .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                      UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                      UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_FLAGS,
         .address = address,
         .length  = length,
+        .flags   = ledger->options.pages_out ? UCP_MEM_MAP_NONBLOCK : 0,
     };
     ucp_mem_h memh;
 
@@ -620,9 +625,14 @@ void op_begin(void)
         .id = AM_ID,
         .cb = op_am_handler,
     };
+    int sharing = ledger->options.pages_out ? MAP_SHARED : MAP_PRIVATE;
 
     rank.memory_length = op_put_at(ledger->options.ranks, 0);
-    rank.memory        = calloc(1, rank.memory_length);
+    rank.memory        = mmap(NULL, rank.memory_length, PROT_READ | PROT_WRITE,
+                              MAP_ANONYMOUS | sharing, -1, 0);
+    if (rank.memory == MAP_FAILED) {
+        rank_fail("no memory");
+    }
     for (unsigned i = 0; i < ledger->options.window; i++) {
         data_fill(rank.memory + op_get_at(i), op_kind()->max,
                   op_id(rank.me, ANYBODY, i));
@@ -636,7 +646,16 @@ void op_begin(void)
 void op_end(void)
 {
     ucp_mem_unmap(rank.context, rank.memh);
-    free(rank.memory);
+    munmap(rank.memory, rank.memory_length);
+}
+
+void op_page_out(void)
+{
+    static unsigned calls;
+
+    if (ledger->options.pages_out && (++calls % PAGE_OUT_CALLS == 0)) {
+        madvise(rank.memory, rank.memory_length, MADV_DONTNEED);
+    }
 }
 
 void op_receive(struct peer *peer)

@@ -91,6 +91,7 @@ static void rank_check_time(const char *what)
 static void rank_progress(const char *what)
 {
     ucp_worker_progress(rank.worker);
+    op_page_out();
     rank_check_time(what);
 }
 

@@ -75,6 +75,10 @@ const char *op_names(void);
 /* Sets what the kind needs in the environment, unless the user has set it. */
 void op_set_environment(const struct op_kind *op);
 
+/* With --page-out: drops the pages of rank.memory, which keeps its data, in
+ * some of the calls. */
+void op_page_out(void);
+
 /* Allocates and registers memory, and sets up the handlers of messages. */
 void op_begin(void);
 void op_begin_peer(struct peer *peer);
