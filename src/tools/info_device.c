@@ -332,12 +332,13 @@ static void info_threshold(struct info_device *dev, const char *what,
     const uct_dcx_profile_t *profile = &dev->md.dev.profile;
     size_t value = uct_dcx_profile_threshold(profile, threshold, option);
     struct info_row *row = info_part_add(dev->part, what, variable);
+    uct_dcx_sizes_t sizes;
     char text[32];
 
     if (threshold == UCT_DCX_THRESHOLD_COPY) {
-        value = ucs_min(
-            value, uct_dcx_sizes_seg(dev->config,
-                                     info_num_tags(&dev->md.dev, dev->config)));
+        uct_dcx_sizes_init(&sizes, dev->config,
+                           info_num_tags(&dev->md.dev, dev->config));
+        value = ucs_min(value, sizes.am_size);
     }
     info_row_found(row, "%s", ucs_memunits_to_str(value, text, sizeof(text)));
     info_row_needs(row, "%s",
@@ -421,14 +422,16 @@ static bool info_may_lock(struct info_device *dev, size_t size)
 
 static void info_memlock(struct info_device *dev)
 {
-    const unsigned tags = info_num_tags(&dev->md.dev, dev->config);
-    const size_t needs  = uct_dcx_sizes_seg(dev->config, tags) *
-                         dev->config->rx.queue_len;
     struct info_row *row = info_part_add(dev->part, "locked memory",
                                          "ulimit -l");
     char advice[INFO_TEXT_MAX];
+    uct_dcx_sizes_t sizes;
     struct rlimit limit;
+    size_t needs;
 
+    uct_dcx_sizes_init(&sizes, dev->config,
+                       info_num_tags(&dev->md.dev, dev->config));
+    needs = sizes.seg_size * (sizes.rx_length - 1);
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (limit.rlim_cur == RLIM_INFINITY) {
         info_row_found(row, "unlimited");

@@ -57,7 +57,7 @@ static void info_send_limits(struct info_part *part,
     while ((fewer.tx.queue_len > 1) &&
            ((smaller.num_bb > queue.found) || (smaller.tx_cqes > cqes.found))) {
         fewer.tx.queue_len /= 2;
-        uct_dcx_sizes_init(&smaller, &fewer);
+        uct_dcx_sizes_init(&smaller, &fewer, 0);
     }
     queue.fits = fewer.tx.queue_len;
     cqes.fits  = fewer.tx.queue_len;
@@ -68,10 +68,10 @@ static void info_send_limits(struct info_part *part,
 static void info_recv_limits(struct info_part *part,
                              const struct ibv_device_attr *attr,
                              const uct_dcx_iface_config_t *config,
-                             unsigned num_tags)
+                             const uct_dcx_sizes_t *sizes)
 {
-    uct_dcx_sizes_t sizes;
-    unsigned long others;
+    unsigned long others   = sizes->rx_cqes - sizes->rx_length + 1;
+    unsigned long num_segs = config->rx.queue_len / (sizes->rx_length - 1);
     struct info_need queue = {
         .what     = "shared receive queue",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
@@ -84,12 +84,9 @@ static void info_recv_limits(struct info_part *part,
         .found    = attr->max_cqe,
     };
 
-    uct_dcx_sizes_init(&sizes, config);
-    uct_dcx_sizes_add_tags(&sizes, num_tags);
-    others     = sizes.rx_cqes - config->rx.queue_len;
     queue.fits = queue.found;
-    cqes.fits  = (cqes.found > others) ? cqes.found - others : 0;
-    cqes.needs = sizes.rx_cqes;
+    cqes.fits  = (cqes.found > others) ? (cqes.found - others) * num_segs : 0;
+    cqes.needs = sizes->rx_cqes;
     info_limit(part, &queue);
     info_limit(part, &cqes);
 }
@@ -98,22 +95,22 @@ static void info_recv_limits(struct info_part *part,
  * UCX_NUM_EPS is the number that UCP expects. With more of them, messages may
  * find the queue empty: the device sends them again. */
 static void info_window(struct info_part *part,
-                        const uct_dcx_iface_config_t *config)
+                        const uct_dcx_iface_config_t *config,
+                        unsigned queue_len)
 {
     const uct_dcx_credit_bank_t bank = uct_dcx_credit_bank(
-        config->rx.queue_len, uct_dcx_config_credits(config->fc.window),
+        queue_len, uct_dcx_config_credits(config->fc.window),
         uct_dcx_config_credits(config->fc.initial));
     const char *text     = getenv("UCX_NUM_EPS");
     unsigned long wanted = (text == NULL) ? 0 : strtoul(text, NULL, 10);
-    unsigned long num    = config->rx.queue_len / (bank.window + 2);
+    unsigned long num    = queue_len / (bank.window + 2);
     struct info_row *row;
 
     if (!config->fc.enable) {
         return;
     }
     row = info_part_add(part, "full windows", "UCX_DCX_FC_WINDOW");
-    info_row_found(row, "%lu of %u in %u buffers", num, bank.window,
-                   config->rx.queue_len);
+    info_row_found(row, "%lu of %u in %u buffers", num, bank.window, queue_len);
     if (wanted > num) {
         info_row_needs(row, "%lu (UCX_NUM_EPS): raise UCX_DCX_RX_QUEUE_LEN",
                        wanted);
@@ -125,10 +122,7 @@ static void info_window(struct info_part *part,
 unsigned info_max_tags(const uct_dcx_device_t *dev,
                        const uct_dcx_iface_config_t *config)
 {
-    uct_dcx_sizes_t sizes;
-
-    uct_dcx_sizes_init(&sizes, config);
-    return uct_dcx_sizes_max_tags(&sizes, dev->tm.max_tags, dev->attr.max_cqe);
+    return uct_dcx_sizes_max_tags(config, dev->tm.max_tags, dev->attr.max_cqe);
 }
 
 unsigned info_num_tags(const uct_dcx_device_t *dev,
@@ -160,11 +154,11 @@ void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
     uct_dcx_sizes_t sizes;
     struct info_row *row;
 
-    uct_dcx_sizes_init(&sizes, config);
+    uct_dcx_sizes_init(&sizes, config, info_num_tags(dev, config));
     info_limit(part, &qps);
     info_send_limits(part, attr, config, &sizes);
-    info_recv_limits(part, attr, config, info_num_tags(dev, config));
-    info_window(part, config);
+    info_recv_limits(part, attr, config, &sizes);
+    info_window(part, config, sizes.rx_length - 1);
 
     row = info_part_add(part, "reads in flight", "UCX_DCX_MAX_RD_ATOMIC");
     info_row_found(row, "%u", dev->max_rd_atomic);

@@ -312,8 +312,9 @@ TEST(dcx_config, fragments_are_multiples_of_8)
                              {"TM_ENABLE", (option[0] == 'T') ? "y" : "n"}});
             dcx_loop loop;
             const auto &am = loop.attr.cap.am;
+            size_t longest = (option[0] == 'T') ? std::min(size, 8250ul) : size;
 
-            EXPECT_EQ((size - 2) / 8 * 8, am.max_bcopy) << text;
+            EXPECT_EQ((longest - 2) / 8 * 8, am.max_bcopy) << text;
             EXPECT_EQ(am.max_bcopy, am.max_zcopy) << text;
         }
     }

@@ -46,7 +46,8 @@ TEST_P(dcx_ep_input, bad_interface_address)
     dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "no DCT number");
 
-    addr     = good;
+    addr = good;
+    std::fill(addr.begin() + 20, addr.begin() + 24, 0);
     addr[21] = 1; /* 256 bytes */
     dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "receive buffers of 256 bytes");

@@ -312,6 +312,8 @@ TEST_P(dcx_match_options, peer_without)
     dcx_end end;
 
     EXPECT_EQ(0u, without->attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_SHORT);
+    EXPECT_EQ(without->attr.cap.am.max_bcopy, with.attr.cap.am.max_bcopy)
+        << "UCP would send messages that do not fit";
     for (unsigned i = 0; i < 100; i++) {
         while (uct_ep_am_short(there, 5, i, "x", 1) == UCS_ERR_NO_RESOURCE) {
             uct_worker_progress(with.worker);
@@ -675,9 +677,10 @@ int main(int argc, char **argv)
     /* A repeated request uses a buffer, too, after eight of these times: longer
      * than a receiver pauses on a busy machine under valgrind. */
     const std::vector<std::pair<const char *, const char *>> env = {
-        {"UCX_DCX_TM_ENABLE", "y"},     {"UCX_DCX_RNR_RETRY_COUNT", "0"},
-        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_FC_WINDOW", "8"},
-        {"UCX_DCX_FC_INITIAL", "2"},    {"UCX_DCX_FC_RESEND_TIMEOUT", "100ms"},
+        {"UCX_DCX_TM_ENABLE", "y"},      {"UCX_DCX_RNR_RETRY_COUNT", "0"},
+        {"UCX_DCX_RX_QUEUE_LEN", "64"},  {"UCX_DCX_FC_WINDOW", "8"},
+        {"UCX_DCX_FC_INITIAL", "2"},     {"UCX_DCX_FC_RESEND_TIMEOUT", "100ms"},
+        {"UCX_DCX_TM_SEG_SIZE", "8250"}, /* with all 64 buffers */
     };
     auto one_dci = env, options = env, sleep = env;
 

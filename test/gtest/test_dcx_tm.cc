@@ -465,25 +465,36 @@ INSTANTIATE_TEST_SUITE_P(ib, dcx_tm_no_devx, testing::Values(0));
 
 class dcx_tm_short : public dcx_tm_none {
 protected:
-    ~dcx_tm_short() { unsetenv("UCX_DCX_RX_QUEUE_LEN"); }
+    ~dcx_tm_short()
+    {
+        unsetenv("UCX_DCX_RX_QUEUE_LEN");
+        unsetenv("UCX_DCX_TM_SEG_SIZE");
+    }
+
+    /* Sets a number of buffers that tag matching does not halve. */
+    static void set_buffers(const char *num)
+    {
+        setenv("UCX_DCX_RX_QUEUE_LEN", num, 1);
+        setenv("UCX_DCX_TM_SEG_SIZE", "8250", 1);
+    }
 };
 
-/* Of 2,047 completions 1,041 are for messages, 5 for each tag, and 8 for all
+/* Of 2,047 completions 529 are for messages, 5 for each tag, and 8 for all
  * tags. */
 TEST_P(dcx_tm_short, list)
 {
-    expect_max_tags(199);
+    expect_max_tags(302);
 }
 
 TEST_P(dcx_tm_short, one)
 {
-    setenv("UCX_DCX_RX_QUEUE_LEN", "2017", 1);
+    set_buffers("2017");
     expect_max_tags(1);
 }
 
 TEST_P(dcx_tm_short, none)
 {
-    setenv("UCX_DCX_RX_QUEUE_LEN", "2018", 1);
+    set_buffers("2018");
     expect_none("UCX_DCX_RX_QUEUE_LEN leaves no completions");
 }
 

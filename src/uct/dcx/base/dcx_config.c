@@ -142,7 +142,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"RX_QUEUE_LEN", "1024",
      "Number of receive buffers of the interface, shared by all peers. A peer\n"
      "that finds no buffer tries again after RNR_TIMEOUT. Raise this if many\n"
-     "peers send to one process; lower it to save memory.",
+     "peers send to one process; lower it to save memory. With tag matching by\n"
+     "the device there are half as many, unless TM_SEG_SIZE is set.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_INLINE", "64",
@@ -205,9 +206,10 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"TM_SEG_SIZE", "auto",
-     "SEG_SIZE with tag matching by the device: the size of a receive buffer,\n"
-     "and of the largest tagged message that is not a rendezvous. \"auto\" is\n"
-     "SEG_SIZE.",
+     "Size in bytes of a receive buffer with tag matching by the device. It\n"
+     "limits tagged messages that are not a rendezvous (header of 16 bytes\n"
+     "included), and all others if it is below SEG_SIZE. \"auto\" is twice\n"
+     "SEG_SIZE, with half of RX_QUEUE_LEN buffers.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.seg_size),
      UCS_CONFIG_TYPE_MEMUNITS},
 

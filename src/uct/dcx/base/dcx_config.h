@@ -28,6 +28,8 @@
 #define UCT_DCX_MIN_SEG_SIZE 512
 #define UCT_DCX_MAX_SEG_SIZE (4 * UCS_MBYTE)
 
+#define UCT_DCX_MIN_RX_QUEUE_LEN 4
+
 /* Bytes of the longest request of a rendezvous. A device that matches it, but
  * does not fetch the data, writes the request to the tagged buffer. */
 #define UCT_DCX_MAX_TM_REQUEST 64

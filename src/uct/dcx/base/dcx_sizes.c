@@ -26,6 +26,11 @@
 #define UCT_DCX_SIZES_TAG_CQES   5
 #define UCT_DCX_SIZES_SPARE_CQES 8
 
+/* Tagged messages are not cut into fragments as active messages are. By default
+ * receive buffers for them have this many times SEG_SIZE, and are as many times
+ * fewer: they take the same memory. */
+#define UCT_DCX_SIZES_TM_SEGS 2
+
 /* A list has a power of two of entries; one is never used. */
 #define UCT_DCX_SIZES_AUTO_TAGS 1023
 
@@ -49,19 +54,26 @@ static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
 }
 
 
-void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
-                        const uct_dcx_iface_config_t *config)
+static void uct_dcx_sizes_init_rx(uct_dcx_sizes_t *sizes,
+                                  const uct_dcx_iface_config_t *config,
+                                  unsigned num_tags)
 {
-    uct_dcx_sizes_init_tx(sizes, config);
+    unsigned num_segs = 1;
 
-    sizes->rx_length   = config->rx.queue_len + 1;
+    sizes->seg_size = config->seg_size;
+    if ((num_tags > 0) && (config->tm.seg_size != UCS_MEMUNITS_AUTO)) {
+        sizes->seg_size = config->tm.seg_size;
+    } else if (num_tags > 0) {
+        num_segs        = ucs_min(UCT_DCX_SIZES_TM_SEGS,
+                                  config->rx.queue_len / UCT_DCX_MIN_RX_QUEUE_LEN);
+        sizes->seg_size = ucs_min(config->seg_size * num_segs,
+                                  UCT_DCX_MAX_SEG_SIZE);
+    }
+
+    sizes->am_size     = ucs_min(config->seg_size, sizes->seg_size);
+    sizes->rx_length   = (config->rx.queue_len / num_segs) + 1;
     sizes->rx_max_poll = ucs_min(config->rx.max_poll, sizes->rx_length);
     sizes->rx_cqes     = sizes->rx_length + sizes->rx_max_poll;
-}
-
-
-void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags)
-{
     if (num_tags > 0) {
         sizes->rx_cqes += (num_tags * UCT_DCX_SIZES_TAG_CQES) +
                           UCT_DCX_SIZES_SPARE_CQES;
@@ -69,11 +81,22 @@ void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags)
 }
 
 
-unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_tags,
-                                unsigned max_cqes)
+void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
+                        const uct_dcx_iface_config_t *config, unsigned num_tags)
 {
-    unsigned others = sizes->rx_cqes + UCT_DCX_SIZES_SPARE_CQES;
+    uct_dcx_sizes_init_tx(sizes, config);
+    uct_dcx_sizes_init_rx(sizes, config, num_tags);
+}
 
+
+unsigned uct_dcx_sizes_max_tags(const uct_dcx_iface_config_t *config,
+                                unsigned max_tags, unsigned max_cqes)
+{
+    uct_dcx_sizes_t sizes;
+    unsigned others;
+
+    uct_dcx_sizes_init_rx(&sizes, config, 1);
+    others = sizes.rx_cqes - UCT_DCX_SIZES_TAG_CQES;
     return (max_cqes <= others) ?
                0 :
                ucs_min(max_tags, (max_cqes - others) / UCT_DCX_SIZES_TAG_CQES);
@@ -85,13 +108,4 @@ unsigned uct_dcx_sizes_num_tags(const uct_dcx_iface_config_t *config)
     return (config->tm.list_size == UCS_ULUNITS_AUTO) ?
                UCT_DCX_SIZES_AUTO_TAGS :
                config->tm.list_size;
-}
-
-
-size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
-                         unsigned num_tags)
-{
-    return ((num_tags > 0) && (config->tm.seg_size != UCS_MEMUNITS_AUTO)) ?
-               config->tm.seg_size :
-               config->seg_size;
 }

@@ -70,10 +70,11 @@ static ucs_status_t uct_dcx_ep_new(uct_dcx_queues_t *queues,
                                    uct_dcx_ep_t **ep_p)
 {
     uint32_t seg_size = be32toh(addr->seg_size);
-    unsigned flags =
-        (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
-        ((seg_size < queues->rx.seg_size) ? UCT_DCX_EP_FLAG_SMALL : 0) |
-        ((addr->flags & UCT_DCX_ADDR_FLAG_TM) ? 0 : UCT_DCX_EP_FLAG_NO_TM);
+    int has_tm        = (addr->flags & UCT_DCX_ADDR_FLAG_TM) != 0;
+    size_t longest = has_tm ? queues->limits.seg_size : queues->limits.am_size;
+    unsigned flags = (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
+                     ((seg_size < longest) ? UCT_DCX_EP_FLAG_SMALL : 0) |
+                     (has_tm ? 0 : UCT_DCX_EP_FLAG_NO_TM);
     uct_dcx_slab_t *slab = uct_dcx_ep_slab(queues, flags);
     uct_dcx_ep_t *ep     = uct_dcx_slab_get(slab);
     ucs_status_t status;

@@ -346,13 +346,17 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
     queues->fc           = fc;
     queues->dci.fc_table = &fc->table;
     uct_dcx_fc_table_init(&fc->table);
-    if (fc->enabled &&
-        ((fc->bank.window > posted) || (fc->bank.base > fc->bank.window))) {
+    if (fc->enabled && ((fc->bank.window > config->rx.queue_len) ||
+                        (fc->bank.base > fc->bank.window))) {
         ucs_error("UCX_DCX_FC_INITIAL (%u) must not exceed UCX_DCX_FC_WINDOW "
                   "(%u), which must not exceed UCX_DCX_RX_QUEUE_LEN (%u)",
-                  fc->bank.base, fc->bank.window, posted);
+                  fc->bank.base, fc->bank.window, config->rx.queue_len);
         return UCS_ERR_INVALID_PARAM;
     }
+
+    /* With tag matching there are fewer buffers than RX_QUEUE_LEN. */
+    fc->bank.window = ucs_min(fc->bank.window, posted);
+    fc->bank.base   = ucs_min(fc->bank.base, posted);
 
     uct_dcx_port_get_address(&queues->port, &origin->dev_addr);
     uct_dcx_target_set_dctn(origin->dctn, queues->rx.dctn);

@@ -68,7 +68,6 @@ ucs_status_t uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
                                   unsigned *num_tags_p)
 {
     const char *fault = uct_dcx_device_tm_fault(dev);
-    uct_dcx_sizes_t sizes;
     static int is_told;
     unsigned max;
 
@@ -77,8 +76,7 @@ ucs_status_t uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
         return UCS_OK;
     }
 
-    uct_dcx_sizes_init(&sizes, config);
-    max = uct_dcx_sizes_max_tags(&sizes, dev->tm.max_tags, dev->attr.max_cqe);
+    max = uct_dcx_sizes_max_tags(config, dev->tm.max_tags, dev->attr.max_cqe);
     if ((fault == NULL) && (max > 0)) {
         return uct_dcx_caps_list_size(config, dev, max, num_tags_p);
     }
@@ -116,17 +114,18 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                       sizeof(struct mlx5_wqe_raddr_seg),
                   "uct_dcx_sizes_init() takes the header of a put");
 
-    uct_dcx_sizes_init(&sizes, config);
-    limits->seg_size = uct_dcx_sizes_seg(config, limits->num_tags);
+    uct_dcx_sizes_init(&sizes, config, limits->num_tags);
+    limits->seg_size = sizes.seg_size;
+    limits->am_size  = sizes.am_size;
     limits->max_bb   = sizes.max_bb;
     room             = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
     limits->am_short = ucs_min(room - am_hdr,
-                               limits->seg_size - sizeof(uct_dcx_am_hdr_t));
+                               limits->am_size - sizeof(uct_dcx_am_hdr_t));
     limits->am_iov   = UCT_DCX_AM_IOV;
     /* UCP's headers are multiples of 8 bytes, and MPICH cannot unpack a part of
      * a message that ends within a number. */
     limits->am_bcopy = ucs_align_down_pow2(
-        limits->seg_size - sizeof(uct_dcx_am_hdr_t), sizeof(uint64_t));
+        limits->am_size - sizeof(uct_dcx_am_hdr_t), sizeof(uint64_t));
     limits->am_zcopy  = limits->am_bcopy;
     limits->am_hdr    = ucs_min(room - am_hdr - (limits->am_iov * data_seg),
                                 limits->am_zcopy);
@@ -136,7 +135,7 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                                 (UCT_DCX_MAX_READ_WQE - UCT_DCX_CTRL_AV -
                                sizeof(struct mlx5_wqe_raddr_seg)) /
                                     data_seg);
-    limits->rma_bcopy = limits->seg_size;
+    limits->rma_bcopy = limits->am_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
 
     limits->strided.max_plain = config->strided.max_plain;
@@ -165,9 +164,10 @@ void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request)
     const size_t inl_hdr = UCT_DCX_WQE_INLINE_HDR + sizeof(struct ibv_tmh);
     size_t room          = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
 
-    limits->tag.bcopy     = limits->seg_size - sizeof(struct ibv_tmh);
+    limits->tag.bcopy     = limits->am_size - sizeof(struct ibv_tmh);
+    limits->tag.zcopy     = limits->seg_size - sizeof(struct ibv_tmh);
     limits->tag.max_short = ucs_min(room - inl_hdr, limits->tag.bcopy);
-    limits->tag.min_recv  = ucs_max(limits->tag.bcopy, UCT_DCX_MAX_TM_REQUEST);
+    limits->tag.min_recv  = ucs_max(limits->tag.zcopy, UCT_DCX_MAX_TM_REQUEST);
     limits->tag.iov       = (room - ucs_align_up(inl_hdr, UCT_DCX_WQE_SEG)) /
                       sizeof(struct mlx5_wqe_data_seg);
     if (max_request >= UCT_DCX_MAX_TM_REQUEST) {
@@ -294,10 +294,11 @@ static void uct_dcx_caps_query_tag(const uct_dcx_queues_t *queues,
                        UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
                        UCT_IFACE_FLAG_TAG_EAGER_ZCOPY |
                        UCT_IFACE_FLAG_TAG_RNDV_ZCOPY;
-    attr->cap.tag.eager.max_short      = limits->tag.max_short;
-    attr->cap.tag.eager.max_bcopy      = limits->tag.bcopy;
-    attr->cap.tag.eager.max_zcopy      = limits->tag.bcopy;
-    attr->cap.tag.eager.max_iov        = UCT_DCX_IOV_ANNOUNCED;
+    attr->cap.tag.eager.max_short = limits->tag.max_short;
+    attr->cap.tag.eager.max_bcopy = limits->tag.bcopy;
+    attr->cap.tag.eager.max_zcopy = limits->tag.zcopy;
+    attr->cap.tag.eager.max_iov   = ucs_min(
+          uct_dcx_caps_max_iov(limits, limits->tag.iov), UCT_DCX_IOV_ANNOUNCED);
     attr->cap.tag.rndv.max_zcopy       = limits->tag.rndv_zcopy;
     attr->cap.tag.rndv.max_hdr         = limits->tag.rndv_hdr;
     attr->cap.tag.rndv.max_iov         = 1;

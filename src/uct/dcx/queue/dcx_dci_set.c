@@ -270,7 +270,7 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
 {
     uct_dcx_sizes_t sizes;
 
-    uct_dcx_sizes_init(&sizes, config);
+    uct_dcx_sizes_init(&sizes, config, 0);
     set->params.max_send_wr = sizes.max_send_wr;
     set->params.num_bb      = sizes.num_bb;
     set->max_poll           = sizes.tx_max_poll;

@@ -90,8 +90,8 @@ typedef struct uct_dcx_grh_ep {
     uct_dcx_grh_t grh;
 } uct_dcx_grh_ep_t;
 
-/* The endpoint of a peer with smaller receive buffers than ours, with or
- * without a route header */
+/* The endpoint of a peer whose receive buffers are shorter than the longest
+ * message that it gets, with or without a route header */
 typedef struct uct_dcx_small_ep {
     uct_dcx_grh_ep_t super;
     uint32_t am_limit; /* maximum bytes of an active message, without its

@@ -130,18 +130,17 @@ static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
 
     rx->wqes   = dv_srq.buf;
     rx->dbrec  = dv_srq.dbrec;
-    rx->length = dv_srq.tail + 1;
+    rx->length = ucs_min(rx->length, dv_srq.tail + 1u);
     return UCS_OK;
 }
 
 
-static ucs_status_t
-uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
-                         const uct_dcx_iface_config_t *config)
+static ucs_status_t uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx,
+                                             const uct_dcx_device_t *dev)
 {
     struct ibv_srq_init_attr attr = {
         .srq_context = &rx->srq_failed,
-        .attr        = {.max_wr = config->rx.queue_len, .max_sge = 1},
+        .attr        = {.max_wr = rx->length - 1, .max_sge = 1},
     };
     ucs_status_t status;
 
@@ -149,7 +148,7 @@ uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
     if (rx->srq == NULL) {
         ucs_error("%s: failed to create a receive queue of %u buffers: %m; "
                   "lower UCX_DCX_RX_QUEUE_LEN",
-                  uct_dcx_device_name(dev), config->rx.queue_len);
+                  uct_dcx_device_name(dev), attr.attr.max_wr);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -167,7 +166,7 @@ static ucs_status_t uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx,
 {
     const uct_dcx_xrq_params_t params = {
         .port     = port,
-        .length   = ucs_roundup_pow2(config->rx.queue_len + 1),
+        .length   = ucs_roundup_pow2(rx->length),
         .stride   = sizeof(*rx->wqes),
         .num_tags = rx->num_tags,
         .cqn      = rx->cq.cqn,
@@ -181,9 +180,8 @@ static ucs_status_t uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx,
         return status;
     }
 
-    rx->wqes   = rx->xrq.ring.start;
-    rx->dbrec  = &uct_dcx_devx_ring_dbrec(&rx->xrq.ring)[MLX5_RCV_DBR];
-    rx->length = params.length;
+    rx->wqes  = rx->xrq.ring.start;
+    rx->dbrec = &uct_dcx_devx_ring_dbrec(&rx->xrq.ring)[MLX5_RCV_DBR];
     return UCS_OK;
 }
 
@@ -199,12 +197,11 @@ static void uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 }
 
 
-/* Allocates the ring. It may have more entries than requested: the chain omits
+/* Links the ring. It may have more entries than requested: the chain omits
  * these. */
-static ucs_status_t uct_dcx_srq_alloc(uct_dcx_rx_t *rx, unsigned queue_len)
+static ucs_status_t uct_dcx_srq_alloc(uct_dcx_rx_t *rx)
 {
-    rx->length = ucs_min(rx->length, queue_len + 1);
-    rx->hdrs   = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
+    rx->hdrs = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
     if (rx->hdrs == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -252,14 +249,13 @@ ucs_status_t uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
 {
     ucs_status_t status;
 
-    status = (rx->num_tags > 0) ?
-                 uct_dcx_srq_create_xrq(rx, port, config) :
-                 uct_dcx_srq_create_verbs(rx, port->dev, config);
+    status = (rx->num_tags > 0) ? uct_dcx_srq_create_xrq(rx, port, config) :
+                                  uct_dcx_srq_create_verbs(rx, port->dev);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_srq_alloc(rx, config->rx.queue_len);
+    status = uct_dcx_srq_alloc(rx);
     if (status != UCS_OK) {
         goto err_destroy;
     }

@@ -99,8 +99,8 @@ static inline uct_dcx_rx_desc_t *uct_dcx_srq_desc(const uct_dcx_rx_t *rx,
 
 
 /* Creates the queue and the pool of its buffers for @iface; posts none. @params
- * gives headroom and alignment. rx->seg_size, ->num_tags, ->cq and ->dc_key are
- * set. Logs errors, except UCS_ERR_NO_MEMORY. */
+ * gives headroom and alignment. rx->length, ->seg_size, ->num_tags, ->cq and
+ * ->dc_key are set. Logs errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
                               const uct_dcx_port_t *port,
                               const uct_dcx_iface_config_t *config,
