@@ -45,8 +45,8 @@ const std::map<std::string, option> options = {
     {"TYPES", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"TYPES_MIN_LENGTH", {{"16k", "1g", "inf", "auto"}, {"0", "16383", "few"}}},
     {"TYPES_MIN_BLOCK", {{"1", "inf", "auto"}, {"0", "few"}}},
-    {"TYPES_MIN_SPARSE_BLOCK", {{"1", "inf"}, {"0", "few"}}},
-    {"TYPES_MAX_SPAN", {{"0", "1g", "inf"}, {"few", ""}}},
+    {"TYPES_MIN_SPARSE_BLOCK", {{"1", "inf"}, {"0", "few", "auto"}}},
+    {"TYPES_MAX_SPAN", {{"0", "1g", "inf"}, {"few", "", "auto"}}},
     {"TYPES_MAX", {{"1", "4096"}, {"0", "4097", "-1"}}},
     {"TYPES_REPORT", {{"y", "n"}, {"perhaps", ""}}},
 

@@ -6,6 +6,7 @@
 #include "dcx_view_ops.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/sys/string.h>
 
 
 ucs_config_field_t uct_dcx_view_config_table[] = {
@@ -66,8 +67,10 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
 static ucs_status_t uct_dcx_view_config_refuse(const char *name, size_t value,
                                                const char *range)
 {
-    ucs_error("UCX_DCX_%s=%zu is out of range: set it to %s", name, value,
-              range);
+    char text[32]; /* "auto" is a number */
+
+    ucs_config_sprintf_memunits(text, sizeof(text), &value, NULL);
+    ucs_error("UCX_DCX_%s=%s is out of range: set it to %s", name, text, range);
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -84,9 +87,15 @@ ucs_status_t uct_dcx_view_config_check(const uct_dcx_view_config_t *config)
                                           "1 or more");
     }
 
-    if (config->min_sparse_block < 1) {
+    if ((config->min_sparse_block < 1) ||
+        (config->min_sparse_block == UCS_MEMUNITS_AUTO)) {
         return uct_dcx_view_config_refuse(
             "TYPES_MIN_SPARSE_BLOCK", config->min_sparse_block, "1 or more");
+    }
+
+    if (config->max_span == UCS_MEMUNITS_AUTO) {
+        return uct_dcx_view_config_refuse("TYPES_MAX_SPAN", config->max_span,
+                                          "a size or inf");
     }
 
     if ((config->max_views < 1) || (config->max_views > UCT_DCX_VIEW_OPS_MAX)) {
