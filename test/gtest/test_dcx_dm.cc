@@ -186,6 +186,23 @@ TEST_P(dcx_dm, is_kept_until_the_end)
     EXPECT_EQ(0u, read_by_put(400));
 }
 
+/* The segment is free with the completion of its own WQE: no NOP has to ask for
+ * it. */
+TEST_P(dcx_dm, requests_a_completion)
+{
+    uint64_t mmio = lines("mmio_write");
+
+    send(8);
+    send(257);
+    take(2);
+    EXPECT_EQ(1 + 1 + 5u, lines("mmio_write") - mmio);
+    mmio = lines("mmio_write");
+    put(8);
+    put(256);
+    m_dcx.flush();
+    EXPECT_EQ(1 + 1 + 4u, lines("mmio_write") - mmio);
+}
+
 /* The program may change its data as soon as the call returns. */
 TEST_P(dcx_dm, holds_a_copy)
 {

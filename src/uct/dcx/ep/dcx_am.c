@@ -170,8 +170,9 @@ uct_dcx_am_post_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
 }
 
 
-/* Posts a message of @length bytes through @seg of device memory; @desc stays in
- * the pool. The WQE requests a completion, so that the segment is free soon. */
+/* Posts a message of @length bytes through @seg of device memory; @desc stays
+ * in the pool. The WQE requests a completion, so that the segment is free
+ * soon. */
 static UCS_F_NOINLINE ssize_t uct_dcx_am_post_memory(uct_dcx_ep_t *ep,
                                                      uct_dcx_dci_t *dci,
                                                      uct_dcx_desc_t *desc,

@@ -103,9 +103,9 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_post_memory(
 {
     uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
     uct_dcx_desc_t *desc     = uct_dcx_desc_get(&queues->desc_mp, 1);
-    const void *data         = uct_dcx_dm_copy(&queues->dm, seg,
-                                               uct_dcx_desc_payload(desc), length);
+    const void *data         = uct_dcx_desc_payload(desc);
 
+    data = uct_dcx_dm_copy(&queues->dm, seg, data, length);
     uct_dcx_sq_signal(&dci->txq.sq);
     return uct_dcx_rma_post_long(ep, dci, seg, data, length, remote_addr, rkey);
 }

@@ -86,9 +86,10 @@ static void uct_dcx_post_log_read(uct_dcx_post_log_t *log,
         log->length += length;
         if (!(data->byte_count & htobe32(MLX5_INLINE_SEG))) {
             if (number++ == first) {
-                log->head        = uct_dcx_dm_has(dm, be32toh(data->lkey)) ?
-                                       dm->copied :
-                                       (const void *)(uintptr_t)be64toh(data->addr);
+                log->head = (const void *)(uintptr_t)be64toh(data->addr);
+                if (uct_dcx_dm_has(dm, be32toh(data->lkey))) {
+                    log->head = dm->copied;
+                }
                 log->head_length = length;
             }
             continue;
