@@ -31,7 +31,7 @@ static const struct info_feature info_features[] = {
      NULL},
     {"Checksum Offload", info_cant, INFO_ETHERNET, NULL},
     {"Contiguous Pages", info_used, "UCX_DCX_ALLOC", NULL},
-    {"CQE Compression", info_not, "64 bytes of data are in a CQE", NULL},
+    {"CQE Compression", info_not, "8 bytes: 1.2 lines, 1.0 without it", NULL},
     {"CQ Moderation", info_not, "it delays events, dcx waits for one", NULL},
     {"Cross Channel", info_cant, INFO_NO_VERB, NULL},
     {"Device Memory", info_used, "UCX_DCX_DM_SIZE", "device memory"},
