@@ -220,6 +220,25 @@ INSTANTIATE_TEST_SUITE_P(plain, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(doorbells, dcx_dm, testing::Values(0));
 
+/* There are several segments, and not one more. */
+class dcx_dm_three : public dcx_dm {};
+
+TEST_P(dcx_dm_three, segments)
+{
+    uint64_t before = lines("gather_read");
+
+    for (unsigned i = 0; i < 5; i++) {
+        send(PUT_MAX - 2 - i, i);
+    }
+    auto got = take(5);
+    for (unsigned i = 0; i < got.size(); i++) {
+        EXPECT_EQ(part(PUT_MAX - 2 - i, i), got[i]) << i;
+    }
+    EXPECT_EQ(2 * 33u, lines("gather_read") - before);
+}
+
+INSTANTIATE_TEST_SUITE_P(three, dcx_dm_three, testing::Values(0));
+
 /* --- without device memory ------------------------------------------------ */
 
 class dcx_dm_none : public dcx_dm {};
@@ -278,6 +297,7 @@ int main(int argc, char **argv)
         argc, argv,
         {mode("plain", {}), mode("late", {{"SOFTHCA_DELAY", "100"}}),
          mode("doorbells", {{"UCX_DCX_MMIO_MODE", "db"}}),
+         mode("three", {{"UCX_DCX_DM_COUNT", "3"}}),
          mode("lacks", {{"SOFTHCA_LACKS", "dm"}}),
          mode("model", {{"SOFTHCA_MODEL", "vf"}}),
          mode("small", {{"SOFTHCA_LIMITS", "max_dm_size=2047"}}),
