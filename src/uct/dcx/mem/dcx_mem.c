@@ -18,6 +18,7 @@
 
 #include <endian.h>
 #include <sys/mman.h>
+#include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/memtrack_int.h>
@@ -45,6 +46,9 @@ typedef struct uct_dcx_mem_call {
     ucs_queue_head_t rests; /* uct_dcx_mem_rest_t: deferred until its end */
     struct uct_dcx_mem_call **place;
 } uct_dcx_mem_call_t;
+
+
+uint32_t uct_dcx_mem_num_demand;
 
 
 /* This thread's current call of the cache, or NULL */
@@ -138,8 +142,11 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
         return UCS_ERR_IO_ERROR;
     }
 
-    region->pinned = (region->access & IBV_ACCESS_ON_DEMAND) ? NULL :
-                                                               region->mr;
+    region->pinned = region->mr;
+    if (region->access & IBV_ACCESS_ON_DEMAND) {
+        region->pinned = NULL;
+        ucs_atomic_add32(&uct_dcx_mem_num_demand, 1);
+    }
     uct_dcx_region_relax(region, md);
     return UCS_OK;
 }
@@ -325,7 +332,9 @@ uct_dcx_region_destroy(uct_dcx_md_t *md, uct_dcx_region_t *region)
     struct ibv_mr *const pinned = region->pinned;
 
     uct_dcx_region_destroy_idle(region, md);
-    if ((pinned != NULL) && (pinned != mr)) {
+    if (pinned == NULL) {
+        ucs_atomic_sub32(&uct_dcx_mem_num_demand, 1);
+    } else if (pinned != mr) {
         status = uct_dcx_region_dereg(md, pinned, pinned);
     }
     if (uct_dcx_region_dereg(md, mr, region->relaxed) != UCS_OK) {
@@ -452,6 +461,7 @@ ucs_status_t uct_dcx_mem_pin(uct_mem_h memh)
         mem->lkey      = mr->lkey;
         region->pinned = mr;
         mr             = NULL;
+        ucs_atomic_sub32(&uct_dcx_mem_num_demand, 1);
     }
     ucs_spin_unlock(&mem->md->mkeys.lock);
 

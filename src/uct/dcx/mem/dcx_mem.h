@@ -161,6 +161,9 @@ ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 
+/* Number of regions on demand, of all domains, that are not pinned */
+extern uint32_t uct_dcx_mem_num_demand;
+
 /* Registers memory on demand a second time, pinned, unless it is pinned. Logs
  * errors. */
 ucs_status_t uct_dcx_mem_pin(uct_mem_h memh);

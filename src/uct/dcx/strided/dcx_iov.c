@@ -70,20 +70,30 @@ static unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
 
 static const char *uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 {
-    uct_dcx_sgl_run_t run = {
+    const uct_dcx_sgl_run_t run = {
         .addr   = (uintptr_t)iov->buffer,
         .bytes  = iov->length,
         .stride = iov->stride,
         .count  = iov->count,
+        .lkey   = uct_dcx_mem_strict_lkey(iov->memh),
     };
 
-    if (ucs_unlikely(!uct_dcx_mem_is_pinned(iov->memh)) &&
-        (uct_dcx_mem_pin(iov->memh) != UCS_OK)) {
-        return "memh was registered on demand, and could not be pinned";
-    }
-
-    run.lkey = uct_dcx_mem_strict_lkey(iov->memh);
     return uct_dcx_sgl_add(layout, &run);
+}
+
+
+static UCS_F_NOINLINE ucs_status_t uct_dcx_iov_pin(const uct_iov_t *iov,
+                                                   size_t iovcnt)
+{
+    ucs_status_t status = UCS_OK;
+    size_t i;
+
+    for (i = 0; (i < iovcnt) && (status == UCS_OK); ++i) {
+        if (!uct_dcx_iov_is_empty(&iov[i])) {
+            status = uct_dcx_mem_pin(iov[i].memh);
+        }
+    }
+    return status;
 }
 
 
@@ -143,6 +153,13 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
         ucs_error("%s: iovcnt is %zu, the maximum is %d", user->name, iovcnt,
                   UCT_DCX_IOV_MAX);
         return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (ucs_unlikely(uct_dcx_mem_num_demand > 0)) {
+        status = uct_dcx_iov_pin(iov, iovcnt);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
     if (num > UCT_DCX_IOV_MAX_STACK) {

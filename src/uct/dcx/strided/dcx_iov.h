@@ -82,8 +82,9 @@ typedef struct uct_dcx_iov_user {
  * The layout is valid until @func returns. @depth is the deepest nesting; 0
  * means that all addresses are virtual, otherwise some are in the space of a
  * strided mkey. Entries without bytes are left out; if no others exist,
- * layout->num is 0. Returns UCS_ERR_INVALID_PARAM for a wrong entry, or
- * UCS_ERR_NO_MEMORY, without a call of @func; both are logged. */
+ * layout->num is 0. Memory that is registered on demand is pinned. Returns
+ * UCS_ERR_INVALID_PARAM for a wrong entry, UCS_ERR_NO_MEMORY, or
+ * UCS_ERR_IO_ERROR, without a call of @func; all are logged. */
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user);
 

@@ -276,10 +276,6 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
         return fault;
     }
 
-    if (uct_dcx_mem_pin(memh) != UCS_OK) {
-        return "memh was registered on demand, and could not be pinned";
-    }
-
     if (__builtin_mul_overflow(run->count, run->bytes, &length) ||
         __builtin_add_overflow(next->length, length, &next->length)) {
         return "length: the sum of lengths exceeds 64 bits";
