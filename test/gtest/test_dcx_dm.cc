@@ -220,6 +220,40 @@ INSTANTIATE_TEST_SUITE_P(plain, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(doorbells, dcx_dm, testing::Values(0));
 
+/* A tagged message has a header of 16 bytes. */
+class dcx_dm_tags : public dcx_dm {};
+
+TEST_P(dcx_dm_tags, of_any_length)
+{
+    uint64_t before = 0;
+
+    m_dcx.on_eager = [&](void *data, size_t length, unsigned, uct_tag_t,
+                         uint64_t) { return receive(this, data, length, 0); };
+    for (size_t length = 1; length <= PUT_MAX - 16 + 1; length += 97) {
+        size_t size = std::min<size_t>(length, PUT_MAX - 16);
+        source src  = {m_data.data(), size};
+
+        before = lines("gather_read");
+        post([&] {
+            return uct_ep_tag_eager_bcopy(m_dcx.ep, 3, 0, pack, &src, 0);
+        });
+        EXPECT_EQ(part(size), take(1)[0]) << size;
+        EXPECT_EQ(before, lines("gather_read")) << size;
+    }
+    source pair = {m_data.data(), 1000};
+    for (int i = 0; i < 2; i++) {
+        post([&] {
+            return uct_ep_tag_eager_bcopy(m_dcx.ep, 3, 0, pack, &pair, 0);
+        });
+    }
+    auto got = take(2);
+    EXPECT_EQ(part(1000), got[0]);
+    EXPECT_EQ(part(1000), got[1]);
+    EXPECT_LT(15u, lines("gather_read") - before);
+}
+
+INSTANTIATE_TEST_SUITE_P(tags, dcx_dm_tags, testing::Values(0));
+
 /* There are several segments, and not one more. */
 class dcx_dm_three : public dcx_dm {};
 
@@ -298,6 +332,7 @@ int main(int argc, char **argv)
         {mode("plain", {}), mode("late", {{"SOFTHCA_DELAY", "100"}}),
          mode("doorbells", {{"UCX_DCX_MMIO_MODE", "db"}}),
          mode("three", {{"UCX_DCX_DM_COUNT", "3"}}),
+         mode("tags", {{"UCX_DCX_TM_ENABLE", "y"}}),
          mode("lacks", {{"SOFTHCA_LACKS", "dm"}}),
          mode("model", {{"SOFTHCA_MODEL", "vf"}}),
          mode("small", {{"SOFTHCA_LIMITS", "max_dm_size=2047"}}),

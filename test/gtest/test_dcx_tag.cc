@@ -666,6 +666,7 @@ int main(int argc, char **argv)
         {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* all signaled, as libmlx5's are */
         {"UCX_DCX_RX_QUEUE_LEN", "64"},    {"UCX_DCX_SL", "3"},
         {"UCX_DCX_TRAFFIC_CLASS", "33"},   {"UCX_DCX_HOP_LIMIT", "17"},
+        {"UCX_DCX_DM_SIZE", "0"},   /* the test reads the buffers */
         {"UCX_LOG_LEVEL", "fatal"}, /* refusals are logged */
     };
     auto global = env, roce = env;

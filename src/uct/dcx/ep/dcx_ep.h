@@ -64,6 +64,9 @@ UCT_DCX_EP_OP(atomic32_fetch);
 __typeof__(uct_ep_am_bcopy) uct_dcx_ep_am_bcopy_short;
 __typeof__(uct_ep_put_bcopy) uct_dcx_ep_put_bcopy_short;
 
+/* Variant for an interface with device memory */
+__typeof__(uct_ep_tag_eager_bcopy) uct_dcx_ep_tag_eager_bcopy_memory;
+
 /* Returns non-zero if the endpoint leads to the interface with these
  * addresses. */
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,

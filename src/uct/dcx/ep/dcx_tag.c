@@ -147,9 +147,11 @@ ucs_status_t uct_dcx_ep_tag_rndv_request(uct_ep_h tl_ep, uct_tag_t tag,
 
 /* --- copied --------------------------------------------------------------- */
 
-ssize_t uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
-                                   uct_pack_callback_t pack_cb, void *arg,
-                                   unsigned flags)
+/* Sends a message by way of a buffer; with @has_memory by device memory, if a
+ * segment is free. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_tag_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
+                  uct_pack_callback_t pack_cb, void *arg, int has_memory)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -159,10 +161,11 @@ ssize_t uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
                .imm    = imm,
                .done   = uct_dcx_desc_done,
     };
-    uct_dcx_desc_t *desc;
+    uct_dcx_desc_t *desc, *seg;
     struct ibv_tmh *tmh;
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
+    const void *data;
     size_t length;
 
     dci = uct_dcx_tag_get(queues, ep);
@@ -186,12 +189,38 @@ ssize_t uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
+    data = tmh;
+    if (has_memory && ((sizeof(*tmh) + length) <= queues->dm.max) &&
+        ((seg = uct_dcx_dm_get(&queues->dm)) != NULL)) {
+        data = uct_dcx_dm_copy(&queues->dm, seg, tmh, sizeof(*tmh) + length);
+        ucs_mpool_put_inline(desc);
+        uct_dcx_sq_signal(&dci->txq.sq);
+        desc = seg;
+    }
+
     tx.buffer = desc;
     uct_dcx_post_begin(&wqe, dci, ep);
-    uct_dcx_wqe_data(&wqe, tmh, sizeof(*tmh) + length, desc->lkey);
+    uct_dcx_wqe_data(&wqe, data, sizeof(*tmh) + length, desc->lkey);
     uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, TAG, BCOPY, length);
     return length;
+}
+
+
+ssize_t uct_dcx_ep_tag_eager_bcopy(uct_ep_h ep, uct_tag_t tag, uint64_t imm,
+                                   uct_pack_callback_t pack_cb, void *arg,
+                                   unsigned flags)
+{
+    return uct_dcx_tag_bcopy(ep, tag, imm, pack_cb, arg, 0);
+}
+
+
+ssize_t uct_dcx_ep_tag_eager_bcopy_memory(uct_ep_h ep, uct_tag_t tag,
+                                          uint64_t imm,
+                                          uct_pack_callback_t pack_cb,
+                                          void *arg, unsigned flags)
+{
+    return uct_dcx_tag_bcopy(ep, tag, imm, pack_cb, arg, 1);
 }
 
 

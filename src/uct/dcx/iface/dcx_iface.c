@@ -167,6 +167,8 @@ static void uct_dcx_iface_init_dm(uct_dcx_queues_t *queues,
     limits->am_copied  = ucs_max(dm->max - sizeof(uct_dcx_am_hdr_t),
                                  limits->am_short);
     limits->put_copied = ucs_max(dm->max, limits->put_short);
+    queues->super.super.ops.ep_tag_eager_bcopy =
+        uct_dcx_ep_tag_eager_bcopy_memory;
     queues->super.super.ops.ep_am_bcopy  = uct_dcx_ep_am_bcopy_short;
     queues->super.super.ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
 }
