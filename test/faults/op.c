@@ -17,8 +17,10 @@ enum {
     AM_ID = 1,
     /* Bytes from the start of a piece to the next; pieces are half as long */
     STEP = 4096,
-    /* Calls of op_page_out() of which one drops pages */
-    PAGE_OUT_CALLS = 64,
+    /* Calls of op_page_out() of which one drops pages, and the most drops: each
+     * costs retries of 1 ms */
+    PAGE_OUT_CALLS = 256,
+    PAGE_OUT_MAX   = 20,
     /* Sink of the payloads that are got: any rank gets the same ones */
     ANYBODY = UINT16_MAX
 };
@@ -653,7 +655,8 @@ void op_page_out(void)
 {
     static unsigned calls;
 
-    if (ledger->options.pages_out && (++calls % PAGE_OUT_CALLS == 0)) {
+    if (ledger->options.pages_out && (calls < PAGE_OUT_CALLS * PAGE_OUT_MAX) &&
+        (++calls % PAGE_OUT_CALLS == 0)) {
         madvise(rank.memory, rank.memory_length, MADV_DONTNEED);
     }
 }

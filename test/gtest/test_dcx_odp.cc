@@ -64,6 +64,12 @@ public:
         return bundle.rkey;
     }
 
+    uct_iov_t piece(size_t offset, size_t bytes, size_t stride = 0,
+                    unsigned count = 1) const
+    {
+        return {addr + offset, bytes, memh, stride, count};
+    }
+
     /* Returns the number of pages that the process has in memory. */
     size_t resident() const
     {
@@ -100,14 +106,10 @@ protected:
     void copy(odp_mem &from, size_t offset, odp_mem &to, size_t to_offset,
               size_t length)
     {
-        uct_iov_t iov   = {};
+        uct_iov_t iov   = from.piece(offset, length);
         uint64_t remote = (uintptr_t)to.addr + to_offset;
         ucs_status_t status;
 
-        iov.buffer = from.addr + offset;
-        iov.length = length;
-        iov.memh   = from.memh;
-        iov.count  = 1;
         status = uct_ep_put_zcopy(m_dcx.ep, &iov, 1, remote, to.rkey(), NULL);
         EXPECT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS));
         m_dcx.flush();
@@ -162,13 +164,9 @@ TEST_P(dcx_odp, memory_that_is_only_read)
 {
     odp_mem from(m_dcx, 4 * page, UCT_MD_MEM_FLAG_NONBLOCK, PROT_READ);
     odp_mem to(m_dcx, 4 * page);
-    uct_iov_t iov = {};
+    uct_iov_t iov = to.piece(0, page);
 
     memset(to.addr, 0x77, page);
-    iov.buffer = to.addr;
-    iov.length = page;
-    iov.memh   = to.memh;
-    iov.count  = 1;
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_get_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)from.addr,
                                from.rkey(), NULL));
@@ -243,7 +241,7 @@ TEST_P(dcx_odp, layout_pins_it)
 {
     odp_mem mem(m_dcx, 16 * page), far(m_dcx, 16 * page);
     layout_handle rows(m_dcx, 4);
-    uct_iov_t iov = {};
+    uct_iov_t iov = {NULL, 64, rows.memh, 0, 1};
 
     ASSERT_EQ(UCS_OK,
               rows.try_set(8, {{(uintptr_t)mem.addr, 8, page - 8, mem.memh}}));
@@ -253,10 +251,6 @@ TEST_P(dcx_odp, layout_pins_it)
     for (unsigned i = 0; i < 8; i++) {
         mem.addr[i * page] = i + 1;
     }
-    iov.buffer = NULL;
-    iov.length = 64;
-    iov.memh   = rows.memh;
-    iov.count  = 1;
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_put_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
                                far.rkey(), NULL));
@@ -269,16 +263,11 @@ TEST_P(dcx_odp, layout_pins_it)
 TEST_P(dcx_odp, strided_operation_pins_it)
 {
     odp_mem mem(m_dcx, 256 * page), far(m_dcx, 256 * page);
-    uct_iov_t iov = {};
+    uct_iov_t iov = mem.piece(0, 1024, page, 256);
 
     for (unsigned i = 0; i < 256; i++) {
         memset(mem.addr + i * page, i, 1024);
     }
-    iov.buffer = mem.addr;
-    iov.length = 1024;
-    iov.memh   = mem.memh;
-    iov.stride = page;
-    iov.count  = 256;
     /* there is no resource until the device has the layout */
     EXPECT_TRUE(hca_until([&] {
         ucs_status_t status = uct_ep_put_zcopy(
