@@ -408,7 +408,7 @@ TEST_P(verbs_other, region_is_written)
 {
     peer_process owner(GetParam());
     hca_device dev;
-    verbs_ep ep(dev);
+    verbs_ep ep(dev, {.rnr_retry = 7}); /* for a page fault */
     strict_mem mem(dev.pd, ACCESS_ALL, 0);
     const peer_card card = peer_exchange(owner.fd, ep, mem);
 

@@ -539,7 +539,7 @@ int main(int argc, char **argv)
         {{"ib", {}},
          {"roce", {{"SOFTHCA_LINK", "roce"}}},
          {"late", {{"SOFTHCA_DELAY", "2000"}}},
-         {"odp", {{"SOFTHCA_PAGE_FAULT", "20000"}}},
+         {"odp", {{"SOFTHCA_PAGE_FAULT", "100000"}}},
          {"fatal", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
          {"fatal_stop", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
          {"fatal_slow",

