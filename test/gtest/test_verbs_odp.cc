@@ -13,7 +13,7 @@ namespace {
 class verbs_odp : public verbs_test {
 protected:
     static constexpr size_t page      = 4096;
-    static constexpr size_t num_pages = 64;
+    static constexpr size_t num_pages = 128;
     static constexpr uint64_t fault   = 100000; /* us, of the mode */
 
     verbs_odp()
