@@ -338,7 +338,7 @@ static void info_threshold(struct info_device *dev, const char *what,
     if (threshold == UCT_DCX_THRESHOLD_COPY) {
         uct_dcx_sizes_init(&sizes, dev->config,
                            info_num_tags(&dev->md.dev, dev->config));
-        value = ucs_min(value, sizes.am_size);
+        value = ucs_min(value, sizes.seg_size);
     }
     info_row_found(row, "%s", ucs_memunits_to_str(value, text, sizeof(text)));
     info_row_needs(row, "%s",

@@ -681,6 +681,7 @@ int main(int argc, char **argv)
     late.push_back({"SOFTHCA_DELAY", "50"});
     very_late.push_back({"SOFTHCA_DELAY", "50000"});
     asked.push_back({"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"});
+    asked.push_back({"UCX_DCX_FC_INITIAL", "8"}); /* for all questions */
     auto refused = asked, not_answered = asked;
 
     refused.push_back({"SOFTHCA_FAULT", "nak_access:op=read:nth=3:count=2"});

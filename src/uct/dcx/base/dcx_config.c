@@ -208,8 +208,9 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"TM_SEG_SIZE", "auto",
      "Size in bytes of a receive buffer with tag matching by the device. It\n"
      "limits tagged messages that are not a rendezvous (header of 16 bytes\n"
-     "included), and all others if it is below SEG_SIZE. \"auto\" is twice\n"
-     "SEG_SIZE, with half of RX_QUEUE_LEN buffers.",
+     "included), copied puts and gets, and active messages if it is below\n"
+     "SEG_SIZE. \"auto\" is twice SEG_SIZE, with half of RX_QUEUE_LEN\n"
+     "buffers.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.seg_size),
      UCS_CONFIG_TYPE_MEMUNITS},
 

@@ -568,7 +568,7 @@ ucs_status_t uct_dcx_strided_tag_eager_zcopy(uct_ep_h ep, uct_tag_t tag,
         .comp       = comp,
         .post       = uct_dcx_strided_post_tag,
         .max_plain  = limits->tag.iov,
-        .max_length = limits->tag.zcopy,
+        .max_length = limits->tag.bcopy,
         .tag        = {.tag = tag, .imm = imm},
         .flags      = flags,
     };

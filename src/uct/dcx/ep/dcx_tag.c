@@ -250,7 +250,7 @@ ucs_status_t uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag,
                                                flags, comp);
     }
 
-    UCT_CHECK_LENGTH(length, 0, queues->limits.tag.zcopy, "tag_eager_zcopy");
+    UCT_CHECK_LENGTH(length, 0, queues->limits.tag.bcopy, "tag_eager_zcopy");
 
     dci = uct_dcx_tag_get(queues, ep);
     if (ucs_unlikely(dci == NULL)) {

@@ -135,7 +135,7 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                                 (UCT_DCX_MAX_READ_WQE - UCT_DCX_CTRL_AV -
                                sizeof(struct mlx5_wqe_raddr_seg)) /
                                     data_seg);
-    limits->rma_bcopy = limits->am_size;
+    limits->rma_bcopy = limits->seg_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
 
     limits->strided.max_plain = config->strided.max_plain;
@@ -164,10 +164,9 @@ void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request)
     const size_t inl_hdr = UCT_DCX_WQE_INLINE_HDR + sizeof(struct ibv_tmh);
     size_t room          = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
 
-    limits->tag.bcopy     = limits->am_size - sizeof(struct ibv_tmh);
-    limits->tag.zcopy     = limits->seg_size - sizeof(struct ibv_tmh);
+    limits->tag.bcopy     = limits->seg_size - sizeof(struct ibv_tmh);
     limits->tag.max_short = ucs_min(room - inl_hdr, limits->tag.bcopy);
-    limits->tag.min_recv  = ucs_max(limits->tag.zcopy, UCT_DCX_MAX_TM_REQUEST);
+    limits->tag.min_recv  = ucs_max(limits->tag.bcopy, UCT_DCX_MAX_TM_REQUEST);
     limits->tag.iov       = (room - ucs_align_up(inl_hdr, UCT_DCX_WQE_SEG)) /
                       sizeof(struct mlx5_wqe_data_seg);
     if (max_request >= UCT_DCX_MAX_TM_REQUEST) {
@@ -294,11 +293,10 @@ static void uct_dcx_caps_query_tag(const uct_dcx_queues_t *queues,
                        UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
                        UCT_IFACE_FLAG_TAG_EAGER_ZCOPY |
                        UCT_IFACE_FLAG_TAG_RNDV_ZCOPY;
-    attr->cap.tag.eager.max_short = limits->tag.max_short;
-    attr->cap.tag.eager.max_bcopy = limits->tag.bcopy;
-    attr->cap.tag.eager.max_zcopy = limits->tag.zcopy;
-    attr->cap.tag.eager.max_iov   = ucs_min(
-          uct_dcx_caps_max_iov(limits, limits->tag.iov), UCT_DCX_IOV_ANNOUNCED);
+    attr->cap.tag.eager.max_short      = limits->tag.max_short;
+    attr->cap.tag.eager.max_bcopy      = limits->tag.bcopy;
+    attr->cap.tag.eager.max_zcopy      = limits->tag.bcopy;
+    attr->cap.tag.eager.max_iov        = UCT_DCX_IOV_ANNOUNCED;
     attr->cap.tag.rndv.max_zcopy       = limits->tag.rndv_zcopy;
     attr->cap.tag.rndv.max_hdr         = limits->tag.rndv_hdr;
     attr->cap.tag.rndv.max_iov         = 1;

@@ -27,8 +27,7 @@ typedef struct uct_dcx_limits {
     unsigned max_bb;   /* WQEBBs of a WQE */
     unsigned num_tags; /* tagged buffers, 0: the device matches no tags */
     size_t seg_size;   /* of a receive buffer */
-    size_t am_size;    /* of an active message, with its uct_dcx_am_hdr_t, and
-                        * of a copied operation */
+    size_t am_size;    /* of an active message, with its uct_dcx_am_hdr_t */
     size_t am_short;   /* of a message, including its 8-byte header */
     size_t am_copied;  /* of a copied message in the WQE, or in device
                         * memory */
@@ -50,12 +49,10 @@ typedef struct uct_dcx_limits {
         unsigned max_klm;   /* translations of a strided mkey, 0: there are
                              * no such mkeys */
     } strided;
-    struct {              /* 0 without tag matching */
-        size_t max_short; /* also for the header of a request that the user
+    struct {               /* 0 without tag matching */
+        size_t max_short;  /* also for the header of a request that the user
                             * carries out */
-        size_t bcopy;
-        size_t zcopy;      /* of an eager message, as long as a receive
-                            * buffer */
+        size_t bcopy;      /* also of an eager message without a copy */
         size_t iov;        /* pieces */
         size_t rndv_zcopy; /* 0: the device fetches no data */
         size_t rndv_hdr;
