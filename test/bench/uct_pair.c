@@ -211,6 +211,7 @@ void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
                         void *eager_arg)
 {
     setenv("UCX_DCX_TM_ENABLE", "y", 1);
+    setenv("UCX_DCX_TM_LIST_SIZE", "1023", 1);
     setenv("UCX_DC_MLX5_TM_ENABLE", "y", 1);
     bench_pair_open_with(pair, tl, dev, TM_FIELDS, eager_cb, eager_arg);
     bench_check((pair->b.attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_BCOPY) ?

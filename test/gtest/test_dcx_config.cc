@@ -327,6 +327,19 @@ TEST(dcx_config, inline_beyond_segment)
                    {"UCX_DCX_TX_MIN_INLINE=512", "UCX_DCX_SEG_SIZE=521"});
 }
 
+/* Tag matching halves the number of buffers, but not the values that the
+ * options may have. */
+TEST(dcx_config, credits_beyond_buffers_of_tags)
+{
+    expect_opens({{"TM_ENABLE", "y"},
+                  {"RX_QUEUE_LEN", "64"},
+                  {"FC_WINDOW", "64"},
+                  {"FC_INITIAL", "64"}});
+    expect_refused(
+        {{"TM_ENABLE", "y"}, {"RX_QUEUE_LEN", "64"}, {"FC_WINDOW", "65"}},
+        {"UCX_DCX_FC_WINDOW (65)", "UCX_DCX_RX_QUEUE_LEN (64)"});
+}
+
 TEST(dcx_config, inline_beyond_segment_of_tags)
 {
     expect_opens({{"TM_SEG_SIZE", "522"}, {"TX_MIN_INLINE", "512"}});

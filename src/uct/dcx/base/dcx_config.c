@@ -199,7 +199,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"TM_LIST_SIZE", "auto",
      "Maximum number of receives that are posted to the device, 1-8192; UCP\n"
-     "matches further ones. \"auto\" is 1023, or the device's limit if that\n"
+     "matches further ones. \"auto\" is 255, or the device's limit if that\n"
      "is lower. If another value exceeds the limit, TM_ENABLE=y fails, and\n"
      "TM_ENABLE=try uses the limit.",
      ucs_offsetof(uct_dcx_iface_config_t, tm.list_size),

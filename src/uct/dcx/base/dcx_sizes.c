@@ -32,7 +32,7 @@
 #define UCT_DCX_SIZES_TM_SEGS 2
 
 /* A list has a power of two of entries; one is never used. */
-#define UCT_DCX_SIZES_AUTO_TAGS 1023
+#define UCT_DCX_SIZES_AUTO_TAGS 255
 
 
 static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
