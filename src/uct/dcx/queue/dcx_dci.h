@@ -24,6 +24,8 @@ enum { UCT_DCX_DCI_SIZE = 256 };
 typedef struct uct_dcx_failure {
     ucs_status_t status; /* with which its operations end; UCS_OK: no failure */
     const uct_dcx_syndrome_t *meaning; /* description of the syndrome */
+    uint64_t remote_addr;              /* of a put or a get */
+    uint32_t rkey;                     /* 0: it is neither */
     uint16_t index;                    /* first WQEBB of the WQE */
     uint8_t syndrome;
     uint8_t vendor_syndrome;

@@ -14,18 +14,49 @@ static void uct_dcx_failure_log(const uct_dcx_failure_t *failure,
                                 ucs_log_level_t level)
 {
     const char *cause = failure->meaning->cause;
+    char place[64]    = "";
 
     if (uct_dcx_dci_is_shared(dci) && uct_dcx_failure_is_flush(failure)) {
         cause = "another operation on the same DCI failed; this one may have "
                 "arrived";
     }
 
+    if (failure->rkey != 0) {
+        snprintf(place, sizeof(place),
+                 ", remote address 0x%" PRIx64 ", rkey 0x%x",
+                 failure->remote_addr, failure->rkey);
+    }
+
     ucs_log(level,
             "%s: operation to %s failed: %s (%s, syndrome 0x%x, "
-            "vendor 0x%x; DCI 0x%x, WQE %u)",
+            "vendor 0x%x; DCI 0x%x, WQE %u%s)",
             port->name, peer, cause, failure->meaning->reason,
             failure->syndrome, failure->vendor_syndrome, dci->txq.sq.qpn,
-            failure->index);
+            failure->index, place);
+}
+
+
+/* Reads the remote place of a put or a get from the WQE, which is in the ring:
+ * it tells the piece of a list. */
+static void uct_dcx_failure_read_place(uct_dcx_failure_t *failure,
+                                       const uct_dcx_sq_t *sq)
+{
+    const struct mlx5_wqe_ctrl_seg *ctrl = uct_dcx_sq_block(sq, failure->index);
+    const uct_dcx_av_t *av               = (const uct_dcx_av_t *)(ctrl + 1);
+    unsigned opcode = be32toh(ctrl->opmod_idx_opcode) & 0xff;
+    const struct mlx5_wqe_raddr_seg *raddr;
+    uct_dcx_wqe_t wqe;
+
+    failure->rkey = 0;
+    if ((opcode != MLX5_OPCODE_RDMA_WRITE) &&
+        (opcode != MLX5_OPCODE_RDMA_READ)) {
+        return;
+    }
+
+    uct_dcx_wqe_begin(&wqe, sq->start, sq->mask, failure->index);
+    raddr = uct_dcx_wqe_seg_at(&wqe, uct_dcx_av_has_grh(av) ? 4 : 2);
+    failure->remote_addr = be64toh(raddr->raddr);
+    failure->rkey        = be32toh(raddr->rkey);
 }
 
 
@@ -40,6 +71,7 @@ void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
     failure->syndrome        = err->syndrome;
     failure->vendor_syndrome = err->vendor_err_synd;
     failure->index           = be16toh(cqe->wqe_counter);
+    uct_dcx_failure_read_place(failure, &dci->txq.sq);
     if (uct_dcx_dci_is_shared(dci) && uct_dcx_failure_is_flush(failure)) {
         failure->status = UCS_ERR_IO_ERROR; /* the user has not canceled it */
     }
