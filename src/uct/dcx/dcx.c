@@ -1,9 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Exports the functions of <uct/dcx/dcx.h>, the library's only visible symbols.
- * Names the wrong argument in the log; strided/dcx_mem_layout.c does the work.
+ * Names the wrong argument in the log; strided/dcx_mem_layout.c and
+ * ep/dcx_list.c do the work.
  */
 #include "dcx.h"
+#include "uct/dcx/ep/dcx_list.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/queue/dcx_queues.h"
 
@@ -302,4 +304,34 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_query(uct_md_h md,
         .num_layouts = keys.num_set,
     };
     return UCS_OK;
+}
+
+
+/* --- lists ---------------------------------------------------------------- */
+
+UCT_DCX_EXPORT ucs_status_t uct_dcx_put_sgl_zcopy(
+    uct_ep_h ep, void *const *buffers, const size_t *lengths,
+    uct_mem_h const *memhs, const uint64_t *remote_addrs,
+    uct_rkey_t const *rkeys, const size_t *counts, const size_t *strides,
+    size_t count, uct_completion_t *comp)
+{
+    return uct_dcx_ep_put_sgl_zcopy(ep, buffers, lengths, memhs, remote_addrs,
+                                    rkeys, counts, strides, count, comp);
+}
+
+
+UCT_DCX_EXPORT ucs_status_t uct_dcx_get_sgl_zcopy(
+    uct_ep_h ep, void *const *buffers, const size_t *lengths,
+    uct_mem_h const *memhs, const uint64_t *remote_addrs,
+    uct_rkey_t const *rkeys, const size_t *counts, const size_t *strides,
+    size_t count, uct_completion_t *comp)
+{
+    return uct_dcx_ep_get_sgl_zcopy(ep, buffers, lengths, memhs, remote_addrs,
+                                    rkeys, counts, strides, count, comp);
+}
+
+
+UCT_DCX_EXPORT size_t uct_dcx_max_sgl_count(uct_ep_h ep)
+{
+    return uct_dcx_list_max_ep(ep);
 }

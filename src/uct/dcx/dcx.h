@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * <uct/dcx/dcx.h>: layouts of strided memory, dcx's extension of UCT. Build
- * with `pkg-config --cflags --libs dcx`.
+ * <uct/dcx/dcx.h>: layouts of strided memory, and puts and gets of lists: dcx's
+ * extensions of UCT. Build with `pkg-config --cflags --libs dcx`.
  *
  * A layout is a memory handle (uct_mem_h) for bytes that do not lie side by
  * side: columns of a matrix, a face of a box, pieces of several buffers. All
@@ -168,6 +168,62 @@ typedef struct uct_dcx_layout_stats {
 
 /* Returns UCS_ERR_INVALID_PARAM if the memory domain is not of dcx. */
 ucs_status_t uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats);
+
+
+/* --- lists ---------------------------------------------------------------- */
+
+/*
+ * Puts a list of pieces in one call: @lengths[i] bytes at @buffers[i], in
+ * memory of @memhs[i], to @remote_addrs[i] with @rkeys[i], for each i below
+ * @count. Arguments and results are those of uct_ep_put_sgl_zcopy(), which UCX
+ * has since 1.22; this function is for any version.
+ *
+ * All keys are of the peer that @ep leads to. Handles and keys may be those of
+ * layouts; their addresses are offsets. Pieces are written in any order, so
+ * they must not overlap on the remote side.
+ *
+ * @counts, @strides: if @counts is not NULL, piece i is @counts[i] blocks of
+ * @lengths[i] bytes, and @strides[i] bytes lead from the beginning of a block
+ * to that of the next, on both sides. Pieces of length or count 0 are skipped.
+ *
+ * @comp: called when all pieces are complete, with the first error; or NULL.
+ * The arrays are not used after the call, the memory of the pieces is.
+ *
+ * Costs one doorbell, one completion, and a work request for each block. Up to
+ * 11 pieces that follow each other on the remote side share one, if @counts is
+ * NULL.
+ *
+ * Returns UCS_OK                  there are no bytes to move; @comp is not
+ *                                 called
+ *         UCS_INPROGRESS          all is posted
+ *         UCS_ERR_NO_RESOURCE     nothing is posted: add a pending request, as
+ *                                 for any operation; not logged
+ *         UCS_ERR_INVALID_PARAM   nothing is posted: a piece is wrong
+ *         UCS_ERR_EXCEEDS_LIMIT   nothing is posted: see uct_dcx_max_sgl_count()
+ *         error of @ep            it has failed
+ */
+ucs_status_t uct_dcx_put_sgl_zcopy(uct_ep_h ep, void *const *buffers,
+                                   const size_t *lengths,
+                                   uct_mem_h const *memhs,
+                                   const uint64_t *remote_addrs,
+                                   uct_rkey_t const *rkeys,
+                                   const size_t *counts, const size_t *strides,
+                                   size_t count, uct_completion_t *comp);
+
+/* Gets a list of pieces from the peer: see uct_dcx_put_sgl_zcopy(). */
+ucs_status_t uct_dcx_get_sgl_zcopy(uct_ep_h ep, void *const *buffers,
+                                   const size_t *lengths,
+                                   uct_mem_h const *memhs,
+                                   const uint64_t *remote_addrs,
+                                   uct_rkey_t const *rkeys,
+                                   const size_t *counts, const size_t *strides,
+                                   size_t count, uct_completion_t *comp);
+
+/* Returns the number of blocks that a list to the peer may always have. If some
+ * share a work request, it may have more. The number depends on
+ * UCX_DCX_TX_QUEUE_LEN: with its default it is 507, or 254 if the path needs a
+ * global route header, as on RoCE. */
+size_t uct_dcx_max_sgl_count(uct_ep_h ep);
 
 END_C_DECLS
 

@@ -216,13 +216,12 @@ static uct_iface_ops_t uct_dcx_view_iface_ops = {
 
 static uct_dcx_ucx_iface_ops_t uct_dcx_view_internal_ops = {
     .super =
-        {
-            UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
-                uct_base_iface_estimate_perf,
-            .iface_vfs_refresh =
-                (uct_iface_vfs_refresh_func_t)ucs_empty_function,
-            .ep_invalidate = (void *)ucs_empty_function_return_unsupported,
-        },
+        {UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
+             uct_base_iface_estimate_perf,
+         .iface_vfs_refresh = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+         .ep_invalidate     = (void *)ucs_empty_function_return_unsupported,
+         UCT_DCX_UCX_SGL_OPS((void *)ucs_empty_function_return_unsupported,
+                             (void *)ucs_empty_function_return_unsupported)},
     .ep_is_connected = uct_dcx_view_ep_is_connected,
 };
 

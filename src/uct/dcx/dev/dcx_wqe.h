@@ -153,6 +153,18 @@ UCT_DCX_WQE_F void uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
 }
 
 
+/* Adds the second half of an address right behind the first; before other
+ * segments, unlike uct_dcx_wqe_grh(). */
+UCT_DCX_WQE_F void uct_dcx_wqe_av_grh(uct_dcx_wqe_t *wqe,
+                                      const uct_dcx_grh_t *grh)
+{
+    const uint8_t *from = (const uint8_t *)grh;
+
+    memcpy(uct_dcx_wqe_seg(wqe), from, UCT_DCX_WQE_SEG);
+    memcpy(uct_dcx_wqe_seg(wqe), from + UCT_DCX_WQE_SEG, UCT_DCX_WQE_SEG);
+}
+
+
 /* Returns segment @number of the WQE, also behind the end of the ring. */
 static inline void *uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe,
                                        unsigned number)
@@ -411,6 +423,19 @@ UCT_DCX_WQE_F uint64_t uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe,
     memcpy(wqe->first, &head, sizeof(head));
     memcpy(wqe->first + sizeof(head), &tail, sizeof(tail));
     return head;
+}
+
+
+/* Writes a ctrl segment that differs from @like, another one with @opcode, only
+ * in the index: for a row of WQEs. */
+UCT_DCX_WQE_F void uct_dcx_wqe_finish_like(const uct_dcx_wqe_t *wqe,
+                                           const struct mlx5_wqe_ctrl_seg *like,
+                                           uint8_t opcode)
+{
+    const uint32_t what = htobe32(((uint32_t)wqe->index << 8) | opcode);
+
+    memcpy(wqe->first, like, sizeof(*like));
+    memcpy(wqe->first, &what, sizeof(what));
 }
 
 #endif

@@ -13,6 +13,7 @@
 #define UCT_DCX_EP_H
 
 #include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 
 
 /* Callbacks by which flow control creates and destroys the endpoints of its
@@ -51,6 +52,10 @@ UCT_DCX_EP_OP(put_bcopy);
 UCT_DCX_EP_OP(put_zcopy);
 UCT_DCX_EP_OP(get_bcopy);
 UCT_DCX_EP_OP(get_zcopy);
+
+/* dcx_list.c */
+uct_dcx_ucx_sgl_zcopy_t uct_dcx_ep_put_sgl_zcopy;
+uct_dcx_ucx_sgl_zcopy_t uct_dcx_ep_get_sgl_zcopy;
 
 /* dcx_atomic.c */
 UCT_DCX_EP_OP(atomic_cswap64);

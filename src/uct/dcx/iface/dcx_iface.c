@@ -14,6 +14,7 @@
 #include "dcx_vfs.h"
 #include "uct/dcx/ep/dcx_ep.h"
 #include "uct/dcx/ep/dcx_ep_cancel.h"
+#include "uct/dcx/ep/dcx_list.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/mem/dcx_mem_place.h"
@@ -445,14 +446,14 @@ static uct_iface_ops_t uct_dcx_iface_ops = {
 };
 
 static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops = {
-    .super =
-        {
-            UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
-                uct_dcx_caps_estimate_perf,
-            .iface_vfs_refresh = uct_dcx_vfs_refresh,
-            .ep_invalidate     = uct_dcx_ep_invalidate,
-        },
+    .super           = {UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
+                            uct_dcx_caps_estimate_perf,
+                        .iface_vfs_refresh = uct_dcx_vfs_refresh,
+                        .ep_invalidate     = uct_dcx_ep_invalidate,
+                        UCT_DCX_UCX_SGL_OPS(uct_dcx_ep_put_sgl_zcopy,
+                                            uct_dcx_ep_get_sgl_zcopy)},
     .ep_is_connected = uct_dcx_ep_is_connected,
+    .max_sgl         = uct_dcx_list_max_any,
 };
 
 

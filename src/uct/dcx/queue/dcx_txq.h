@@ -97,6 +97,26 @@ uct_dcx_txq_slot(const uct_dcx_txq_t *txq, uint16_t number)
 }
 
 
+/* Adds the operation that ends with the WQE at @index, if there is one. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_txq_add(uct_dcx_txq_t *txq, uint16_t index, const uct_dcx_post_t *post)
+{
+    uct_dcx_slot_t *slot;
+
+    if (post->done != NULL) {
+        /* One is free, as there is one for each WQEBB of the ring. */
+        slot        = uct_dcx_txq_slot(txq, txq->tail++);
+        slot->index = index;
+        slot->done  = post->done;
+        slot->comp  = post->comp;
+        if (!__builtin_constant_p(post->buffer == NULL) ||
+            (post->buffer != NULL)) {
+            slot->buffer = post->buffer; /* otherwise unused */
+        }
+    }
+}
+
+
 /* Finishes the WQE, whose segments are written, and hands it to the device. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_txq_post(uct_dcx_txq_t *txq,
                                                  const uct_dcx_wqe_t *wqe,
@@ -111,21 +131,9 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_txq_post(uct_dcx_txq_t *txq,
         .carry  = sq->carry,
         .sender = sq->sender,
     };
-    uct_dcx_slot_t *slot;
     uint64_t doorbell;
 
-    if (post->done != NULL) {
-        /* One is free, as there is one for each WQEBB of the ring. */
-        slot        = uct_dcx_txq_slot(txq, txq->tail++);
-        slot->index = wqe->index;
-        slot->done  = post->done;
-        slot->comp  = post->comp;
-        if (!__builtin_constant_p(post->buffer == NULL) ||
-            (post->buffer != NULL)) {
-            slot->buffer = post->buffer; /* otherwise unused */
-        }
-    }
-
+    uct_dcx_txq_add(txq, wqe->index, post);
     if (post->flags & MLX5_WQE_CTRL_CQ_UPDATE) {
         sq->signaled = wqe->index;
     }

@@ -200,12 +200,20 @@ void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set)
 }
 
 
+/* The slow path releases the initiator, and resets the limit. */
+void uct_dcx_tx_drain(uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_watch(dci);
+    dci->txq.sq.limit = 0;
+    uct_dcx_sq_stop(&dci->txq.sq);
+}
+
+
 void uct_dcx_tx_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     if (set->throttled && !uct_dcx_dci_is_shared(dci) &&
         (set->pool.share < UINT_MAX)) {
-        dci->txq.sq.limit = 0;
-        uct_dcx_sq_stop(&dci->txq.sq);
+        uct_dcx_tx_drain(dci);
     }
 }
 
@@ -216,6 +224,9 @@ void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb)
 
     if (sq->limit < sq->capacity) {
         sq->limit -= ucs_min(sq->limit, num_bb);
+        if (uct_dcx_dci_is_shared(dci) && uct_dcx_txq_is_idle(&dci->txq)) {
+            sq->limit = sq->capacity;
+        }
         uct_dcx_sq_stop(sq);
     }
 }

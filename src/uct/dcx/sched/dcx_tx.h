@@ -62,9 +62,13 @@ void uct_dcx_tx_throttle(uct_dcx_dci_set_t *set);
 /* Stops throttling: no endpoint waits any longer. */
 void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set);
 
+/* Lets nothing be posted until nothing is outstanding: an operation needs more
+ * room than there is. */
+void uct_dcx_tx_drain(uct_dcx_dci_t *dci);
+
 /* Counts @num_bb completed WQEBBs against the quota, if it is in force:
  * otherwise an endpoint that always has WQEs outstanding would keep its
- * initiator for ever. */
+ * initiator for ever. Ends uct_dcx_tx_drain() of a shared initiator. */
 void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb);
 
 /* Ends the quota, if it is in force: nothing is posted until nothing is

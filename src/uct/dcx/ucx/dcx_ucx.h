@@ -91,8 +91,19 @@ static inline const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_md_ops(uct_md_h md)
 /* UCT_DCX_UCX_IFACE_FLAGS: UCT_IFACE_FLAG_INTER_NODE since UCX 1.18, else 0 */
 
 
+/* The type of uct_ep_put_sgl_zcopy() and uct_ep_get_sgl_zcopy(), which UCX has
+ * since 1.22 and 1.23 */
+typedef ucs_status_t
+uct_dcx_ucx_sgl_zcopy_t(uct_ep_h ep, void *const *buffers,
+                        const size_t *lengths, uct_mem_h const *memhs,
+                        const uint64_t *remote_addrs, uct_rkey_t const *rkeys,
+                        const size_t *counts, const size_t *strides,
+                        size_t count, uct_completion_t *comp);
+
+
 /* UCT's internal operations of an interface. @super begins with
- * UCT_DCX_UCX_IFACE_OPS. ep_invalidate() has a second argument, a
+ * UCT_DCX_UCX_IFACE_OPS, and has UCT_DCX_UCX_SGL_OPS() for puts and gets of
+ * lists. ep_invalidate() has a second argument, a
  * uct_dcx_ucx_ep_invalidate_arg_t. */
 typedef struct uct_dcx_ucx_iface_ops {
     uct_iface_internal_ops_t super;
@@ -101,6 +112,9 @@ typedef struct uct_dcx_ucx_iface_ops {
      * addresses. UCX calls it since 1.16. */
     int (*ep_is_connected)(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                            const uct_iface_addr_t *iface_addr);
+
+    /* Returns the maximum of pieces of a list; NULL: there are no lists. */
+    size_t (*max_sgl)(uct_iface_h iface);
 } uct_dcx_ucx_iface_ops_t;
 
 

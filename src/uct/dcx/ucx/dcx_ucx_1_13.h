@@ -31,6 +31,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_IFACE_FLAGS 0
 #define UCT_DCX_UCX_IFACE_OPS \
     .ep_query = (uct_ep_query_func_t)ucs_empty_function_return_unsupported,
+#define UCT_DCX_UCX_SGL_OPS(_put, _get)
 
 
 ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr);

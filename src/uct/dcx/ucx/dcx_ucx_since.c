@@ -17,6 +17,14 @@
 #endif
 
 
+#if UCT_VERNO_MINOR >= 23
+#define UCT_DCX_UCX_SGL_FLAGS \
+    (UCT_IFACE_FLAG_V2_PUT_SGL_ZCOPY | UCT_IFACE_FLAG_V2_GET_SGL_ZCOPY)
+#elif UCT_VERNO_MINOR >= 22
+#define UCT_DCX_UCX_SGL_FLAGS UCT_IFACE_FLAG_V2_PUT_SGL_ZCOPY
+#endif
+
+
 /* The caller sets the attributes to 0 up to 1.16. */
 #if UCT_VERNO_MINOR < 17
 static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
@@ -122,6 +130,35 @@ int uct_dcx_ucx_since_ep_is_connected(
     UCT_EP_IS_CONNECTED_CHECK_DEV_IFACE_ADDRS(params);
     return ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super)
         ->ep_is_connected(ep, params->device_addr, params->iface_addr);
+}
+#endif
+
+
+#if UCT_VERNO_MINOR >= 22
+ucs_status_t uct_dcx_ucx_since_query_v2(uct_iface_h tl_iface,
+                                        uct_iface_attr_v2_t *attr)
+{
+    uct_base_iface_t *iface = ucs_derived_of(tl_iface, uct_base_iface_t);
+    const uct_dcx_ucx_iface_ops_t *ops =
+        ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super);
+    ucs_status_t status = uct_iface_base_query_v2(tl_iface, attr);
+
+    if ((status != UCS_OK) || (ops->max_sgl == NULL)) {
+        return status;
+    }
+
+    if (attr->field_mask & UCT_IFACE_ATTR_FIELD_CAP_FLAGS) {
+        attr->cap.flags |= UCT_DCX_UCX_SGL_FLAGS;
+    }
+    if (attr->field_mask & UCT_IFACE_ATTR_FIELD_MAX_PUT_SGL_ZCOPY_COUNT) {
+        attr->max_put_sgl_zcopy_count = ops->max_sgl(tl_iface);
+    }
+#if UCT_VERNO_MINOR >= 23
+    if (attr->field_mask & UCT_IFACE_ATTR_FIELD_MAX_GET_SGL_ZCOPY_COUNT) {
+        attr->max_get_sgl_zcopy_count = ops->max_sgl(tl_iface);
+    }
+#endif
+    return UCS_OK;
 }
 #endif
 

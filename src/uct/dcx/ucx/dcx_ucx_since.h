@@ -87,8 +87,11 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #endif
 #endif
 
-/* iface_query_v2(): in UCX 1.20, and again since 1.22 */
-#if UCT_VERNO_MINOR == 20 || UCT_VERNO_MINOR >= 22
+/* iface_query_v2(): in UCX 1.20, and again since 1.22, with attributes of
+ * lists */
+#if UCT_VERNO_MINOR >= 22
+#define UCT_DCX_UCX_QUERY_V2 .iface_query_v2 = uct_dcx_ucx_since_query_v2,
+#elif UCT_VERNO_MINOR == 20
 #define UCT_DCX_UCX_QUERY_V2 .iface_query_v2 = uct_iface_base_query_v2,
 #else
 #define UCT_DCX_UCX_QUERY_V2
@@ -114,17 +117,18 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_DEVICE_EP
 #endif
 
-/* lists of blocks on both sides, and the undelivered operations of a failed
- * endpoint, unsupported */
+/* puts and gets of lists; the undelivered operations of a failed endpoint are
+ * unsupported */
 #if UCT_VERNO_MINOR >= 23
-#define UCT_DCX_UCX_SGL \
-    .ep_put_sgl_zcopy     = UCT_DCX_UCX_UNSUPPORTED, \
-    .ep_get_sgl_zcopy     = UCT_DCX_UCX_UNSUPPORTED, \
-    .ep_outstanding_purge = UCT_DCX_UCX_UNSUPPORTED,
+#define UCT_DCX_UCX_SGL_OPS(_put, _get) \
+    .ep_put_sgl_zcopy = (_put), .ep_get_sgl_zcopy = (_get),
+#define UCT_DCX_UCX_PURGE .ep_outstanding_purge = UCT_DCX_UCX_UNSUPPORTED,
 #elif UCT_VERNO_MINOR >= 22
-#define UCT_DCX_UCX_SGL .ep_put_sgl_zcopy = UCT_DCX_UCX_UNSUPPORTED,
+#define UCT_DCX_UCX_SGL_OPS(_put, _get) .ep_put_sgl_zcopy = (_put),
+#define UCT_DCX_UCX_PURGE
 #else
-#define UCT_DCX_UCX_SGL
+#define UCT_DCX_UCX_SGL_OPS(_put, _get)
+#define UCT_DCX_UCX_PURGE
 #endif
 
 
@@ -147,7 +151,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
     .ep_query            = UCT_DCX_UCX_UNSUPPORTED, \
     .ep_connect_to_ep_v2 = UCT_DCX_UCX_UNSUPPORTED, \
     UCT_DCX_UCX_REACH UCT_DCX_UCX_QUERY_V2 UCT_DCX_UCX_DEVICE_EP \
-        UCT_DCX_UCX_SGL
+        UCT_DCX_UCX_PURGE
 
 
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr);
@@ -165,6 +169,11 @@ int uct_dcx_ucx_since_is_reachable(
     const uct_iface_h iface, const uct_iface_is_reachable_params_t *params);
 int uct_dcx_ucx_since_ep_is_connected(
     uct_ep_h ep, const uct_ep_is_connected_params_t *params);
+#endif
+
+#if UCT_VERNO_MINOR >= 22
+ucs_status_t uct_dcx_ucx_since_query_v2(uct_iface_h iface,
+                                        uct_iface_attr_v2_t *attr);
 #endif
 
 #endif

@@ -1,0 +1,523 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Puts and gets of lists: any pieces, with the result of a plain loop; work
+ * requests, doorbells and completions; wrong lists; a full send queue, also one
+ * that others share; keys and peers that fail in the middle. On exclusive and
+ * shared initiators, with and without a global route header, and on a fabric
+ * that loses and reorders packets.
+ */
+#include "dcx_list_bench.h"
+
+namespace {
+
+class dcx_list : public dcx_list_bench {
+protected:
+    /* Adds pieces that are adjacent on the remote side, and blocks. */
+    void add_random(std::mt19937 &random, unsigned count)
+    {
+        size_t near = 0, far = 0, blocks, length, stride;
+
+        for (unsigned i = 0; i < count; i++) {
+            blocks = (random() % 8 == 0) ? random() % 4 : 1;
+            length = (random() % 8 == 0) ? 0 : 1 + (random() % 700);
+            stride = length + (random() % 3) * 8;
+            add(near, length, far, blocks, stride);
+            near += (blocks * stride) + (random() % 3) * 16;
+            far += (blocks * stride) + (random() % 4 == 0) * 16;
+        }
+    }
+
+    /* Expects that the list is refused with this text, and nothing is posted.
+     */
+    void expect_refused(const std::string &text,
+                        ucs_status_t status = UCS_ERR_INVALID_PARAM)
+    {
+        uint32_t pi = m_dcx.view().pi;
+        dcx_end end;
+
+        EXPECT_EQ(status, post(m_list, &end.comp));
+        std::string logged = m_log.take();
+        EXPECT_NE(std::string::npos, logged.find(text)) << logged;
+        EXPECT_EQ(pi, m_dcx.view().pi);
+        m_dcx.flush();
+        EXPECT_EQ(0u, end.count);
+        m_want_near = m_near.bytes;
+        m_want_far  = m_far.bytes;
+    }
+};
+
+TEST_P(dcx_list, any_pieces)
+{
+    const unsigned rounds = 200;
+    std::mt19937 random(5);
+
+    for (unsigned i = 0; (i < rounds) && !HasFailure(); i++) {
+        SCOPED_TRACE(i);
+        begin();
+        add(SIZE - 100, 64, SIZE - 200);
+        add_random(random, random() % std::min<size_t>(m_max / 4, 100));
+        run();
+    }
+}
+
+TEST_P(dcx_list, as_many_as_always_fit)
+{
+    for (size_t length : {1, 8, 1000}) {
+        begin();
+        add_apart(m_max, length);
+        run();
+    }
+}
+
+/* Local and remote handles are those of layouts; addresses are offsets. */
+TEST_P(dcx_list, of_layouts)
+{
+    dcx_layouts api;
+    uct_mem_h memh[2];
+    dcx_region *region[] = {&m_near, &m_far};
+    dcx_list_args list;
+    dcx_end end;
+
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        uct_dcx_block_t block = {(uintptr_t)region[i]->bytes.data(), 8, 8,
+                                 region[i]->memh};
+        uct_dcx_layout_params_t params = {UCT_MD_MEM_ACCESS_RMA, 64, 1, &block};
+
+        ASSERT_EQ(UCS_OK, api.create(m_dcx.iface, 2, &memh[i]));
+        ASSERT_EQ(UCS_OK, api.set(memh[i], &params));
+        while (api.test(memh[i]) == UCS_INPROGRESS) {
+        }
+    }
+    for (unsigned i = 0; i < 48; i++) {
+        add(16 * i, 8, 16 * (47 - i));
+        list.add((uint8_t *)(uintptr_t)(8 * i), 8, memh[0], 8 * (47 - i),
+                 dcx_peek_rkey(memh[1]));
+    }
+    ASSERT_EQ(UCS_INPROGRESS, post(list, &end.comp));
+    m_dcx.flush();
+    EXPECT_EQ(UCS_OK, end.status);
+    expect_bytes();
+    for (uct_mem_h layout : memh) {
+        EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), layout));
+    }
+}
+
+/* --- lists that are wrong ------------------------------------------------- */
+
+TEST_P(dcx_list, nothing)
+{
+    dcx_end end;
+
+    begin();
+    EXPECT_EQ(UCS_OK, post(m_list, &end.comp));
+    add(0, 0, 0);
+    EXPECT_EQ(UCS_OK, post(m_list, &end.comp));
+    add(0, 8, 0, 0, 8);
+    EXPECT_EQ(UCS_OK, post(m_list, &end.comp));
+    m_list.memhs.assign(2, NULL);
+    EXPECT_EQ(UCS_OK, post(m_list, &end.comp));
+    EXPECT_EQ(0u, end.count);
+
+    /* the initiator is not kept */
+    EXPECT_EQ(UCS_OK, put_short(m_dcx.ep));
+}
+
+TEST_P(dcx_list, wrong_piece)
+{
+    const size_t max = m_dcx.attr.cap.put.max_zcopy;
+
+    m_want_near.clear(); /* pieces change nothing */
+    for (size_t at : {0, 3, 4}) {
+        const std::string piece = " piece " + std::to_string(at) + " of 5 (";
+
+        m_list = dcx_list_args();
+        add_apart(5, 8);
+        m_list.lengths[at] = max + 1;
+        expect_refused(piece);
+
+        m_list.lengths[at] = 8;
+        m_list.counts[at]  = 2;
+        m_list.has_counts  = true;
+        m_list.strides[at] = 7;
+        expect_refused("stride is smaller than length");
+
+        m_list.strides[at] = SIZE_MAX - 64;
+        expect_refused("exceed 64 bits");
+    }
+}
+
+TEST_P(dcx_list, blocks_without_strides)
+{
+    auto call = GetParam() ? m_get : m_put;
+
+    add(0, 8, 0, 2, 8);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              call(m_ep, m_list.buffers.data(), m_list.lengths.data(),
+                   m_list.memhs.data(), m_list.remotes.data(),
+                   m_list.rkeys.data(), m_list.counts.data(), NULL, 1, NULL));
+    EXPECT_NE(std::string::npos, m_log.take().find("strides is NULL"));
+}
+
+TEST_P(dcx_list, too_many)
+{
+    add_apart(m_dcx.view().num_bb, 8);
+    expect_refused("does not fit", UCS_ERR_EXCEEDS_LIMIT);
+    m_list = dcx_list_args();
+    m_want_near.clear();
+    m_want_far.clear();
+    add(0, 1, 0, SIZE_MAX / 8, 2);
+    expect_refused("piece 0 of 1 does not fit", UCS_ERR_EXCEEDS_LIMIT);
+}
+
+/* --- a full queue --------------------------------------------------------- */
+
+TEST_P(dcx_list, waits_for_room)
+{
+    dcx_end first, second;
+    dcx_list_request wait([&] { return post(m_list, &second.comp); });
+
+    begin();
+    add_apart(m_max, 8);
+    post_soon(m_list, &first.comp, m_ep);
+    if (post(m_list, &second.comp) == UCS_ERR_NO_RESOURCE) {
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add(m_ep, &wait.req, 0));
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, put_short(m_ep));
+    }
+    m_dcx.flush();
+    hca_until([&] {
+        uct_worker_progress(m_dcx.worker);
+        return second.count > 0;
+    });
+    EXPECT_EQ(UCS_OK, first.status);
+    EXPECT_EQ(UCS_OK, second.status);
+    EXPECT_EQ(1u, second.count);
+    expect_bytes();
+}
+
+/* An endpoint that always has more to send does not keep a list away from the
+ * initiator of both. */
+TEST_P(dcx_list, is_not_starved)
+{
+    uct_ep_h other = m_dcx.ep;
+    unsigned turns = 0;
+    dcx_deadline deadline;
+    dcx_end end;
+    dcx_list_request wait([&] { return post(m_list, &end.comp); });
+    dcx_list_request flood([&] { return put_short(other); });
+
+    begin();
+    add_apart(m_max, 8);
+    fill(other);
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, post(m_list, &end.comp));
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(m_ep, &wait.req, 0));
+    flood.status = UCS_OK;
+    while ((end.count == 0) && (turns < 1000)) {
+        deadline.check("a list");
+        if (flood.status == UCS_OK) {
+            turns++;
+            fill(other);
+            flood.status = UCS_ERR_NO_RESOURCE;
+            EXPECT_EQ(UCS_OK, uct_ep_pending_add(other, &flood.req, 0));
+        }
+        uct_worker_progress(m_dcx.worker);
+    }
+    EXPECT_EQ(UCS_OK, end.status);
+    m_dcx.flush();
+    expect_bytes();
+}
+
+/* A list that is given up leaves the whole queue to others. */
+TEST_P(dcx_list, given_up)
+{
+    unsigned room = fill(m_ep);
+
+    m_dcx.flush();
+    begin();
+    add_apart(m_max, 8);
+    m_want_near = m_near.bytes;
+    m_want_far  = m_far.bytes;
+    ASSERT_EQ(room, fill(m_ep));
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, post(m_list, NULL));
+    m_dcx.flush();
+    EXPECT_EQ(room, fill(m_ep));
+    m_dcx.flush();
+    expect_bytes();
+
+    /* one that does not fit beside few others */
+    ASSERT_EQ(UCS_OK, put_short(m_ep));
+    while (post(m_list, NULL) == UCS_INPROGRESS) {
+    }
+    m_dcx.flush();
+    EXPECT_EQ(room, fill(m_ep));
+}
+
+/* --- order and the end ---------------------------------------------------- */
+
+TEST_P(dcx_list, behind_a_fence)
+{
+    const unsigned rounds = 50, count = std::min<size_t>(m_max, 64);
+
+    for (unsigned i = 0; (i < rounds) && !HasFailure(); i++) {
+        dcx_end first, second;
+
+        /* the first list has the opposite order */
+        begin();
+        add_apart(count, 8);
+        std::reverse(m_list.buffers.begin(), m_list.buffers.end());
+        post_soon(m_list, &first.comp, m_ep);
+        ASSERT_EQ(UCS_OK, uct_ep_fence(m_ep, 0));
+        begin();
+        add_apart(count, 8);
+        post_soon(m_list, &second.comp, m_ep);
+        m_dcx.flush();
+        EXPECT_EQ(UCS_OK, second.status);
+        if (!GetParam()) {
+            EXPECT_TRUE(m_want_far == m_far.bytes);
+        }
+        m_near.bytes[i]++;
+    }
+}
+
+TEST_P(dcx_list, flush_waits)
+{
+    std::vector<int> order;
+    dcx_end end([&] { order.push_back(1); });
+    dcx_end flushed([&] { order.push_back(2); });
+
+    begin();
+    add_apart(m_max / 2, 8);
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(m_ep, 0, &flushed.comp));
+    m_dcx.flush();
+    EXPECT_EQ(std::vector<int>({1, 2}), order);
+}
+
+TEST_P(dcx_list, destroyed)
+{
+    dcx_end end;
+
+    begin();
+    add_apart(m_max, 8);
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    uct_ep_destroy(m_ep);
+    m_ep = NULL;
+    m_dcx.flush();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_TRUE((end.status == UCS_ERR_CANCELED) || (end.status == UCS_OK));
+}
+
+INSTANTIATE_TEST_SUITE_P(exclusive, dcx_list, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(shared, dcx_list, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(hw_dcs, dcx_list, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(roce, dcx_list, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(small, dcx_list, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(lossy, dcx_list, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(ooo, dcx_list, testing::Bool());
+
+/* --- failures ------------------------------------------------------------- */
+
+class dcx_list_fail : public dcx_list_bench {
+protected:
+    /* Expects that the list ends with @status, and its endpoint fails. */
+    void expect_failure(const dcx_end &end, ucs_status_t status)
+    {
+        EXPECT_TRUE(hca_until([&] {
+            uct_worker_progress(m_dcx.worker);
+            return !m_dcx.errors.empty();
+        }));
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(status, end.status);
+        EXPECT_EQ(std::vector<ucs_status_t>{status}, m_dcx.errors);
+        m_dcx.errors.clear();
+    }
+};
+
+/* The peer refuses a key in the middle: the log names the remote address, and
+ * pieces behind it do not arrive. Others on the initiator are not concerned. */
+TEST_P(dcx_list_fail, wrong_key)
+{
+    const unsigned count = std::min<size_t>(m_max, 40);
+    dcx_end end, other;
+    char place[64];
+
+    begin();
+    add_apart(count, 64);
+    m_list.rkeys[count / 2] ^= ~0xffu;
+    snprintf(place, sizeof(place), "remote address 0x%lx, rkey 0x%lx",
+             (long)m_list.remotes[count / 2], (long)m_list.rkeys[count / 2]);
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    expect_failure(end, UCS_ERR_CONNECTION_RESET);
+    std::string logged = m_log.take();
+    EXPECT_NE(std::string::npos, logged.find(place)) << logged;
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, post(m_list, &end.comp));
+    m_log.take();
+
+    m_list.rkeys[count / 2] ^= ~0xffu;
+    m_dcx.flush();
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &other.comp, m_dcx.ep));
+    m_dcx.flush();
+    EXPECT_EQ(UCS_OK, other.status);
+    expect_bytes();
+}
+
+/* A list that fails between lists of another endpoint */
+TEST_P(dcx_list_fail, beside_others)
+{
+    const unsigned count = std::min<size_t>(m_max / 4, 40);
+    dcx_end before, end, behind;
+    dcx_list_args wrong;
+
+    begin();
+    add_apart(count, 64);
+    wrong = m_list;
+    wrong.rkeys[count - 1] ^= ~0xffu;
+    post_soon(m_list, &before.comp, m_dcx.ep);
+    post_soon(wrong, &end.comp, m_ep);
+    post_soon(m_list, &behind.comp, m_dcx.ep);
+    expect_failure(end, UCS_ERR_CONNECTION_RESET);
+    m_dcx.flush();
+    EXPECT_EQ(UCS_OK, before.status);
+    EXPECT_EQ(UCS_OK, behind.status);
+    EXPECT_EQ(1u, before.count);
+    EXPECT_EQ(1u, behind.count);
+    expect_bytes();
+    m_log.take();
+}
+
+TEST_P(dcx_list_fail, dead_peer)
+{
+    dcx_end end;
+
+    begin();
+    add_apart(m_max, 8);
+    uct_ep_destroy(m_ep);
+    {
+        dcx_loop peer;
+
+        m_ep = m_dcx.make_ep(peer);
+    }
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    expect_failure(end, UCS_ERR_ENDPOINT_TIMEOUT);
+    m_log.take();
+}
+
+INSTANTIATE_TEST_SUITE_P(exclusive, dcx_list_fail, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(shared, dcx_list_fail, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(hw_dcs, dcx_list_fail, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(roce, dcx_list_fail, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(small, dcx_list_fail, testing::Bool());
+
+/* The peer answers the 20th piece with a NAK. */
+class dcx_list_nak : public dcx_list_fail {};
+
+TEST_P(dcx_list_nak, in_the_middle)
+{
+    dcx_end end;
+    char place[64];
+
+    begin();
+    add_apart(40, 8);
+    snprintf(place, sizeof(place), "remote address 0x%lx,",
+             (long)m_list.remotes[19]);
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    expect_failure(end, UCS_ERR_CONNECTION_RESET);
+    std::string logged = m_log.take();
+    EXPECT_NE(std::string::npos, logged.find(place)) << logged;
+}
+
+INSTANTIATE_TEST_SUITE_P(nak_put, dcx_list_nak, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(nak_get, dcx_list_nak, testing::Values(true));
+
+/* --- cost ----------------------------------------------------------------- */
+
+class dcx_list_cost : public dcx_list_bench {
+protected:
+    struct cost {
+        unsigned doorbells, cqes, bbs;
+    };
+
+    static uint64_t count(const char *kind)
+    {
+        auto get = (int (*)(const char *, uint64_t *, uint64_t *,
+                            uint64_t *))dlsym(RTLD_DEFAULT, "softhca_pcie");
+        uint64_t times, bytes, lines;
+
+        HCA_CHECK_CALL((get != NULL) &&
+                       (get(kind, &times, &bytes, &lines) == 0));
+        return times;
+    }
+
+    cost measure()
+    {
+        uint64_t doorbells = count("mmio_write");
+        uint64_t cqes      = count("send_cqe_write");
+        uint32_t pi        = m_dcx.view().pi;
+
+        run();
+        return {(unsigned)(count("mmio_write") - doorbells),
+                (unsigned)(count("send_cqe_write") - cqes),
+                (uint16_t)(m_dcx.view().pi - pi)};
+    }
+};
+
+TEST_P(dcx_list_cost, of_pieces_apart)
+{
+    const unsigned bb = getenv("SOFTHCA_LINK") ? 2 : 1;
+
+    begin();
+    add_apart(254, 1000);
+    cost spent = measure();
+    EXPECT_EQ(1u, spent.doorbells);
+    EXPECT_EQ(1u, spent.cqes);
+    EXPECT_EQ(254 * bb, spent.bbs);
+}
+
+/* 253 adjacent pieces are 23 work requests of 11 data segments. */
+TEST_P(dcx_list_cost, of_adjacent_pieces)
+{
+    begin();
+    for (unsigned i = 0; i < 253; i++) {
+        add(16 * i, 8, 8 * i);
+    }
+    cost spent = measure();
+    EXPECT_EQ(1u, spent.doorbells);
+    EXPECT_EQ(1u, spent.cqes);
+    EXPECT_EQ(23u * 4, spent.bbs);
+}
+
+INSTANTIATE_TEST_SUITE_P(pcie, dcx_list_cost, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(pcie_roce, dcx_list_cost, testing::Bool());
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    const std::pair<const char *, const char *> one  = {"UCX_DCX_NUM_DCI", "1"},
+                                                fast = {"UCX_DCX_TIMEOUT",
+                                                        "1ms"},
+                                                few  = {"UCX_DCX_RETRY_COUNT",
+                                                        "1"};
+
+    return hca_test_main(
+        argc, argv,
+        {
+            {"exclusive", {one, fast, few}},
+            {"shared", {one, fast, few, {"UCX_DCX_TX_POLICY", "rand"}}},
+            {"hw_dcs", {one, fast, few, {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
+            {"roce", {one, fast, few, {"SOFTHCA_LINK", "roce"}}},
+            {"small",
+             {one,
+              fast,
+              few,
+              {"UCX_DCX_TX_QUEUE_LEN", "16"},
+              {"UCX_DCX_TX_POLICY", "rand"}}},
+            {"lossy", {one, fast, {"SOFTHCA_FAULT", "drop:p=0.01:seed=3"}}},
+            {"ooo", {one, {"SOFTHCA_ORDER", "ooo"}}},
+            {"nak_put", {one, {"SOFTHCA_FAULT", "nak_access:nth=20"}}},
+            {"nak_get", {one, {"SOFTHCA_FAULT", "nak_access:nth=20"}}},
+            {"pcie", {one, {"SOFTHCA_PCIE", "y"}}},
+            {"pcie_roce",
+             {one, {"SOFTHCA_PCIE", "y"}, {"SOFTHCA_LINK", "roce"}}},
+        });
+}
