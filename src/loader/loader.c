@@ -3,8 +3,8 @@
  * libdcx_loader.so, preloaded by dcx-run: shows the transport to UCX.
  *
  * UCX opens only the modules of a list that was compiled into it, or those of
- * its own folder; UCX_MODULE_DIR and, since UCX 1.22, UCX_PLUGIN_PATH name other
- * folders. When libuct.so looks for its transports, it calls
+ * its own folder; UCX_MODULE_DIR and, since UCX 1.22, UCX_PLUGIN_PATH name
+ * other folders. When libuct.so looks for its transports, it calls
  * ucs_load_modules("uct", ...) of libucs.so. This library interposes that
  * function: its own calls the real one, then opens libuct_dcx.so, whose
  * constructor registers the transport. To a process that never uses UCT, it

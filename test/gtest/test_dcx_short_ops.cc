@@ -387,10 +387,10 @@ TEST_P(dcx_short_ops, second_initiator)
 
     do {
         short_bench bench;
-        uct_ep_h other = bench.m_dcx.make_ep();
-        auto put       = [&](uct_ep_h ep) {
-            return uct_ep_put_short(
-                      ep, "x", 1, (uintptr_t)bench.remote.bytes.data(), bench.rkey);
+        uct_ep_h other  = bench.m_dcx.make_ep();
+        uint64_t remote = (uintptr_t)bench.remote.bytes.data();
+        auto put        = [&](uct_ep_h ep) {
+            return uct_ep_put_short(ep, "x", 1, remote, bench.rkey);
         };
 
         EXPECT_EQ(UCS_OK, put(bench.m_dcx.ep));

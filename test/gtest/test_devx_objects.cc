@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Objects made with DEVX commands: capabilities, queue pairs and targets with
- * rings that the program has allocated, their states, order and events, reserved
- * QP numbers, and errors of all these. Umems, keys, completion queues and XRQs
- * have files of their own.
+ * rings that the program has allocated, their states, order and events,
+ * reserved QP numbers, and errors of all these. Umems, keys, completion queues
+ * and XRQs have files of their own.
  */
 #include "devx_qp.h"
 #include "streams_bench.h"
@@ -752,7 +752,7 @@ INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
 
 } /* namespace */
 
-/* Has the variants of all test_devx_*.cc, which are linked into this program. */
+/* Has the variants of all test_devx_*.cc: this program is linked of them. */
 int main(int argc, char **argv)
 {
     return hca_test_main(

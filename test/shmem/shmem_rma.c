@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Put and get: each size class, unaligned, strided, non-blocking, single
- * elements, static variables, contexts, wait_until, and the order that fence and
- * quiet guarantee.
+ * elements, static variables, contexts, wait_until, and the order that fence
+ * and quiet guarantee.
  */
 #include "test/shmem/check.h"
 
