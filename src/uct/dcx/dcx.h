@@ -199,7 +199,8 @@ ucs_status_t uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats);
  *         UCS_ERR_NO_RESOURCE     nothing is posted: add a pending request, as
  *                                 for any operation; not logged
  *         UCS_ERR_INVALID_PARAM   nothing is posted: a piece is wrong
- *         UCS_ERR_EXCEEDS_LIMIT   nothing is posted: see uct_dcx_max_sgl_count()
+ *         UCS_ERR_EXCEEDS_LIMIT   nothing is posted: there are more blocks than
+ *                                 uct_dcx_max_sgl_count() allows
  *         error of @ep            it has failed
  */
 ucs_status_t uct_dcx_put_sgl_zcopy(uct_ep_h ep, void *const *buffers,
