@@ -107,12 +107,30 @@ static bool rank_all_reached(int phase)
 
 static bool rank_work(void);
 
+/* Takes operations of other ranks as events: they find out themselves if
+ * nothing happens. */
+static void rank_see_others(uint64_t *seen)
+{
+    uint64_t posted = 0;
+
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        posted += ledger->rank[i].posted;
+    }
+    if (posted != *seen) {
+        *seen = posted;
+        rank_event();
+    }
+}
+
 /* Enters a phase, and waits for all living ranks, whose flows continue. */
 static void rank_enter(int phase)
 {
+    uint64_t seen = 0;
+
     rank_event();
     ledger->rank[rank.me].phase = phase;
     while (!rank_all_reached(phase)) {
+        rank_see_others(&seen);
         if (rank.worker == NULL) {
             usleep(100);
             rank_check_time(phase_names[phase]);
