@@ -7,6 +7,7 @@
  */
 #include "hca_bf.h"
 #include "hca_requester.h"
+#include "hca_sq.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/resp/hca_qp.h"
@@ -35,7 +36,8 @@ static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
                         enum hca_check check, unsigned pos)
 {
     hca_mutex_lock(&qp->sq_lock);
-    if (qp->req.attached && (atomic_load(&qp->obj.num) == wqe->qpn)) {
+    if (qp->req.attached && (atomic_load(&qp->obj.num) == wqe->qpn) &&
+        (hca_sq_of(qp) != NULL)) {
         hca_check_wqe(check, wqe->qpn, wqe->idx, pos);
         hca_qp_fail_fatal(qp);
         hca_requester_run_locked(qp);
@@ -49,7 +51,7 @@ static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
 static unsigned hca_bf_compare(const struct hca_qp *qp, const uint64_t *data,
                                const struct hca_bf_wqe *wqe)
 {
-    const uint64_t *ring = hca_ptr(qp->sq.buf);
+    const uint64_t *ring = hca_at(qp->sq.buf);
     size_t mask = ((size_t)HCA_BB_SIZE << qp->sq.log_cnt) / sizeof(*ring) - 1;
     size_t at   = (size_t)wqe->idx * HCA_BB_SIZE / sizeof(*ring);
     unsigned pos;

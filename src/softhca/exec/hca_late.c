@@ -18,7 +18,7 @@ void hca_late_init(void)
 static void hca_late_arm(struct hca_qp *qp)
 {
     qp->req.ticking = true;
-    hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + hca_late_ns);
+    hca_timer_arm(&hca_sq_of(qp)->timer, hca_time_ns() + hca_late_ns);
 }
 
 bool hca_late_is_due(struct hca_qp *qp)

@@ -25,17 +25,16 @@
  * program clears the record as libmlx5 does: UCX writes the next index only. */
 static void hca_qp_clear_doorbell(struct hca_qp *qp)
 {
-    uint32_t *dbrec = hca_ptr(qp->dbrec);
+    uint32_t *dbrec = hca_at(qp->dbrec);
 
     __atomic_store_n(&dbrec[1], 0, __ATOMIC_RELEASE);
 }
 
 static void hca_qp_to_reset(struct hca_qp *qp)
 {
-    struct hca_sq *sq = qp->req.sq;
-    bool attached     = qp->req.attached;
+    bool attached = qp->req.attached;
 
-    if (sq != NULL) {
+    if (attached && (hca_sq_of(qp) != NULL)) {
         hca_sq_drop_kept(qp);
     }
     memset(&qp->req, 0, sizeof(qp->req));
@@ -43,7 +42,6 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     qp->attr = (struct hca_qp_attr){
         .log_msg_max = qp->attr.log_msg_max,
     };
-    qp->req.sq       = sq;
     qp->req.attached = attached;
     qp->num_resets++;
     if (attached) {
@@ -70,8 +68,8 @@ static void hca_qp_to_rts(struct hca_qp *qp)
 
 static void hca_qp_to_err(struct hca_qp *qp)
 {
-    if (qp->req.sq != NULL) {
-        hca_posted_flush(&qp->req.sq->posted);
+    if (qp->req.attached && (hca_sq_of(qp) != NULL)) {
+        hca_posted_flush(&hca_sq_of(qp)->posted);
     }
     hca_qp_enter_error(qp);
 }

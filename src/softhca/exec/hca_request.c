@@ -167,7 +167,7 @@ static struct hca_posted *hca_request_posted(const struct hca_request *rq)
 
     if ((hca_order == HCA_ORDER_RELAXED) &&
         (rq->wqe.opcode == MLX5_OPCODE_RDMA_WRITE)) {
-        posted        = &rq->qp->req.sq->posted;
+        posted        = &hca_sq_of(rq->qp)->posted;
         posted->keeps = hca_order_keeps(rq->qp->req.psn);
     }
     return posted;
@@ -319,7 +319,7 @@ static enum hca_check hca_request_map(struct hca_request *rq)
 {
     if (rq->to_cqe) {
         hca_sgl_add(&rq->local,
-                    (rq->qp->req.sq->streams != NULL) ?
+                    (hca_sq_of(rq->qp)->streams != NULL) ?
                         hca_stream_inlined(rq->qp, rq->wqe.idx) :
                         rq->data,
                     rq->wqe.length);
@@ -469,7 +469,7 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
                              rq->tries->retries);
     }
     if (hca_order == HCA_ORDER_RELAXED) {
-        hca_posted_before(&qp->req.sq->posted, &rq->wqe);
+        hca_posted_before(&hca_sq_of(qp)->posted, &rq->wqe);
     }
     return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
                                                 hca_request_send(rq);

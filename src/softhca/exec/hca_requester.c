@@ -65,7 +65,7 @@ HCA_REQUESTER_F void hca_requester_step(struct hca_qp *qp, uint16_t posted)
         hca_requester_done(&rq);
     } else if (check == HCA_WAIT) {
         qp->req.waiting = true;
-        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq.wait_ns);
+        hca_timer_arm(&hca_sq_of(qp)->timer, hca_time_ns() + rq.wait_ns);
     } else {
         hca_requester_fail(&rq, check, posted);
     }
@@ -90,7 +90,7 @@ static void hca_requester_flush_sq(struct hca_qp *qp)
     uint16_t posted;
 
     qp->req.waiting = false;
-    if (qp->req.fetched > 0) {
+    if ((qp->req.fetched > 0) && (hca_stream_of(qp) != NULL)) {
         hca_late_finish(qp);
         hca_stream_flush(qp);
     }
@@ -114,7 +114,7 @@ static void hca_requester_watch_rq(struct hca_qp *qp)
     if (qp->rq.buf == 0) {
         return;
     }
-    hca_timer_arm(&qp->req.sq->timer,
+    hca_timer_arm(&hca_sq_of(qp)->timer,
                   hca_time_ns() + (HCA_ERR_LOOK_NS << qp->req.err_looks));
     if (qp->req.err_looks < HCA_ERR_LOOKS) {
         qp->req.err_looks++;
@@ -191,7 +191,7 @@ static void hca_requester_run_streams(struct hca_qp *qp)
 
 HCA_REQUESTER_F void hca_requester_run_attached(struct hca_qp *qp)
 {
-    if (__builtin_expect(qp->req.sq->streams == NULL, 1)) {
+    if (__builtin_expect(hca_sq_of(qp)->streams == NULL, 1)) {
         hca_requester_execute(qp);
     } else {
         hca_requester_run_streams(qp);
@@ -209,7 +209,8 @@ void hca_requester_run_locked(struct hca_qp *qp)
 void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
 {
     hca_mutex_lock(&qp->sq_lock);
-    if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn)) {
+    if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn) &&
+        (hca_sq_of(qp) != NULL)) {
         hca_requester_run_attached(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
@@ -245,7 +246,7 @@ void hca_requester_timer(struct hca_timer *timer)
     struct hca_sq *sq = (struct hca_sq *)timer;
 
     hca_mutex_lock(&sq->qp->sq_lock);
-    if ((sq->qp->req.sq == sq) && sq->qp->req.attached) {
+    if (hca_sq_of(sq->qp) == sq) {
         sq->qp->req.waiting = false;
         sq->qp->req.ticking = false;
         sq->qp->req.due     = true;

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+struct hca_sq *hca_sqs[HCA_MAX_QPS + 1];
+
 static struct hca_sq *hca_sq_new(struct hca_qp *qp)
 {
     struct hca_sq *sq = calloc(1, sizeof(*sq));
@@ -39,18 +41,18 @@ int hca_sq_add(struct hca_qp *qp)
         return -ENOMEM;
     }
     hca_mutex_lock(&qp->sq_lock);
-    qp->req.sq       = sq;
-    qp->req.attached = true;
+    hca_sqs[hca_obj_index(HCA_KIND_QP, qp)] = sq;
+    qp->req.attached                        = true;
     hca_mutex_unlock(&qp->sq_lock);
     return 0;
 }
 
 struct hca_sq *hca_sq_detach(struct hca_qp *qp)
 {
-    struct hca_sq *sq = qp->req.sq;
+    struct hca_sq *sq = hca_sq_of(qp);
 
-    qp->req.sq       = NULL;
-    qp->req.attached = false;
+    hca_sqs[hca_obj_index(HCA_KIND_QP, qp)] = NULL;
+    qp->req.attached                        = false;
     return sq;
 }
 
@@ -65,7 +67,7 @@ void hca_sq_free(struct hca_sq *sq)
 
 void hca_sq_drop_kept(struct hca_qp *qp)
 {
-    struct hca_sq *sq = qp->req.sq;
+    struct hca_sq *sq = hca_sq_of(qp);
 
     if (sq->streams != NULL) {
         hca_stream_clear(qp);
@@ -81,8 +83,8 @@ static void hca_sq_exit_qp(void *obj, void *arg)
 
     (void)arg;
     if (hca_mutex_try(&qp->sq_lock)) {
-        if (qp->req.sq != NULL) {
-            hca_posted_flush(&qp->req.sq->posted);
+        if (hca_sq_of(qp) != NULL) {
+            hca_posted_flush(&hca_sq_of(qp)->posted);
         }
         hca_mutex_unlock(&qp->sq_lock);
     }

@@ -7,13 +7,25 @@
 #include "softhca/obj/hca_objs.h"
 #include "softhca/resp/hca_posted.h"
 
-/* Under the QP's sq_lock */
+/* Under the QP's sq_lock. While the QP has one, its req.attached is set. */
 struct hca_sq {
     struct hca_timer timer; /* hca_requester_timer(), which casts it: first */
     struct hca_qp *qp;
     struct hca_streams *streams; /* WQEs fetched and not completed, or NULL */
     struct hca_posted posted;    /* data acknowledged and not in memory */
 };
+
+/* By the QP's slot. Not in the QP, as any process may write there. */
+extern struct hca_sq *hca_sqs[HCA_MAX_QPS + 1]
+    __attribute__((visibility("hidden")));
+
+/* Returns the send queue of a QP of this process; NULL if it has none. */
+static inline struct hca_sq *hca_sq_of(const struct hca_qp *qp)
+{
+    uint32_t qpn = atomic_load_explicit(&qp->obj.num, memory_order_relaxed);
+
+    return hca_sqs[qpn & hca_obj_slots[HCA_KIND_QP].mask];
+}
 
 /* Adds the send queue of a published QP (sq.buf is not 0). The caller is inside
  * the device (hca_thread.h) and does not hold sq_lock.
@@ -29,7 +41,8 @@ struct hca_sq *hca_sq_detach(struct hca_qp *qp);
 void hca_sq_free(struct hca_sq *sq);
 
 /* Drops the fetched WQEs without completions, and writes acknowledged data to
- * memory. The caller holds sq_lock; qp->req.sq is not NULL. */
+ * memory. The caller holds sq_lock; the QP has
+ * a queue. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
 /* Writes acknowledged data to memory, at the end of the process, except of

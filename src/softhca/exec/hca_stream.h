@@ -66,7 +66,7 @@ struct hca_streams {
 
 static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)
 {
-    return qp->req.sq->streams;
+    return hca_sq_of(qp)->streams;
 }
 
 /* Returns the WQE that begins at basic block @idx. */

@@ -262,7 +262,7 @@ static void hca_stream_arm(struct hca_qp *qp, uint64_t due)
 {
     uint64_t look = hca_time_ns() + HCA_STREAM_LOOK_NS;
 
-    hca_timer_arm(&qp->req.sq->timer,
+    hca_timer_arm(&hca_sq_of(qp)->timer,
                   (!qp->has_streams && (look < due)) ? look : due);
 }
 

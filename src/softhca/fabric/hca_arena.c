@@ -118,6 +118,9 @@ static struct hca_run *hca_run_find(const void *ptr)
 {
     unsigned i = hca_chunk_of(ptr);
 
+    if (i >= HCA_MAX_CHUNKS) {
+        return NULL;
+    }
     while ((i > 0) && (hca_extents[i] == NULL)) {
         i--; /* an extent of several chunks is entered under its first */
     }

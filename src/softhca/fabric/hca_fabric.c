@@ -110,7 +110,8 @@ static size_t hca_page_up(size_t size)
 static size_t hca_fabric_size(void)
 {
     return hca_page_up(sizeof(struct hca_fabric)) +
-           hca_page_up(hca_obj_tables_size()) + HCA_MAX_CHUNKS * HCA_CHUNK_SIZE;
+           hca_page_up(hca_obj_tables_size()) +
+           HCA_MAX_CHUNKS * HCA_CHUNK_SIZE + HCA_PIT_SIZE;
 }
 
 /* Writes the beginning of a new segment. */

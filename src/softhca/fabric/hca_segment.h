@@ -34,7 +34,8 @@ typedef uint64_t hca_off_t;
 #define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
 #define HCA_MAX_CHUNKS    4096u       /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u
-#define HCA_SHARE_RUNS    1024u /* hca_share.h */
+#define HCA_PIT_SIZE      (8ul << 20) /* behind the chunks, sparse */
+#define HCA_SHARE_RUNS    1024u       /* hca_share.h */
 
 enum hca_proc_state {
     HCA_PROC_FREE,
@@ -117,10 +118,16 @@ extern struct hca_fabric *hca_fabric __attribute__((visibility("hidden")));
 /* this process' slot; 0: it has none */
 extern unsigned hca_self __attribute__((visibility("hidden")));
 
-/* Returns the address of an offset that is not 0. */
+/* offset of the pit: HCA_PIT_SIZE bytes that nothing uses */
+extern size_t hca_pit __attribute__((visibility("hidden")));
+
+/* Returns the address of an offset. Any process of this user may have written
+ * it: one in the head, or beyond the chunks, leads to the pit. */
 static inline void *hca_at(hca_off_t off)
 {
-    return (char *)hca_fabric + off;
+    return (char *)hca_fabric +
+           (((off >= sizeof(struct hca_fabric)) && (off < hca_pit)) ? off :
+                                                                      hca_pit);
 }
 
 static inline void *hca_ptr(hca_off_t off)

@@ -97,7 +97,7 @@ static inline uint32_t hca_cq_index(uint32_t pi)
  * record. */
 static inline uint32_t hca_cq_consumer(const struct hca_cq *cq)
 {
-    const uint32_t *dbrec = (const uint32_t *)hca_ptr(cq->dbrec);
+    const uint32_t *dbrec = (const uint32_t *)hca_at(cq->dbrec);
 
     /* pairs with the program's barrier between reading a CQE and giving it
      * back */

@@ -128,7 +128,7 @@ static bool hca_cq_has_news(const struct hca_cq *cq, uint32_t ci)
 
 static uint32_t hca_cq_arm_word(const struct hca_cq *cq)
 {
-    const uint32_t *dbrec = hca_ptr(cq->dbrec);
+    const uint32_t *dbrec = hca_at(cq->dbrec);
 
     /* pairs with the program's barrier before the doorbell */
     return be32toh(__atomic_load_n(&dbrec[1], __ATOMIC_ACQUIRE));

@@ -102,8 +102,8 @@ HCA_CQE_F uint8_t *hca_cqe_at(const struct hca_cq *cq, uint32_t index)
 {
     uint32_t slot = index & ((1u << cq->ring.log_cnt) - 1);
 
-    return (uint8_t *)hca_at(cq->ring.buf) +
-           ((size_t)slot << cq->ring.log_stride);
+    return (uint8_t *)hca_at(cq->ring.buf +
+                             ((size_t)slot << cq->ring.log_stride));
 }
 
 static inline void hca_cqe_count(struct hca_cq *cq, uint8_t opcode,

@@ -43,12 +43,17 @@ static void hca_layout_find(struct hca_layout *layout)
  * afterwards, and until then all decisions must be from one value. */
 #define HCA_LAYOUT_ONCE(_member) __atomic_load_n(&(_member), __ATOMIC_RELAXED)
 
+/* Most entries that are read: as many as there is room for in the pit */
+#define HCA_LAYOUT_MAX (HCA_PIT_SIZE / sizeof(struct hca_klm))
+
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset)
 {
+    uint32_t num = HCA_LAYOUT_ONCE(mkey->num_klms);
+
     *layout = (struct hca_layout){
-        .klms      = hca_ptr(HCA_LAYOUT_ONCE(mkey->klms)),
-        .num       = HCA_LAYOUT_ONCE(mkey->num_klms),
+        .klms      = hca_at(HCA_LAYOUT_ONCE(mkey->klms)),
+        .num       = (num < HCA_LAYOUT_MAX) ? num : HCA_LAYOUT_MAX,
         .shift     = HCA_LAYOUT_ONCE(mkey->klm_shift),
         .repeat    = HCA_LAYOUT_ONCE(mkey->repeat),
         .row_bytes = HCA_LAYOUT_ONCE(mkey->row_bytes),

@@ -68,7 +68,7 @@ static bool hca_mkey_alloc_klms(struct hca_mkey *mkey,
 static void hca_mkey_set_klms(struct hca_mkey *mkey,
                               const struct hca_mkey_spec *spec)
 {
-    struct hca_klm *klm = hca_ptr(mkey->klms);
+    struct hca_klm *klm = hca_at(mkey->klms);
     uint64_t start      = 0;
 
     mkey->klm_shift = spec->klm_shift;

@@ -270,8 +270,7 @@ struct hca_tries {
 /* Requester half, under sq_lock. Only the owner's process runs it; any process
  * that puts the QP in error may flush it. */
 struct hca_req {
-    struct hca_sq *sq; /* hca_sq.h: address in the owner's process */
-    uint16_t ci;       /* next basic block to execute; if some are fetched,
+    uint16_t ci; /* next basic block to execute; if some are fetched,
                         * the next one to complete */
     struct hca_tries tries;
     bool attached;     /* between hca_sq_add() and hca_sq_detach() */

@@ -76,6 +76,7 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
     size_t sig_size = qp->wq_sig ? 16 : 0;
     unsigned posted = hca_rq_posted(qp);
     const uint8_t *wqe;
+    unsigned slot;
 
     if (hca_pcie_is_on()) {
         hca_pcie_look(&qp->pcie, qp->resp.ci, qp->resp.ci + posted);
@@ -92,8 +93,8 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
     recv->pdn   = qp->pdn;
     recv->cqn   = qp->rcqn;
     recv->uidx  = qp->uidx;
-    wqe         = (const uint8_t *)hca_ptr(qp->rq.buf) +
-          ((recv->index & ((1u << qp->rq.log_cnt) - 1)) * stride);
+    slot        = recv->index & ((1u << qp->rq.log_cnt) - 1);
+    wqe         = hca_at(qp->rq.buf + slot * stride);
     hca_recv_parse(recv, wqe + sig_size, stride - sig_size);
     recv->in_ring = true;
     return HCA_OK;
@@ -180,7 +181,7 @@ HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
         return hca_srq_fail(srq, HCA_CHECK_SRQ_OVERRUN, qpn, posted);
     }
 
-    wqe  = hca_at(srq->ring.buf) + srq->head * stride;
+    wqe  = hca_at(srq->ring.buf + srq->head * stride);
     next = srq->is_cyclic ? ((srq->head + 1u) & (size - 1)) :
                             be16toh(wqe->next_wqe_index);
     if (next >= size) {
@@ -279,8 +280,7 @@ void hca_srq_prefetch(uint32_t srqn, struct hca_owner owner, uint64_t length)
     if ((srq == NULL) || (length == 0) || (owner.proc == hca_self)) {
         return;
     }
-    wqe = (const char *)hca_at(srq->ring.buf) +
-          ((size_t)srq->head << srq->ring.log_stride);
+    wqe = hca_at(srq->ring.buf + ((size_t)srq->head << srq->ring.log_stride));
     if (hca_trap_guard_memcpy(&seg, wqe + sizeof(struct mlx5_wqe_srq_next_seg),
                               sizeof(seg)) == 0) {
         hca_mem_prefetch(owner, (const void *)be64toh(seg.addr), length);

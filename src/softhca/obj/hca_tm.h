@@ -66,7 +66,7 @@ void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm);
 
 static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
 {
-    return (struct hca_tm *)hca_ptr(srq->tm);
+    return (struct hca_tm *)hca_at(srq->tm);
 }
 
 /* Returns true if SRQ @srqn, which may be 0, is live and has tag matching. */

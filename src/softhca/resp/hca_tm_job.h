@@ -47,7 +47,8 @@ _Static_assert(sizeof(struct hca_tm_job) == HCA_TM_JOB_SIZE,
 static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
                                             uint16_t index)
 {
-    return (struct hca_tm_job *)hca_ptr(tm->jobs) + index;
+    return (struct hca_tm_job *)hca_at(tm->jobs +
+                                       index * sizeof(struct hca_tm_job));
 }
 
 /* Fills in a job of this process for a message that @qp executes. The caller

@@ -306,7 +306,7 @@ static enum hca_check hca_umr_put(const struct hca_umr *umr,
     key->row_bytes = form->row_bytes;
     return hca_umr_foreach(
         umr, form, (form->repeat != 0) ? hca_umr_put_block : hca_umr_put_klm,
-        hca_ptr(key->klms));
+        hca_at(key->klms));
 }
 
 static void hca_umr_put_access(const struct hca_umr *umr, struct hca_mkey *key)

@@ -68,7 +68,7 @@ static const struct hca_op *hca_op(uint8_t opcode)
 void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,
                   size_t length)
 {
-    const uint8_t *ring = hca_ptr(qp->sq.buf);
+    const uint8_t *ring = hca_at(qp->sq.buf);
     size_t size         = (size_t)HCA_BB_SIZE << qp->sq.log_cnt;
     size_t offset       = ((size_t)idx * HCA_BB_SIZE) & (size - 1);
     size_t first        = (length < size - offset) ? length : size - offset;
