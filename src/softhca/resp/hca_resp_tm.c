@@ -68,7 +68,8 @@ hca_tm_read_outer(struct hca_tm_msg *msg, size_t size)
     return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
-/* Reads as much of the header as the message has; the rest of it is 0. */
+/* Reads as much of the header as the message has; the rest of it is 0. Only a
+ * request has a longer one than struct ibv_tmh. */
 static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
 {
     const struct hca_sgl *data = msg->resp->msg->data;
@@ -83,7 +84,14 @@ static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
     if (inner == NULL) {
         return hca_tm_read_outer(msg, size);
     }
-    memcpy(&msg->rndv, inner, size);
+    if (size < sizeof(msg->tmh)) {
+        memcpy(&msg->tmh, inner, size);
+        return HCA_OK;
+    }
+    memcpy(&msg->tmh, inner, sizeof(msg->tmh));
+    if (msg->tmh.opcode == IBV_TMH_RNDV) {
+        memcpy(&msg->rndv, inner, size);
+    }
     return HCA_OK;
 }
 
