@@ -173,7 +173,7 @@ TEST_P(verbs_odp, memory_that_is_gone_is_an_error)
 {
     verbs_pair local(dev), remote(dev, {.rnr_retry = 7});
 
-    munmap(at(0), page);
+    ASSERT_EQ(0, mprotect(at(0), page, PROT_NONE));
     EXPECT_EQ(IBV_WC_REM_OP_ERR,
               run(local.a, from(IBV_WR_RDMA_WRITE, 0, 64).remote(dst)));
     EXPECT_EQ(0x22, dst.addr[0]);
