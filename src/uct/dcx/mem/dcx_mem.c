@@ -430,9 +430,10 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return status;
     }
 
-    mem->lkey = mem->region->relaxed->lkey;
-    mem->rkey = mem->region->mr->rkey;
-    *memh_p   = mem;
+    mem->lkey     = mem->region->relaxed->lkey;
+    mem->rkey     = mem->region->mr->rkey;
+    mem->is_plain = uct_dcx_mem_is_pinned(mem);
+    *memh_p       = mem;
     return UCS_OK;
 }
 
@@ -459,6 +460,7 @@ ucs_status_t uct_dcx_mem_pin(uct_mem_h memh)
     ucs_spin_lock(&mem->md->mkeys.lock);
     if (region->pinned == NULL) {
         mem->lkey      = mr->lkey;
+        mem->is_plain  = 1;
         region->pinned = mr;
         mr             = NULL;
         ucs_atomic_sub32(&uct_dcx_mem_num_demand, 1);

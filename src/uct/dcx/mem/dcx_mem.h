@@ -78,6 +78,7 @@ typedef struct uct_dcx_mem {
     uct_dcx_region_t *region;
     uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
+    int is_plain;               /* pinned memory: no layout, no place */
     int is_bare;                /* a peer may have @rkey */
     int was_named;              /* a layout named it: the device may still have
                                  * that layout */
