@@ -52,7 +52,6 @@ protected:
         hca_fabric->dev_link[0]        = HCA_LINK_IB;
         hca_fabric->dev_link[ROCE_DEV] = HCA_LINK_ROCE;
 
-        hca_pit         = size;
         m_ring          = (uint8_t *)m_mem + sizeof(struct hca_fabric);
         m_qp.obj.num    = QPN;
         m_qp.sq.buf     = hca_off(m_ring);

@@ -373,8 +373,8 @@ int main(int argc, char **argv)
             {"limits",
              {{"SOFTHCA_LIMITS",
                "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
-                "max_num_tags=63,max_dm_size=8192"}}},
-             {"lacks", {{"SOFTHCA_LACKS", "dc,devx,dm,sm,tm,wc,odp"}}},
+               "max_num_tags=63,max_dm_size=8192"}}},
+            {"lacks", {{"SOFTHCA_LACKS", "dc,devx,dm,sm,tm,wc,odp"}}},
             {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
         });
 }

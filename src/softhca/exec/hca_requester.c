@@ -189,9 +189,10 @@ static void hca_requester_run_streams(struct hca_qp *qp)
     }
 }
 
-HCA_REQUESTER_F void hca_requester_run_attached(struct hca_qp *qp)
+HCA_REQUESTER_F void hca_requester_run_attached(struct hca_qp *qp,
+                                                const struct hca_sq *sq)
 {
-    if (__builtin_expect(hca_sq_of(qp)->streams == NULL, 1)) {
+    if (__builtin_expect(sq->streams == NULL, 1)) {
         hca_requester_execute(qp);
     } else {
         hca_requester_run_streams(qp);
@@ -203,15 +204,18 @@ HCA_REQUESTER_F void hca_requester_run_attached(struct hca_qp *qp)
 
 void hca_requester_run_locked(struct hca_qp *qp)
 {
-    hca_requester_run_attached(qp);
+    hca_requester_run_attached(qp, hca_sq_of(qp));
 }
 
 void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
 {
+    const struct hca_sq *sq;
+
     hca_mutex_lock(&qp->sq_lock);
+    sq = hca_sq_of(qp);
     if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn) &&
-        (hca_sq_of(qp) != NULL)) {
-        hca_requester_run_attached(qp);
+        (sq != NULL)) {
+        hca_requester_run_attached(qp, sq);
     }
     hca_mutex_unlock(&qp->sq_lock);
 }

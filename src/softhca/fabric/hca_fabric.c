@@ -25,6 +25,7 @@
 #include "hca_share_map.h"
 #include "hca_umem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,11 +108,11 @@ static size_t hca_page_up(size_t size)
     return (size + 4095) & ~4095ul;
 }
 
-static size_t hca_fabric_size(void)
+/* Returns the offset of the chunks. */
+static size_t hca_fabric_arena(void)
 {
     return hca_page_up(sizeof(struct hca_fabric)) +
-           hca_page_up(hca_obj_tables_size()) +
-           HCA_MAX_CHUNKS * HCA_CHUNK_SIZE + HCA_PIT_SIZE;
+           hca_page_up(hca_obj_tables_size());
 }
 
 /* Writes the beginning of a new segment. */
@@ -129,8 +130,8 @@ static void hca_fabric_format(void)
     hca_fabric->id     = now.tv_sec * 1000000000ull + now.tv_nsec;
     hca_fabric->source = hca_source_sum;
     hca_fabric->tables = hca_page_up(sizeof(struct hca_fabric));
-    hca_fabric->arena = hca_fabric->tables + hca_page_up(hca_obj_tables_size());
-    hca_fabric->magic = HCA_FABRIC_MAGIC;
+    hca_fabric->arena  = hca_fabric_arena();
+    hca_fabric->magic  = HCA_FABRIC_MAGIC;
 }
 
 /* Returns 0 if a library of the same source has created the segment. */
@@ -169,7 +170,9 @@ static int hca_fabric_open(const char *name, hca_fabric_fill_t fill)
     bool is_new = (fd == -ENOENT);
 
     if (is_new) {
-        fd = hca_segment_create(name, hca_fabric_size());
+        assert(hca_fabric_arena() <=
+               HCA_MAX_OFF - HCA_MAX_CHUNKS * HCA_CHUNK_SIZE);
+        fd = hca_segment_create(name, HCA_MAX_OFF + HCA_PIT_SIZE);
     }
     if (fd < 0) {
         return fd;

@@ -22,7 +22,6 @@
 
 struct hca_fabric *hca_fabric;
 unsigned hca_self;
-size_t hca_pit;
 
 static int hca_segment_fd; /* open as long as it is mapped */
 static size_t hca_segment_size;
@@ -73,7 +72,6 @@ int hca_segment_map(int fd)
         hca_fd_close(hca_segment_fd);
     }
     hca_segment_size = st.st_size;
-    hca_pit          = st.st_size - HCA_PIT_SIZE;
     hca_fabric       = map;
     hca_segment_fd   = fd;
     return 0;

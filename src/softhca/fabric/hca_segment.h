@@ -32,9 +32,10 @@ typedef uint64_t hca_off_t;
 #define HCA_MAX_COUNTS    16u         /* hca_count.h */
 #define HCA_MAX_TRAFFIC   4u          /* hca_traffic.h */
 #define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
-#define HCA_MAX_CHUNKS    4096u       /* 4 GiB of address space, sparse */
+#define HCA_MAX_CHUNKS    3072u       /* 3 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u
-#define HCA_PIT_SIZE      (8ul << 20) /* behind the chunks, sparse */
+#define HCA_MAX_OFF       (1ul << 32) /* head, tables and chunks; hca_at() */
+#define HCA_PIT_SIZE      (8ul << 20) /* behind them; nothing uses it */
 #define HCA_SHARE_RUNS    1024u       /* hca_share.h */
 
 enum hca_proc_state {
@@ -118,16 +119,12 @@ extern struct hca_fabric *hca_fabric __attribute__((visibility("hidden")));
 /* this process' slot; 0: it has none */
 extern unsigned hca_self __attribute__((visibility("hidden")));
 
-/* offset of the pit: HCA_PIT_SIZE bytes that nothing uses */
-extern size_t hca_pit __attribute__((visibility("hidden")));
-
 /* Returns the address of an offset. Any process of this user may have written
- * it: one in the head, or beyond the chunks, leads to the pit. */
+ * it, so its upper half is ignored: each value leads into the mapping, with
+ * HCA_PIT_SIZE bytes behind it. */
 static inline void *hca_at(hca_off_t off)
 {
-    return (char *)hca_fabric +
-           (((off >= sizeof(struct hca_fabric)) && (off < hca_pit)) ? off :
-                                                                      hca_pit);
+    return (char *)hca_fabric + (uint32_t)off;
 }
 
 static inline void *hca_ptr(hca_off_t off)

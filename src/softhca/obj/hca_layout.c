@@ -43,7 +43,7 @@ static void hca_layout_find(struct hca_layout *layout)
  * afterwards, and until then all decisions must be from one value. */
 #define HCA_LAYOUT_ONCE(_member) __atomic_load_n(&(_member), __ATOMIC_RELAXED)
 
-/* Most entries that are read: as many as there is room for in the pit */
+/* Maximum number of entries that are read: see hca_at() */
 #define HCA_LAYOUT_MAX (HCA_PIT_SIZE / sizeof(struct hca_klm))
 
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
