@@ -16,14 +16,9 @@ static void uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
 {
     uint64_t views = UCS_BIT(uct_dcx_view_memory_type());
 
-    attr->reg_mem_types          = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
-    attr->access_mem_types       = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
-    attr->needs_keys             = 0;
-    attr->can_invalidate         = 0;
-    attr->can_invalidate_atomics = 0;
-    attr->max_reg                = SIZE_MAX;
-    attr->rkey_size              = 0;
-    attr->reg_cost               = ucs_linear_func_make(0, 0);
+    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
+    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
+    attr->max_reg          = SIZE_MAX;
     memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
 }
 

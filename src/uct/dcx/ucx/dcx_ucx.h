@@ -58,6 +58,7 @@ typedef struct uct_dcx_ucx_md_attr {
 typedef struct uct_dcx_ucx_md_ops {
     uct_md_ops_t super;
 
+    /* All members of @attr are 0. */
     void (*query)(uct_md_h md, uct_dcx_ucx_md_attr_t *attr);
 
     /* @flags are UCT_MD_MEM_* */

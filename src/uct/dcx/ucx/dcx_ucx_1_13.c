@@ -8,7 +8,7 @@
 
 ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr)
 {
-    uct_dcx_ucx_md_attr_t md_attr;
+    uct_dcx_ucx_md_attr_t md_attr = {};
 
     uct_dcx_ucx_md_ops(md)->query(md, &md_attr);
     attr->cap.flags = UCT_MD_FLAG_REG |

@@ -36,7 +36,7 @@ static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
 /* UCP keeps memory of this domain in its own cache. */
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 {
-    uct_dcx_ucx_md_attr_t md_attr;
+    uct_dcx_ucx_md_attr_t md_attr = {};
 
     uct_dcx_ucx_md_ops(md)->query(md, &md_attr);
     uct_md_base_md_query(attr);
