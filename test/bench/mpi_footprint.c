@@ -6,13 +6,13 @@
  *     mpirun ... mpi_footprint         after messages to and from every rank
  *     mpi_footprint device             no message; only the device is open
  *
- * Each rank prints two sizes in KiB. The first is that of the private pages that
- * it has written and of its part of registered pages, which its peers have
- * mapped, too. Other memory does not count: a clean page of a library is private
- * or shared by how many processes run. The second is that of its part of the
- * software device's segment, which holds the rings that libmlx5 allocates. With
- * `device`, run with UCX_TLS=self, they are those of a process without a
- * transport.
+ * Each rank prints two sizes in KiB. The first is that of the private pages
+ * that it has written and of its part of registered pages, which its peers have
+ * mapped, too. Other memory does not count: a clean page of a library is
+ * private or shared by how many processes run. The second is that of its part
+ * of the software device's segment, which holds the rings that libmlx5
+ * allocates. With `device`, run with UCX_TLS=self, they are those of a process
+ * without a transport.
  */
 #include <infiniband/verbs.h>
 #include <mpi.h>

@@ -58,14 +58,14 @@ static void uct_dcx_sizes_init_rx(uct_dcx_sizes_t *sizes,
                                   const uct_dcx_iface_config_t *config,
                                   unsigned num_tags)
 {
+    unsigned max_segs = config->rx.queue_len / UCT_DCX_MIN_RX_QUEUE_LEN;
     unsigned num_segs = 1;
 
     sizes->seg_size = config->seg_size;
     if ((num_tags > 0) && (config->tm.seg_size != UCS_MEMUNITS_AUTO)) {
         sizes->seg_size = config->tm.seg_size;
     } else if (num_tags > 0) {
-        num_segs        = ucs_min(UCT_DCX_SIZES_TM_SEGS,
-                                  config->rx.queue_len / UCT_DCX_MIN_RX_QUEUE_LEN);
+        num_segs        = ucs_min(UCT_DCX_SIZES_TM_SEGS, max_segs);
         sizes->seg_size = ucs_min(config->seg_size * num_segs,
                                   UCT_DCX_MAX_SEG_SIZE);
     }
