@@ -103,14 +103,15 @@ static void info_window(struct info_part *part,
         uct_dcx_config_credits(config->fc.initial));
     const char *text     = getenv("UCX_NUM_EPS");
     unsigned long wanted = (text == NULL) ? 0 : strtoul(text, NULL, 10);
-    unsigned long num    = queue_len / (bank.window + 2);
+    unsigned window      = ucs_min(bank.window, queue_len);
+    unsigned long num    = queue_len / (window + 2);
     struct info_row *row;
 
     if (!config->fc.enable) {
         return;
     }
     row = info_part_add(part, "full windows", "UCX_DCX_FC_WINDOW");
-    info_row_found(row, "%lu of %u in %u buffers", num, bank.window, queue_len);
+    info_row_found(row, "%lu of %u in %u buffers", num, window, queue_len);
     if (wanted > num) {
         info_row_needs(row, "%lu (UCX_NUM_EPS): raise UCX_DCX_RX_QUEUE_LEN",
                        wanted);

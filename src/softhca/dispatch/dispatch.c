@@ -17,6 +17,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_sys.h"
 #include "softhca/exec/hca_nic.h"
+#include "softhca/exec/hca_sq.h"
 #include "softhca/fabric/hca_port.h"
 #include "softhca/fabric/hca_helper.h"
 #include "softhca/exec/hca_thread.h"
@@ -97,6 +98,7 @@ static void dispatch_forked(void)
     uverbs_pin_forked();
     hca_mkey_forked();
     hca_uar_forked();
+    hca_sq_forked();
     hca_cq_event_forked();
 }
 

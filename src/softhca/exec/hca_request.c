@@ -328,14 +328,15 @@ static enum hca_check hca_request_map(struct hca_request *rq)
     return hca_wqe_mem_map(rq->qp, &rq->wqe, &rq->local);
 }
 
-/* Sends the message, once its pages are there. */
-static enum hca_check hca_request_go(struct hca_request *rq)
+/* Waits once for pages that are missing. */
+__attribute__((cold)) static enum hca_check
+hca_request_page(struct hca_request *rq)
 {
-    if (__builtin_expect(rq->local.is_missing, 0) && !rq->tries->is_paged) {
-        rq->tries->is_paged = true;
-        return hca_request_wait(rq, hca_odp_ns);
+    if (rq->tries->is_paged) {
+        return HCA_OK;
     }
-    return hca_request_transmit(rq);
+    rq->tries->is_paged = true;
+    return hca_request_wait(rq, hca_odp_ns);
 }
 
 static enum hca_check hca_request_send(struct hca_request *rq)
@@ -354,7 +355,12 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     rq->to_cqe = hca_request_fits_cqe(rq);
     check      = hca_request_map(rq);
     if (check == HCA_OK) {
-        check = hca_request_go(rq);
+        if (__builtin_expect(rq->local.is_missing, 0)) {
+            check = hca_request_page(rq);
+        }
+        if (check == HCA_OK) {
+            check = hca_request_transmit(rq);
+        }
     }
     hca_sgl_put(&rq->local);
     return check;
@@ -362,7 +368,8 @@ static enum hca_check hca_request_send(struct hca_request *rq)
 
 /* Returns an error if a rule refuses the UMR. An invalidation that was in front
  * of it, and late, takes effect after it. */
-static enum hca_check hca_request_umr_fault(const struct hca_request *rq)
+__attribute__((cold)) static enum hca_check
+hca_request_umr_fault(const struct hca_request *rq)
 {
     struct hca_rule_event event = {.point = HCA_RULE_UMR};
     const struct hca_rule *rule;

@@ -90,7 +90,8 @@ static void hca_requester_flush_sq(struct hca_qp *qp)
     uint16_t posted;
 
     qp->req.waiting = false;
-    if ((qp->req.fetched > 0) && (hca_stream_of(qp) != NULL)) {
+    if ((qp->req.fetched > 0) && (hca_sq_of(qp) != NULL) &&
+        (hca_stream_of(qp) != NULL)) {
         hca_late_finish(qp);
         hca_stream_flush(qp);
     }
@@ -204,7 +205,11 @@ HCA_REQUESTER_F void hca_requester_run_attached(struct hca_qp *qp,
 
 void hca_requester_run_locked(struct hca_qp *qp)
 {
-    hca_requester_run_attached(qp, hca_sq_of(qp));
+    const struct hca_sq *sq = hca_sq_of(qp);
+
+    if (sq != NULL) {
+        hca_requester_run_attached(qp, sq);
+    }
 }
 
 void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
@@ -213,8 +218,7 @@ void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
 
     hca_mutex_lock(&qp->sq_lock);
     sq = hca_sq_of(qp);
-    if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn) &&
-        (sq != NULL)) {
+    if ((sq != NULL) && (atomic_load(&qp->obj.num) == qpn)) {
         hca_requester_run_attached(qp, sq);
     }
     hca_mutex_unlock(&qp->sq_lock);
@@ -250,7 +254,8 @@ void hca_requester_timer(struct hca_timer *timer)
     struct hca_sq *sq = (struct hca_sq *)timer;
 
     hca_mutex_lock(&sq->qp->sq_lock);
-    if (hca_sq_of(sq->qp) == sq) {
+    if ((hca_sq_of(sq->qp) == sq) && sq->qp->req.attached &&
+        (sq->qp->obj.proc == hca_self)) {
         sq->qp->req.waiting = false;
         sq->qp->req.ticking = false;
         sq->qp->req.due     = true;

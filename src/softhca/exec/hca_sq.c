@@ -9,8 +9,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct hca_sq *hca_sqs[HCA_MAX_QPS + 1];
+
+void hca_sq_forked(void)
+{
+    memset(hca_sqs, 0, sizeof(hca_sqs));
+}
 
 static struct hca_sq *hca_sq_new(struct hca_qp *qp)
 {

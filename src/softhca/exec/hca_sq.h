@@ -19,13 +19,18 @@ struct hca_sq {
 extern struct hca_sq *hca_sqs[HCA_MAX_QPS + 1]
     __attribute__((visibility("hidden")));
 
-/* Returns the send queue of a QP of this process; NULL if it has none. */
+/* Returns the send queue of a QP of this process; NULL if it has none. Any
+ * process may have written the QP's number. */
 static inline struct hca_sq *hca_sq_of(const struct hca_qp *qp)
 {
     uint32_t qpn = atomic_load_explicit(&qp->obj.num, memory_order_relaxed);
+    struct hca_sq *sq = hca_sqs[qpn % (HCA_MAX_QPS + 1)];
 
-    return hca_sqs[qpn & hca_obj_slots[HCA_KIND_QP].mask];
+    return ((sq != NULL) && (sq->qp == qp)) ? sq : NULL;
 }
+
+/* Forgets the parent's queues in the child of a fork(). */
+void hca_sq_forked(void);
 
 /* Adds the send queue of a published QP (sq.buf is not 0). The caller is inside
  * the device (hca_thread.h) and does not hold sq_lock.
@@ -41,8 +46,8 @@ struct hca_sq *hca_sq_detach(struct hca_qp *qp);
 void hca_sq_free(struct hca_sq *sq);
 
 /* Drops the fetched WQEs without completions, and writes acknowledged data to
- * memory. The caller holds sq_lock; the QP has
- * a queue. */
+ * memory. The caller holds sq_lock; the QP has a
+ * queue. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
 /* Writes acknowledged data to memory, at the end of the process, except of

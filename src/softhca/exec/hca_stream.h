@@ -64,6 +64,7 @@ struct hca_streams {
     uint8_t (*inlined)[64];      /* data for its CQE, if the QP has cs_req */
 };
 
+/* The QP has a send queue. */
 static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)
 {
     return hca_sq_of(qp)->streams;

@@ -108,12 +108,7 @@ static size_t hca_page_up(size_t size)
     return (size + 4095) & ~4095ul;
 }
 
-/* Returns the offset of the chunks. */
-static size_t hca_fabric_arena(void)
-{
-    return hca_page_up(sizeof(struct hca_fabric)) +
-           hca_page_up(hca_obj_tables_size());
-}
+_Static_assert(HCA_MAX_OFF == 1ul << 32, "hca_off_t has 32 bits");
 
 /* Writes the beginning of a new segment. */
 static void hca_fabric_format(void)
@@ -130,7 +125,7 @@ static void hca_fabric_format(void)
     hca_fabric->id     = now.tv_sec * 1000000000ull + now.tv_nsec;
     hca_fabric->source = hca_source_sum;
     hca_fabric->tables = hca_page_up(sizeof(struct hca_fabric));
-    hca_fabric->arena  = hca_fabric_arena();
+    hca_fabric->arena  = HCA_ARENA;
     hca_fabric->magic  = HCA_FABRIC_MAGIC;
 }
 
@@ -170,8 +165,8 @@ static int hca_fabric_open(const char *name, hca_fabric_fill_t fill)
     bool is_new = (fd == -ENOENT);
 
     if (is_new) {
-        assert(hca_fabric_arena() <=
-               HCA_MAX_OFF - HCA_MAX_CHUNKS * HCA_CHUNK_SIZE);
+        assert(hca_page_up(sizeof(struct hca_fabric)) + hca_obj_tables_size() <=
+               HCA_ARENA);
         fd = hca_segment_create(name, HCA_MAX_OFF + HCA_PIT_SIZE);
     }
     if (fd < 0) {

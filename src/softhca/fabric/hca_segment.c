@@ -143,4 +143,5 @@ void hca_segment_hide(void)
         }
         first = i + 1;
     }
+    mprotect(arena + HCA_MAX_CHUNKS * HCA_CHUNK_SIZE, HCA_PIT_SIZE, PROT_NONE);
 }

@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-typedef uint64_t hca_off_t;
+typedef uint32_t hca_off_t;
 
 #define HCA_MAX_PROCS     1024u
 #define HCA_MAX_DEVS      256u /* hca_dev.h */
@@ -34,7 +34,8 @@ typedef uint64_t hca_off_t;
 #define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
 #define HCA_MAX_CHUNKS    3072u       /* 3 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u
-#define HCA_MAX_OFF       (1ul << 32) /* head, tables and chunks; hca_at() */
+#define HCA_ARENA         (1ul << 30) /* offset of the chunks, behind tables */
+#define HCA_MAX_OFF       (HCA_ARENA + HCA_MAX_CHUNKS * HCA_CHUNK_SIZE)
 #define HCA_PIT_SIZE      (8ul << 20) /* behind them; nothing uses it */
 #define HCA_SHARE_RUNS    1024u       /* hca_share.h */
 
@@ -120,11 +121,10 @@ extern struct hca_fabric *hca_fabric __attribute__((visibility("hidden")));
 extern unsigned hca_self __attribute__((visibility("hidden")));
 
 /* Returns the address of an offset. Any process of this user may have written
- * it, so its upper half is ignored: each value leads into the mapping, with
- * HCA_PIT_SIZE bytes behind it. */
+ * it: each value leads into the mapping, with HCA_PIT_SIZE bytes behind it. */
 static inline void *hca_at(hca_off_t off)
 {
-    return (char *)hca_fabric + (uint32_t)off;
+    return (char *)hca_fabric + off;
 }
 
 static inline void *hca_ptr(hca_off_t off)

@@ -248,6 +248,12 @@ static int uverbs_dm_mr_respond(struct uverbs_req *req,
     return ret;
 }
 
+/* MLX5_IB_DM_MEMIC_ALLOWED_ACCESS of mlx5_ib */
+#define UVERBS_DM_ACCESS \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+     IBV_ACCESS_ZERO_BASED)
+
 static int uverbs_reg_dm_mr(struct uverbs_req *req)
 {
     struct uverbs_dm *dm = uverbs_get_obj(req, UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
@@ -266,7 +272,7 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
         return ret;
     }
     if (!(region.access & IBV_ACCESS_ZERO_BASED) ||
-        (region.access & IBV_ACCESS_ON_DEMAND) || (offset > dm->length) ||
+        (region.access & ~UVERBS_DM_ACCESS) || (offset > dm->length) ||
         (region.length > dm->length - offset)) {
         return -EINVAL;
     }

@@ -309,14 +309,27 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_query(uct_md_h md,
 
 /* --- lists ---------------------------------------------------------------- */
 
+static int uct_dcx_list_is_ours(uct_ep_h ep, const char *name)
+{
+    if (ep->iface->ops.ep_put_zcopy == uct_dcx_ep_put_zcopy) {
+        return 1;
+    }
+    ucs_error("%s: ep is not of dcx", name);
+    return 0;
+}
+
+
 UCT_DCX_EXPORT ucs_status_t uct_dcx_put_sgl_zcopy(
     uct_ep_h ep, void *const *buffers, const size_t *lengths,
     uct_mem_h const *memhs, const uint64_t *remote_addrs,
     uct_rkey_t const *rkeys, const size_t *counts, const size_t *strides,
     size_t count, uct_completion_t *comp)
 {
-    return uct_dcx_ep_put_sgl_zcopy(ep, buffers, lengths, memhs, remote_addrs,
-                                    rkeys, counts, strides, count, comp);
+    return uct_dcx_list_is_ours(ep, "uct_dcx_put_sgl_zcopy") ?
+               uct_dcx_ep_put_sgl_zcopy(ep, buffers, lengths, memhs,
+                                        remote_addrs, rkeys, counts, strides,
+                                        count, comp) :
+               UCS_ERR_INVALID_PARAM;
 }
 
 
@@ -326,12 +339,17 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_get_sgl_zcopy(
     uct_rkey_t const *rkeys, const size_t *counts, const size_t *strides,
     size_t count, uct_completion_t *comp)
 {
-    return uct_dcx_ep_get_sgl_zcopy(ep, buffers, lengths, memhs, remote_addrs,
-                                    rkeys, counts, strides, count, comp);
+    return uct_dcx_list_is_ours(ep, "uct_dcx_get_sgl_zcopy") ?
+               uct_dcx_ep_get_sgl_zcopy(ep, buffers, lengths, memhs,
+                                        remote_addrs, rkeys, counts, strides,
+                                        count, comp) :
+               UCS_ERR_INVALID_PARAM;
 }
 
 
 UCT_DCX_EXPORT size_t uct_dcx_max_sgl_count(uct_ep_h ep)
 {
-    return uct_dcx_list_max_ep(ep);
+    return uct_dcx_list_is_ours(ep, "uct_dcx_max_sgl_count") ?
+               uct_dcx_list_max_ep(ep) :
+               0;
 }

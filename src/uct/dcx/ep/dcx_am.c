@@ -183,7 +183,7 @@ static UCS_F_NOINLINE ssize_t uct_dcx_am_post_memory(uct_dcx_ep_t *ep,
 
     hdr = uct_dcx_dm_copy(&uct_dcx_ep_queues(ep)->dm, seg, hdr,
                           sizeof(*hdr) + length);
-    uct_dcx_sq_signal(&dci->txq.sq);
+    uct_dcx_tx_signal(&uct_dcx_ep_queues(ep)->dci, dci);
     return uct_dcx_am_post_long(ep, dci, seg, hdr, length);
 }
 

@@ -106,7 +106,7 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_post_memory(
     const void *data         = uct_dcx_desc_payload(desc);
 
     data = uct_dcx_dm_copy(&queues->dm, seg, data, length);
-    uct_dcx_sq_signal(&dci->txq.sq);
+    uct_dcx_tx_signal(&queues->dci, dci);
     return uct_dcx_rma_post_long(ep, dci, seg, data, length, remote_addr, rkey);
 }
 

@@ -194,7 +194,7 @@ uct_dcx_tag_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
         ((seg = uct_dcx_dm_get(&queues->dm)) != NULL)) {
         data = uct_dcx_dm_copy(&queues->dm, seg, tmh, sizeof(*tmh) + length);
         ucs_mpool_put_inline(desc);
-        uct_dcx_sq_signal(&dci->txq.sq);
+        uct_dcx_tx_signal(&queues->dci, dci);
         desc = seg;
     }
 

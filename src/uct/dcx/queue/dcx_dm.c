@@ -120,5 +120,10 @@ const void *uct_dcx_dm_copy(uct_dcx_dm_t *dm, uct_dcx_desc_t *seg,
         to += MLX5_SEND_WQE_BB;
         from += MLX5_SEND_WQE_BB;
     } while (from < end);
+
+    /* The doorbell record of this WQE may be read for an earlier doorbell. So
+     * the data has to be there before the record is written, and x86 orders
+     * write-combining stores with no other store. */
+    uct_dcx_wc_flush();
     return (const void *)(((uintptr_t)seg->arg - (uintptr_t)dm->start) + skip);
 }

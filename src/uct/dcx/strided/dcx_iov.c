@@ -82,8 +82,7 @@ static const char *uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 }
 
 
-static UCS_F_NOINLINE ucs_status_t uct_dcx_iov_pin(const uct_iov_t *iov,
-                                                   size_t iovcnt)
+ucs_status_t uct_dcx_iov_pin(const uct_iov_t *iov, size_t iovcnt)
 {
     ucs_status_t status = UCS_OK;
     size_t i;

@@ -67,6 +67,10 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_iov_is_plain(const uct_iov_t *iov,
 }
 
 
+/* Pins the memory of the entries that is registered on demand. Logs errors. */
+ucs_status_t uct_dcx_iov_pin(const uct_iov_t *iov, size_t iovcnt);
+
+
 /* An operation that needs a layout of its entries */
 typedef struct uct_dcx_iov_user {
     const char *name; /* name in messages */

@@ -385,6 +385,12 @@ ucs_status_t uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
         .arg       = &recv,
     };
 
+    /* UCP takes no other errors than of a full list: it receives by itself. */
+    if (ucs_unlikely(uct_dcx_mem_num_demand > 0) &&
+        (uct_dcx_iov_pin(iov, iovcnt) != UCS_OK)) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
     return uct_dcx_iov_use(iov, iovcnt, &user);
 }
 
