@@ -159,6 +159,17 @@ TEST_P(dcx_list, blocks_without_strides)
     EXPECT_NE(std::string::npos, m_log.take().find("strides is NULL"));
 }
 
+TEST_P(dcx_list, endpoint_of_another_transport)
+{
+    auto call       = GetParam() ? m_get : m_put;
+    uct_iface iface = {};
+    uct_ep ep       = {&iface};
+
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              call(&ep, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
+    EXPECT_NE(std::string::npos, m_log.take().find("ep is not of dcx"));
+}
+
 TEST_P(dcx_list, too_many)
 {
     add_apart(m_dcx.view().num_bb, 8);

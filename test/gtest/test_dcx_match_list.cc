@@ -11,6 +11,7 @@
 #include <atomic>
 #include <deque>
 #include <random>
+#include <sys/mman.h>
 
 namespace {
 
@@ -662,6 +663,9 @@ protected:
             while ((m_allowed < i) && !m_is_stuck) {
                 std::this_thread::yield();
             }
+            if (m_is_stuck) { /* or no more are needed: stop() */
+                break;
+            }
             send_one(i % NUM_KINDS, i, *mems[i % NUM_KINDS]);
             m_done = i;
         }
@@ -800,6 +804,35 @@ TEST_P(dcx_cancel, by_force_races_with_match)
     EXPECT_GT(ends[1], 0u);
     EXPECT_GT(ends[2], 0u);
     fill_and_drain(i);
+}
+
+/* Memory on demand is pinned for the list. If it cannot be, UCP has to receive
+ * by itself: it expects no other error. */
+TEST_P(dcx_long_list, memory_that_cannot_be_pinned)
+{
+    const size_t length = 65536;
+    uct_md_attr_t attr;
+    uct_mem_h memh;
+    void *addr;
+
+    UCT_CALL(uct_md_query(m_dcx.md(), &attr));
+    if (!(attr.cap.flags & UCT_MD_FLAG_ADVISE)) {
+        GTEST_SKIP() << "the device has no on-demand paging";
+    }
+
+    addr = mmap(NULL, length, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(MAP_FAILED, addr);
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), addr, length,
+                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_NONBLOCK,
+                            &memh));
+    munmap(addr, length);
+
+    dcx_tag_recv recv(m_dcx, length);
+    recv.iov = {{addr, length, memh, 0, 1}};
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, recv.post(1));
+    EXPECT_NE(std::string::npos, m_log.take().find("failed to pin"));
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
 }
 
 /* The completion of a receive can post and cancel receives, and destroy an
