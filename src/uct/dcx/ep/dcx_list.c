@@ -409,17 +409,16 @@ static ucs_status_t uct_dcx_list_run(const uct_dcx_list_t *list,
 }
 
 
-ucs_status_t
-uct_dcx_ep_put_sgl_zcopy(uct_ep_h ep, void *const *buffers,
-                         const size_t *lengths, uct_mem_h const *memhs,
-                         const uint64_t *remote_addrs, uct_rkey_t const *rkeys,
-                         const size_t *counts, const size_t *strides,
-                         size_t count, uct_completion_t *comp)
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_dcx_list_zcopy(
+    const char *name, uint8_t opcode, uct_ep_h ep, void *const *buffers,
+    const size_t *lengths, uct_mem_h const *memhs, const uint64_t *remote_addrs,
+    uct_rkey_t const *rkeys, const size_t *counts, const size_t *strides,
+    size_t count, uct_completion_t *comp)
 {
     const uct_dcx_limits_t *limits =
         &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
     const uct_dcx_list_t list = {
-        .name         = "put_sgl_zcopy",
+        .name         = name,
         .ep           = ucs_derived_of(ep, uct_dcx_ep_t),
         .buffers      = buffers,
         .lengths      = lengths,
@@ -430,11 +429,25 @@ uct_dcx_ep_put_sgl_zcopy(uct_ep_h ep, void *const *buffers,
         .strides      = strides,
         .count        = count,
         .max_length   = limits->rma_zcopy,
-        .max_pieces   = limits->rma_iov,
-        .opcode       = MLX5_OPCODE_RDMA_WRITE,
+        .max_pieces   = (opcode == MLX5_OPCODE_RDMA_READ) ? limits->get_iov :
+                                                            limits->rma_iov,
+        .opcode       = opcode,
     };
 
     return uct_dcx_list_run(&list, comp);
+}
+
+
+ucs_status_t
+uct_dcx_ep_put_sgl_zcopy(uct_ep_h ep, void *const *buffers,
+                         const size_t *lengths, uct_mem_h const *memhs,
+                         const uint64_t *remote_addrs, uct_rkey_t const *rkeys,
+                         const size_t *counts, const size_t *strides,
+                         size_t count, uct_completion_t *comp)
+{
+    return uct_dcx_list_zcopy("put_sgl_zcopy", MLX5_OPCODE_RDMA_WRITE, ep,
+                              buffers, lengths, memhs, remote_addrs, rkeys,
+                              counts, strides, count, comp);
 }
 
 
@@ -445,23 +458,7 @@ uct_dcx_ep_get_sgl_zcopy(uct_ep_h ep, void *const *buffers,
                          const size_t *counts, const size_t *strides,
                          size_t count, uct_completion_t *comp)
 {
-    const uct_dcx_limits_t *limits =
-        &ucs_derived_of(ep->iface, uct_dcx_queues_t)->limits;
-    const uct_dcx_list_t list = {
-        .name         = "get_sgl_zcopy",
-        .ep           = ucs_derived_of(ep, uct_dcx_ep_t),
-        .buffers      = buffers,
-        .lengths      = lengths,
-        .memhs        = memhs,
-        .remote_addrs = remote_addrs,
-        .rkeys        = rkeys,
-        .counts       = counts,
-        .strides      = strides,
-        .count        = count,
-        .max_length   = limits->rma_zcopy,
-        .max_pieces   = limits->get_iov,
-        .opcode       = MLX5_OPCODE_RDMA_READ,
-    };
-
-    return uct_dcx_list_run(&list, comp);
+    return uct_dcx_list_zcopy("get_sgl_zcopy", MLX5_OPCODE_RDMA_READ, ep,
+                              buffers, lengths, memhs, remote_addrs, rkeys,
+                              counts, strides, count, comp);
 }
