@@ -39,7 +39,7 @@ static char *hca_aliases[HCA_MAX_CHUNKS];
 
 static char *hca_arena_base(void)
 {
-    return hca_ptr(hca_fabric->arena);
+    return hca_at(HCA_ARENA);
 }
 
 static unsigned hca_chunk_of(const void *ptr)

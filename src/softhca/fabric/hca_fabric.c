@@ -125,7 +125,6 @@ static void hca_fabric_format(void)
     hca_fabric->id     = now.tv_sec * 1000000000ull + now.tv_nsec;
     hca_fabric->source = hca_source_sum;
     hca_fabric->tables = hca_page_up(sizeof(struct hca_fabric));
-    hca_fabric->arena  = HCA_ARENA;
     hca_fabric->magic  = HCA_FABRIC_MAGIC;
 }
 

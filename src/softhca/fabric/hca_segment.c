@@ -128,7 +128,7 @@ void hca_segment_unmap(void)
 void hca_segment_hide(void)
 {
     char *shares   = (char *)hca_fabric->shares;
-    char *arena    = hca_ptr(hca_fabric->arena);
+    char *arena    = hca_at(HCA_ARENA);
     unsigned first = 0;
 
     mprotect(shares, arena - shares, PROT_NONE);

@@ -108,7 +108,6 @@ struct hca_fabric {
     uint64_t id;                          /* unique on this machine */
     _Atomic(uint64_t) num_runs;           /* of hca_share_run.id, ever used */
     hca_off_t tables;
-    hca_off_t arena;
     struct hca_mutex atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
     struct hca_accesses accesses[HCA_MAX_PROCS];     /* sparse: by process */
     /* sparse, too; hca_segment_hide() hides them */

@@ -61,7 +61,7 @@ void hca_pcie_add(struct hca_pcie *pcie, enum hca_pcie_what what, uint64_t addr,
  * mkey is not. */
 static bool hca_pcie_is_dm(uintptr_t addr)
 {
-    return addr - (uintptr_t)hca_at(hca_fabric->arena) <
+    return addr - (uintptr_t)hca_at(HCA_ARENA) <
            HCA_MAX_CHUNKS * HCA_CHUNK_SIZE;
 }
 
