@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns true if DCX_UCX_LIBDIR has a libucp.so.0, and @libucp, the path of
- * that in use, is another file; false if either path cannot be resolved. */
+/* Returns true if DCX_UCX_LIBDIR has a libucp.so.0 and @libucp, the path of the
+ * libucp in use, is another file; false if either path cannot be resolved. */
 static inline bool ucx_home_is_shadowed(const char *libucp)
 {
     char home[PATH_MAX], path[PATH_MAX];

@@ -2,13 +2,14 @@
 /*
  * libdcx_loader.so, preloaded by dcx-run: shows the transport to UCX.
  *
- * UCX opens only the modules of a list that was compiled into it, or those of
- * its own folder; UCX_MODULE_DIR and, since UCX 1.22, UCX_PLUGIN_PATH name
- * other folders. When libuct.so looks for its transports, it calls
- * ucs_load_modules("uct", ...) of libucs.so. This library interposes that
- * function: its own calls the real one, then opens libuct_dcx.so, whose
- * constructor registers the transport. To a process that never uses UCT, it
- * costs only the mapping of this file.
+ * Up to UCX 1.21, UCX opens only modules of a list that was compiled into it;
+ * UCX_MODULE_DIR adds a folder, not a module. From 1.22 on it opens any module
+ * in its own folder and in those of UCX_PLUGIN_PATH, which can replace this
+ * library, but for derived datatypes. When libuct.so looks for its transports,
+ * it calls ucs_load_modules("uct", ...) of libucs.so. This library interposes
+ * that function: its own calls the real one, then opens libuct_dcx.so, whose
+ * constructor registers the transport. Without HAVE_VIEWS, a process that never
+ * uses UCT pays only for the mapping of this file.
  *
  * It must not link with UCX: it is preloaded into every process of a job.
  *
@@ -30,7 +31,8 @@
 
 #define LOADER_PLUGIN "libuct_dcx.so"
 
-/* src/ucs/sys/module.h; the third argument is an ucs_init_once_t pointer */
+/* ucs_load_modules() of UCX (ucs/sys/module.h); @init_once points to an
+ * ucs_init_once_t. */
 typedef void (*loader_load_modules_t)(const char *framework,
                                       const char *modules, void *init_once,
                                       unsigned flags);
@@ -55,9 +57,9 @@ loader_error(const char *fmt, ...)
     fprintf(stderr, "dcx: %s; continuing without the dcx transport\n", line);
 }
 
-/* Looks in @scope, then through a handle of @library: if a component that was
- * dlopen()ed has loaded UCX, as in Open MPI, only a handle of the library
- * reaches its scope. */
+/* Looks in @scope, then in @library, which stays referenced. If a component
+ * that was dlopen()ed has loaded UCX, as in Open MPI, @scope does not reach
+ * UCX's symbols; a handle of the library does. */
 void *loader_ucx_symbol(void *scope, const char *library, const char *symbol)
 {
     void *addr = dlsym(scope, symbol);
@@ -133,7 +135,8 @@ static int loader_check_version(void)
 
     if (version == NULL) {
         loader_error("built for UCX " DCX_UCX_VERSION ", but the version of "
-                     "UCX in this process is unknown");
+                     "UCX in this process is unknown: put its libucp.so.0 "
+                     "beside its libucs.so.0");
         return -EINVAL;
     }
 
@@ -142,7 +145,7 @@ static int loader_check_version(void)
     }
 
     loader_error("built for UCX " DCX_UCX_VERSION ", but this process runs "
-                 "%s; %sbuild dcx for that",
+                 "%s; %sbuild dcx for that UCX (see dcx-run --why)",
                  version,
                  (dladdr(version, &info) && (info.dli_fname != NULL) &&
                   ucx_home_is_shadowed(info.dli_fname)) ?
@@ -163,7 +166,8 @@ static void loader_open_plugin(void)
     if ((plugin == NULL) || (*plugin == '\0')) {
         if (loader_path_beside(loader_open_plugin, LOADER_PLUGIN, path,
                                sizeof(path))) {
-            loader_error("failed to find the folder of " LOADER_PLUGIN);
+            loader_error("cannot find the folder of " LOADER_PLUGIN
+                         ": set DCX_PLUGIN to the path of that file");
             return;
         }
         plugin = path;
@@ -189,8 +193,8 @@ void ucs_load_modules(const char *framework, const char *modules,
     loader_load_modules_t real = loader_real_load_modules();
 
     if (real == NULL) {
-        fputs("dcx: ucs_load_modules() of libucs.so.0 not found; UCX continues "
-              "without its modules\n",
+        fputs("dcx: cannot find ucs_load_modules() in libucs.so.0, so that UCX "
+              "loads none of its modules: run this program without dcx-run\n",
               stderr);
         return;
     }

@@ -10,7 +10,8 @@
 
 #include "uct/dcx/net/dcx_port.h"
 
-/* Appends a part for port @num, from 1 on, of the domain's device. */
+/* Appends a part for one port of @md's device. @num counts from 1. A port that
+ * is not active has only the rows of its state. Failures become rows. */
 void info_port_report(struct info_report *report, uct_dcx_md_t *md,
                       const uct_dcx_iface_config_t *config, unsigned num);
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    /* seconds to wait for a connection, and for data of a connected peer */
+    /* seconds: limit of connect() for each address, and of a blocking recv() */
     PERF_TCP_PATIENCE = 20
 };
 
@@ -35,7 +35,10 @@ static struct addrinfo *perf_tcp_resolve(const char *host, const char *port,
     int status = getaddrinfo(host, port, &hints, &list);
 
     if (status != 0) {
-        perf_fail("%s: %s", (host == NULL) ? port : host, gai_strerror(status));
+        perf_fail("failed to resolve host %s, port %s: %s",
+                  (host == NULL) ? "(any)" : host, port,
+                  (status == EAI_SYSTEM) ? strerror(errno) :
+                                           gai_strerror(status));
     }
     return list;
 }
@@ -90,8 +93,7 @@ static int perf_tcp_try(const char *host, const char *port, int family,
     return fd;
 }
 
-/* Listens by IPv6, which accepts IPv4 peers, too; by IPv4 if the host has no
- * IPv6. */
+/* Listens by IPv6, which accepts IPv4 peers, too; by IPv4 if IPv6 fails. */
 int perf_tcp_listen(const char *port)
 {
     int fd = perf_tcp_try(NULL, port, AF_INET6, perf_tcp_listen_to);
@@ -109,7 +111,8 @@ int perf_tcp_listen(const char *port)
     return fd;
 }
 
-/* Sets the timeout, and sends short calls and answers at once (TCP_NODELAY). */
+/* Limits blocking reads to PERF_TCP_PATIENCE, and turns off Nagle's algorithm,
+ * so that short calls and answers are sent at once. @return @fd */
 static int perf_tcp_configure(int fd)
 {
     const struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};
@@ -160,7 +163,9 @@ static void perf_tcp_swap(const void *mine, void *theirs, size_t length)
 {
     if ((send(perf_tcp_fd, mine, length, MSG_NOSIGNAL) != (ssize_t)length) ||
         (recv(perf_tcp_fd, theirs, length, MSG_WAITALL) != (ssize_t)length)) {
-        perf_fail("the process that connected is not dcx_perf, or has ended");
+        perf_fail("no answer from the peer: it is not %s of this version, has "
+                  "ended, or sent nothing for %d seconds",
+                  program_invocation_short_name, PERF_TCP_PATIENCE);
     }
 }
 

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The path through the network, end to end: its options as they appear in the
- * address vector, byte by byte as libmlx5 writes it, in the queue pairs of the
- * device, and in the completion of the peer; several paths; reachability; and
- * the cost of an endpoint. One mode for each kind of network.
+ * The path through the network, end to end. Options appear in the address
+ * vector (byte by byte as libmlx5 writes it), in the QPs of the device, and in
+ * the peer's completion. Also tests several paths, reachability, and the memory
+ * of an endpoint. A mode is a kind of network, or a device with low limits.
  */
 #include "dcx_loop.h"
 #include "ucx_log.h"
@@ -32,9 +32,11 @@ using bytes = std::vector<uint8_t>;
 /* A kind of network, the name of its mode, and the expected values */
 struct network {
     const char *name;
-    bool is_roce, is_global, is_v1;
-    unsigned paths;
-    unsigned sgid_index;
+    bool is_roce;        /* Ethernet */
+    bool is_global;      /* packets have a GRH */
+    bool is_v1;          /* RoCE v1 */
+    unsigned paths;      /* expected dev_num_paths */
+    unsigned sgid_index; /* expected source GID */
 };
 
 void PrintTo(const network &net, std::ostream *os)
@@ -68,10 +70,12 @@ protected:
         return av;
     }
 
+    /* Returns the remote LID; on RoCE v2 the UDP source port. */
     static uint16_t rlid(const bytes &av) { return (av[14] << 8) | av[15]; }
 
-    /* Returns libmlx5's address vector of the same route: without key and
-     * number, and without the flow label, which gives the UDP port. */
+    /* Returns the address vector that libmlx5 makes for @path to @addr. Clears
+     * the DC key, the DCT number and the flow label. libmlx5 derives the UDP
+     * source port from the flow label: @udp_port is the port to expect. */
     bytes av_of_libmlx5(const bytes &addr, unsigned path, uint16_t udp_port)
     {
         struct mlx5dv_ah dv_ah  = {};
@@ -98,7 +102,7 @@ protected:
         memcpy(av.data(), dv_ah.av, av.size());
         EXPECT_EQ(0, ibv_destroy_ah(ah));
 
-        memset(&av[0], 0, 12); /* key, number */
+        memset(&av[0], 0, 12); /* DC key, DCT number */
         clear_flow_label(av);
         return av;
     }
@@ -120,15 +124,15 @@ protected:
         bytes theirs = av_of_libmlx5(addr, path, rlid(av));
         uct_ep_destroy(ep);
 
-        memset(&av[0], 0, 12);
+        memset(&av[0], 0, 12); /* DC key, DCT number */
         EXPECT_EQ(theirs, av) << "path " << path;
     }
 
-    /* Sends an active message on this endpoint to the interface itself; returns
-     * its completion. */
-    const struct mlx5_cqe64 *receive(uct_ep_h ep)
+    /* Sends an active message by @ep to the interface itself; returns the
+     * receive completion. */
+    const struct mlx5_cqe64 *send_to_self(uct_ep_h ep)
     {
-        static const char text[100] = {}; /* too long for the completion */
+        static const char text[100] = {}; /* too long to be in the CQE */
         unsigned count              = m_dcx.received;
 
         dcx_deadline deadline;
@@ -207,17 +211,17 @@ TEST_P(dcx_port, paths_differ)
         }
         uct_ep_destroy(ep);
     }
-    /* v1 has one path: it has no port numbers */
+    /* RoCE v1 has no UDP port: the vectors of its paths are equal */
     EXPECT_EQ(GetParam().is_v1 ? 1u : num, avs.size());
 }
 
-/* The peer's completion shows the source of a message, and the LID that it was
- * sent to. */
+/* The peer's completion has the source LID, the path bits of the destination
+ * LID, and the service level. */
 TEST_P(dcx_port, paths_arrive)
 {
     for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
         uct_ep_h ep                  = m_dcx.make_ep(path);
-        const struct mlx5_cqe64 *cqe = receive(ep);
+        const struct mlx5_cqe64 *cqe = send_to_self(ep);
 
         ASSERT_NE(nullptr, cqe);
         if (is_roce()) {
@@ -231,7 +235,7 @@ TEST_P(dcx_port, paths_arrive)
     }
 }
 
-TEST_P(dcx_port, path_that_is_not)
+TEST_P(dcx_port, path_out_of_range)
 {
     ucx_log_reader log;
     uct_ep_h ep;
@@ -241,7 +245,7 @@ TEST_P(dcx_port, path_that_is_not)
     EXPECT_NE(std::string::npos, log.take().find("UCX_DCX_NUM_PATHS"));
 }
 
-TEST_P(dcx_port, peer_of_another_kind)
+TEST_P(dcx_port, peer_of_other_link_layer)
 {
     bytes addr = m_dcx.dev_addr();
     ucx_log_reader log;
@@ -252,8 +256,9 @@ TEST_P(dcx_port, peer_of_another_kind)
     EXPECT_NE(std::string::npos, log.take().find("Ethernet"));
 }
 
-/* All paths of an endpoint lead to the same target and port. */
-TEST_P(dcx_port, leads_to)
+/* ep_is_connected() is true for the endpoint's own target and port, by any
+ * path, and false for others. */
+TEST_P(dcx_port, is_connected)
 {
     enum { DCTN = 2, DC_KEY = 5 }; /* offsets in the interface address */
     const bytes dev = m_dcx.dev_addr(), iface = m_dcx.iface_addr();
@@ -343,7 +348,7 @@ TEST_P(dcx_port, other_link_layer)
     EXPECT_FALSE(m_dcx.is_reachable(addr));
 }
 
-/* A peer on another subnet: reachable only if both ends send route headers */
+/* Reaches a peer in another subnet only if both ends send a GRH. */
 TEST_P(dcx_port_ib, other_ib_subnet)
 {
     bytes addr = m_dcx.dev_addr();
@@ -373,7 +378,7 @@ TEST_P(dcx_port_ip, roce_subnet)
 {
     const struct {
         const char *address;
-        bool anyhow, in_subnet;
+        bool by_default, in_subnet;
     } rows[] = {
         {"::ffff:198.18.0.1", true, true},  {"::ffff:198.18.0.3", true, true},
         {"::ffff:198.18.0.4", true, false}, {"::ffff:10.0.0.1", true, false},
@@ -383,7 +388,8 @@ TEST_P(dcx_port_ip, roce_subnet)
 
     for (const auto &row : rows) {
         EXPECT_EQ(1, inet_pton(AF_INET6, row.address, &addr[ADDR_GID]));
-        EXPECT_EQ(!strcmp(GetParam().name, "lag") ? row.in_subnet : row.anyhow,
+        EXPECT_EQ(!strcmp(GetParam().name, "lag") ? row.in_subnet :
+                                                    row.by_default,
                   m_dcx.is_reachable(addr))
             << row.address;
     }
@@ -391,7 +397,8 @@ TEST_P(dcx_port_ip, roce_subnet)
 
 /* --- cost of an endpoint -------------------------------------------------- */
 
-/* Bytes of the heap for each of many endpoints, including malloc's */
+/* Heap bytes per endpoint, over many. Endpoints come from slabs, so that
+ * malloc() adds less than a byte to each. */
 TEST_P(dcx_port, bytes_of_an_endpoint)
 {
     const unsigned count = 100000;

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints that share an initiator, with every policy: one peer does not
- * answer, or refuses, while others live. Operations to the others are executed
- * exactly once, in order, without an error.
+ * Endpoints that use the same DCI: one after another (dcs, dcs_quota), or at
+ * the same time (rand, hw_dcs). One peer does not answer, or refuses an access,
+ * while others live. Each operation to a live peer is executed exactly once, in
+ * order, without an error.
  */
 #include "dcx_shared_bench.h"
 
@@ -10,8 +11,8 @@ namespace {
 
 /* --- a peer that does not answer ------------------------------------------ */
 
-/* All kinds of operations before, between and after failing ones, at each place
- * of the ring */
+/* Posts all kinds of operations before, between and after failing ones, at each
+ * position in the ring. */
 TEST_P(dcx_shared, dead_beside_live)
 {
     const unsigned rounds = 40, count = 16;
@@ -41,6 +42,8 @@ TEST_P(dcx_shared, dead_beside_live)
 
         EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
         EXPECT_EQ(1u, first.count);
+        /* An exclusive DCI reports the first failure before m_a gets the DCI:
+         * then the second put was not posted. */
         EXPECT_EQ(!is_exclusive(), second.count == 1u);
         EXPECT_NE(UCS_OK, second.status);
         ASSERT_EQ(1u, m_dcx->errors.size());
@@ -50,7 +53,7 @@ TEST_P(dcx_shared, dead_beside_live)
         EXPECT_EQ(UCS_OK, get_end.status);
         EXPECT_EQ(1u, get_end.count);
         EXPECT_EQ(round * count + round % count + 1, value)
-            << "in order with the atomics";
+            << "the get returns the counter after all earlier adds";
         EXPECT_EQ(sent, m_live_b.counter());
         EXPECT_EQ(numbers(sent), m_live_a.headers);
         EXPECT_EQ(numbers(sent), m_live_b.headers);
@@ -58,9 +61,9 @@ TEST_P(dcx_shared, dead_beside_live)
     }
 }
 
-/* Operations of the failed endpoint end in order, and its flush after them,
- * with the error. */
-TEST_P(dcx_shared, order_of_the_end)
+/* Completes the operations of a failed endpoint in order, with the error, and
+ * its flush after them. */
+TEST_P(dcx_shared, completion_order)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
     std::vector<int> order;
@@ -90,13 +93,13 @@ TEST_P(dcx_shared, order_of_the_end)
     EXPECT_EQ(1u, m_dcx->errors.size());
 }
 
-/* All endpoints to a dead peer fail. On a shared initiator the second put is
- * posted again and fails itself; the message may have arrived, so that it
- * cannot be posted again. */
-TEST_P(dcx_shared, two_to_one_dead_peer)
+/* All three endpoints to a dead peer fail. On a shared DCI, recovery posts the
+ * second put again, which then fails by itself. The active message is not
+ * posted again: the peer may have received it. */
+TEST_P(dcx_shared, three_to_one_dead_peer)
 {
     auto dead = make_dead_eps(3);
-    dcx_end first, second, third;
+    dcx_end first, second;
 
     put(dead[0], m_live_a, first);
     put(dead[1], m_live_a, second);
@@ -134,8 +137,9 @@ TEST_P(dcx_shared, two_dead_peers)
     EXPECT_EQ(numbers(2), m_live_a.headers);
 }
 
-/* Pending requests after the failing one: all are posted, in turn. */
-TEST_P(dcx_shared, requests_in_line)
+/* Sends all pending requests that were added after the failing put, in
+ * order. */
+TEST_P(dcx_shared, pending_requests)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
     std::vector<dcx_request> requests(40);
@@ -171,8 +175,8 @@ TEST_P(dcx_shared, requests_in_line)
 
 /* --- a peer that refuses -------------------------------------------------- */
 
-/* Operations of another endpoint to the same peer, after the refused one, were
- * not executed: they are posted again. */
+/* Posts again the operations of another endpoint to the same peer that follow
+ * the refused put: the device has flushed them. */
 TEST_P(dcx_shared, refused_beside_accepted)
 {
     uct_ep_h other = make_ep(m_live_a.loop);
@@ -197,6 +201,8 @@ TEST_P(dcx_shared, refused_beside_accepted)
 
 /* --- destroyed endpoints -------------------------------------------------- */
 
+/* Destroys the failed endpoint in its first completion: the other operations
+ * end with the error, and the error handler is not called. */
 TEST_P(dcx_shared, destroy_failed_in_its_completion)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -215,9 +221,10 @@ TEST_P(dcx_shared, destroy_failed_in_its_completion)
     EXPECT_EQ(numbers(1), m_live_a.headers);
 }
 
-/* An endpoint that has not failed is destroyed in the completion of one that
- * has: its operations are sent nevertheless. */
-TEST_P(dcx_shared, destroy_innocent_in_a_completion)
+/* Destroys an endpoint that has not failed, in a completion of one that has:
+ * its operations are executed. With rand they are outstanding by then, and the
+ * put reports UCS_ERR_CANCELED. */
+TEST_P(dcx_shared, destroy_live_in_a_completion)
 {
     uct_ep_h dead  = make_dead_eps(1)[0];
     uct_ep_h other = make_ep(m_live_a.loop);
@@ -262,6 +269,8 @@ TEST_P(dcx_shared, destroy_dying)
 
 /* --- canceled endpoints --------------------------------------------------- */
 
+/* Cancels the operations to a dead peer: they end with UCS_ERR_CANCELED, the
+ * error handler is not called, and the live endpoint works. */
 TEST_P(dcx_shared, flush_cancel)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -279,9 +288,12 @@ TEST_P(dcx_shared, flush_cancel)
     EXPECT_EQ(1u, flushed.count);
     EXPECT_EQ(0u, m_dcx->errors.size());
     expect_works(m_a);
-    EXPECT_EQ(numbers(is_shared()), m_live_a.headers);
+    EXPECT_EQ(numbers(is_shared() ? 1 : 0), m_live_a.headers);
 }
 
+/* Invalidates an endpoint whose message has arrived but is not completed yet:
+ * the error handler is called once, with UCS_ERR_CANCELED. On an exclusive DCI
+ * a put that was posted after that ends with UCS_ERR_CANCELED, too. */
 TEST_P(dcx_shared, invalidate)
 {
     dcx_end end;

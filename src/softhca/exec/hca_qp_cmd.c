@@ -23,8 +23,9 @@ static bool hca_qp_sends(const struct hca_qp *qp)
 
 /* --- creation ------------------------------------------------------------ */
 
-/* Checks tag matching: only RC QPs receive by it and, if the SRQ serves DC,
- * DC targets. */
+/* Checks tag matching. An SRQ with tag matching serves RC QPs and, if it is on
+ * for DC, DC targets. A rendezvous needs such an SRQ, no send queue and, for a
+ * DC target, a device that fetches over DC. @return as hca_qp_check(). */
 static int hca_qp_check_tm(const struct hca_qp_spec *spec)
 {
     const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ, spec->srqn);
@@ -34,7 +35,7 @@ static int hca_qp_check_tm(const struct hca_qp_spec *spec)
         !((spec->type == HCA_QP_DCT) && srq->dc.is_on)) {
         return -EPROTONOSUPPORT;
     }
-    /* the device itself sends the reads of a rendezvous */
+    /* no send queue: the device itself posts the reads of a rendezvous */
     return (spec->has_rndv &&
             (!has_tm || (spec->sq.buf != 0) ||
              ((spec->type == HCA_QP_DCT) && !hca_has_dc_rndv()))) ?
@@ -48,35 +49,45 @@ int hca_qp_check(const struct hca_qp_spec *spec)
         ((spec->type != HCA_QP_DCI) || (hca_config.log_streams == 0) ||
          (spec->log_streams > hca_config.log_streams) ||
          (spec->log_errored > hca_config.log_errored))) {
-        hca_info("qp: 2^%u streams, 2^%u of them in error: not supported",
-                 spec->log_streams, spec->log_errored);
+        hca_info("qp: 2^%u streams, 2^%u of them in error: not supported, only "
+                 "a dci has streams, up to 2^%u (SOFTHCA_DCI_STREAMS) and 2^%u "
+                 "(SOFTHCA_DCI_ERRORED); 2^0: none",
+                 spec->log_streams, spec->log_errored, hca_config.log_streams,
+                 hca_config.log_errored);
         return -EINVAL;
     }
     return hca_qp_check_tm(spec);
 }
 
-struct hca_qp_count {
-    unsigned dev, count;
+struct hca_qp_tally {
+    unsigned dev; /* to count QPs of */
+    unsigned num_qps;
 };
 
-static void hca_qp_count(void *obj, void *arg)
+static void hca_qp_tally_add(void *obj, void *arg)
 {
     const struct hca_qp *qp    = obj;
-    struct hca_qp_count *count = arg;
+    struct hca_qp_tally *tally = arg;
 
-    count->count += (qp->obj.dev == count->dev);
+    tally->num_qps += (qp->obj.dev == tally->dev);
 }
 
-/* Allocates a QP, unless the device has as many as its limit. */
+/* Allocates a QP. @return NULL if the device has as many as its limit, or the
+ * table is full; logged. */
 static struct hca_qp *hca_qp_alloc(unsigned dev)
 {
     uint32_t limit            = hca_limit(HCA_LIMIT_QP, HCA_MAX_QPS);
-    struct hca_qp_count count = {.dev = dev};
+    struct hca_qp_tally tally = {.dev = dev};
 
     if (limit < HCA_MAX_QPS) {
-        hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, hca_qp_count, &count);
+        hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, hca_qp_tally_add, &tally);
     }
-    return (count.count < limit) ? hca_obj_alloc(HCA_KIND_QP, dev) : NULL;
+    if (tally.num_qps >= limit) {
+        hca_info("qp: mlx5 device %u has max_qp=%u queue pairs already", dev,
+                 limit);
+        return NULL;
+    }
+    return hca_obj_alloc(HCA_KIND_QP, dev);
 }
 
 /* Creates a QP that is not published yet. */
@@ -153,7 +164,8 @@ int hca_dct_create(const struct hca_qp_spec *spec, uint32_t *bad_p,
     if (ret != 0) {
         return ret;
     }
-    /* 64 bytes, and only in the larger CQE (create_dct() of mlx5_ib) */
+    /* A DCT scatters 64 bytes to a CQE of 128 bytes, otherwise nothing
+     * (create_dct() of mlx5_ib). */
     dct->cs_res = (hca_cq_inline_room(dct->rcqn, dct->cs_res) == 64) ? 64 : 0;
     atomic_store(&dct->state, IBV_QPS_RTR);
     hca_obj_publish(HCA_KIND_QP, dct);
@@ -170,7 +182,7 @@ int hca_dct_drain(struct hca_qp *dct)
     if (is_active) {
         hca_qp_enter(dct, IBV_QPS_ERR);
     }
-    hca_qp_unlock_both(dct, true);
+    hca_qp_unlock_both(dct, false); /* it has no send queue to run */
     return is_active ? 0 : -EINVAL;
 }
 
@@ -186,7 +198,7 @@ void hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
     };
     info->attr.sq_psn = qp->req.psn;
     info->attr.rq_psn = qp->resp.psn;
-    /* maybe put in error by a peer: flush its receives */
+    /* a peer may have put it in error: flush its SQ and RQ */
     hca_qp_unlock_both(qp, info->state == IBV_QPS_ERR);
 }
 

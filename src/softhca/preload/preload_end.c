@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The end of a process by a signal that it does not handle. valgrind then looks
- * for leaks without a further instruction of the program, and would read all of
- * the segment: 4 GiB of holes, which take memory as they are read. So under
- * valgrind, and there only, this library handles signals that the program does
- * not. The handler hides the segment and does what the signal does; the program
- * does not see it. SIGSEGV and SIGBUS are the trap's (hca_trap.h), which calls
- * the same function.
+ * Under valgrind, ends the process by a signal that the program leaves at its
+ * default action. valgrind then searches for leaks, without calling any code of
+ * the program, and would read the whole segment: 4 GiB, mostly holes, which get
+ * memory when they are read. So this library installs a handler for such
+ * signals. It hides the segment, then raises the signal with the default
+ * action. sigaction() does not show it to the program. hca_trap.h handles
+ * SIGSEGV and SIGBUS, and calls hca_fabric_hide() as well.
  */
 #define _GNU_SOURCE
 #include "preload.h"
@@ -21,18 +21,22 @@
 
 static atomic_bool preload_end_on;
 
-/* Returns true for signals that end a process, except SIGSEGV and SIGBUS. */
-static bool preload_end_is(int sig)
+/* Returns true if preload_end() replaces the default action of @sig, which ends
+ * the process. Not SIGSEGV and SIGBUS: hca_trap.h handles these. Nor real-time
+ * signals, of which valgrind uses some. */
+static bool preload_end_handles(int sig)
 {
     static const uint8_t signals[] = {
-        SIGHUP,  SIGINT,  SIGQUIT, SIGABRT, SIGFPE,  SIGILL,  SIGUSR1,
-        SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ,
+        SIGHUP,  SIGINT,    SIGQUIT, SIGTRAP, SIGABRT, SIGFPE,    SIGILL,
+        SIGUSR1, SIGUSR2,   SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGXCPU,
+        SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,  SIGSYS,
     };
 
     return atomic_load(&preload_end_on) &&
            (memchr(signals, sig, sizeof(signals)) != NULL);
 }
 
+/* Hides the segment, and ends the process by the default action of @sig. */
 static void preload_end(int sig)
 {
     struct sigaction act = {.sa_handler = SIG_DFL};
@@ -48,8 +52,8 @@ static void preload_end(int sig)
 
 hca_trap_sighandler preload_end_put(int sig, hca_trap_sighandler handler)
 {
-    return ((handler == SIG_DFL) && preload_end_is(sig)) ? preload_end :
-                                                           handler;
+    return ((handler == SIG_DFL) && preload_end_handles(sig)) ? preload_end :
+                                                                handler;
 }
 
 hca_trap_sighandler preload_end_get(hca_trap_sighandler handler)
@@ -68,7 +72,8 @@ void preload_end_install(void)
     }
     hca_trap_at_end(hca_fabric_hide);
     for (int sig = 1; sig < SIGRTMIN; sig++) {
-        if (preload_end_is(sig) && (hca_trap_sigaction(sig, NULL, &act) == 0) &&
+        if (preload_end_handles(sig) &&
+            (hca_trap_sigaction(sig, NULL, &act) == 0) &&
             (act.sa_handler == SIG_DFL)) {
             act.sa_handler = preload_end;
             hca_trap_sigaction(sig, &act, NULL);

@@ -24,8 +24,9 @@ static enum hca_check hca_resp_send(struct hca_responder *resp)
 
 /* --- RDMA --------------------------------------------------------------- */
 
-/* Maps the memory that raddr and rkey name. An mkey is not checked for 0 bytes
- * (IBTA 9.7.4.1.5). */
+/* Appends the memory at raddr to resp->memory, checked against rkey. Checks no
+ * mkey for a message of 0 bytes (IBTA 9.7.4.1.5).
+ * @return HCA_OK, HCA_PAGE_FAULT, or an error, logged. */
 static enum hca_check hca_resp_map(struct hca_responder *resp, uint32_t access)
 {
     const struct hca_msg *msg = resp->msg;
@@ -46,6 +47,7 @@ static enum hca_check hca_resp_map(struct hca_responder *resp, uint32_t access)
         return hca_resp_bad(resp, HCA_CHECK_XRC_DOMAIN, msg->srqn);
     }
     fault = hca_sgl_add_key(&resp->memory, &use);
+    /* the rows from HCA_CHECK_RKEY on are in the order of hca_key_fault */
     return (fault == HCA_KEY_OK) ?
                hca_resp_page(resp) :
                hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
@@ -72,18 +74,18 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
                check;
 }
 
-/* Returns true if the QP allows it. With max_dest_rd_atomic 0 the kernel
- * disables reads and atomics. */
-static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
+/* Returns true if the QP allows READs or atomics, by @access. The kernel turns
+ * both off with max_dest_rd_atomic 0; a DC target has no such attribute. */
+static bool hca_resp_may_rd_atomic(const struct hca_qp *qp, uint32_t access)
 {
     return (qp->attr.access & access) &&
            ((qp->type == HCA_QP_DCT) || (qp->attr.max_dest_rd_atomic > 0));
 }
 
-/* Checks the number of READs and atomics under way, which the requester
- * reports: these have no completion yet, and no fence has waited for them. A
- * responder keeps max_dest_rd_atomic of them (IBTA 9.9.3, "too many RDMA READ
- * or ATOMIC requests"), a DC target as many as an initiator may send. */
+/* Refuses a READ or an atomic if max_dest_rd_atomic others are under way (IBTA
+ * 9.9.3, "too many RDMA READ or ATOMIC requests"). The requester counts those in
+ * msg->reads that have no completion yet, and that no fence has waited for. A
+ * DC target has no limit of its own. */
 static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
 {
     return ((resp->qp->type == HCA_QP_DCT) ||
@@ -97,7 +99,7 @@ static enum hca_check hca_resp_read(struct hca_responder *resp)
 {
     enum hca_check check;
 
-    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_READ)) {
+    if (!hca_resp_may_rd_atomic(resp->qp, IBV_ACCESS_REMOTE_READ)) {
         return hca_resp_bad(resp, HCA_CHECK_QP_READ, resp->msg->rkey);
     }
     check = hca_resp_rd_atomic(resp);
@@ -118,7 +120,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
     if (resp->memory.count != 1) { /* an indirect mkey splits the operand */
         return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
-    if (resp->memory.has_via) { /* an entry that is the null mkey */
+    if (resp->memory.has_via) { /* the null mkey: reads as 0 */
         resp->ack->atomic          = 0;
         resp->qp->resp.last_atomic = 0;
         return HCA_OK;
@@ -130,7 +132,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
         return hca_resp_failed(resp, ret, HCA_CHECK_RKEY_FAULT);
     }
     resp->qp->resp.last_atomic = resp->ack->atomic;
-    if (hca_pcie_is_on()) {
+    if (hca_pcie_is_on()) { /* the operand is read, then written back */
         hca_pcie_add_sgl(&resp->qp->pcie, HCA_PCIE_REMOTE, &resp->memory, NULL,
                          0);
         hca_pcie_add_sgl(&resp->qp->pcie, HCA_PCIE_PAYLOAD, &resp->memory, NULL,
@@ -143,7 +145,7 @@ static enum hca_check hca_resp_atomic(struct hca_responder *resp)
 {
     enum hca_check check;
 
-    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_ATOMIC) ||
+    if (!hca_resp_may_rd_atomic(resp->qp, IBV_ACCESS_REMOTE_ATOMIC) ||
         resp->qp->attr.no_atomics) {
         return hca_resp_bad(resp, HCA_CHECK_QP_ATOMIC, resp->msg->rkey);
     }
@@ -191,6 +193,8 @@ enum hca_check hca_resp_repeat(struct hca_responder *resp)
     if (resp->msg->op == HCA_MSG_READ) {
         return hca_resp_read(resp);
     }
+    /* DC and rendezvous pass the result of the first execution in the message;
+     * RC and XRC find it in the QP. */
     resp->ack->atomic = resp->msg->executed ? resp->msg->atomic_before :
                                               resp->qp->resp.last_atomic;
     return HCA_OK;

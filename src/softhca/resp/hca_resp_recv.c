@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Steps of executing a message (hca_resp.h): bytes move, the receive completes.
- * obj.lock of the QP is held.
+ * Copies the bytes of a message, and completes its receive (hca_resp.h). The
+ * caller holds obj.lock of the QP; hca_resp_copy() releases that of a DCT
+ * during a long copy.
  */
 #include "hca_resp.h"
 #include "hca_completer.h"
@@ -14,8 +15,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Most bytes that are copied with the lock of a DCT held: it receives from many
- * senders at once. */
+/* Longest copy, in bytes, under the lock of a DCT. A longer copy releases the
+ * lock, as many senders write to one DCT at once. */
 #define HCA_DCT_COPY_LOCKED 16384u
 
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
@@ -36,7 +37,7 @@ bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
         }
         *pdn               = srq->pdn;
         resp->memory.owner = hca_owner(srq->obj.proc);
-        /* if the SRQ still exists, its owner was alive when it was read */
+        /* No lock: if the SRQ is still there, its process kept the slot. */
         return hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn) == srq;
     }
     return true;
@@ -48,15 +49,16 @@ static bool hca_resp_unlocks(const struct hca_responder *resp)
            (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
 }
 
-/* @return false if the QP was destroyed meanwhile. */
+/* Takes the lock again, also of a destroyed QP.
+ * @return false if the QP was destroyed meanwhile. */
 static bool hca_resp_relock(struct hca_responder *resp)
 {
     hca_obj_hold(HCA_KIND_QP, resp->qp);
     return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
 }
 
-/* Counts the transfer, unless its target is memory of the device itself: a
- * header, data in a CQE. */
+/* Counts bytes that are written to, or read from, resp->memory. A copy to the
+ * device's own memory (a header, data in a CQE) is no transfer on PCIe. */
 static void hca_resp_count(struct hca_responder *resp,
                            const struct hca_sgl *dst, const struct hca_sgl *src)
 {
@@ -92,8 +94,8 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     return (ret == 0) ? HCA_OK : hca_resp_failed(resp, ret, fault);
 }
 
-/* The receive leaves its queue only now: a sender that dies in the middle of
- * its copy leaves the QP's own queue unchanged. */
+/* Removes a receive of the QP's own queue only now: if the sender dies during
+ * its copy, the queue is unchanged. An SRQ's was removed when it was taken. */
 enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data)
 {
     if (resp->recv.in_ring) {
@@ -161,6 +163,8 @@ static enum hca_check hca_resp_put_memory(struct hca_responder *resp)
 
     resp->memory.owner = resp->recv.owner;
     check = hca_recv_map(resp->qp, &resp->recv, length + header, &resp->memory);
+    /* A page fault answers RNR. An SRQ's receive cannot be taken again, and an
+     * invalidated mkey cannot be invalidated again: these do not wait. */
     if ((check == HCA_OK) && resp->recv.in_ring && !resp->msg->has_inval) {
         check = hca_resp_page(resp);
     }
@@ -202,12 +206,13 @@ enum hca_check hca_resp_invalidate_key(struct hca_responder *resp)
     return HCA_OK;
 }
 
-/* Returns true if the message goes into the CQE. In an entry of 64 bytes, 25 to
- * 32 bytes of data overlap flags_rqpn, where libmlx5 looks for a GRH
- * (handle_responder(), v44): it may report IBV_WC_GRH by chance. The flag says
- * something about the buffer only on UD, whose messages never go into the CQE.
- * A FIN of a rendezvous does not either, as bits 28 and 29 of its rkey would be
- * reported. Scatter to CQE is optional. */
+/* Returns true if the message goes into the CQE. The device may always use the
+ * buffer instead, and does so for
+ *  - UD: libmlx5 (v44, handle_responder()) reads bits 28 and 29 of flags_rqpn,
+ *    bytes 24..27 of the CQE, as IBV_WC_GRH. In an entry of 64 bytes a message
+ *    of 25 to 32 bytes overwrites them, so that the flag is random. Only UD
+ *    programs use it.
+ *  - a FIN of a rendezvous: these bits would be those of its rkey. */
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UAR pages, where doorbells are rung. The program gets an offset at which it
- * maps the device file; uverbs_mmap.c finds the mapping by it. Page numbers are
- * unique in the process: uverbs_uar_lock guards them.
+ * UAR pages: the registers that a program writes to ring doorbells. ALLOC
+ * returns an mmap offset; the program maps the device file there, and
+ * uverbs_mmap.c finds the mapping by that offset. Page numbers are unique in
+ * the process; uverbs_uar_lock guards the numbers and the serial.
  */
 #define _GNU_SOURCE
 #include "uverbs_uar.h"
@@ -13,8 +14,9 @@
 
 #include <errno.h>
 
-/* Base of the mmap offsets, in pages. A serial number is added, so that an old
- * mapping that the program did not unmap is not taken for a new one. */
+/* First mmap offset, in pages. Each allocation adds a new serial number: no
+ * offset is used twice, so that a mapping which the program kept after it freed
+ * the page is never mistaken for that of a new page. */
 #define UVERBS_UAR_COOKIE 0x5ca00000000ull
 
 struct uverbs_uar {
@@ -24,7 +26,7 @@ struct uverbs_uar {
 };
 
 static uint64_t uverbs_uar_used[(UVERBS_MAX_UAR + 1) / 64];
-static uint32_t uverbs_uar_count;
+static uint32_t uverbs_uar_serial;
 static pthread_mutex_t uverbs_uar_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void uverbs_uar_forked(void)
@@ -32,8 +34,9 @@ void uverbs_uar_forked(void)
     pthread_mutex_init(&uverbs_uar_lock, NULL);
 }
 
-/* Takes a free page number, but never 0: it would be that of a CQ without
- * one. */
+/* Takes a free page number. Never takes 0, which the context of a CQ or QP
+ * holds if the program named no page. @serial was never used before in this
+ * process. @return 0, or -ENOMEM if all numbers are in use. */
 static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
 {
     int ret = -ENOMEM;
@@ -46,7 +49,7 @@ static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
 
             uverbs_uar_used[i] |= 1ull << bit;
             *page_id = i * 64 + bit;
-            *serial  = ++uverbs_uar_count;
+            *serial  = ++uverbs_uar_serial;
             ret      = 0;
             break;
         }

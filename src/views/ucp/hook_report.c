@@ -7,29 +7,33 @@
 static const char *const hook_report_text[HOOK_KIND_LAST] = {
     [HOOK_SENT]     = "sent zero-copy",
     [HOOK_RECEIVED] = "received zero-copy",
-    [HOOK_SHORT]    = "packed: shorter than UCX_DCX_TYPES_MIN_LENGTH",
+    [HOOK_SHORT]    = "packed: shorter than UCX_DCX_TYPES_MIN_LENGTH, or "
+                      "copied inline by UCP",
     [HOOK_BLOCKS]   = "packed: blocks shorter than UCX_DCX_TYPES_MIN_BLOCK",
     [HOOK_SPARSE] =
         "packed: blocks shorter than UCX_DCX_TYPES_MIN_SPARSE_BLOCK",
     [HOOK_ONE_BLOCK] = "packed: a single block",
-    [HOOK_LAYOUT]    = "packed: the layout of the data type is not known",
+    [HOOK_LAYOUT]    = "packed: the layout of the datatype is not known",
     [HOOK_LANE]      = "packed: the endpoint does not use dcx for RDMA",
-    [HOOK_PEERS] =
-        "packed: UCP receives in fragments, as UCX_TLS has more than dcx and "
-        "self",
-    [HOOK_PAUSE]     = "packed: short messages came to this type",
+    [HOOK_PEERS]     = "packed: UCP receives in fragments, because of a GPU or "
+                       "UCX_RNDV_FRAG_MEM_TYPE; UCX_TLS=dcx,self avoids this",
+    [HOOK_PAUSE]     = "packed: short messages came to recent receives of this "
+                       "datatype",
     [HOOK_IMMEDIATE] = "packed: an operation that has to complete at once",
     [HOOK_STATUS + UCT_DCX_VIEW_BUSY] =
-        "packed: all views (UCX_DCX_TYPES_MAX) or keys (UCX_DCX_UMR_LAYOUTS) "
-        "were in use",
+        "packed: all layouts (UCX_DCX_TYPES_MAX) or mkeys "
+        "(UCX_DCX_UMR_LAYOUTS) were in use",
     [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than 64 GiB",
-    [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] = "packed: too many blocks for an "
-                                            "mkey",
+    [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] =
+        "packed: too many blocks for an mkey (UCX_DCX_UMR_MAX_ENTRIES)",
     [HOOK_STATUS + UCT_DCX_VIEW_UNMAPPED] =
-        "packed: the memory is too scattered, or cannot be registered",
+        "packed: the memory is too scattered (UCX_DCX_TYPES_MAX_SPAN), or "
+        "cannot be registered",
     [HOOK_STATUS + UCT_DCX_VIEW_UNSUPPORTED] =
-        "packed: the device has no such mkeys, or the memory is on a GPU",
-    [HOOK_STATUS + UCT_DCX_VIEW_FAILED] = "packed: the device failed"};
+        "packed: the device has no indirect mkeys (UMR, DEVX), the process "
+        "uses more than 16 devices, or the memory is on a GPU",
+    [HOOK_STATUS + UCT_DCX_VIEW_FAILED] =
+        "packed: the device or UCP failed (see the log), or no memory"};
 
 static struct {
     atomic_ullong num;

@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The numbers of the mkeys that were released last, and must not be used again;
- * dcx_mkey.h says why. Knows no device, so that tests need none. Callers lock.
+ * Remembers the mkeys that were released last: a new mkey must not get one of
+ * their numbers while a peer may still use it (mem/dcx_mkey.h). Used by mem/ and
+ * strided/, each with a ring and a lock of its own. Has no device, so that tests
+ * need none.
  */
 #ifndef UCT_DCX_STALE_H
 #define UCT_DCX_STALE_H
@@ -25,8 +27,8 @@ static inline void uct_dcx_stale_add(uct_dcx_stale_t *stale, uint32_t number)
 }
 
 
-/* Returns non-zero if @number is one of them. Compares all of them, in about 1
- * us; a command to the device takes longer. */
+/* Returns non-zero if @number is among the last UCT_DCX_STALE_NUMBERS added.
+ * Compares all of them: about 1 us, less than a command to the device. */
 static inline int uct_dcx_stale_has(const uct_dcx_stale_t *stale,
                                     uint32_t number)
 {

@@ -29,18 +29,19 @@ typedef struct uct_dcx_port {
     uint16_t pkey;    /* bit 15: full member */
     uint16_t pkey_index;
     uint8_t sl;
-    uint8_t is_ordered; /* RDMA reaches memory in the order of
-                         * its queue */
+    uint8_t is_ordered; /* puts of one DCI reach the peer's
+                         * memory in the order of posting */
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint8_t is_global; /* each packet has a GRH */
     uint8_t num_paths;
-    uint8_t prefix_len;    /* RoCE v2: bits of the IP address that a
-                            * peer has to share */
+    uint8_t prefix_len;    /* RoCE v2: leading bits of the IP address
+                            * that a peer must share; 0: none */
     uct_dcx_neigh_t neigh; /* RoCE */
-    uint32_t plain_pkey;   /* pkey, big endian, of peers for
-                            * uct_dcx_port_make_plain_av();
-                            * UINT32_MAX if there are none */
+    uint32_t plain_pkey;   /* pkey, big endian, of the peers whose
+                            * address vector is made by the short way
+                            * of uct_dcx_port_make_av();
+                            * UINT32_MAX: none */
 } uct_dcx_port_t;
 
 
@@ -55,9 +56,9 @@ static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
 }
 
 
-/* Returns 1 if the domain may use port @num, with attributes @attr: it is in
- * the subnet of UCX_DCX_SUBNET_PREFIX, or that is not set, or the port is
- * Ethernet. */
+/* Returns 1 if the domain may use port @num with attributes @attr: if
+ * UCX_DCX_SUBNET_PREFIX is not set, the port is Ethernet, or its first GID has
+ * that prefix. Returns 0 if the GID cannot be read. */
 int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
                            const struct ibv_port_attr *attr);
 
@@ -75,8 +76,8 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
                                const uct_dcx_iface_config_t *config);
 void uct_dcx_port_cleanup(uct_dcx_port_t *port);
 
-/* Part of uct_dcx_port_init(): chooses the service level, and finds out whether
- * it keeps the order. */
+/* Part of uct_dcx_port_init(): sets @sl and @is_ordered. Logs errors, also for
+ * UCX_DCX_DDP_ENABLE=y, which is not supported. */
 ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
                                   const uct_dcx_iface_config_t *config);
 
@@ -92,8 +93,8 @@ void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
                           struct ibv_ah_attr *ah_attr);
 
 
-/* Return one-way figures for the choice between transports: seconds,
- * bytes/second. */
+/* Return the latency in seconds and the bandwidth in bytes/second of one
+ * direction: UCX compares them with those of other transports. */
 double uct_dcx_port_latency(const uct_dcx_port_t *port);
 double uct_dcx_port_bandwidth(const uct_dcx_port_t *port);
 
