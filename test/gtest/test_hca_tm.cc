@@ -107,7 +107,7 @@ protected:
         }
         ASSERT_EQ(expected, hca_tm_match(tm, tag));
         if (expected == HCA_TM_NONE) {
-            hca_tm_unexpected(tm);
+            hca_tm_count(tm, PRM_CQE_TM_UNEXPECTED);
         } else {
             run([&] { hca_tm_consume(tm, expected); });
         }

@@ -10,7 +10,7 @@
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_path.h"
-#include "softhca/obj/hca_rq.h"
+#include "softhca/obj/hca_srq.h"
 #include "softhca/resp/hca_qp.h"
 
 /* A message that a rule has selected */

@@ -32,6 +32,7 @@ struct hca_cqe {
     uint8_t data_len;    /* bytes; as hca_cq_inline_room() allows */
     bool wide;           /* data: always to the first half of 128 */
     uint8_t app, app_op; /* tag matching, or 0; PRM_CQE_TM_* */
+    bool has_app_info;   /* the next three are valid */
     uint16_t app_info;   /* app: index in the tag list */
     uint16_t stride;     /* app: first stride in the receive WQE */
     const void *front;   /* app: NULL, or the first 16 bytes of the CQE */

@@ -29,13 +29,11 @@ static_assert(offsetof(struct mlx5_err_cqe, srqn) ==
                   offsetof(struct mlx5_cqe64, srqn_uidx),
               "both carry uidx");
 
-static inline void hca_cqe_fill_app(struct mlx5_cqe64 *to,
-                                    const struct hca_cqe *cqe)
+static inline void hca_cqe_fill_app_info(struct mlx5_cqe64 *to,
+                                         const struct hca_cqe *cqe)
 {
     uint16_t stride = htobe16(cqe->stride);
 
-    to->app      = cqe->app;
-    to->app_op   = cqe->app_op;
     to->app_info = htobe16(cqe->app_info);
     memcpy(&to->rsvd20[2], &stride, sizeof(stride));
     if (cqe->front != NULL) {
@@ -55,7 +53,11 @@ HCA_CQE_F void hca_cqe_fill_good(struct mlx5_cqe64 *to,
     to->byte_cnt       = htobe32(cqe->byte_cnt);
     to->sop_drop_qpn   = htobe32(cqe->sop_qpn);
     if (cqe->app != 0) {
-        hca_cqe_fill_app(to, cqe);
+        to->app    = cqe->app;
+        to->app_op = cqe->app_op;
+        if (cqe->has_app_info) {
+            hca_cqe_fill_app_info(to, cqe);
+        }
     }
 }
 

@@ -61,14 +61,6 @@ unsigned hca_rq_posted(const struct hca_qp *qp);
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
 
-/* hca_srq_take() from an SRQ whose lock is held. */
-enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
-                                   struct hca_recv *recv);
-
-/* Puts a shared queue in error by a fault, if it exists and is not: its event
- * is SRQ_ERR. The caller holds no lock of an SRQ. */
-void hca_srq_fail_by_fault(uint32_t srqn);
-
 /* Removes strides for a packet of @length bytes from an SRQ with strides, whose
  * lock is held. If too few are left in the WQE, @recv is these, with
  * PRM_CQE_MP_FILLER in mp_flags: complete it, then try again.

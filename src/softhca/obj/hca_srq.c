@@ -94,3 +94,30 @@ int hca_srq_destroy(struct hca_srq *srq, uint32_t *events)
     }
     return 0;
 }
+
+static void hca_srq_enter_error(struct hca_srq *srq)
+{
+    srq->in_error = true;
+    hca_async_event_as(&srq->obj, IBV_EVENT_SRQ_ERR,
+                       (srq->tm != 0) ? HCA_EQE_XRQ_ERROR : HCA_EQE_SRQ_CATAS);
+}
+
+void hca_srq_fail_by_fault(uint32_t srqn)
+{
+    struct hca_srq *srq = (srqn == 0) ? NULL : hca_obj_lock(HCA_KIND_SRQ, srqn);
+
+    if (srq == NULL) {
+        return;
+    }
+    if (!srq->in_error) {
+        hca_srq_enter_error(srq);
+    }
+    hca_obj_unlock(srq);
+}
+
+enum hca_check hca_srq_fail(struct hca_srq *srq, enum hca_check check,
+                            uint32_t qpn, uint64_t got)
+{
+    hca_srq_enter_error(srq);
+    return hca_check_recv(check, qpn, got);
+}

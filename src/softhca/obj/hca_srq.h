@@ -6,6 +6,7 @@
 #ifndef HCA_SRQ_H
 #define HCA_SRQ_H
 
+#include "hca_check.h"
 #include "hca_objs.h"
 
 struct hca_srq_spec {
@@ -43,5 +44,14 @@ int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc);
  * @param events  number of its events that the program has read
  * @return 0; -ETIMEDOUT, as hca_obj_hold_last(): the queue stays. */
 int hca_srq_destroy(struct hca_srq *srq, uint32_t *events);
+
+/* Puts a locked queue in error because of its contents. @return @check,
+ * logged. */
+enum hca_check hca_srq_fail(struct hca_srq *srq, enum hca_check check,
+                            uint32_t qpn, uint64_t got);
+
+/* Puts a shared queue in error by a fault, if it exists and is not: its event
+ * is SRQ_ERR. The caller holds no lock of an SRQ. */
+void hca_srq_fail_by_fault(uint32_t srqn);
 
 #endif

@@ -141,7 +141,7 @@ void hca_tm_sync(struct hca_tm *tm, uint16_t sw_cnt)
     }
 }
 
-uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag)
+uint16_t hca_tm_search(const struct hca_tm *tm, uint64_t tag)
 {
     uint16_t index;
 
@@ -169,12 +169,6 @@ void hca_tm_consume_begin(struct hca_tm *tm, uint16_t index)
 void hca_tm_consume_end(struct hca_tm *tm, uint16_t index)
 {
     tm->entries[index].state = HCA_TM_FREE;
-}
-
-void hca_tm_unexpected(struct hca_tm *tm)
-{
-    tm->num_unexpected++;
-    tm->hw_phase_cnt++;
 }
 
 /* An entry that was being linked or unlinked is in the list if it is reachable;

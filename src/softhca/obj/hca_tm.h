@@ -21,6 +21,7 @@
 #include "hca_check.h"
 #include "hca_objs.h"
 
+#include <common/prm.h>
 #include <infiniband/mlx5dv.h>
 
 /* Bytes of a struct hca_tm_job, whose contents are known to resp/ and exec/. */
@@ -89,8 +90,14 @@ bool hca_tm_remove(struct hca_tm *tm, uint16_t index);
  * messages. */
 void hca_tm_sync(struct hca_tm *tm, uint16_t sw_cnt);
 
+/* hca_tm_match() of a list that has active entries. */
+uint16_t hca_tm_search(const struct hca_tm *tm, uint64_t tag);
+
 /* Returns the first active entry that matches, or HCA_TM_NONE. */
-uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag);
+static inline uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag)
+{
+    return (tm->head == tm->inactive) ? HCA_TM_NONE : hca_tm_search(tm, tag);
+}
 
 /* Consume an entry that matched: remove it from the list and free it; remove
  * it, busy while its data is under way; free a busy entry. */
@@ -98,8 +105,17 @@ void hca_tm_consume(struct hca_tm *tm, uint16_t index);
 void hca_tm_consume_begin(struct hca_tm *tm, uint16_t index);
 void hca_tm_consume_end(struct hca_tm *tm, uint16_t index);
 
-/* Counts a message that matched no entry. */
-void hca_tm_unexpected(struct hca_tm *tm);
+/* Counts a message that matched no entry (PRM_CQE_TM_UNEXPECTED), or has no tag
+ * (PRM_CQE_TM_NO_TAG). */
+static inline void hca_tm_count(struct hca_tm *tm, uint8_t tm_op)
+{
+    if (tm_op == PRM_CQE_TM_UNEXPECTED) {
+        tm->num_unexpected++;
+        tm->hw_phase_cnt++;
+    } else {
+        tm->num_no_tag++;
+    }
+}
 
 /* Rebuilds prev, state, tail and inactive after an operation that was cut off
  * at any store. */

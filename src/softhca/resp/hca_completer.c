@@ -130,7 +130,8 @@ static void hca_completer_add_strides(struct hca_cqe *cqe,
         cqe->byte_cnt  = 0;
         cqe->solicited = false;
     }
-    cqe->stride = recv->stride;
+    cqe->has_app_info = true;
+    cqe->stride       = recv->stride;
     cqe->byte_cnt |= recv->mp_flags |
                      (recv->num_strides << PRM_CQE_MP_STRIDES_SHIFT);
 }
@@ -142,10 +143,8 @@ static void hca_completer_add_strides(struct hca_cqe *cqe,
 static void hca_completer_add_tm(struct hca_cqe *cqe,
                                  const struct hca_recv *recv)
 {
-    cqe->app      = PRM_CQE_APP_TAG_MATCHING;
-    cqe->app_op   = recv->tm_op;
-    cqe->app_info = recv->tm_index;
-    cqe->front    = recv->tmh;
+    cqe->app    = PRM_CQE_APP_TAG_MATCHING;
+    cqe->app_op = recv->tm_op;
     if ((recv->tm_op == PRM_CQE_TM_NO_TAG) ||
         (recv->tm_op == PRM_CQE_TM_UNEXPECTED)) {
         if (recv->num_strides > 0) {
@@ -153,7 +152,10 @@ static void hca_completer_add_tm(struct hca_cqe *cqe,
         }
         return;
     }
-    cqe->wqe_counter = 0;
+    cqe->has_app_info = true;
+    cqe->app_info     = recv->tm_index;
+    cqe->front        = recv->tmh;
+    cqe->wqe_counter  = 0;
     if (recv->tm_op == PRM_CQE_TM_CONSUMED) {
         cqe->opcode   = MLX5_CQE_NO_PACKET;
         cqe->imm      = 0;
@@ -200,12 +202,13 @@ enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
                                    const struct mlx5_tm_cqe *result)
 {
     struct hca_cqe cqe = {
-        .opcode   = MLX5_CQE_NO_PACKET,
-        .uidx     = srq->uidx,
-        .app      = PRM_CQE_APP_TAG_MATCHING,
-        .app_op   = tm_op,
-        .app_info = index,
-        .front    = result,
+        .opcode       = MLX5_CQE_NO_PACKET,
+        .uidx         = srq->uidx,
+        .app          = PRM_CQE_APP_TAG_MATCHING,
+        .app_op       = tm_op,
+        .has_app_info = true,
+        .app_info     = index,
+        .front        = result,
     };
 
     return hca_cq_post(srq->cqn, &cqe);

@@ -38,11 +38,9 @@ static enum hca_check hca_packet_take(struct hca_packet *packet)
     enum hca_check check;
 
     do {
-        check          = hca_srq_take_strides(packet->resp->qp, packet->srq,
-                                              packet->data.length, recv);
-        recv->tm_op    = packet->tm_op;
-        recv->tm_index = 0;
-        recv->tmh      = NULL;
+        check       = hca_srq_take_strides(packet->resp->qp, packet->srq,
+                                           packet->data.length, recv);
+        recv->tm_op = packet->tm_op;
         if ((check != HCA_OK) || !(recv->mp_flags & PRM_CQE_MP_FILLER)) {
             return check;
         }

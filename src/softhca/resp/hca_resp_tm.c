@@ -20,8 +20,10 @@
  */
 #include "hca_resp.h"
 #include "hca_rndv.h"
+#include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_srq_take.h"
 #include "softhca/obj/hca_tm.h"
 
 #include <endian.h>
@@ -49,50 +51,29 @@ static void hca_tm_unlock(struct hca_tm_msg *msg)
     msg->resp->srq_held = false;
 }
 
-static bool hca_tm_lock(struct hca_tm_msg *msg)
+static inline bool hca_tm_lock(struct hca_tm_msg *msg)
 {
     msg->srq            = hca_obj_lock(HCA_KIND_SRQ, msg->resp->qp->srqn);
     msg->resp->srq_held = (msg->srq != NULL);
     return msg->resp->srq_held;
 }
 
-/* Reads the header from memory of a program. */
-static __attribute__((noinline)) enum hca_check
-hca_tm_read_outer(struct hca_tm_msg *msg, size_t size)
-{
-    struct hca_sgl src, dst;
-
-    hca_sgl_part(&src, msg->resp->msg->data, 0, size);
-    hca_sgl_init(&dst, hca_owner(hca_self));
-    hca_sgl_add(&dst, &msg->rndv, size);
-    return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
-}
-
-/* Reads as much of the header as the message has; the rest of it is 0. Only a
- * request has a longer one than struct ibv_tmh. */
+/* Reads as much of the header as the message has; the rest of it is 0. */
 static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
 {
     const struct hca_sgl *data = msg->resp->msg->data;
-    const void *inner          = hca_sgl_inner(data);
     size_t size = (data->length < sizeof(msg->rndv)) ? data->length :
                                                        sizeof(msg->rndv);
+    struct hca_sgl src, dst;
 
     if (size == 0) {
         return hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, 0);
     }
     msg->length = data->length - sizeof(msg->tmh);
-    if (inner == NULL) {
-        return hca_tm_read_outer(msg, size);
-    }
-    if (size < sizeof(msg->tmh)) {
-        memcpy(&msg->tmh, inner, size);
-        return HCA_OK;
-    }
-    memcpy(&msg->tmh, inner, sizeof(msg->tmh));
-    if (msg->tmh.opcode == IBV_TMH_RNDV) {
-        memcpy(&msg->rndv, inner, size);
-    }
-    return HCA_OK;
+    hca_sgl_part(&src, data, 0, size);
+    hca_sgl_init(&dst, hca_owner(hca_self));
+    hca_sgl_add(&dst, &msg->rndv, size);
+    return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
 /* Checks the header except for its reserved bytes, which UCX fills. */
@@ -139,9 +120,7 @@ static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
     if (check != HCA_OK) {
         return check;
     }
-    recv->tm_op    = tm_op;
-    recv->tm_index = 0;
-    recv->tmh      = NULL;
+    recv->tm_op = tm_op;
     return hca_resp_deliver(resp);
 }
 
@@ -153,20 +132,13 @@ static bool hca_tm_has_begun(const struct hca_tm_msg *msg, enum hca_check check)
            ((check == HCA_OK) || (msg->resp->ack->arrived > 0));
 }
 
-static enum hca_check hca_tm_no_tag(struct hca_tm_msg *msg)
+/* Delivers a message without a match as it is, and counts it. */
+static enum hca_check hca_tm_unmatched(struct hca_tm_msg *msg, uint8_t tm_op)
 {
-    enum hca_check check = hca_tm_to_srq(msg, PRM_CQE_TM_NO_TAG);
-
-    hca_srq_tm(msg->srq)->num_no_tag += hca_tm_has_begun(msg, check);
-    return check;
-}
-
-static enum hca_check hca_tm_to_unexpected(struct hca_tm_msg *msg)
-{
-    enum hca_check check = hca_tm_to_srq(msg, PRM_CQE_TM_UNEXPECTED);
+    enum hca_check check = hca_tm_to_srq(msg, tm_op);
 
     if (hca_tm_has_begun(msg, check)) {
-        hca_tm_unexpected(hca_srq_tm(msg->srq));
+        hca_tm_count(hca_srq_tm(msg->srq), tm_op);
     }
     return check;
 }
@@ -380,25 +352,10 @@ static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
 
 /* --- dispatch ------------------------------------------------------------ */
 
-static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
+static enum hca_check hca_tm_matched(struct hca_tm_msg *msg, uint16_t index)
 {
-    enum hca_check check;
-    uint16_t index;
+    enum hca_check check = hca_resp_invalidate(msg->resp);
 
-    if (msg->srq->in_error) {
-        return hca_resp_bad(msg->resp, HCA_CHECK_SRQ, msg->srq->obj.num);
-    }
-    if ((msg->tmh.opcode != IBV_TMH_EAGER) &&
-        (msg->tmh.opcode != IBV_TMH_RNDV)) {
-        return hca_tm_no_tag(msg);
-    }
-    index = hca_tm_goes_on(msg) ?
-                HCA_TM_NONE :
-                hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
-    if (index == HCA_TM_NONE) {
-        return hca_tm_to_unexpected(msg);
-    }
-    check = hca_resp_invalidate(msg->resp);
     if (check != HCA_OK) {
         return check;
     }
@@ -406,7 +363,28 @@ static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
                                                hca_tm_expected(msg, index);
 }
 
-enum hca_check hca_resp_tm_send(struct hca_responder *resp)
+static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
+{
+    uint16_t index;
+
+    if (msg->srq->in_error) {
+        return hca_resp_bad(msg->resp, HCA_CHECK_SRQ, msg->srq->obj.num);
+    }
+    if ((msg->tmh.opcode != IBV_TMH_EAGER) &&
+        (msg->tmh.opcode != IBV_TMH_RNDV)) {
+        return hca_tm_unmatched(msg, PRM_CQE_TM_NO_TAG);
+    }
+    index = hca_tm_goes_on(msg) ?
+                HCA_TM_NONE :
+                hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
+    return (index == HCA_TM_NONE) ?
+               hca_tm_unmatched(msg, PRM_CQE_TM_UNEXPECTED) :
+               hca_tm_matched(msg, index);
+}
+
+/* Executes any message. */
+static __attribute__((noinline)) enum hca_check
+hca_tm_send_any(struct hca_responder *resp)
 {
     struct hca_tm_msg msg = {.resp = resp};
     enum hca_check check;
@@ -424,4 +402,95 @@ enum hca_check hca_resp_tm_send(struct hca_responder *resp)
     check = hca_tm_dispatch(&msg);
     hca_tm_unlock(&msg);
     return check;
+}
+
+/* --- the short way -------------------------------------------------------- */
+
+/* Reads the header where most messages have it: in their first piece, in the
+ * device or in memory of this process.
+ * @return false if it is not there, or not that of an eager message or of one
+ *         without a tag */
+static inline bool hca_tm_read_first(const struct hca_sgl *data,
+                                     struct ibv_tmh *tmh)
+{
+    if ((data->count == 0) || (data->iov[0].iov_len < sizeof(*tmh))) {
+        return false;
+    }
+    if (!data->is_outer) {
+        memcpy(tmh, data->iov[0].iov_base, sizeof(*tmh));
+    } else if (data->has_via || (data->owner.proc != hca_self) ||
+               (hca_trap_guard_memcpy(tmh, data->iov[0].iov_base,
+                                      sizeof(*tmh)) != 0)) {
+        return false;
+    }
+    return (tmh->opcode == IBV_TMH_EAGER) || (tmh->opcode == IBV_TMH_NO_TAG);
+}
+
+/* Delivers a message without a match as it is, and counts it. */
+static inline enum hca_check hca_tm_first_unmatched(struct hca_responder *resp,
+                                                    struct hca_srq *srq,
+                                                    uint8_t tm_op)
+{
+    enum hca_check check = hca_srq_take_locked(resp->qp, srq, &resp->recv);
+
+    if (check == HCA_OK) {
+        resp->recv.tm_op = tm_op;
+        check            = hca_resp_deliver(resp);
+    }
+    if (check == HCA_OK) {
+        hca_tm_count(hca_srq_tm(srq), tm_op);
+    }
+    resp->srq_held = false;
+    hca_obj_unlock(srq);
+    return check;
+}
+
+/* Delivers a message to entry @index, and unlocks the SRQ. */
+static __attribute__((noinline)) enum hca_check
+hca_tm_first_matched(struct hca_responder *resp, struct hca_srq *srq,
+                     const struct ibv_tmh *tmh, uint16_t index)
+{
+    struct hca_tm_msg msg = {
+        .resp   = resp,
+        .srq    = srq,
+        .rndv   = {.tmh = *tmh},
+        .length = resp->msg->data->length - sizeof(*tmh),
+    };
+    enum hca_check check;
+
+    check = srq->in_error ? hca_resp_bad(resp, HCA_CHECK_SRQ, srq->obj.num) :
+                            hca_tm_matched(&msg, index);
+    hca_tm_unlock(&msg);
+    return check;
+}
+
+/* Most messages match nothing in the list, which is empty, and need no strides:
+ * they take as long as with an SRQ that does not match tags. */
+enum hca_check hca_resp_tm_send(struct hca_responder *resp)
+{
+    uint8_t tm_op = PRM_CQE_TM_NO_TAG;
+    struct ibv_tmh tmh;
+    struct hca_srq *srq;
+    uint16_t index;
+
+    if (!hca_tm_read_first(resp->msg->data, &tmh)) {
+        return hca_tm_send_any(resp);
+    }
+    srq = hca_obj_lock(HCA_KIND_SRQ, resp->qp->srqn);
+    if (srq == NULL) {
+        return hca_resp_bad(resp, HCA_CHECK_SRQ, resp->qp->srqn);
+    }
+    if (__builtin_expect(srq->strides.number > 0, 0)) {
+        hca_obj_unlock(srq);
+        return hca_tm_send_any(resp);
+    }
+    resp->srq_held = true;
+    if (tmh.opcode == IBV_TMH_EAGER) {
+        index = hca_tm_match(hca_srq_tm(srq), tmh.tag);
+        if (index != HCA_TM_NONE) {
+            return hca_tm_first_matched(resp, srq, &tmh, index);
+        }
+        tm_op = PRM_CQE_TM_UNEXPECTED;
+    }
+    return hca_tm_first_unmatched(resp, srq, tm_op);
 }
