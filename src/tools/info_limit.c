@@ -95,23 +95,23 @@ static void info_recv_limits(struct info_part *part,
  * UCX_NUM_EPS is the number that UCP expects. With more of them, messages may
  * find the queue empty: the device sends them again. */
 static void info_window(struct info_part *part,
-                        const uct_dcx_iface_config_t *config,
-                        unsigned queue_len)
+                        const uct_dcx_iface_config_t *config, unsigned num_bufs)
 {
-    const uct_dcx_credit_bank_t bank = uct_dcx_credit_bank(
-        queue_len, uct_dcx_config_credits(config->fc.window),
-        uct_dcx_config_credits(config->fc.initial));
+    const uct_dcx_credit_bank_t bank =
+        uct_dcx_credit_bank(num_bufs, config->rx.queue_len,
+                            uct_dcx_config_credits(config->fc.window),
+                            uct_dcx_config_credits(config->fc.initial));
     const char *text     = getenv("UCX_NUM_EPS");
     unsigned long wanted = (text == NULL) ? 0 : strtoul(text, NULL, 10);
-    unsigned window      = ucs_min(bank.window, queue_len);
-    unsigned long num    = queue_len / (window + 2);
+    unsigned window      = ucs_min(bank.window, num_bufs);
+    unsigned long num    = num_bufs / (window + 2);
     struct info_row *row;
 
     if (!config->fc.enable) {
         return;
     }
     row = info_part_add(part, "full windows", "UCX_DCX_FC_WINDOW");
-    info_row_found(row, "%lu of %u in %u buffers", num, window, queue_len);
+    info_row_found(row, "%lu of %u in %u buffers", num, window, num_bufs);
     if (wanted > num) {
         info_row_needs(row, "%lu (UCX_NUM_EPS): raise UCX_DCX_RX_QUEUE_LEN",
                        wanted);

@@ -23,29 +23,45 @@ const unsigned automatic = UCT_DCX_CREDIT_AUTO;
 
 TEST(dcx_credit, sizes)
 {
-    auto bank = uct_dcx_credit_bank(1024, automatic, automatic);
+    auto bank = uct_dcx_credit_bank(1024, 1024, automatic, automatic);
 
     EXPECT_EQ(10 + 409 / 2, bank.window);
     EXPECT_EQ(10, bank.base);
     EXPECT_EQ(409, bank.size);
     EXPECT_EQ(7, bank.share);
 
-    bank = uct_dcx_credit_bank(4, automatic, automatic);
+    bank = uct_dcx_credit_bank(4, 4, automatic, automatic);
     EXPECT_EQ(1, bank.window);
     EXPECT_EQ(1, bank.base);
     EXPECT_EQ(1, bank.size);
 
-    bank = uct_dcx_credit_bank(1024, 10, 0);
+    bank = uct_dcx_credit_bank(1024, 1024, 10, 0);
     EXPECT_EQ(10, bank.window);
     EXPECT_EQ(0, bank.base);
 
-    bank = uct_dcx_credit_bank(1024, 1024, 8);
+    bank = uct_dcx_credit_bank(1024, 1024, 1024, 8);
     EXPECT_EQ(2, bank.share) << "one endpoint can be granted the whole bank";
+}
+
+/* With longer buffers, of which there are half as many, an endpoint that is
+ * alone, or beside few others, can send as many messages. */
+TEST(dcx_credit, fewer_buffers)
+{
+    auto all  = uct_dcx_credit_bank(1024, 1024, automatic, automatic);
+    auto half = uct_dcx_credit_bank(512, 1024, automatic, automatic);
+
+    EXPECT_EQ(5, half.base);
+    EXPECT_EQ(307, half.size) << "two fifths of the buffers are for bases";
+    EXPECT_GE(half.window + 5, all.window);
+    EXPECT_EQ(204, uct_dcx_credit_offer(&half));
+    half.granted[0] = 204;
+    all.granted[0]  = 204;
+    EXPECT_GT(uct_dcx_credit_offer(&half), 2 * uct_dcx_credit_offer(&all) / 3);
 }
 
 uct_dcx_credit_bank_t open_bank(unsigned queue_len)
 {
-    return uct_dcx_credit_bank(queue_len, automatic, automatic);
+    return uct_dcx_credit_bank(queue_len, queue_len, automatic, automatic);
 }
 
 struct grant {
@@ -94,7 +110,7 @@ TEST(dcx_credit, no_longer_alone)
     EXPECT_EQ((409 - 204) / 7, second.extra.credits);
     first = request(bank, 51, first.extra);
     EXPECT_EQ((409 - 29) / 7, first.extra.credits);
-    bank  = uct_dcx_credit_bank(1024, 64, automatic);
+    bank  = uct_dcx_credit_bank(1024, 1024, 64, automatic);
     first = request(bank);
     EXPECT_EQ(54, first.extra.credits) << "not the window of the option";
 }
@@ -103,7 +119,7 @@ TEST(dcx_credit, no_longer_alone)
 TEST(dcx_credit, large_base)
 {
     for (unsigned base : {10, 11, 64, 100, 200, 500, 818}) {
-        auto bank  = uct_dcx_credit_bank(1023, automatic, base);
+        auto bank  = uct_dcx_credit_bank(1023, 1023, automatic, base);
         auto first = request(bank), second = request(bank);
 
         EXPECT_EQ(409 / 2, first.extra.credits);
@@ -112,7 +128,7 @@ TEST(dcx_credit, large_base)
         EXPECT_LE(bank.share, 7);
         EXPECT_LE(first.credits, bank.window);
     }
-    EXPECT_EQ(6, uct_dcx_credit_bank(1023, automatic, 0).share);
+    EXPECT_EQ(6, uct_dcx_credit_bank(1023, 1023, automatic, 0).share);
 }
 
 /* Many endpoints converge to equal credits, in any order of arrival. */
@@ -152,7 +168,7 @@ TEST(dcx_credit, base)
     EXPECT_EQ(10u, request(bank).credits) << "not the base of an empty bank";
     EXPECT_EQ(7u, request(bank, 3).credits) << "not up to the base";
 
-    bank = uct_dcx_credit_bank(4, 4, 0);
+    bank = uct_dcx_credit_bank(4, 4, 4, 0);
     for (unsigned i = 0; i < 10; i++) {
         EXPECT_GE(request(bank).credits, 1u);
     }

@@ -174,7 +174,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"FC_INITIAL", "auto",
      "Number of credits of an endpoint at the start, and at least at each\n"
      "request; this many receive buffers are kept for it. Credits beyond that\n"
-     "come from a pool of two fifths of RX_QUEUE_LEN, for all endpoints.\n"
+     "come from a pool of two fifths of RX_QUEUE_LEN, at most three fifths of\n"
+     "the buffers, for all endpoints.\n"
      "\"auto\" is a seventh of FC_WINDOW, or about a hundredth of\n"
      "RX_QUEUE_LEN if FC_WINDOW is \"auto\", too.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.initial), UCS_CONFIG_TYPE_ULUNITS},

@@ -27,6 +27,7 @@ typedef struct uct_dcx_credit_bank {
     uint16_t window; /* maximum credits of an endpoint */
     uint16_t base;   /* credits of its own, restored by each request */
     uint16_t size;   /* maximum of all grants together */
+    uint16_t alone;  /* maximum of a grant if there is no other */
     uint16_t share;  /* a grant beside others: 1 / share of the free credits */
     uint16_t epoch;
     uint16_t requests;   /* in this epoch */
@@ -42,25 +43,38 @@ typedef struct uct_dcx_credit_extra {
 } uct_dcx_credit_extra_t;
 
 
-/* Returns a bank for @queue_len receive buffers: two fifths are for grants, the
- * others for the bases of endpoints. An endpoint that is alone gets a full
- * window, but no more than its base and half of the bank, which is the default
- * window. With several endpoints each gets, by default, up to a sixteenth of
- * the buffers, or seven times the base if @base is larger than a seventh of
- * that. */
-static inline uct_dcx_credit_bank_t
-uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
+/* Returns the smaller of two numbers of credits. */
+static inline unsigned uct_dcx_credit_min(unsigned a, unsigned b)
+{
+    return (a < b) ? a : b;
+}
+
+
+/* Returns a bank for @num_bufs receive buffers. Grants are from two fifths of
+ * @queue_len, which is more if buffers are longer and therefore fewer; three
+ * fifths of the buffers at most. The other buffers are for the bases of
+ * endpoints. An endpoint that is alone gets a full window, but no more than its
+ * base and a fifth of @queue_len, or two thirds of the bank, which is the
+ * default window. With several endpoints each gets, by default, up to a
+ * sixteenth of @queue_len, or seven times the base if @base is larger than a
+ * seventh of that. The base is by default that of a queue of @num_bufs. */
+static inline uct_dcx_credit_bank_t uct_dcx_credit_bank(unsigned num_bufs,
+                                                        unsigned queue_len,
+                                                        unsigned window,
+                                                        unsigned base)
 {
     uct_dcx_credit_bank_t bank = {};
     unsigned several           = window; /* window of each of them */
+    unsigned own               = window; /* window that is the base's */
     unsigned max_extra;
 
     if (window == UCT_DCX_CREDIT_AUTO) {
         several = (queue_len > 16) ? queue_len / 16 : 1;
+        own     = (num_bufs > 16) ? num_bufs / 16 : 1;
     }
 
     if (base == UCT_DCX_CREDIT_AUTO) {
-        base = (several + 6) / 7;
+        base = (own + 6) / 7;
     }
 
     if ((window == UCT_DCX_CREDIT_AUTO) && (several + 6 < 7 * base)) {
@@ -68,11 +82,11 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
     }
 
     max_extra   = (several > base) ? several - base : 1;
-    bank.size   = queue_len * 2 / 5;
+    bank.size   = uct_dcx_credit_min(queue_len * 2 / 5, num_bufs * 3 / 5);
+    bank.alone  = uct_dcx_credit_min(queue_len * 2 / 5 / 2, bank.size * 2 / 3);
     bank.share  = (bank.size >= 2 * max_extra) ? bank.size / max_extra : 2;
     bank.base   = base;
-    bank.window = (window == UCT_DCX_CREDIT_AUTO) ? base + bank.size / 2 :
-                                                    window;
+    bank.window = (window == UCT_DCX_CREDIT_AUTO) ? base + bank.alone : window;
     return bank;
 }
 
@@ -84,9 +98,13 @@ static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
 {
     uint32_t granted   = bank->granted[0] + bank->granted[1];
     uint32_t max_extra = bank->window - bank->base;
-    unsigned share     = (granted == 0) ? 2 : bank->share;
-    uint32_t offer = (granted < bank->size) ? (bank->size - granted) / share :
-                                              0;
+    uint32_t offer     = 0;
+
+    if (granted == 0) {
+        offer = bank->alone;
+    } else if (granted < bank->size) {
+        offer = (bank->size - granted) / bank->share;
+    }
 
     return (offer < max_extra) ? offer : max_extra;
 }

@@ -337,13 +337,14 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
     unsigned posted          = queues->rx.length - 1;
 
     memset(fc, 0, sizeof(*fc));
-    fc->queues           = queues;
-    fc->ep_ops           = ep_ops;
-    fc->enabled          = config->fc.enable;
-    fc->thresh           = config->fc.thresh;
-    fc->interval         = ucs_time_from_sec(config->fc.resend_timeout);
-    fc->bank             = uct_dcx_credit_bank(posted, window, initial);
-    queues->fc           = fc;
+    fc->queues   = queues;
+    fc->ep_ops   = ep_ops;
+    fc->enabled  = config->fc.enable;
+    fc->thresh   = config->fc.thresh;
+    fc->interval = ucs_time_from_sec(config->fc.resend_timeout);
+    fc->bank     = uct_dcx_credit_bank(posted, config->rx.queue_len, window,
+                                       initial);
+    queues->fc   = fc;
     queues->dci.fc_table = &fc->table;
     uct_dcx_fc_table_init(&fc->table);
     if (fc->enabled && ((fc->bank.window > config->rx.queue_len) ||
