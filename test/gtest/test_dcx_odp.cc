@@ -6,13 +6,31 @@
  * paging for DC the memory is pinned.
  */
 #include "dcx_layout_bench.h"
+#include "privileges.h"
 
 #include <algorithm>
+#include <atomic>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <thread>
+#include <uct/api/v2/uct_v2.h>
 
 namespace {
 
 const size_t page = 4096;
+
+/* See test_dcx_mem.cc. */
+#if UCT_VERNO_MINOR >= 15
+const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
+                                 UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
+#else
+const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE;
+#endif
+#if UCT_VERNO_MINOR >= 16
+#define PACK_RANGE addr, length,
+#else
+#define PACK_RANGE
+#endif
 
 /* Pages that nothing has touched, registered with @flags */
 class odp_mem {
@@ -69,6 +87,21 @@ public:
     {
         return {addr + offset, bytes, memh, stride, count};
     }
+
+    /* Packs a key that can be invalidated. */
+    ucs_status_t pack_invalidated()
+    {
+        uct_md_mkey_pack_params_t params = {};
+        std::vector<uint8_t> key(64);
+
+        params.field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS;
+        params.flags      = pack_invalidate;
+        return uct_md_mkey_pack_v2(m_dcx.md(), memh, PACK_RANGE & params,
+                                   key.data());
+    }
+
+    /* Takes the pages away, as a program does that frees memory too early. */
+    void unmap() { HCA_CHECK_CALL(munmap(addr, length) == 0); }
 
     /* Returns the number of pages that the process has in memory. */
     size_t resident() const
@@ -238,6 +271,130 @@ TEST_P(dcx_odp, data_is_right_under_memory_pressure)
 
 /* --- keys that name it: pinned first -------------------------------------- */
 
+TEST_P(dcx_odp, refused_layout_does_not_pin_it)
+{
+    odp_mem mem(m_dcx, 4 * page);
+    layout_handle rows(m_dcx, 8);
+    uintptr_t start = (uintptr_t)mem.addr;
+    ucx_log_reader log;
+
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              rows.try_set(1, {{start, 64, 0, mem.memh},
+                               {start + 4 * page, 64, 0, mem.memh}}));
+    EXPECT_NE(std::string::npos, log.take().find("outside the memory"));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              rows.try_set(1, {{start, 64, 0, mem.memh},
+                               {start + 32, 64, 0, mem.memh}}));
+    EXPECT_NE(std::string::npos, log.take().find("overlap"));
+    EXPECT_FALSE(dcx_peek_is_pinned(mem.memh));
+}
+
+/* Blocks of memory of either kind, in an order that names one twice */
+TEST_P(dcx_odp, layout_names_pinned_keys_only)
+{
+    odp_mem a(m_dcx, 4 * page), b(m_dcx, 4 * page), far(m_dcx, page);
+    odp_mem pinned(m_dcx, page, 0);
+    layout_handle layout(m_dcx, 8);
+    uct_iov_t iov = {NULL, 4 * 16, layout.memh, 0, 1};
+
+    for (unsigned i = 0; i < 2; i++) { /* the second time they are pinned */
+        memset(a.addr, 0x10 + i, 2 * page);
+        memset(b.addr, 0x20 + i, page);
+        memset(pinned.addr, 0x30 + i, page);
+        ASSERT_EQ(UCS_OK,
+                  layout.try_set(1,
+                                 {{(uintptr_t)a.addr, 16, 0, a.memh},
+                                  {(uintptr_t)b.addr + i, 16, 0, b.memh},
+                                  {(uintptr_t)pinned.addr, 16, 0, pinned.memh},
+                                  {(uintptr_t)a.addr + page, 16, 0, a.memh}},
+                                 UCT_MD_MEM_ACCESS_RMA));
+        EXPECT_EQ(UCS_OK, layout.wait());
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
+                                   far.rkey(), NULL));
+        m_dcx.flush();
+        EXPECT_TRUE(m_dcx.errors.empty());
+        EXPECT_EQ(0x10 + i, far.addr[0]);
+        EXPECT_EQ(0x20 + i, far.addr[31]);
+        EXPECT_EQ(0x30 + i, far.addr[32]);
+        EXPECT_EQ(0x10 + i, far.addr[63]);
+    }
+    EXPECT_FALSE(dcx_peek_is_pinned(far.memh));
+}
+
+TEST_P(dcx_odp, short_strided_operation_does_not_pin_it)
+{
+    odp_mem mem(m_dcx, 4 * page), far(m_dcx, 4 * page);
+    uct_iov_t iov = mem.piece(0, 64, page, 4);
+
+    for (unsigned i = 0; i < 4; i++) {
+        memset(mem.addr + i * page, i + 1, 64);
+    }
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
+                               far.rkey(), NULL));
+    m_dcx.flush();
+    EXPECT_TRUE(m_dcx.errors.empty());
+    EXPECT_FALSE(dcx_peek_is_pinned(mem.memh));
+    for (unsigned i = 0; i < 4; i++) {
+        EXPECT_EQ(i + 1, far.addr[64 * i + 63]);
+    }
+
+    /* back, to other places */
+    iov = mem.piece(128, 64, page, 4);
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_get_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
+                               far.rkey(), NULL));
+    m_dcx.flush();
+    EXPECT_TRUE(m_dcx.errors.empty());
+    EXPECT_FALSE(dcx_peek_is_pinned(mem.memh));
+    EXPECT_EQ(4, mem.addr[3 * page + 128 + 63]);
+}
+
+TEST_P(dcx_odp, refused_strided_operation_does_not_pin_it)
+{
+    odp_mem mem(m_dcx, 256 * page), far(m_dcx, page);
+    uct_iov_t iov = mem.piece(0, 1024, 512, 256);
+    ucx_log_reader log;
+
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              uct_ep_get_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
+                               far.rkey(), NULL));
+    EXPECT_NE("", log.take());
+    EXPECT_FALSE(dcx_peek_is_pinned(mem.memh));
+}
+
+/* Each use that has to pin says why it cannot, and leaves nothing behind: the
+ * next attempt, with memory there again, succeeds. */
+TEST_P(dcx_odp, memory_that_cannot_be_pinned)
+{
+    odp_mem mem(m_dcx, 256 * page), far(m_dcx, 256 * page);
+    layout_handle rows(m_dcx, 4);
+    uct_iov_t iov     = mem.piece(0, 1024, page, 256);
+    const blocks list = {{(uintptr_t)mem.addr, 8, page - 8, mem.memh}};
+    ucx_log_reader log;
+
+    mem.unmap();
+    EXPECT_EQ(UCS_ERR_IO_ERROR, rows.try_set(8, list));
+    EXPECT_NE(std::string::npos, log.take().find("failed to pin"));
+    EXPECT_EQ(UCS_ERR_IO_ERROR,
+              uct_ep_put_zcopy(m_dcx.ep, &iov, 1, (uintptr_t)far.addr,
+                               far.rkey(), NULL));
+    EXPECT_NE(std::string::npos, log.take().find("failed to pin"));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, mem.pack_invalidated());
+    EXPECT_NE(std::string::npos, log.take().find("failed to pin"));
+    EXPECT_FALSE(dcx_peek_is_pinned(mem.memh));
+
+    ASSERT_EQ(mem.addr,
+              mmap(mem.addr, mem.length, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+    EXPECT_EQ(UCS_OK, rows.try_set(8, list));
+    EXPECT_EQ(UCS_OK, rows.wait());
+    EXPECT_TRUE(dcx_peek_is_pinned(mem.memh));
+    EXPECT_EQ(UCS_OK, mem.pack_invalidated());
+    EXPECT_EQ("", log.take());
+}
+
 TEST_P(dcx_odp, layout_pins_it)
 {
     odp_mem mem(m_dcx, 16 * page), far(m_dcx, 16 * page);
@@ -285,6 +442,77 @@ TEST_P(dcx_odp, strided_operation_pins_it)
     }
 }
 
+/* --- locked memory is short ----------------------------------------------- */
+
+class dcx_odp_locked : public dcx_odp {
+protected:
+    dcx_odp_locked()
+    {
+        HCA_CHECK_CALL(getrlimit(RLIMIT_MEMLOCK, &m_limit) == 0);
+        set_privileged(false);
+    }
+
+    ~dcx_odp_locked()
+    {
+        set_limit(m_limit.rlim_cur);
+        set_privileged(true);
+    }
+
+    void set_limit(size_t bytes)
+    {
+        struct rlimit limit = m_limit;
+
+        limit.rlim_cur = bytes;
+        HCA_CHECK_CALL(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    }
+
+    /* Lowers the limit so that @bytes can be pinned, but not twice. */
+    void leave(size_t bytes)
+    {
+        odp_mem probe(m_dcx, bytes);
+        ucx_log_reader log;
+        size_t limit = bytes / 2;
+
+        do {
+            limit += bytes / 2;
+            set_limit(limit);
+        } while (probe.pack_invalidated() != UCS_OK);
+    }
+
+    struct rlimit m_limit;
+};
+
+/* Threads that pin the same memory pin it once. */
+TEST_P(dcx_odp_locked, threads_pin_it_once)
+{
+    const size_t size = 4 << 20;
+
+    leave(size);
+    for (unsigned round = 0; round < 50; round++) {
+        odp_mem mem(m_dcx, size);
+        std::vector<std::thread> threads;
+        std::atomic<unsigned> ready{0}, failed{0};
+
+        for (unsigned i = 0; i < 4; i++) {
+            threads.emplace_back([&] {
+                ucx_log_reader log;
+
+                ready++;
+                while (ready < 4) {
+                }
+                failed += (mem.pack_invalidated() != UCS_OK);
+            });
+        }
+        for (auto &thread : threads) {
+            thread.join();
+        }
+        ASSERT_EQ(0u, failed) << "round " << round;
+        EXPECT_TRUE(dcx_peek_is_pinned(mem.memh));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(locked, dcx_odp_locked, testing::Values(0));
+
 INSTANTIATE_TEST_SUITE_P(odp, dcx_odp, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(cached, dcx_odp, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(relaxed, dcx_odp, testing::Values(0));
@@ -317,6 +545,7 @@ int main(int argc, char **argv)
         argc, argv,
         {{"odp", {{"UCX_DCX_ODP", "y"}, {"SOFTHCA_PAGE_FAULT", "500"}}},
          {"cached", {{"UCX_DCX_RCACHE", "y"}}},
+         {"locked", {{"SOFTHCA_MEMLOCK", "y"}, {"UCX_DCX_RX_QUEUE_LEN", "64"}}},
          {"relaxed",
           {{"SOFTHCA_ORDER", "relaxed"},
            {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},

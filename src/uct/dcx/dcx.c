@@ -166,42 +166,14 @@ uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params,
 }
 
 
-/* Pins memory of blocks that is registered on demand. Wrong handles are refused
- * later. */
-static UCS_F_NOINLINE ucs_status_t uct_dcx_layout_pin_blocks(
-    const uct_dcx_mem_layout_t *layout, const uct_dcx_layout_params_t *params)
-{
-    ucs_status_t status = UCS_OK;
-    const uct_dcx_mem_t *mem;
-    size_t i;
-
-    for (i = 0; (i < params->num) && (status == UCS_OK); ++i) {
-        mem = params->blocks[i].memh;
-        if ((params->blocks[i].length > 0) && (mem != NULL) &&
-            (mem->md == layout->mem->md)) {
-            status = uct_dcx_mem_pin(params->blocks[i].memh);
-        }
-    }
-    return status;
-}
-
-
 static ucs_status_t
 uct_dcx_layout_add_blocks(uct_dcx_mem_layout_t *layout,
                           const uct_dcx_layout_params_t *params)
 {
     const uct_dcx_block_t *block;
     uct_dcx_sgl_run_t run;
-    ucs_status_t status;
     const char *fault;
     size_t i;
-
-    if (ucs_unlikely(uct_dcx_mem_num_demand > 0)) {
-        status = uct_dcx_layout_pin_blocks(layout, params);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
 
     for (i = 0; i < params->num; ++i) {
         block = &params->blocks[i];

@@ -365,28 +365,46 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 }
 
 
+/* Memory of a layout is not copied, as the processor cannot read it, and the
+ * nesting of mkeys is limited. */
+static UCS_F_ALWAYS_INLINE uct_dcx_sgl_limits_t
+uct_dcx_strided_limits(const uct_dcx_strided_t *op, unsigned depth)
+{
+    const uct_dcx_queues_t *queues = uct_dcx_strided_queues(op);
+    const uct_dcx_limits_t *limits = &queues->limits;
+    unsigned max_depth             = queues->port.dev->umr.max_depth;
+    int is_copied                  = !op->is_rndv && (depth == 0);
+
+    return (uct_dcx_sgl_limits_t){
+        .max_plain  = ucs_min(ucs_min(op->max_plain, limits->strided.max_plain),
+                              UCT_DCX_STRIDED_MAX_PLAIN),
+        .max_copy   = is_copied ? limits->rma_bcopy : 0,
+        .copy       = limits->strided.copy,
+        .copy_piece = limits->strided.copy_piece,
+        .max_klm    = (depth < max_depth) ? limits->strided.max_klm : 0,
+    };
+}
+
+
+static int uct_dcx_strided_needs_key(void *arg, const uct_dcx_sgl_t *layout,
+                                     unsigned depth)
+{
+    const uct_dcx_strided_t *op       = arg;
+    const uct_dcx_sgl_limits_t limits = uct_dcx_strided_limits(op, depth);
+
+    return (layout->num > 0) && (layout->length <= op->max_length) &&
+           (uct_dcx_sgl_pick(layout, &limits) == UCT_DCX_SGL_FORM_KEY);
+}
+
+
 /* Posts the operation. @depth: nesting of the layouts that the memory is in; 0
- * for virtual addresses. Memory of a layout is not copied, as the processor
- * cannot read it, and the nesting of mkeys is limited. */
+ * for virtual addresses. */
 static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
                                          const uct_dcx_sgl_t *layout,
                                          unsigned depth)
 {
-    const uct_dcx_queues_t *queues       = uct_dcx_strided_queues(op);
-    const uct_dcx_device_t *dev          = queues->port.dev;
-    const uct_dcx_limits_t *queue_limits = &queues->limits;
-    int is_copied                        = !op->is_rndv && (depth == 0);
-    const uct_dcx_sgl_limits_t limits    = {
-           .max_plain =
-               ucs_min(ucs_min(op->max_plain, queue_limits->strided.max_plain),
-                       UCT_DCX_STRIDED_MAX_PLAIN),
-           .max_copy   = is_copied ? queue_limits->rma_bcopy : 0,
-           .copy       = queue_limits->strided.copy,
-           .copy_piece = queue_limits->strided.copy_piece,
-           .max_klm =
-            (depth < dev->umr.max_depth) ? queue_limits->strided.max_klm : 0,
-    };
-    uct_dcx_sgl_form_t form = uct_dcx_sgl_pick(layout, &limits);
+    const uct_dcx_sgl_limits_t limits = uct_dcx_strided_limits(op, depth);
+    uct_dcx_sgl_form_t form           = uct_dcx_sgl_pick(layout, &limits);
     ucs_status_t status;
 
     if (form == UCT_DCX_SGL_FORM_PLAIN) {
@@ -435,6 +453,7 @@ static ucs_status_t uct_dcx_strided_run(const uct_dcx_strided_t *op,
                                    0,
         .has_nests = uct_dcx_strided_queues(op)->port.dev->umr.has_nests,
         .func      = uct_dcx_strided_start,
+        .needs_key = uct_dcx_strided_needs_key,
         .arg       = (void *)op,
     };
 

@@ -17,8 +17,8 @@
 #include "uct/dcx/base/dcx_crc.h"
 
 #include <endian.h>
+#include <pthread.h>
 #include <sys/mman.h>
-#include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/memtrack_int.h>
@@ -46,9 +46,6 @@ typedef struct uct_dcx_mem_call {
     ucs_queue_head_t rests; /* uct_dcx_mem_rest_t: deferred until its end */
     struct uct_dcx_mem_call **place;
 } uct_dcx_mem_call_t;
-
-
-uint32_t uct_dcx_mem_num_demand;
 
 
 /* This thread's current call of the cache, or NULL */
@@ -142,11 +139,9 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
         return UCS_ERR_IO_ERROR;
     }
 
-    region->pinned = region->mr;
-    if (region->access & IBV_ACCESS_ON_DEMAND) {
-        region->pinned = NULL;
-        ucs_atomic_add32(&uct_dcx_mem_num_demand, 1);
-    }
+    region->strict_lkey = region->mr->lkey;
+    region->pinned      = (region->access & IBV_ACCESS_ON_DEMAND) ? NULL :
+                                                                    region->mr;
     uct_dcx_region_relax(region, md);
     return UCS_OK;
 }
@@ -332,9 +327,7 @@ uct_dcx_region_destroy(uct_dcx_md_t *md, uct_dcx_region_t *region)
     struct ibv_mr *const pinned = region->pinned;
 
     uct_dcx_region_destroy_idle(region, md);
-    if (pinned == NULL) {
-        ucs_atomic_sub32(&uct_dcx_mem_num_demand, 1);
-    } else if (pinned != mr) {
+    if ((pinned != NULL) && (pinned != mr)) {
         status = uct_dcx_region_dereg(md, pinned, pinned);
     }
     if (uct_dcx_region_dereg(md, mr, region->relaxed) != UCS_OK) {
@@ -438,9 +431,8 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
 }
 
 
-ucs_status_t uct_dcx_mem_pin(uct_mem_h memh)
+static ucs_status_t uct_dcx_mem_pin_locked(uct_dcx_mem_t *mem)
 {
-    uct_dcx_mem_t *mem       = memh;
     uct_dcx_region_t *region = mem->region;
     struct ibv_mr *mr;
 
@@ -457,20 +449,29 @@ ucs_status_t uct_dcx_mem_pin(uct_mem_h memh)
         return UCS_ERR_IO_ERROR;
     }
 
-    ucs_spin_lock(&mem->md->mkeys.lock);
-    if (region->pinned == NULL) {
-        mem->lkey      = mr->lkey;
-        mem->is_plain  = 1;
-        region->pinned = mr;
-        mr             = NULL;
-        ucs_atomic_sub32(&uct_dcx_mem_num_demand, 1);
-    }
-    ucs_spin_unlock(&mem->md->mkeys.lock);
-
-    if (mr != NULL) { /* another thread was faster */
-        ibv_dereg_mr(mr);
-    }
+    mem->lkey           = mr->lkey;
+    region->strict_lkey = mr->lkey;
+    region->pinned      = mr;
+    __atomic_store_n(&mem->is_plain, 1, __ATOMIC_RELEASE);
     return UCS_OK;
+}
+
+
+/* One thread pins at a time: if two pinned the same memory, it would count
+ * twice as locked memory, and the limit might refuse the second. */
+ucs_status_t uct_dcx_mem_pin(uct_mem_h memh)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    ucs_status_t status;
+
+    if (uct_dcx_mem_is_pinned(memh)) {
+        return UCS_OK;
+    }
+
+    pthread_mutex_lock(&lock);
+    status = uct_dcx_mem_pin_locked(memh);
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 

@@ -64,6 +64,7 @@ typedef struct uct_dcx_region {
     struct ibv_mr *pinned;    /* @mr; on demand: the pinned registration, NULL
                                * until it is needed */
     uint32_t access;          /* IBV_ACCESS_* of @mr */
+    uint32_t strict_lkey;     /* of @pinned; of @mr if that is NULL */
     uct_dcx_mkey_t *idle;     /* indirect keys without a handle */
     unsigned num_idle;        /* number of these, UCT_DCX_MEM_MAX_IDLE at
                                * most */
@@ -78,7 +79,8 @@ typedef struct uct_dcx_mem {
     uct_dcx_region_t *region;
     uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
-    int is_plain;               /* pinned memory: no layout, no place */
+    int is_plain;               /* pinned memory: no layout, no place; set after
+                                 * the keys that pinning has changed */
     int is_bare;                /* a peer may have @rkey */
     int was_named;              /* a layout named it: the device may still have
                                  * that layout */
@@ -133,11 +135,11 @@ static inline int uct_dcx_mem_is_pinned(const uct_dcx_mem_t *mem)
 }
 
 
-/* Returns the key that an indirect key with remote write access has to name.
- * The memory is pinned. */
+/* Returns the key that an indirect key with remote write access has to name. An
+ * indirect key must not name memory that is not pinned. */
 static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 {
-    return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->pinned->lkey;
+    return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->strict_lkey;
 }
 
 
@@ -161,9 +163,6 @@ ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
  * md->has_cached_handles, otherwise registers on each call. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
-
-/* Number of regions on demand, of all domains, that are not pinned */
-extern uint32_t uct_dcx_mem_num_demand;
 
 /* Registers memory on demand a second time, pinned, unless it is pinned. Logs
  * errors. */

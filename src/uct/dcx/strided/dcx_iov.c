@@ -54,17 +54,29 @@ static size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt,
 }
 
 
-static unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
+/* The memory of entries */
+typedef struct uct_dcx_iov_memory {
+    unsigned depth; /* deepest nesting of layouts */
+    int is_pinned;  /* all of it */
+} uct_dcx_iov_memory_t;
+
+
+static uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov,
+                                               size_t iovcnt)
 {
-    unsigned depth = 0;
+    uct_dcx_iov_memory_t memory = {.is_pinned = 1};
+    const uct_dcx_mem_t *mem;
     size_t i;
 
     for (i = 0; i < iovcnt; ++i) {
-        if (!uct_dcx_iov_is_empty(&iov[i])) {
-            depth = ucs_max(depth, uct_dcx_mem_depth(iov[i].memh));
+        mem = iov[i].memh;
+        if (uct_dcx_iov_is_empty(&iov[i]) || ucs_likely(mem->is_plain)) {
+            continue;
         }
+        memory.depth     = ucs_max(memory.depth, uct_dcx_mem_depth(mem));
+        memory.is_pinned = memory.is_pinned && uct_dcx_mem_is_layout(mem);
     }
-    return depth;
+    return memory;
 }
 
 
@@ -138,8 +150,9 @@ static ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user)
 {
-    int is_list = !user->has_nests && (uct_dcx_iov_depth(iov, iovcnt) > 0);
-    size_t num  = uct_dcx_iov_num_entries(iov, iovcnt, is_list);
+    uct_dcx_iov_memory_t memory = uct_dcx_iov_memory(iov, iovcnt);
+    int is_list                 = !user->has_nests && (memory.depth > 0);
+    size_t num                  = uct_dcx_iov_num_entries(iov, iovcnt, is_list);
     union {
         uct_dcx_sgl_t layout;
         uint8_t space[sizeof(uct_dcx_sgl_t) +
@@ -154,13 +167,6 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (ucs_unlikely(uct_dcx_mem_num_demand > 0)) {
-        status = uct_dcx_iov_pin(iov, iovcnt);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
     if (num > UCT_DCX_IOV_MAX_STACK) {
         layout = ucs_malloc(uct_dcx_sgl_size(num), "uct_dcx_sgl");
         if (layout == NULL) {
@@ -168,11 +174,20 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
         }
     }
 
-    uct_dcx_sgl_begin(layout, num, user->access);
-    layout->is_list = is_list;
-    status          = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
+    do {
+        uct_dcx_sgl_begin(layout, num, user->access);
+        layout->is_list = is_list;
+        status          = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
+        if (ucs_likely(memory.is_pinned) || (status != UCS_OK) ||
+            !user->needs_key(user->arg, layout, memory.depth)) {
+            break;
+        }
+        status           = uct_dcx_iov_pin(iov, iovcnt);
+        memory.is_pinned = 1; /* again, with the new keys */
+    } while (status == UCS_OK);
+
     if (status == UCS_OK) {
-        status = user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
+        status = user->func(user->arg, layout, memory.depth);
     }
     if (layout != &few.layout) {
         ucs_free(layout);

@@ -79,6 +79,10 @@ typedef struct uct_dcx_iov_user {
     int has_nests;    /* the device repeats blocks over other layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
                          unsigned depth);
+
+    /* Returns 1 if @func gives the layout to the device as an mkey, for which
+     * its memory has to be pinned. Called if some memory is not. */
+    int (*needs_key)(void *arg, const uct_dcx_sgl_t *layout, unsigned depth);
     void *arg;
 } uct_dcx_iov_user_t;
 
@@ -86,9 +90,10 @@ typedef struct uct_dcx_iov_user {
  * The layout is valid until @func returns. @depth is the deepest nesting; 0
  * means that all addresses are virtual, otherwise some are in the space of a
  * strided mkey. Entries without bytes are left out; if no others exist,
- * layout->num is 0. Memory that is registered on demand is pinned. Returns
- * UCS_ERR_INVALID_PARAM for a wrong entry, UCS_ERR_NO_MEMORY, or
- * UCS_ERR_IO_ERROR, without a call of @func; all are logged. */
+ * layout->num is 0. Memory that is registered on demand is pinned if
+ * @needs_key says so. Returns UCS_ERR_INVALID_PARAM for a wrong entry,
+ * UCS_ERR_NO_MEMORY, or UCS_ERR_IO_ERROR, without a call of @func; all are
+ * logged. */
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user);
 

@@ -171,6 +171,7 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
     uct_dcx_sgl_begin(layout->layout, layout->max, access);
     layout->layout->mems = next->mems;
     next->num            = 0;
+    next->is_plain       = 1;
     next->depth          = 1;
     next->length         = 0;
 }
@@ -281,12 +282,13 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
         return "length: the sum of lengths exceeds 64 bits";
     }
 
+    if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
+        made->mems[made->num_mems++] = memh;
+        next->is_plain &= ((const uct_dcx_mem_t *)memh)->is_plain;
+    }
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
     next->num++;
-    if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
-        made->mems[made->num_mems++] = memh;
-    }
     return NULL;
 }
 
@@ -335,11 +337,63 @@ ucs_status_t uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout,
 }
 
 
+/* Pins memory that is registered on demand, and has the runs name its new key.
+ * Sets @is_changed_p to 1 if one does not name it yet. */
+static ucs_status_t uct_dcx_mem_layout_pin(const uct_dcx_mem_next_t *next,
+                                           uct_dcx_mem_t *mem,
+                                           int *is_changed_p)
+{
+    uint32_t lkey       = mem->region->mr->lkey;
+    ucs_status_t status = uct_dcx_mem_pin(mem);
+    uint32_t strict     = uct_dcx_mem_strict_lkey(mem);
+    unsigned i;
+
+    for (i = 0; (strict != lkey) && (i < next->num); ++i) {
+        if (next->runs[i].lkey == lkey) {
+            next->runs[i].lkey = strict;
+            *is_changed_p      = 1;
+        }
+    }
+    return status;
+}
+
+
+/* Pins the memory of the next layout, which was checked, and builds the layout
+ * again if that has changed keys. */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_mem_layout_pin_next(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_sgl_t *made = layout->layout;
+    unsigned num_mems   = made->num_mems;
+    ucs_status_t status = UCS_OK;
+    int is_changed      = 0;
+    unsigned i;
+
+    for (i = 0; (i < num_mems) && (status == UCS_OK); ++i) {
+        if (!uct_dcx_mem_is_layout(made->mems[i])) {
+            status = uct_dcx_mem_layout_pin(&layout->next, made->mems[i],
+                                            &is_changed);
+        }
+    }
+    if (!is_changed || (status != UCS_OK)) {
+        return status;
+    }
+
+    uct_dcx_sgl_begin(made, layout->max, made->access);
+    made->mems     = layout->next.mems;
+    made->num_mems = num_mems;
+    return uct_dcx_mem_layout_check_next(layout);
+}
+
+
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 {
     ucs_status_t status = uct_dcx_mem_layout_check_next(layout);
     unsigned i;
 
+    if ((status == UCS_OK) && ucs_unlikely(!layout->next.is_plain)) {
+        status = uct_dcx_mem_layout_pin_next(layout);
+    }
     if (status != UCS_OK) {
         return status;
     }

@@ -23,6 +23,7 @@ typedef struct uct_dcx_mem_next {
     uct_dcx_mem_t **mems; /* one entry for adjacent runs with the same
                            * handle */
     unsigned num;         /* runs */
+    int is_plain;         /* names pinned memory only, no layouts */
     unsigned depth;       /* nesting, as below */
     uint64_t length;      /* bytes */
 } uct_dcx_mem_next_t;
@@ -86,8 +87,9 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access);
 const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
                                    const uct_dcx_sgl_run_t *run);
 
-/* Gives the added blocks to the device. Returns UCS_ERR_INVALID_PARAM or
- * UCS_ERR_NO_MEMORY (logged), or as uct_dcx_keys_set(). On an error the device
+/* Checks the added blocks, pins their memory, and gives them to the device.
+ * Returns UCS_ERR_INVALID_PARAM or UCS_ERR_NO_MEMORY (logged), as
+ * uct_dcx_mem_pin(), or as uct_dcx_keys_set(). On an error the device
  * keeps the previous layout. If that was lost, the handle may have another
  * number. */
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);

@@ -386,7 +386,7 @@ ucs_status_t uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
     };
 
     /* UCP takes no other errors than of a full list: it receives by itself. */
-    if (ucs_unlikely(uct_dcx_mem_num_demand > 0) &&
+    if ((iovcnt <= UCT_DCX_IOV_MAX) &&
         (uct_dcx_iov_pin(iov, iovcnt) != UCS_OK)) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }
