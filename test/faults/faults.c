@@ -471,6 +471,22 @@ static int judge_time(unsigned source)
            (healthy > hit);
 }
 
+/* Returns the number of failures: memory on demand has page faults, unless it
+ * was pinned. */
+static int judge_faults(void)
+{
+    uint64_t faults = 0;
+
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        faults += ledger->rank[i].page_faults;
+    }
+    if (!ledger->options.pages_out || (faults > 0) || !op_is_one_sided()) {
+        return 0;
+    }
+    printf("FAIL: no page fault: memory on demand was pinned\n");
+    return 1;
+}
+
 static int judge(int failures)
 {
     const struct options *options = &ledger->options;
@@ -491,6 +507,7 @@ static int judge(int failures)
             count.failures += judge_time(i);
         }
     }
+    count.failures += judge_faults();
     if (options->must_fail && (count.errors + handlers == 0)) {
         printf("FAIL: the fault had no effect\n");
         count.failures++;

@@ -68,8 +68,9 @@ struct rank_info {
     _Atomic int phase;
     _Atomic bool is_dead;
     _Atomic uint32_t posted;
-    uint64_t first;  /* time at which it begins to post, in microseconds */
-    uint64_t memory; /* address of the memory for puts, gets, atomics */
+    uint64_t first;       /* time at which it begins to post, in microseconds */
+    uint64_t memory;      /* address of the memory for puts, gets, atomics */
+    uint64_t page_faults; /* of the device, that it has waited for */
     size_t address_length;
     size_t key_length;
     char address[MAX_ADDRESS];

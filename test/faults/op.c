@@ -8,6 +8,7 @@
 #include "rank.h"
 #include "../times.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -645,8 +646,25 @@ void op_begin(void)
     }
 }
 
+/* Notes the page faults of the device that this rank has waited for. */
+static void op_note_faults(void)
+{
+    uint64_t (*faults)(void);
+
+    *(void **)&faults = dlsym(RTLD_DEFAULT, "softhca_page_faults");
+    if (faults != NULL) {
+        ledger->rank[rank.me].page_faults = faults();
+    }
+}
+
+bool op_is_one_sided(void)
+{
+    return op_kind()->is_put || (op_kind()->end != NULL);
+}
+
 void op_end(void)
 {
+    op_note_faults();
     ucp_mem_unmap(rank.context, rank.memh);
     munmap(rank.memory, rank.memory_length);
 }

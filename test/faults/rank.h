@@ -79,6 +79,9 @@ void op_set_environment(const struct op_kind *op);
  * some of the calls. */
 void op_page_out(void);
 
+/* Returns true if the operations access memory of the peer without its help. */
+bool op_is_one_sided(void);
+
 /* Allocates and registers memory, and sets up the handlers of messages. */
 void op_begin(void);
 void op_begin_peer(struct peer *peer);

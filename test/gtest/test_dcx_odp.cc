@@ -535,6 +535,7 @@ TEST_P(dcx_no_odp, memory_is_pinned)
 
 INSTANTIATE_TEST_SUITE_P(off, dcx_no_odp, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(vf, dcx_no_odp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(cx6, dcx_no_odp, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ddp, dcx_no_odp, testing::Values(0));
 
 } /* namespace */
@@ -551,5 +552,6 @@ int main(int argc, char **argv)
            {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
          {"off", {{"UCX_DCX_ODP", "n"}}},
          {"vf", {{"SOFTHCA_MODEL", "vf"}}},
+         {"cx6", {{"SOFTHCA_MODEL", "cx6"}}},
          {"ddp", {{"SOFTHCA_ORDER", "ooo"}}}});
 }

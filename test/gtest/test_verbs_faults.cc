@@ -540,6 +540,7 @@ int main(int argc, char **argv)
          {"roce", {{"SOFTHCA_LINK", "roce"}}},
          {"late", {{"SOFTHCA_DELAY", "2000"}}},
          {"odp", {{"SOFTHCA_PAGE_FAULT", "100000"}}},
+         {"odp_lacks", {{"SOFTHCA_LACKS", "odp_atomic"}}},
          {"fatal", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
          {"fatal_stop", {{"SOFTHCA_FAULT", "device_fatal:op=write:nth=2"}}},
          {"fatal_slow",

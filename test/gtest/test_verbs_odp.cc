@@ -6,6 +6,8 @@
  */
 #include "verbs_bench.h"
 
+#include <memory>
+#include <set>
 #include <sys/mman.h>
 
 namespace {
@@ -80,6 +82,43 @@ TEST_P(verbs_odp, page_of_the_peer_is_waited_for_once)
     EXPECT_EQ(7, at(2)[0]);
     EXPECT_FALSE(faults(add));
     EXPECT_EQ(14, at(2)[0]);
+}
+
+/* The device faults in each page by itself, although the program has it. */
+TEST_P(verbs_odp, page_of_the_program_is_waited_for_once)
+{
+    verbs_pair local(dev);
+
+    memset(m_mem, 0x66, num_pages * page);
+    EXPECT_TRUE(faults(to(write(), 0)));
+    EXPECT_FALSE(faults(to(write(), 0)));
+    EXPECT_EQ(0x66, at(0)[64]);
+    EXPECT_TRUE(faults(from(IBV_WR_RDMA_WRITE, 1, 64).remote(dst), local.a));
+    EXPECT_FALSE(faults(from(IBV_WR_RDMA_WRITE, 1, 64).remote(dst), local.a));
+    EXPECT_EQ(0x66, dst.addr[63]);
+    EXPECT_FALSE(faults(to(write(), 1))) << "either end faults it in";
+}
+
+/* Each region has translations of its own. */
+TEST_P(verbs_odp, page_of_another_region_is_waited_for)
+{
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, m_mem, num_pages * page,
+                                   ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+
+    ASSERT_NE(nullptr, mr);
+    EXPECT_TRUE(faults(to(write(), 0)));
+    EXPECT_TRUE(faults(write().remote((uintptr_t)at(0), mr->rkey)));
+    EXPECT_FALSE(faults(write().remote((uintptr_t)at(0), mr->rkey)));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_P(verbs_odp, changed_region_has_no_pages)
+{
+    EXPECT_TRUE(faults(to(write(), 3)));
+    EXPECT_EQ(0, ibv_rereg_mr(m_mr, IBV_REREG_MR_CHANGE_TRANSLATION, dev.pd,
+                              m_mem, num_pages * page, 0));
+    EXPECT_TRUE(faults(to(write(), 3)));
+    EXPECT_FALSE(faults(to(write(), 3)));
 }
 
 TEST_P(verbs_odp, page_of_the_sender_is_waited_for_once)
@@ -161,6 +200,18 @@ TEST_P(verbs_odp, prefetched_pages_are_there)
     EXPECT_FALSE(faults(to(from(IBV_WR_RDMA_WRITE, 0, 16 * page), 32)));
 }
 
+/* NO_FAULT takes the pages that the program has, and touches no other. */
+TEST_P(verbs_odp, prefetch_without_faults_takes_pages_that_are_there)
+{
+    struct ibv_sge sge = {(uintptr_t)at(0), 2 * page, m_mr->lkey};
+
+    at(0)[0] = 1;
+    ASSERT_EQ(0, ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+                               IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+    EXPECT_FALSE(faults(to(write(), 0)));
+    EXPECT_TRUE(faults(to(write(), 1)));
+}
+
 TEST_P(verbs_odp, peer_that_does_not_retry_gets_an_error)
 {
     verbs_pair pair(dev, {.rnr_retry = 0});
@@ -195,6 +246,126 @@ TEST_P(verbs_odp, buffer_of_a_receive_is_waited_for)
         verbs_expect_wcs(m_pair.b.recv_cq, IBV_WC_SUCCESS, 9, 9);
         EXPECT_EQ(0x11, at(4)[63]);
     }
+}
+
+/* A receive of an SRQ goes back, and another message does not lose it. */
+TEST_P(verbs_odp, buffer_of_a_shared_receive_is_waited_for)
+{
+    struct ibv_srq_init_attr attr = {NULL, {16, 1, 0}};
+    struct ibv_srq *srq           = ibv_create_srq(dev.pd, &attr);
+    struct ibv_sge sge            = {(uintptr_t)at(4), 64, m_mr->lkey};
+    struct ibv_recv_wr wr         = {}, *bad;
+
+    ASSERT_NE(nullptr, srq);
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    for (unsigned i = 0; i < 40; i++) { /* round the queue */
+        verbs_pair pair(dev, {.srq = srq, .rnr_retry = 7});
+
+        wr.wr_id = i;
+        ASSERT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
+        EXPECT_EQ(i == 0, faults(send(), pair.a));
+        verbs_expect_wcs(pair.b.recv_cq, IBV_WC_SUCCESS, i, i);
+        EXPECT_EQ(0x11, at(4)[63]);
+        memset(at(4), 0, 64);
+    }
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+TEST_P(verbs_odp, shared_receives_that_wait_are_all_used)
+{
+    struct ibv_srq_init_attr attr = {NULL, {32, 1, 0}};
+    struct ibv_srq *srq           = ibv_create_srq(dev.pd, &attr);
+    std::set<uint64_t> ids;
+
+    ASSERT_NE(nullptr, srq);
+    {
+        std::vector<std::unique_ptr<verbs_pair>> pairs;
+
+        /* more than the SRQ takes back */
+        for (unsigned i = 0; i < 20; i++) {
+            struct ibv_sge sge    = {(uintptr_t)at(i), 64, m_mr->lkey};
+            struct ibv_recv_wr wr = {i, NULL, &sge, 1}, *bad;
+
+            ASSERT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
+            pairs.emplace_back(
+                new verbs_pair(dev, {.srq = srq, .rnr_retry = 7}));
+        }
+        for (auto &pair : pairs) {
+            ASSERT_EQ(0, send().post(pair->a.qp));
+        }
+        for (auto &pair : pairs) {
+            struct ibv_wc wc = verbs_wait(pair->b.recv_cq);
+
+            EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+            EXPECT_TRUE(ids.insert(wc.wr_id).second);
+            EXPECT_EQ(0x11, at(wc.wr_id)[63]);
+            EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair->a.send_cq).status);
+        }
+    }
+    EXPECT_EQ(20u, ids.size());
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+/* The message is executed once, with the key that it invalidates. */
+TEST_P(verbs_odp, message_that_invalidates_waits_for_its_buffer)
+{
+    struct ibv_mw *mw     = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);
+    struct ibv_sge sge    = {(uintptr_t)at(4), 64, m_mr->lkey};
+    struct ibv_recv_wr wr = {1, NULL, &sge, 1}, *bad;
+    verbs_op bind(IBV_WR_BIND_MW), op = send();
+
+    ASSERT_NE(nullptr, mw);
+    bind.wr.bind_mw.mw        = mw;
+    bind.wr.bind_mw.rkey      = ibv_inc_rkey(mw->rkey);
+    bind.wr.bind_mw.bind_info = {dst.mr, (uintptr_t)dst.addr, 64,
+                                 IBV_ACCESS_REMOTE_WRITE};
+    ASSERT_EQ(IBV_WC_SUCCESS, run(m_pair.b, bind));
+    ASSERT_EQ(0, ibv_post_recv(m_pair.b.qp, &wr, &bad));
+    op.wr.opcode          = IBV_WR_SEND_WITH_INV;
+    op.wr.invalidate_rkey = bind.wr.bind_mw.rkey;
+    EXPECT_TRUE(faults(op));
+    EXPECT_TRUE(verbs_wait(m_pair.b.recv_cq).wc_flags & IBV_WC_WITH_INV);
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+              write_to((uintptr_t)dst.addr, op.wr.invalidate_rkey));
+    EXPECT_EQ(0, ibv_dealloc_mw(mw));
+}
+
+/* --- services that cannot page: uc_odp_caps, ud_odp_caps ------------------ */
+
+TEST_P(verbs_odp, unreliable_connection_refuses_it)
+{
+    verbs_ep a(dev, {.type = IBV_QPT_UC}), b(dev, {.type = IBV_QPT_UC});
+
+    for (verbs_ep *ep : {&a, &b}) {
+        auto attr = ep->attr(((ep == &a) ? b : a).qp->qp_num);
+
+        hca_modify(ep->qp, attr, IBV_QPS_INIT,
+                   IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+        hca_modify(ep->qp, attr, IBV_QPS_RTR,
+                   IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                       IBV_QP_RQ_PSN);
+        hca_modify(ep->qp, attr, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+    }
+    EXPECT_EQ(IBV_WC_SUCCESS, run(a, write()));
+    EXPECT_EQ(0x11, dst.addr[63]);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(a, to(write(), 0)));
+    EXPECT_EQ(0, at(0)[0]) << "was dropped";
+    EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
+              run(a, from(IBV_WR_RDMA_WRITE, 0, 64).remote(dst)));
+}
+
+TEST_P(verbs_odp, datagrams_can_only_be_sent_from_it)
+{
+    struct ibv_sge sge    = {(uintptr_t)at(0), 256, m_mr->lkey};
+    struct ibv_recv_wr wr = {5, NULL, &sge, 1}, *bad;
+    verbs_datagrams pair(dev);
+    verbs_op op = pair.to_b(from(IBV_WR_SEND, 2, 64));
+
+    EXPECT_TRUE(faults(op, pair.a));
+    ASSERT_EQ(0, ibv_post_recv(pair.b.qp, &wr, &bad));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    EXPECT_EQ(IBV_WC_LOC_PROT_ERR, verbs_wait(pair.b.recv_cq).status);
 }
 
 /* Later requests of the queue keep their order behind the one that waits. */
@@ -241,5 +412,34 @@ TEST_P(verbs_odp, fork_leaves_the_region_to_the_parent)
 }
 
 INSTANTIATE_TEST_SUITE_P(odp, verbs_odp, testing::Values(0));
+
+/* --- a device that has no atomics on demand ------------------------------- */
+
+class verbs_odp_lacks : public verbs_odp {};
+
+TEST_P(verbs_odp_lacks, atomics_are_refused)
+{
+    verbs_op add = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
+    struct mlx5dv_context dv     = {};
+    struct ibv_device_attr_ex ex = {};
+
+    ASSERT_EQ(0, ibv_query_device_ex(dev.ctx, NULL, &ex));
+    EXPECT_EQ((uint32_t)IBV_ODP_SUPPORT_SRQ_RECV,
+              ex.odp_caps.per_transport_caps.rc_odp_caps &
+                  (IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV));
+    EXPECT_EQ(0u, ex.odp_caps.per_transport_caps.uc_odp_caps);
+    dv.comp_mask = MLX5DV_CONTEXT_MASK_DC_ODP_CAPS;
+    ASSERT_EQ(0, mlx5dv_query_device(dev.ctx, &dv));
+    EXPECT_EQ((uint32_t)(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE |
+                         IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV),
+              dv.dc_odp_caps);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(m_pair.a, to(write(), 0)));
+    add.wr.wr.atomic = {(uintptr_t)at(2), 7, 0, m_mr->rkey};
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(m_pair.a, add));
+    EXPECT_EQ(0, at(2)[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(odp_lacks, verbs_odp_lacks, testing::Values(0));
 
 } /* namespace */

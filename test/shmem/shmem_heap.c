@@ -1,12 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A large symmetric heap: prints the time of shmem_init(), the memory that the
- * process has after it, and the time of puts and gets of 64 KiB at places of
- * the next PE's heap whose pages are not in memory. With an argument each PE
+ * process has after it, the time of puts and gets of 64 KiB at places of the
+ * next PE's heap whose pages are not in memory, and the page faults of the
+ * device, which are 0 if the heap is pinned. With an argument each PE
  * drops its pages between puts and gets, too, as the kernel does when memory is
  * short: that needs a heap of shared memory, which keeps its data
  * (OMPI_MCA_sshmem=sysv). Exits with 1 if a byte was wrong.
  */
+#include <dlfcn.h>
 #include <shmem.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -85,6 +87,15 @@ static unsigned run(uint8_t *heap, unsigned round, int drops)
     return wrong;
 }
 
+/* Returns the number of page faults that this PE has waited for. */
+static unsigned long page_faults(void)
+{
+    uint64_t (*count)(void);
+
+    *(void **)&count = dlsym(RTLD_DEFAULT, "softhca_page_faults");
+    return (count == NULL) ? 0 : count();
+}
+
 int main(int argc, char **argv)
 {
     int drops    = argc > 1;
@@ -109,9 +120,9 @@ int main(int argc, char **argv)
         wrong += run(heap, round, drops);
     }
     printf("PE %d: shmem_init %.2f s, %ld MiB resident, %u puts and gets "
-           "%.2f s, %u wrong\n",
+           "%.2f s, %lu page faults, %u wrong\n",
            shmem_my_pe(), begun - start, usage.ru_maxrss / 1024,
-           2 * BLOCKS * ROUNDS, now() - ended, wrong);
+           2 * BLOCKS * ROUNDS, now() - ended, page_faults(), wrong);
     fflush(stdout);
     shmem_finalize();
     return wrong != 0;

@@ -96,12 +96,16 @@ struct devx_cap {
 #define DEVX_ATOMIC_SIZES ((1 << 2) | (1 << 3))
 
 /* CAP_ODP: bits 31..26 are send, receive, write, read, atomic, receive of an
- * SRQ */
+ * SRQ. As obj/hca_odp.c has them. */
 #define CAP_ODP(_offset, _value) \
     {DEVX_PAGE_ODP, DEVX_ON_HAVE | HCA_LACK_ODP, \
      DEVX_BITS(_offset, 31, 26), _value}
-#define DEVX_ODP_ALL  0x3f
+#define CAP_ODP_ATOMIC(_offset) \
+    {DEVX_PAGE_ODP, DEVX_ON_HAVE | HCA_LACK_ODP_ATOMIC, \
+     DEVX_BITS(_offset, 27, 27), 1}
 #define DEVX_ODP_SEND 0x20
+#define DEVX_ODP_RC   0x3d
+#define DEVX_ODP_DC   0x2d
 
 static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x04, 31, 31, 1),   /* hca_cap_2 */
@@ -179,10 +183,13 @@ static const struct devx_cap devx_caps[] = {
     CAP_ON(DC_TM, GENERAL, 0xbc, 13, 13, 1), /* rndv_offload_dc */
     CAP_ON(TM, GENERAL, 0xbc, 4, 0, 16), /* log_max_xrq */
 
-    CAP_ODP(0x10, DEVX_ODP_ALL),  /* rc_odp_caps */
+    CAP_ODP(0x10, DEVX_ODP_RC),   /* rc_odp_caps */
+    CAP_ODP_ATOMIC(0x10),
     CAP_ODP(0x18, DEVX_ODP_SEND), /* ud_odp_caps */
-    CAP_ODP(0x1c, DEVX_ODP_ALL),  /* xrc_odp_caps */
-    CAP_ODP(0x20, DEVX_ODP_ALL),  /* dc_odp_caps */
+    CAP_ODP(0x1c, DEVX_ODP_RC),   /* xrc_odp_caps */
+    CAP_ODP_ATOMIC(0x1c),
+    CAP_ODP(0x20, DEVX_ODP_DC),   /* dc_odp_caps */
+    CAP_ODP_ATOMIC(0x20),
 
     CAP_HAVE(ATOMICS, ATOMIC, 0x08, 30, 1), /* atomic_req_8B_endianness_mode */
     CAP_HAVE(ATOMICS, ATOMIC, 0x08, 25, 1), /* supported_..._mode_1 */

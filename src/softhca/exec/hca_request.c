@@ -332,11 +332,18 @@ static enum hca_check hca_request_map(struct hca_request *rq)
 __attribute__((cold)) static enum hca_check
 hca_request_page(struct hca_request *rq)
 {
-    if (rq->tries->is_paged) {
-        return HCA_OK;
+    uint32_t cap = hca_msg_odp(hca_request_msgs[rq->wqe.opcode].op);
+
+    if (!(hca_odp_caps(rq->qp->type) & cap)) {
+        return hca_check_wqe(HCA_CHECK_LKEY_ODP, rq->wqe.qpn, rq->wqe.idx, cap);
     }
-    rq->tries->is_paged = true;
-    return hca_request_wait(rq, hca_odp_ns);
+    if (!rq->tries->is_paged && hca_odp_is_missing(&rq->local)) {
+        rq->tries->is_paged = true;
+        hca_odp_count();
+        return hca_request_wait(rq, hca_odp_ns);
+    }
+    hca_odp_mark_sgl(&rq->local);
+    return HCA_OK;
 }
 
 static enum hca_check hca_request_send(struct hca_request *rq)
@@ -355,7 +362,7 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     rq->to_cqe = hca_request_fits_cqe(rq);
     check      = hca_request_map(rq);
     if (check == HCA_OK) {
-        if (__builtin_expect(rq->local.is_missing, 0)) {
+        if (__builtin_expect(rq->local.on_demand, 0)) {
             check = hca_request_page(rq);
         }
         if (check == HCA_OK) {

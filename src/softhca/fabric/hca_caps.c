@@ -38,6 +38,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_REPEAT]      = "repeat",
     [HCA_LACK_REPEAT_NEST] = "repeat_nest",
     [HCA_LACK_ODP]         = "odp",
+    [HCA_LACK_ODP_ATOMIC]  = "odp_atomic",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
@@ -66,12 +67,15 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
  *                 issue 5376 of UCX shows none
  *   TM_OWN_KEY    rendezvous by its sender's own DC access key: UCX has one key
  *                 for all
+ *   ODP_ATOMIC    atomics on memory on demand: ibv_devinfo of MLNX_OFED shows
+ *                 none, for RC and for DC (a ConnectX-4 Lx, 14.27.1016)
  *
  * Nor has any model more than one stream in error before its initiator fails
  * (torchcomms, pull 958). */
 #define HCA_MODEL_ALL \
     (HCA_LACK(RTS2RST) | HCA_LACK(TM_INDIRECT) | HCA_LACK(REPEAT_NEST) | \
-     HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
+     HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY) | \
+     HCA_LACK(ODP_ATOMIC))
 
 static const struct hca_model {
     const char *name;
@@ -212,8 +216,8 @@ static int hca_caps_list(const char *name, const char *usage,
 #define HCA_CAPS_FEATURES \
     "dc, devx, sm, access, uverbs, wc, atomics, dm, free_clock, rts2rst, " \
     "lag_dct, tm, tm_roce, tm_rndv_dc, tm_indirect, tm_own_key, strides, " \
-    "umr_atomic, umr_fence, repeat, repeat_nest, odp, or several of these " \
-    "with commas"
+    "umr_atomic, umr_fence, repeat, repeat_nest, odp, odp_atomic, or several " \
+    "of these with commas"
 
 /* Variables, in this order, as a later one refines an earlier one. */
 static const struct {
@@ -286,6 +290,9 @@ int hca_caps_init(void)
     }
     if (ret == 0) {
         ret = hca_caps_bool("SOFTHCA_SHARE", &caps.share);
+    }
+    if (caps.lacks & HCA_LACK(ODP)) {
+        caps.lacks |= HCA_LACK(ODP_ATOMIC);
     }
     if (ret == 0) {
         hca_caps = caps;

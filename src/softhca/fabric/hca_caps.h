@@ -38,6 +38,7 @@ enum hca_lack {
     HCA_LACK_REPEAT,      /* repeated blocks in an mkey's layout */
     HCA_LACK_REPEAT_NEST, /* repeated blocks over mkeys that have some */
     HCA_LACK_ODP,         /* on-demand paging */
+    HCA_LACK_ODP_ATOMIC,  /* atomics on memory on demand */
     HCA_NUM_LACKS
 };
 

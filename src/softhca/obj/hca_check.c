@@ -217,6 +217,12 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
                                    "3, strong ordering (umr_fence is 0)"),
     [HCA_CHECK_TM_KEY]        = PROT("tm data segment lkey", "a direct key"),
     [HCA_CHECK_TMH_DC_KEY]    = INVAL("ravh dc_access_key", "that of the xrq"),
+    [HCA_CHECK_LKEY_ODP]      = PROT("operation on memory on demand",
+                                     "one of the service's odp_caps"),
+    [HCA_CHECK_RKEY_ODP]      = ACCESS("operation on memory on demand",
+                                       "one of the service's odp_caps"),
+    [HCA_CHECK_RECV_LKEY_ODP] = RECV("receive into memory on demand",
+                                     "one of the service's odp_caps"),
     [HCA_CHECK_CQE_KEY]       = RECV("receive lkey of data in the cqe",
                                      "a direct key"),
 };

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "hca_layout.h"
 #include "hca_mkey.h"
+#include "hca_odp.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_proc.h"
@@ -49,6 +50,7 @@ static void hca_mkey_set_region(struct hca_mkey *mkey,
     mkey->iova         = spec->iova;
     mkey->va           = spec->va;
     mkey->length       = spec->length;
+    hca_odp_reset(mkey);
 }
 
 /* Allocates room for the given entries, or for the most that a UMR may set. */
@@ -252,6 +254,7 @@ bool hca_mkey_destroy(struct hca_mkey *mkey)
     if ((mkey->klms != 0) && (mkey->klms != hca_off(mkey->few))) {
         hca_arena_free(hca_ptr(mkey->klms));
     }
+    hca_odp_release(mkey);
     hca_obj_free(HCA_KIND_MKEY, mkey);
     return true;
 }

@@ -140,6 +140,8 @@ struct hca_mkey {
                                * they are of several mkeys */
     _Atomic(uint32_t) change;  /* counts UMRs, twice each; odd: in one */
     hca_off_t klms;            /* struct hca_klm: in `few`, or the arena */
+    hca_off_t faulted;         /* bitmap of hca_odp.h, in the arena, or 0 */
+    uint8_t log_faulted;       /* its bits, log2 */
     struct hca_klm few[HCA_MKEY_FEW];
 };
 
@@ -176,6 +178,8 @@ struct hca_srq_dc {
     uint64_t key;
 };
 
+#define HCA_SRQ_RETURNED 16u
+
 struct hca_srq {
     struct hca_obj obj;
     struct hca_ring ring; /* linked list of WQEs */
@@ -195,6 +199,9 @@ struct hca_srq {
     uint16_t head;     /* next WQE to consume */
     uint16_t consumed; /* WQEs consumed so far, modulo 2^16 */
     uint16_t limit;    /* armed low-water mark, 0 none */
+    /* WQEs that were taken and put back: taken first */
+    uint16_t returned[HCA_SRQ_RETURNED];
+    uint16_t num_returned;
     uint8_t is_xrc;
     bool is_cyclic; /* no list: WQEs are consumed in order */
     bool in_error;

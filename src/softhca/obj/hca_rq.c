@@ -97,6 +97,41 @@ HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
     return HCA_OK;
 }
 
+/* Takes a WQE that was put back. */
+static __attribute__((noinline)) enum hca_check
+hca_srq_take_returned(struct hca_srq *srq, struct hca_recv *recv)
+{
+    size_t stride = (size_t)1 << srq->ring.log_stride;
+    unsigned last = (srq->num_returned - 1u) % HCA_SRQ_RETURNED;
+    const struct mlx5_wqe_srq_next_seg *wqe;
+
+    recv->index       = srq->returned[last] & ((1u << srq->ring.log_cnt) - 1);
+    srq->num_returned = last;
+    srq->consumed++;
+    wqe = hca_at(srq->ring.buf + recv->index * stride);
+    hca_recv_parse(recv, wqe + 1, stride - sizeof(*wqe));
+    return HCA_OK;
+}
+
+enum hca_check hca_srq_put_back(const struct hca_qp *qp, uint32_t srqn,
+                                struct hca_recv *recv)
+{
+    struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, srqn);
+    bool is_full;
+
+    if (srq == NULL) {
+        return hca_check_recv(HCA_CHECK_SRQ, qp->obj.num, srqn);
+    }
+    is_full = (srq->num_returned >= HCA_SRQ_RETURNED);
+    if (!is_full) {
+        srq->returned[srq->num_returned++] = recv->index;
+        srq->consumed--;
+        recv->taken = false;
+    }
+    hca_obj_unlock(srq);
+    return is_full ? HCA_OK : HCA_PAGE_FAULT;
+}
+
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv)
 {
@@ -111,7 +146,9 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
     }
     check = hca_srq_prepare(qp, srq, recv);
     if (check == HCA_OK) {
-        check = hca_srq_pull(srq, qp->obj.num, recv);
+        check = __builtin_expect(srq->num_returned > 0, 0) ?
+                    hca_srq_take_returned(srq, recv) :
+                    hca_srq_pull(srq, qp->obj.num, recv);
     }
     hca_obj_unlock(srq);
     return check;
@@ -261,7 +298,10 @@ enum hca_check hca_recv_map(const struct hca_qp *qp,
         }
         length -= use.length;
     }
-    return HCA_OK;
+    return (__builtin_expect(sgl->on_demand, 0) && qp->has_tm) ?
+               hca_check_recv(HCA_CHECK_RECV_LKEY_ODP, qp->obj.num,
+                              IBV_ODP_SUPPORT_SRQ_RECV) :
+               HCA_OK;
 }
 
 enum hca_check hca_recv_check_cqe(const struct hca_qp *qp,

@@ -16,6 +16,9 @@
 /* The message is dropped unanswered: a result of the responder, no row. */
 #define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
 
+/* A page is missing: the sender has to try again. A result, no row. */
+#define HCA_PAGE_FAULT ((enum hca_check)(HCA_NUM_CHECKS + 1))
+
 /* A receive WQE, copied out of its ring. */
 struct hca_recv {
     bool taken;             /* completes in error if the message fails */
@@ -60,6 +63,13 @@ unsigned hca_rq_posted(const struct hca_qp *qp);
  * @return HCA_OK, HCA_CHECK_NO_RECV, or an error, logged. */
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
+
+/* Puts a WQE that was taken back into a shared queue, which is linked: its page
+ * is missing. It is taken again before others.
+ * @return HCA_PAGE_FAULT; HCA_OK if too many were put back, so that this one
+ *         must be used; or HCA_CHECK_SRQ, logged. */
+enum hca_check hca_srq_put_back(const struct hca_qp *qp, uint32_t srqn,
+                                struct hca_recv *recv);
 
 /* Removes strides for a packet of @length bytes from an SRQ with strides, whose
  * lock is held. If too few are left in the WQE, @recv is these, with

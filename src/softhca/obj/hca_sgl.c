@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"
-#include "hca_odp.h"
 #include "hca_walk.h"
 
 #include <string.h>
@@ -34,12 +33,18 @@ static enum hca_key_fault hca_sgl_add_via(struct hca_sgl *sgl,
 /* Appends memory whose pages may be missing. Not inlined, as it would cost
  * other memory 15 instructions. */
 __attribute__((noinline)) static enum hca_key_fault
-hca_sgl_add_on_demand(struct hca_sgl *sgl, uint64_t va, uint64_t length)
+hca_sgl_add_on_demand(struct hca_sgl *sgl, const struct hca_mkey *mkey,
+                      uint64_t va, uint64_t length)
 {
-    if (hca_odp_ns != 0) {
-        sgl->is_missing |= hca_odp_is_missing(sgl->owner, va, length);
+    if (!sgl->on_demand) {
+        memset(sgl->demand, 0, sizeof(sgl->demand));
+        sgl->on_demand = true;
     }
-    return hca_sgl_add(sgl, (void *)va, length) ? HCA_KEY_OK : HCA_KEY_PIECES;
+    if (!hca_sgl_add(sgl, (void *)va, length)) {
+        return HCA_KEY_PIECES;
+    }
+    sgl->demand[sgl->count - 1] = mkey;
+    return HCA_KEY_OK;
 }
 
 static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
@@ -49,7 +54,7 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
     uint64_t va = mkey->va + (use->addr - mkey->iova);
 
     if (__builtin_expect(mkey->access & IBV_ACCESS_ON_DEMAND, 0)) {
-        return hca_sgl_add_on_demand(sgl, va, use->length);
+        return hca_sgl_add_on_demand(sgl, mkey, va, use->length);
     }
     return hca_sgl_add(sgl, (void *)va, use->length) ? HCA_KEY_OK :
                                                        HCA_KEY_PIECES;

@@ -32,22 +32,24 @@ struct hca_sgl {
     uint8_t turn;           /* of hca_mkeys_enter() */
     bool has_via;           /* of some entry; `via` is valid */
     bool is_outer;          /* some entry is of a program's memory */
-    bool is_missing;        /* some page is not there (hca_odp.h) */
+    bool on_demand;         /* of some entry; `demand` is valid */
     uint64_t length;
     struct hca_key_use use; /* with has_via: the user of mkeys */
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
-    struct iovec iov[HCA_SGL_MAX + 1]; /* entries, a header */
+    const struct hca_mkey *demand[HCA_SGL_MAX + 1]; /* of entries on demand
+                                                     * (hca_odp.h), or NULL */
+    struct iovec iov[HCA_SGL_MAX + 1];              /* entries, a header */
 };
 
 static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
 {
-    sgl->count      = 0;
-    sgl->owner      = owner;
-    sgl->is_access  = false;
-    sgl->has_via    = false;
-    sgl->is_outer   = false;
-    sgl->is_missing = false;
-    sgl->length     = 0;
+    sgl->count     = 0;
+    sgl->owner     = owner;
+    sgl->is_access = false;
+    sgl->has_via   = false;
+    sgl->is_outer  = false;
+    sgl->on_demand = false;
+    sgl->length    = 0;
 }
 
 /* Appends memory of sgl->owner as it is: neither checked nor kept.

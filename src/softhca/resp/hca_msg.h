@@ -15,6 +15,19 @@
 /* Request of a message (BTH opcode, less the transport) */
 enum hca_msg_op { HCA_MSG_SEND, HCA_MSG_WRITE, HCA_MSG_READ, HCA_MSG_ATOMIC };
 
+/* Returns the capability for memory on demand (hca_odp_caps()). */
+static inline uint32_t hca_msg_odp(uint8_t op)
+{
+    static const uint32_t caps[] = {
+        [HCA_MSG_SEND]   = IBV_ODP_SUPPORT_SEND,
+        [HCA_MSG_WRITE]  = IBV_ODP_SUPPORT_WRITE,
+        [HCA_MSG_READ]   = IBV_ODP_SUPPORT_READ,
+        [HCA_MSG_ATOMIC] = IBV_ODP_SUPPORT_ATOMIC,
+    };
+
+    return caps[op];
+}
+
 struct hca_msg {
     uint8_t op; /* enum hca_msg_op */
     bool has_imm;

@@ -23,20 +23,6 @@ struct hca_responder {
 
 /* --- hca_resp_exec.c ------------------------------------------------------ */
 
-/* A page is missing: the sender has to try again. A result, no row. */
-#define HCA_PAGE_FAULT ((enum hca_check)(HCA_NUM_CHECKS + 1))
-
-/* Returns HCA_PAGE_FAULT if the message has to wait for pages of resp->memory,
- * else HCA_OK. A service without acknowledgements does not wait. */
-static inline enum hca_check hca_resp_page(const struct hca_responder *resp)
-{
-    return (__builtin_expect(resp->memory.is_missing, 0) &&
-            !resp->msg->is_paged && (resp->qp->type != HCA_QP_UC) &&
-            (resp->qp->type != HCA_QP_UD)) ?
-               HCA_PAGE_FAULT :
-               HCA_OK;
-}
-
 /* Executes resp->msg. The caller releases resp->memory.
  * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_PAGE_FAULT, HCA_DROP, or an error,
  *         logged. */
@@ -77,12 +63,35 @@ static inline enum hca_check hca_resp_failed(const struct hca_responder *resp,
                              hca_resp_bad(resp, fault, resp->msg->raddr);
 }
 
+/* hca_resp_page() for memory on demand */
+enum hca_check hca_resp_page_in(struct hca_responder *resp, uint32_t cap,
+                                enum hca_check refusal);
+
+/* Checks resp->memory before it is accessed.
+ * @param cap  IBV_ODP_SUPPORT_* that memory on demand needs
+ * @return HCA_OK; HCA_PAGE_FAULT if the message has to wait for pages; HCA_DROP
+ *         as hca_resp_copy(); or @refusal, logged. */
+static inline enum hca_check hca_resp_page(struct hca_responder *resp,
+                                           uint32_t cap, enum hca_check refusal)
+{
+    return __builtin_expect(resp->memory.on_demand, 0) ?
+               hca_resp_page_in(resp, cap, refusal) :
+               HCA_OK;
+}
+
+/* Returns the number of the SRQ of the message; 0: it has none. */
+static inline uint32_t hca_resp_srqn(const struct hca_responder *resp)
+{
+    return (resp->qp->type == HCA_QP_XRC_RECV) ? resp->msg->srqn :
+                                                 resp->qp->srqn;
+}
+
 /* Takes the next receive of the QP's own queue or SRQ into resp->recv.
  * @return as hca_resp_execute(). */
 static inline enum hca_check hca_resp_take_recv(struct hca_responder *resp)
 {
     struct hca_qp *qp = resp->qp;
-    uint32_t srqn = (qp->type == HCA_QP_XRC_RECV) ? resp->msg->srqn : qp->srqn;
+    uint32_t srqn     = hca_resp_srqn(resp);
 
     return ((srqn != 0) || (qp->type == HCA_QP_XRC_RECV)) ?
                hca_srq_take(qp, srqn, &resp->recv) :

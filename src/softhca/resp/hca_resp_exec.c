@@ -49,7 +49,7 @@ static enum hca_check hca_resp_map(struct hca_responder *resp, uint32_t access)
     fault = hca_sgl_add_key(&resp->memory, &use);
     /* the rows from HCA_CHECK_RKEY on are in the order of hca_key_fault */
     return (fault == HCA_KEY_OK) ?
-               hca_resp_page(resp) :
+               hca_resp_page(resp, hca_msg_odp(msg->op), HCA_CHECK_RKEY_ODP) :
                hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
                             (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
 }

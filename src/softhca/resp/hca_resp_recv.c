@@ -9,6 +9,7 @@
 #include "hca_grh.h"
 #include "hca_posted.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_odp.h"
 #include "softhca/obj/hca_pcie.h"
 
 #include <endian.h>
@@ -94,6 +95,48 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     return (ret == 0) ? HCA_OK : hca_resp_failed(resp, ret, fault);
 }
 
+enum hca_check hca_resp_page_in(struct hca_responder *resp, uint32_t cap,
+                                enum hca_check refusal)
+{
+    bool unlocks = hca_resp_unlocks(resp), is_missing;
+
+    if (!(hca_odp_caps(resp->qp->type) & cap)) {
+        return hca_resp_bad(resp, refusal, cap);
+    }
+    if (!resp->msg->is_paged) {
+        if (unlocks) {
+            hca_obj_unlock(resp->qp);
+        }
+        is_missing = hca_odp_is_missing(&resp->memory);
+        if (unlocks && !hca_resp_relock(resp)) {
+            return HCA_DROP;
+        }
+        if (is_missing) {
+            return HCA_PAGE_FAULT;
+        }
+    }
+    hca_odp_mark_sgl(&resp->memory);
+    return HCA_OK;
+}
+
+/* Checks the pages of a receive buffer. A receive of an SRQ goes back to it. */
+static __attribute__((noinline)) enum hca_check
+hca_resp_page_recv(struct hca_responder *resp)
+{
+    uint32_t srqn = hca_resp_srqn(resp), cap = IBV_ODP_SUPPORT_RECV;
+    const struct hca_srq *srq = NULL;
+    enum hca_check check;
+
+    if (!resp->recv.in_ring) {
+        srq = hca_obj_peek(HCA_KIND_SRQ, srqn);
+        cap = ((srq != NULL) && !srq->is_cyclic) ? IBV_ODP_SUPPORT_SRQ_RECV : 0;
+    }
+    check = hca_resp_page(resp, cap, HCA_CHECK_RECV_LKEY_ODP);
+    return ((check == HCA_PAGE_FAULT) && (srq != NULL)) ?
+               hca_srq_put_back(resp->qp, srqn, &resp->recv) :
+               check;
+}
+
 /* Removes a receive of the QP's own queue only now: if the sender dies during
  * its copy, the queue is unchanged. An SRQ's was removed when it was taken. */
 enum hca_check hca_resp_complete(struct hca_responder *resp, const void *data)
@@ -163,10 +206,11 @@ static enum hca_check hca_resp_put_memory(struct hca_responder *resp)
 
     resp->memory.owner = resp->recv.owner;
     check = hca_recv_map(resp->qp, &resp->recv, length + header, &resp->memory);
-    /* A page fault answers RNR. An SRQ's receive cannot be taken again, and an
-     * invalidated mkey cannot be invalidated again: these do not wait. */
-    if ((check == HCA_OK) && resp->recv.in_ring && !resp->msg->has_inval) {
-        check = hca_resp_page(resp);
+    if ((check == HCA_OK) && __builtin_expect(resp->memory.on_demand, 0)) {
+        check = hca_resp_page_recv(resp);
+    }
+    if (check == HCA_OK) {
+        check = hca_resp_invalidate(resp);
     }
     if ((check != HCA_OK) || (length + header == 0)) {
         return check;
@@ -228,13 +272,11 @@ static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 
 enum hca_check hca_resp_deliver(struct hca_responder *resp)
 {
-    enum hca_check check = hca_resp_invalidate(resp);
+    enum hca_check check;
 
-    if (check != HCA_OK) {
-        return check;
+    if (!hca_resp_fits_cqe(resp)) {
+        return hca_resp_put(resp);
     }
-    if (hca_resp_fits_cqe(resp)) {
-        return hca_resp_put_inline(resp);
-    }
-    return hca_resp_put(resp);
+    check = hca_resp_invalidate(resp);
+    return (check == HCA_OK) ? hca_resp_put_inline(resp) : check;
 }

@@ -10,14 +10,11 @@
 #include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/obj/hca_cq_mini.h"
+#include "softhca/obj/hca_odp.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/resp/hca_rndv.h"
 
 #include <errno.h>
-
-#define UVERBS_ODP_ALL \
-    (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | \
-     IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV)
 
 static void uverbs_device_limits(struct ib_uverbs_query_device_resp *resp)
 {
@@ -114,9 +111,10 @@ static void uverbs_device_odp(struct ib_uverbs_ex_query_device_resp *resp)
         return;
     }
     caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-    caps->per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
-    caps->per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
-    resp->xrc_odp_caps                   = UVERBS_ODP_ALL;
+    caps->per_transport_caps.rc_odp_caps = hca_odp_caps(HCA_QP_RC);
+    caps->per_transport_caps.uc_odp_caps = hca_odp_caps(HCA_QP_UC);
+    caps->per_transport_caps.ud_odp_caps = hca_odp_caps(HCA_QP_UD);
+    resp->xrc_odp_caps                   = hca_odp_caps(HCA_QP_XRC_SEND);
 }
 
 static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * ADVISE_MR: the checks of mlx5_ib. With FLUSH the range is checked, too, and
- * its pages are faulted in, so that they are not missing (obj/hca_odp.h).
- * Without FLUSH nothing is prefetched.
+ * its pages are faulted in, so that they are not missing (obj/hca_odp.h); with
+ * NO_FAULT only those that the process has. Without FLUSH nothing is
+ * prefetched.
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/obj/hca_mkey.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_odp.h"
 #include "uverbs.h"
 #include "uverbs_mr.h"
 #include "uverbs_pd.h"
@@ -44,23 +44,30 @@ static int uverbs_advise_sge(const struct uverbs_pd *pd,
 }
 
 /* Checks, as mlx5_ib's pagefault_mr() does, that the range is within the
- * region, and that its pages can be faulted in. With NO_FAULT none is faulted
- * in. */
+ * region, and that its pages can be faulted in. With NO_FAULT the process gets
+ * none, so that those that it does not have stay missing. */
 static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
 {
     const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
     uint64_t offset             = sge->addr - mkey->iova;
+    int ret                     = 0;
 
     if ((sge->addr < mkey->iova) || (offset >= mkey->length) ||
         (sge->length > mkey->length - offset)) {
         return -EFAULT;
     }
-    if ((advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) ||
-        (sge->length == 0)) {
+    if (sge->length == 0) {
         return 0;
     }
-    return uverbs_prefetch(mkey->va + offset, sge->length,
-                           advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+    if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+        ret = uverbs_prefetch(mkey->va + offset, sge->length,
+                              advice ==
+                                  IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+    }
+    if (ret == 0) {
+        hca_odp_mark(mkey, mkey->va + offset, sge->length);
+    }
+    return ret;
 }
 
 static int uverbs_advise_mr(struct uverbs_req *req)
