@@ -221,6 +221,70 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(doorbells, dcx_dm, testing::Values(0));
 
 /* A tagged message has a header of 16 bytes. */
+/* Puts that are refused or lost, and messages that are refused: each of many
+ * ends its endpoint, and gives its segment back. */
+class dcx_dm_fails : public dcx_dm {
+protected:
+    dcx_dm_fails() { m_dcx.survives_errors = true; }
+
+    /* Posts on an endpoint of its own, and waits until that has failed. */
+    void fail(bool is_put, uint32_t rkey)
+    {
+        source src    = {&m_data[0], 1000};
+        uct_ep_h ep   = m_dcx.make_ep();
+        size_t errors = m_dcx.errors.size();
+        uint64_t read = lines("gather_read");
+
+        post([&] {
+            return is_put ? uct_ep_put_bcopy(ep, pack, &src,
+                                             (uintptr_t)&m_dcx.mem[0], rkey) :
+                            uct_ep_am_bcopy(ep, 6, pack, &src, 0);
+        });
+        m_dcx.flush();
+        EXPECT_EQ(errors + 1, m_dcx.errors.size());
+        EXPECT_EQ(read, lines("gather_read")) << "through a segment";
+        uct_ep_destroy(ep);
+    }
+
+    enum { MANY = 4 }; /* there is one segment */
+};
+
+TEST_P(dcx_dm_fails, put_to_a_wrong_key)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        fail(true, dcx_peek_rkey(m_dcx.memh) ^ 0x4000);
+    }
+    EXPECT_EQ(0u, read_by_put(1000));
+    EXPECT_NE("", m_log.take());
+}
+
+class dcx_dm_lost : public dcx_dm_fails {};
+
+TEST_P(dcx_dm_lost, put)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        fail(true, dcx_peek_rkey(m_dcx.memh));
+    }
+    EXPECT_EQ(0u, read_by_send(1000));
+    EXPECT_NE("", m_log.take());
+}
+
+class dcx_dm_refused : public dcx_dm_fails {};
+
+TEST_P(dcx_dm_refused, message)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        fail(false, 0);
+    }
+    EXPECT_EQ(0u, read_by_put(1000));
+    EXPECT_NE("", m_log.take());
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, dcx_dm_fails, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, dcx_dm_fails, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(lost, dcx_dm_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(refused, dcx_dm_refused, testing::Values(0));
+
 class dcx_dm_tags : public dcx_dm {};
 
 TEST_P(dcx_dm_tags, of_any_length)
@@ -331,6 +395,9 @@ int main(int argc, char **argv)
         argc, argv,
         {mode("plain", {}), mode("late", {{"SOFTHCA_DELAY", "100"}}),
          mode("doorbells", {{"UCX_DCX_MMIO_MODE", "db"}}),
+         mode("lost", {{"SOFTHCA_FAULT", "drop:op=write:count=0"},
+                       {"UCX_DCX_TIMEOUT", "1ms"}}),
+         mode("refused", {{"SOFTHCA_FAULT", "nak_op:op=send:count=0"}}),
          mode("three", {{"UCX_DCX_DM_COUNT", "3"}}),
          mode("tags", {{"UCX_DCX_TM_ENABLE", "y"}}),
          mode("lacks", {{"SOFTHCA_LACKS", "dm"}}),

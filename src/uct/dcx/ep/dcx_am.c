@@ -214,15 +214,24 @@ static UCS_F_NOINLINE ssize_t uct_dcx_am_turn_short(uct_dcx_ep_t *ep,
                                                     uct_dcx_desc_t *desc,
                                                     size_t length)
 {
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
+    uct_dcx_desc_t *seg;
+    ssize_t sent;
+
     ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy_short;
-    if (length > uct_dcx_ep_queues(ep)->limits.am_short) {
-        ucs_mpool_put_inline(desc);
-        return uct_dcx_am_post_medium(ep, dci, desc, length);
+    if (length <= queues->limits.am_short) {
+        sent = uct_dcx_am_post_short(ep, dci, desc, length);
+    } else {
+        seg = uct_dcx_dm_get(&queues->dm);
+        if (seg == NULL) {
+            return uct_dcx_am_post_long(ep, dci, desc,
+                                        &uct_dcx_am_head(desc)->hdr, length);
+        }
+        sent = uct_dcx_am_post_memory(ep, dci, desc, seg, length);
     }
 
-    uct_dcx_am_post_short(ep, dci, desc, length);
     ucs_mpool_put_inline(desc);
-    return length;
+    return sent;
 }
 
 

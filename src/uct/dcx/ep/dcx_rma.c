@@ -98,11 +98,11 @@ static UCS_F_ALWAYS_INLINE ssize_t uct_dcx_rma_post_long(
 
 /* See uct_dcx_am_post_memory(). */
 static UCS_F_NOINLINE ssize_t uct_dcx_rma_post_memory(
-    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *seg, size_t length,
+    uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
     uint64_t remote_addr, uct_rkey_t rkey)
 {
     uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
-    uct_dcx_desc_t *desc     = uct_dcx_desc_get(&queues->desc_mp, 1);
+    uct_dcx_desc_t *seg      = uct_dcx_dm_get(&queues->dm);
     const void *data         = uct_dcx_desc_payload(desc);
 
     data = uct_dcx_dm_copy(&queues->dm, seg, data, length);
@@ -118,10 +118,10 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_post_medium(
     uint64_t remote_addr, uct_rkey_t rkey)
 {
     uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
-    uct_dcx_desc_t *seg      = uct_dcx_dm_get(&queues->dm);
 
-    if (seg != NULL) {
-        return uct_dcx_rma_post_memory(ep, dci, seg, length, remote_addr, rkey);
+    if (uct_dcx_dm_is_free(&queues->dm)) {
+        return uct_dcx_rma_post_memory(ep, dci, desc, length, remote_addr,
+                                       rkey);
     }
     ucs_mpool_get_inline(&queues->desc_mp);
     return uct_dcx_rma_post_long(ep, dci, desc, uct_dcx_desc_payload(desc),
@@ -134,16 +134,22 @@ static UCS_F_NOINLINE ssize_t uct_dcx_rma_turn_short(
     uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc, size_t length,
     uint64_t remote_addr, uct_rkey_t rkey)
 {
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
+    ssize_t sent;
+
     ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
-    if (length > uct_dcx_ep_queues(ep)->limits.put_short) {
-        ucs_mpool_put_inline(desc);
-        return uct_dcx_rma_post_medium(ep, dci, desc, length, remote_addr,
+    if (length <= queues->limits.put_short) {
+        sent = uct_dcx_rma_post_short(ep, dci, desc, length, remote_addr, rkey);
+    } else if (uct_dcx_dm_is_free(&queues->dm)) {
+        sent = uct_dcx_rma_post_memory(ep, dci, desc, length, remote_addr,
                                        rkey);
+    } else {
+        return uct_dcx_rma_post_long(ep, dci, desc, uct_dcx_desc_payload(desc),
+                                     length, remote_addr, rkey);
     }
 
-    uct_dcx_rma_post_short(ep, dci, desc, length, remote_addr, rkey);
     ucs_mpool_put_inline(desc);
-    return length;
+    return sent;
 }
 
 

@@ -31,10 +31,16 @@ void uct_dcx_dm_init(uct_dcx_dm_t *dm, const uct_dcx_device_t *dev, size_t size,
 /* All operations have ended. */
 void uct_dcx_dm_cleanup(uct_dcx_dm_t *dm);
 
+/* Returns non-zero if uct_dcx_dm_get() returns a segment. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_dm_is_free(const uct_dcx_dm_t *dm)
+{
+    return dm->mp.freelist != NULL;
+}
+
 /* Returns a segment, which uct_dcx_desc_done() frees; NULL if none is free. */
 static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *uct_dcx_dm_get(uct_dcx_dm_t *dm)
 {
-    return (dm->mp.freelist == NULL) ? NULL : ucs_mpool_get_inline(&dm->mp);
+    return uct_dcx_dm_is_free(dm) ? ucs_mpool_get_inline(&dm->mp) : NULL;
 }
 
 /* Returns non-zero if @lkey is that of the segments. */
