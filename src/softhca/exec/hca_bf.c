@@ -36,8 +36,7 @@ static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
                         enum hca_check check, unsigned pos)
 {
     hca_mutex_lock(&qp->sq_lock);
-    if (qp->req.attached && (atomic_load(&qp->obj.num) == wqe->qpn) &&
-        (hca_sq_of(qp) != NULL)) {
+    if ((atomic_load(&qp->obj.num) == wqe->qpn) && (hca_sq_of(qp) != NULL)) {
         hca_check_wqe(check, wqe->qpn, wqe->idx, pos);
         hca_qp_fail_fatal(qp);
         hca_requester_run_locked(qp);

@@ -4,6 +4,7 @@
  */
 #include "hca_fault.h"
 #include "hca_fatal.h"
+#include "hca_sq.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_port.h"
@@ -62,7 +63,7 @@ static void hca_fault_rnr(const struct hca_fault *fault)
 /* A rendezvous over DC has no queue pair of its own. */
 static void hca_fault_qp_fatal(const struct hca_fault *fault)
 {
-    if (fault->qp->req.attached) {
+    if (hca_sq_of(fault->qp) != NULL) {
         hca_qp_fail_fatal(fault->qp);
     }
 }

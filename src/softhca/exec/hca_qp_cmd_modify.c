@@ -34,7 +34,7 @@ static void hca_qp_to_reset(struct hca_qp *qp)
 {
     bool attached = qp->req.attached;
 
-    if (attached && (hca_sq_of(qp) != NULL)) {
+    if (hca_sq_of(qp) != NULL) {
         hca_sq_drop_kept(qp);
     }
     memset(&qp->req, 0, sizeof(qp->req));
@@ -68,7 +68,7 @@ static void hca_qp_to_rts(struct hca_qp *qp)
 
 static void hca_qp_to_err(struct hca_qp *qp)
 {
-    if (qp->req.attached && (hca_sq_of(qp) != NULL)) {
+    if (hca_sq_of(qp) != NULL) {
         hca_posted_flush(&hca_sq_of(qp)->posted);
     }
     hca_qp_enter_error(qp);
@@ -103,7 +103,7 @@ void hca_qp_lock_both(struct hca_qp *qp)
 void hca_qp_unlock_both(struct hca_qp *qp, bool runs)
 {
     hca_mutex_unlock(&qp->obj.lock);
-    if (runs && qp->req.attached) {
+    if (runs) {
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);

@@ -254,8 +254,7 @@ void hca_requester_timer(struct hca_timer *timer)
     struct hca_sq *sq = (struct hca_sq *)timer;
 
     hca_mutex_lock(&sq->qp->sq_lock);
-    if ((hca_sq_of(sq->qp) == sq) && sq->qp->req.attached &&
-        (sq->qp->obj.proc == hca_self)) {
+    if ((hca_sq_of(sq->qp) == sq) && (sq->qp->obj.proc == hca_self)) {
         sq->qp->req.waiting = false;
         sq->qp->req.ticking = false;
         sq->qp->req.due     = true;

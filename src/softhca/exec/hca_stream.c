@@ -206,7 +206,7 @@ int hca_stream_reset(struct hca_qp *qp, uint16_t stream)
     uint16_t *errored = NULL;
 
     hca_mutex_lock(&qp->sq_lock);
-    if (qp->req.attached && qp->has_streams &&
+    if ((hca_sq_of(qp) != NULL) && qp->has_streams &&
         (hca_qp_state(qp) == IBV_QPS_RTS)) {
         errored = hca_stream_errored(hca_stream_of(qp), stream);
     }

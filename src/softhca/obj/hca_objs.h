@@ -280,7 +280,8 @@ struct hca_req {
     uint16_t ci; /* next basic block to execute; if some are fetched,
                         * the next one to complete */
     struct hca_tries tries;
-    bool attached;     /* between hca_sq_add() and hca_sq_detach() */
+    bool attached;     /* hca_sq_of() is not NULL in the owner's process: for
+                        * other processes */
     bool waiting;      /* for a timer; nothing is executed until then */
     uint8_t err_looks; /* looks at the RQ since the QP is in error */
     bool ticking;      /* the timer will run the queue (hca_late.h) */

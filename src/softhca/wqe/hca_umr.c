@@ -61,29 +61,32 @@ enum hca_check hca_umr_execute(struct hca_qp *qp, const struct hca_wqe *wqe)
     return check;
 }
 
+static struct hca_key_use hca_umr_use(const struct hca_qp *qp, uint32_t key)
+{
+    return (struct hca_key_use){
+        .key = key,
+        .pdn = qp->pdn,
+        .qpn = qp->obj.num,
+        .dev = qp->obj.dev,
+    };
+}
+
 void hca_umr_free(const struct hca_qp *qp, const struct hca_wqe *wqe)
 {
-    struct hca_mkey *key = hca_obj_lock(HCA_KIND_MKEY, be32toh(wqe->imm) >> 8);
+    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY,
+                                               be32toh(wqe->imm) >> 8);
+    struct hca_key_use use;
 
-    if (key == NULL) {
-        return;
+    if (mkey != NULL) {
+        use = hca_umr_use(qp, hca_key(mkey));
+        hca_mkey_invalidate_local(&use);
     }
-    if (key->has_umr && (key->obj.dev == qp->obj.dev) &&
-        (key->pdn == qp->pdn)) {
-        key->is_free = true;
-    }
-    hca_obj_unlock(key);
 }
 
 enum hca_check hca_umr_local_inval(const struct hca_qp *qp,
                                    const struct hca_wqe *wqe)
 {
-    struct hca_key_use use = {
-        .key = be32toh(wqe->imm),
-        .pdn = qp->pdn,
-        .qpn = qp->obj.num,
-        .dev = qp->obj.dev,
-    };
+    struct hca_key_use use = hca_umr_use(qp, be32toh(wqe->imm));
 
     return (hca_mkey_invalidate_local(&use) == HCA_KEY_OK) ?
                HCA_OK :
