@@ -21,23 +21,50 @@ static uct_dcx_async_t *uct_dcx_fatal_async(const uct_dcx_iface_t *iface)
 
 /* --- the interface's thread ----------------------------------------------- */
 
-/* Resets the QPs that are in error and have not said so. An idle one, too, as
- * its next operation would not end. Returns 0 if one cannot be reset. */
-static int uct_dcx_fatal_reset_qps(uct_dcx_dci_set_t *set)
+/* Lets completed operations end before the rest fails. A call of progress
+ * handles at least one completion of each queue: the limit is for those that
+ * are still being written, maybe without end. */
+static void uct_dcx_fatal_poll(uct_dcx_iface_t *iface)
+{
+    uint32_t left = iface->super.dci.group[0].cq.count;
+
+    while ((uct_iface_progress(&iface->super.super.super) > 0) &&
+           (--left > 0)) {
+    }
+}
+
+
+/* Returns 1 if a QP is in error. The device answers the query behind the
+ * completions that it has written before: none comes later. */
+static int uct_dcx_fatal_is_in_error(const uct_dcx_dci_t *dci)
 {
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
+
+    return (dci->state != UCT_DCX_DCI_LOST) &&
+           ((ibv_query_qp(dci->txq.qp, &attr, IBV_QP_STATE, &init) != 0) ||
+            (attr.qp_state == IBV_QPS_ERR));
+}
+
+
+/* Resets the QPs that are in error and have not said so. An idle one, too, as
+ * its next operation would not end. An event may overtake completions: these
+ * are handled first, and may reset the QP. Returns 0 if one cannot be reset. */
+static int uct_dcx_fatal_reset_qps(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_t *set = &iface->super.dci;
     uct_dcx_dci_t *dci;
     unsigned i;
 
     for (i = 0; i < set->num_created; ++i) {
         dci = &set->dci[set->created[i]];
-        if ((dci->state == UCT_DCX_DCI_LOST) ||
-            ((ibv_query_qp(dci->txq.qp, &attr, IBV_QP_STATE, &init) == 0) &&
-             (attr.qp_state != IBV_QPS_ERR))) {
+        if (!uct_dcx_fatal_is_in_error(dci)) {
             continue;
         }
-        if (!uct_dcx_recover_fatal(set, dci)) {
+
+        uct_dcx_fatal_poll(iface);
+        if (uct_dcx_fatal_is_in_error(dci) &&
+            !uct_dcx_recover_fatal(set, dci)) {
             return 0;
         }
     }
@@ -91,13 +118,9 @@ static int uct_dcx_fatal_is_dead(const uct_dcx_iface_t *iface)
 }
 
 
-/* Lets completed operations end before the rest fails. A call of progress
- * handles at least one completion of each queue: the limit is for those that
- * are still being written, maybe without end. */
 void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
 {
     uct_dcx_async_t *async = uct_dcx_fatal_async(iface);
-    uint32_t left          = iface->super.dci.group[0].cq.count;
 
     /* Under the lock, as the wake for this mark is over then: none comes after
      * arming. */
@@ -106,16 +129,12 @@ void uct_dcx_fatal_progress(uct_dcx_iface_t *iface)
     pthread_mutex_unlock(&async->lock);
     iface->event.timer_runs = 1; /* by uct_dcx_event_wake(): arming stops it */
 
-    while ((uct_iface_progress(&iface->super.super.super) > 0) &&
-           (--left > 0)) {
-    }
-
+    uct_dcx_fatal_poll(iface);
     if (iface->fatal.is_closed) {
         return;
     }
 
-    if (uct_dcx_fatal_is_dead(iface) ||
-        !uct_dcx_fatal_reset_qps(&iface->super.dci)) {
+    if (uct_dcx_fatal_is_dead(iface) || !uct_dcx_fatal_reset_qps(iface)) {
         uct_dcx_fatal_close(iface);
     }
 }
