@@ -531,20 +531,19 @@ TEST_P(dcx_async_dead, device_is_fatal)
     }
 }
 
-class dcx_async_layout : public dcx_async_open {};
+class dcx_async_layout : public dcx_async_open {
+protected:
+    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
+                                      m_dcx.memh};
+    uct_dcx_layout_params_t layout = {0, 2, 1, &block};
+    dcx_layouts layouts;
+};
 
 /* Destroying a layout does not wait for a device that has failed. */
 TEST_P(dcx_async_layout, is_destroyed)
 {
-    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
-                                      m_dcx.memh};
-    uct_dcx_layout_params_t layout = {};
-    dcx_layouts layouts;
     uct_mem_h memh;
 
-    layout.repeat = 2;
-    layout.num    = 1;
-    layout.blocks = &block;
     ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &memh));
     ASSERT_EQ(UCS_OK, layouts.set(memh, &layout));
     EXPECT_TRUE(wait_until([&] { return layouts.test(memh) == UCS_OK; }));
@@ -586,15 +585,8 @@ protected:
 
 TEST_P(dcx_async_umr, completion_queue_overruns)
 {
-    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
-                                      m_dcx.memh};
-    uct_dcx_layout_params_t layout = {};
-    dcx_layouts layouts;
     uct_mem_h memh, other;
 
-    layout.repeat = 2;
-    layout.num    = 1;
-    layout.blocks = &block;
     ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &memh));
     ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &other));
     ASSERT_EQ(UCS_OK, layouts.set(memh, &layout));
@@ -626,15 +618,8 @@ class dcx_async_umr_qp : public dcx_async_umr {};
 
 TEST_P(dcx_async_umr_qp, fails)
 {
-    const uct_dcx_block_t block    = {(uintptr_t)m_dcx.mem.data(), 8, 8,
-                                      m_dcx.memh};
-    uct_dcx_layout_params_t layout = {};
-    dcx_layouts layouts;
     uct_mem_h memh;
 
-    layout.repeat = 2;
-    layout.num    = 1;
-    layout.blocks = &block;
     ASSERT_EQ(UCS_OK, layouts.create(m_dcx.iface, 2, &memh));
     for (ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_OK}) {
         ASSERT_EQ(UCS_OK, layouts.set(memh, &layout));
