@@ -57,12 +57,13 @@ void hca_pcie_add(struct hca_pcie *pcie, enum hca_pcie_what what, uint64_t addr,
     }
 }
 
-/* Returns true for device memory: it is in the arena, and other memory with an
- * mkey is not. */
-static bool hca_pcie_is_dm(uintptr_t addr)
+/* Returns true for device memory of this process: it is in the arena, and other
+ * memory with an mkey is not. Another process maps the arena elsewhere. */
+static bool hca_pcie_is_dm(const struct hca_sgl *sgl, uintptr_t addr)
 {
-    return addr - (uintptr_t)hca_at(HCA_ARENA) <
-           HCA_MAX_CHUNKS * HCA_CHUNK_SIZE;
+    return (sgl->owner.proc == hca_self) &&
+           (addr - (uintptr_t)hca_at(HCA_ARENA) <
+            HCA_MAX_CHUNKS * HCA_CHUNK_SIZE);
 }
 
 void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
@@ -77,7 +78,7 @@ void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
             continue;
         }
         lines = hca_pcie_lines(addr, length);
-        if (!hca_pcie_is_dm(addr)) {
+        if (!hca_pcie_is_dm(sgl, addr)) {
             hca_pcie_count(pcie, what, 1, length, lines);
         } else if (what == HCA_PCIE_GATHER) {
             hca_pcie_count(pcie, HCA_PCIE_MMIO, lines, lines * HCA_LINE, lines);

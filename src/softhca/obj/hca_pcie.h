@@ -36,10 +36,11 @@ void hca_pcie_add(struct hca_pcie *pcie, enum hca_pcie_what what, uint64_t addr,
                   uint64_t length);
 
 /* Counts a transfer for each entry of @sgl, except entries in
- * [inner, inner + size), which the device has, and those in device memory. What
- * is gathered from there counts as stores of the processor, which has written
- * it before, in whole lines. An indirect mkey that is one entry (hca_sgl.h)
- * counts once. */
+ * [inner, inner + size), which the device has, and those in device memory of
+ * this process; that of another process counts as other memory. What is
+ * gathered from there counts as stores of the processor, which has written it
+ * before, in whole lines. An indirect mkey that is one entry (hca_sgl.h) counts
+ * once. */
 void hca_pcie_add_sgl(struct hca_pcie *pcie, enum hca_pcie_what what,
                       const struct hca_sgl *sgl, const void *inner,
                       size_t size);
