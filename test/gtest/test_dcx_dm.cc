@@ -220,7 +220,6 @@ INSTANTIATE_TEST_SUITE_P(plain, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, dcx_dm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(doorbells, dcx_dm, testing::Values(0));
 
-/* A tagged message has a header of 16 bytes. */
 /* Puts that are refused or lost, and messages that are refused: each of many
  * ends its endpoint, and gives its segment back. */
 class dcx_dm_fails : public dcx_dm {
@@ -285,6 +284,7 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_dm_fails, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, dcx_dm_lost, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(refused, dcx_dm_refused, testing::Values(0));
 
+/* A tagged message has a header of 16 bytes. */
 class dcx_dm_tags : public dcx_dm {};
 
 TEST_P(dcx_dm_tags, of_any_length)

@@ -203,13 +203,15 @@ TEST_P(verbs_odp, prefetched_pages_are_there)
 /* NO_FAULT takes the pages that the program has, and touches no other. */
 TEST_P(verbs_odp, prefetch_without_faults_takes_pages_that_are_there)
 {
-    struct ibv_sge sge = {(uintptr_t)at(0), 2 * page, m_mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)at(0), 3 * page, m_mr->lkey};
 
     at(0)[0] = 1;
     ASSERT_EQ(0, ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
                                IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+    at(2)[0] = 1; /* the program's from now on, not the device's */
     EXPECT_FALSE(faults(to(write(), 0)));
     EXPECT_TRUE(faults(to(write(), 1)));
+    EXPECT_TRUE(faults(to(write(), 2)));
 }
 
 TEST_P(verbs_odp, peer_that_does_not_retry_gets_an_error)

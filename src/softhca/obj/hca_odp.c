@@ -75,30 +75,27 @@ static uint64_t hca_odp_num_bits(const struct hca_mkey *mkey)
                                                             HCA_ODP_MAX_LOG);
 }
 
-void hca_odp_reset(struct hca_mkey *mkey)
-{
-    unsigned log = HCA_ODP_MIN_LOG;
-
-    if (!(mkey->access & IBV_ACCESS_ON_DEMAND)) {
-        return;
-    }
-    if (mkey->faulted == 0) {
-        while ((log < HCA_ODP_MAX_LOG) && (mkey->length / 4096 >> log != 0)) {
-            log++;
-        }
-        mkey->log_faulted = log;
-        mkey->faulted     = hca_off(hca_arena_alloc((1ul << log) / 8));
-    } else {
-        memset(hca_at(mkey->faulted), 0, hca_odp_num_bits(mkey) / 8);
-    }
-}
-
 void hca_odp_release(struct hca_mkey *mkey)
 {
     if (mkey->faulted != 0) {
         hca_arena_free(hca_ptr(mkey->faulted));
         mkey->faulted = 0;
     }
+}
+
+void hca_odp_reset(struct hca_mkey *mkey)
+{
+    unsigned log = HCA_ODP_MIN_LOG;
+
+    hca_odp_release(mkey);
+    if (!(mkey->access & IBV_ACCESS_ON_DEMAND)) {
+        return;
+    }
+    while ((log < HCA_ODP_MAX_LOG) && (mkey->length / 4096 >> log != 0)) {
+        log++;
+    }
+    mkey->log_faulted = log;
+    mkey->faulted     = hca_off(hca_arena_alloc((1ul << log) / 8));
 }
 
 /* Calls @look for the bit of each page, until it returns false.
@@ -189,6 +186,16 @@ static bool hca_odp_is_out(struct hca_owner owner, uint64_t va, uint64_t length)
     }
     syscall(SYS_close, fd);
     return is_missing;
+}
+
+void hca_odp_mark_present(const struct hca_mkey *mkey, uint64_t va,
+                          uint64_t length)
+{
+    for (uint64_t page = va & ~4095ull; page < va + length; page += 4096) {
+        if (!hca_odp_is_out(hca_owner(hca_self), page, 4096)) {
+            hca_odp_mark(mkey, page, 4096);
+        }
+    }
 }
 
 /* --- lists --------------------------------------------------------------- */

@@ -45,6 +45,10 @@ void hca_odp_release(struct hca_mkey *mkey);
 /* Marks pages of a region as faulted in. */
 void hca_odp_mark(const struct hca_mkey *mkey, uint64_t va, uint64_t length);
 
+/* hca_odp_mark() of those pages that this process, the region's, has. */
+void hca_odp_mark_present(const struct hca_mkey *mkey, uint64_t va,
+                          uint64_t length);
+
 /* Returns true if a page of the list (sgl->on_demand) is missing. Within an
  * access to its mkeys. */
 bool hca_odp_is_missing(const struct hca_sgl *sgl);

@@ -97,7 +97,8 @@ HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
     return HCA_OK;
 }
 
-/* Takes a WQE that was put back. */
+/* Takes a WQE that was put back. It stays counted as consumed: it is in the
+ * list no longer. A process killed in between loses one receive. */
 static __attribute__((noinline)) enum hca_check
 hca_srq_take_returned(struct hca_srq *srq, struct hca_recv *recv)
 {
@@ -107,8 +108,7 @@ hca_srq_take_returned(struct hca_srq *srq, struct hca_recv *recv)
 
     recv->index       = srq->returned[last] & ((1u << srq->ring.log_cnt) - 1);
     srq->num_returned = last;
-    srq->consumed++;
-    wqe = hca_at(srq->ring.buf + recv->index * stride);
+    wqe               = hca_at(srq->ring.buf + recv->index * stride);
     hca_recv_parse(recv, wqe + 1, stride - sizeof(*wqe));
     return HCA_OK;
 }
@@ -124,8 +124,9 @@ enum hca_check hca_srq_put_back(const struct hca_qp *qp, uint32_t srqn,
     }
     is_full = (srq->num_returned >= HCA_SRQ_RETURNED);
     if (!is_full) {
-        srq->returned[srq->num_returned++] = recv->index;
-        srq->consumed--;
+        srq->returned[srq->num_returned] = recv->index;
+        atomic_signal_fence(memory_order_seq_cst);
+        srq->num_returned++;
         recv->taken = false;
     }
     hca_obj_unlock(srq);

@@ -65,7 +65,7 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
 
 /* Puts a WQE that was taken back into a shared queue, which is linked: its page
- * is missing. It is taken again before others.
+ * is missing. It is taken again before others. At most HCA_SRQ_RETURNED.
  * @return HCA_PAGE_FAULT; HCA_OK if too many were put back, so that this one
  *         must be used; or HCA_CHECK_SRQ, logged. */
 enum hca_check hca_srq_put_back(const struct hca_qp *qp, uint32_t srqn,

@@ -136,7 +136,7 @@ HCA_SRQ_F enum hca_check hca_srq_pull(struct hca_srq *srq, uint32_t qpn,
 }
 
 /* hca_srq_take() from an SRQ with tag matching, whose lock is held. It has a CQ
- * of its own. */
+ * of its own. Nothing was put back into it: it has no memory on demand. */
 HCA_SRQ_F enum hca_check hca_srq_take_locked(const struct hca_qp *qp,
                                              struct hca_srq *srq,
                                              struct hca_recv *recv)

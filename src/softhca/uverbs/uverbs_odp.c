@@ -50,7 +50,7 @@ static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
 {
     const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
     uint64_t offset             = sge->addr - mkey->iova;
-    int ret                     = 0;
+    int ret;
 
     if ((sge->addr < mkey->iova) || (offset >= mkey->length) ||
         (sge->length > mkey->length - offset)) {
@@ -59,11 +59,12 @@ static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
     if (sge->length == 0) {
         return 0;
     }
-    if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
-        ret = uverbs_prefetch(mkey->va + offset, sge->length,
-                              advice ==
-                                  IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+    if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+        hca_odp_mark_present(mkey, mkey->va + offset, sge->length);
+        return 0;
     }
+    ret = uverbs_prefetch(mkey->va + offset, sge->length,
+                          advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
     if (ret == 0) {
         hca_odp_mark(mkey, mkey->va + offset, sge->length);
     }

@@ -34,8 +34,8 @@ static void uct_dcx_fatal_poll(uct_dcx_iface_t *iface)
 }
 
 
-/* Returns 1 if a QP is in error. The device answers the query behind the
- * completions that it has written before: none comes later. */
+/* Returns 1 if a QP is in error. Completions that were written before the query
+ * are seen after it on the adapters known; nothing guarantees it. */
 static int uct_dcx_fatal_is_in_error(const uct_dcx_dci_t *dci)
 {
     struct ibv_qp_init_attr init;

@@ -451,7 +451,8 @@ static ucs_status_t uct_dcx_mem_pin_locked(uct_dcx_mem_t *mem)
 
     mem->lkey           = mr->lkey;
     region->strict_lkey = mr->lkey;
-    region->pinned      = mr;
+    /* readers have no lock: the keys are set before */
+    __atomic_store_n(&region->pinned, mr, __ATOMIC_RELEASE);
     __atomic_store_n(&mem->is_plain, 1, __ATOMIC_RELEASE);
     return UCS_OK;
 }

@@ -131,7 +131,17 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 /* Returns 0 for memory that is registered on demand, until it is pinned. */
 static inline int uct_dcx_mem_is_pinned(const uct_dcx_mem_t *mem)
 {
-    return uct_dcx_mem_is_layout(mem) || (mem->region->pinned != NULL);
+    return uct_dcx_mem_is_layout(mem) ||
+           (__atomic_load_n(&mem->region->pinned, __ATOMIC_ACQUIRE) != NULL);
+}
+
+
+/* Returns 1 for pinned memory that has its keys. */
+static inline int uct_dcx_mem_is_plain(uct_mem_h memh)
+{
+    const uct_dcx_mem_t *mem = memh;
+
+    return __atomic_load_n(&mem->is_plain, __ATOMIC_ACQUIRE);
 }
 
 

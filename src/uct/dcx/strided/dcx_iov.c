@@ -70,7 +70,8 @@ static uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov,
 
     for (i = 0; i < iovcnt; ++i) {
         mem = iov[i].memh;
-        if (uct_dcx_iov_is_empty(&iov[i]) || ucs_likely(mem->is_plain)) {
+        if (uct_dcx_iov_is_empty(&iov[i]) ||
+            ucs_likely(uct_dcx_mem_is_plain(iov[i].memh))) {
             continue;
         }
         memory.depth     = ucs_max(memory.depth, uct_dcx_mem_depth(mem));

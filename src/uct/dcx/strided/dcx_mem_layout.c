@@ -284,7 +284,7 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
     if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
         made->mems[made->num_mems++] = memh;
-        next->is_plain &= ((const uct_dcx_mem_t *)memh)->is_plain;
+        next->is_plain &= uct_dcx_mem_is_plain(memh);
     }
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);

@@ -25,7 +25,7 @@ ucs_status_t uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
     }
 
     if (ucs_likely(iov->length > 0)) {
-        if (ucs_unlikely(!((const uct_dcx_mem_t *)iov->memh)->is_plain)) {
+        if (ucs_unlikely(!uct_dcx_mem_is_plain(iov->memh))) {
             return uct_dcx_tm_strided_recv_zcopy(tl_iface, tag, tag_mask, iov,
                                                  iovcnt, ctx);
         }
