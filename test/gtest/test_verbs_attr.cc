@@ -507,6 +507,11 @@ TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
 
 class verbs_counters : public verbs_attr {
 protected:
+    verbs_op fetch() const
+    {
+        return verbs_op(IBV_WR_RDMA_READ).local(src, 64).remote(dst);
+    }
+
     static uint64_t count(const std::string &name,
                           const std::string &folder = "hw_counters")
     {
@@ -557,6 +562,26 @@ TEST_P(verbs_counters, tell_what_went_wrong)
         {"req_cqe_error", 0,
          [this](verbs_pair &pair) {
              EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+         }},
+        {"packet_seq_err", 2,
+         [this](verbs_pair &) {
+             verbs_ep a(dev), b(dev);
+             struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+             attr.sq_psn = 77; /* the other one expects 0 */
+             a.connect(attr);
+             b.connect(a);
+             EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(a, write()));
+         }},
+        {"rx_write_requests", 1,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+             EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, fetch()));
+         }},
+        {"rx_read_requests", 1,
+         [this](verbs_pair &pair) {
+             EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+             EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, fetch()));
          }},
     };
 

@@ -120,6 +120,12 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     return hca_request_wait(rq, hca_wire_timeout_ns(qp->attr.timeout));
 }
 
+static enum hca_check hca_request_bad_psn(struct hca_request *rq)
+{
+    hca_count(rq->qp->obj.dev, HCA_COUNT_PACKET_SEQ_ERR);
+    return hca_request_timeout(rq);
+}
+
 static enum hca_check hca_request_late(struct hca_request *rq)
 {
     rq->tries->was_late = true;
@@ -256,7 +262,7 @@ static enum hca_check hca_request_nak_op(struct hca_request *rq)
 
 static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
     [HCA_ACK_RNR]    = hca_request_rnr,
-    [HCA_ACK_SEQ]    = hca_request_timeout,
+    [HCA_ACK_SEQ]    = hca_request_bad_psn,
     [HCA_ACK_INVAL]  = hca_request_nak_inval,
     [HCA_ACK_ACCESS] = hca_request_nak_access,
     [HCA_ACK_OP]     = hca_request_nak_op,

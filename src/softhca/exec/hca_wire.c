@@ -7,11 +7,17 @@
 #include "hca_wire.h"
 #include "hca_fault.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/obj/hca_path.h"
 #include "softhca/obj/hca_traffic.h"
 #include "softhca/resp/hca_qp.h"
 #include "softhca/resp/hca_responder.h"
+
+_Static_assert((HCA_IN_WRITES == HCA_IN_SENDS + HCA_MSG_WRITE) &&
+                   (HCA_IN_READS == HCA_IN_SENDS + HCA_MSG_READ) &&
+                   (HCA_IN_ATOMICS == HCA_IN_SENDS + HCA_MSG_ATOMIC),
+               "a count for each kind of message");
 
 #define HCA_IBTA_TIMEOUT_NS 4096ull
 /* Timeout 0 means to wait for ever: tries again at this interval. */
@@ -141,11 +147,23 @@ hca_wire_count_long(struct hca_qp *qp, struct hca_qp *target,
 static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
                            const struct hca_msg *msg, const struct hca_ack *ack)
 {
+    target->answered.counts[HCA_IN_SENDS + msg->op]++;
     if ((msg->op < HCA_MSG_READ) && (msg->data->length <= 256)) {
         hca_traffic_move(&qp->asked, &target->answered, 1,
                          hca_wire_padded(msg->data->length));
     } else {
         hca_wire_count_long(qp, target, msg, ack);
+    }
+}
+
+/* Counts the connection of an initiator with another target than that of its
+ * last message. Streams are not told apart. */
+static __attribute__((noinline)) void
+hca_wire_connect(struct hca_qp *qp, const struct hca_qp *target)
+{
+    qp->req.target = target->obj.num;
+    if (target->type == HCA_QP_DCT) {
+        hca_count(target->obj.dev, HCA_COUNT_RX_DCT_CONNECT);
     }
 }
 
@@ -164,6 +182,9 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);
     } else {
+        if (__builtin_expect(qp->req.target != msg->dest_qpn, 0)) {
+            hca_wire_connect(qp, target);
+        }
         hca_responder_receive(target, msg, ack);
         hca_wire_count(qp, target, msg, ack);
     }

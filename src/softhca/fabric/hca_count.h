@@ -4,7 +4,7 @@
  * fabric: those of mlx5 that cost nothing on the path of a message that
  * succeeds (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts,
  * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts, ext_ppcnt_cnts).
- * preload/hca_sysfs_count.c reads them.
+ * obj/hca_traffic.h has the others of basic_q_cnts. preload/hca_sysfs_count.c reads them.
  */
 #ifndef HCA_COUNT_H
 #define HCA_COUNT_H
@@ -28,6 +28,9 @@ enum hca_count {
     HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED,
     HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED,
     HCA_COUNT_RX_ICRC_ENCAPSULATED, /* packets with a wrong ICRC */
+    HCA_COUNT_PACKET_SEQ_ERR,       /* NAKs of a wrong PSN, at the requester */
+    HCA_COUNT_IMPLIED_NAK_SEQ_ERR,  /* always 0: answers come in order */
+    HCA_COUNT_RX_DCT_CONNECT,       /* initiators that chose a target */
     HCA_NUM_COUNTS
 };
 

@@ -29,8 +29,8 @@ typedef uint32_t hca_off_t;
 #define HCA_MAX_PROCS     1024u
 #define HCA_MAX_DEVS      256u /* hca_dev.h */
 #define HCA_DEVS_PER_NODE 16u
-#define HCA_MAX_COUNTS    16u         /* hca_count.h */
-#define HCA_MAX_TRAFFIC   4u          /* hca_traffic.h */
+#define HCA_MAX_COUNTS    24u         /* hca_count.h */
+#define HCA_MAX_TRAFFIC   8u          /* hca_traffic.h */
 #define HCA_CHUNK_SIZE    (1ul << 20) /* bytes */
 #define HCA_MAX_CHUNKS    3072u       /* 3 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS  64u

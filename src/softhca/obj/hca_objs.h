@@ -292,6 +292,7 @@ struct hca_req {
     uint16_t fetched;  /* basic blocks from ci on that are fetched and have
                         * not completed (hca_stream.h) */
     uint32_t psn;
+    uint32_t target;    /* number of the last one, 0: none yet */
     struct hca_way way; /* to the last target */
 };
 
@@ -310,6 +311,10 @@ enum hca_traffic_what {
     HCA_OUT_BYTES, /* of payload, padded */
     HCA_IN_PACKETS,
     HCA_IN_BYTES,
+    HCA_IN_SENDS, /* messages that arrived, in the order of enum hca_msg_op */
+    HCA_IN_WRITES,
+    HCA_IN_READS,
+    HCA_IN_ATOMICS,
     HCA_NUM_TRAFFIC
 };
 

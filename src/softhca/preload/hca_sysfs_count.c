@@ -25,7 +25,9 @@
 /* LRH, BTH and ICRC of each packet (IBTA, data packet format) */
 #define HCA_SYSFS_HEADERS 24
 
-static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
+#define HCA_SYSFS_NUM_HW (HCA_NUM_COUNTS + HCA_NUM_TRAFFIC - HCA_IN_WRITES)
+
+static const char *const hca_sysfs_counts[HCA_SYSFS_NUM_HW] = {
     [HCA_COUNT_OUT_OF_BUFFER]              = "out_of_buffer",
     [HCA_COUNT_OUT_OF_SEQUENCE]            = "out_of_sequence",
     [HCA_COUNT_DUPLICATE_REQUEST]          = "duplicate_request",
@@ -43,6 +45,13 @@ static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
         "req_transport_retries_exceeded",
     [HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED] = "req_rnr_retries_exceeded",
     [HCA_COUNT_RX_ICRC_ENCAPSULATED]     = "rx_icrc_encapsulated",
+    [HCA_COUNT_PACKET_SEQ_ERR]           = "packet_seq_err",
+    [HCA_COUNT_IMPLIED_NAK_SEQ_ERR]      = "implied_nak_seq_err",
+    [HCA_COUNT_RX_DCT_CONNECT]           = "rx_dct_connect",
+    /* of hca_traffic.h, from HCA_IN_WRITES on */
+    [HCA_NUM_COUNTS] = "rx_write_requests",
+    "rx_read_requests",
+    "rx_atomic_requests",
 };
 
 /* PortCounters and PortCountersExtended of IBTA's performance management, named
@@ -112,6 +121,12 @@ static uint64_t hca_sysfs_port_count(unsigned dev, unsigned i)
 
 static uint64_t hca_sysfs_hw_count(unsigned dev, unsigned i)
 {
+    struct hca_traffic sum;
+
+    if (i >= HCA_NUM_COUNTS) {
+        hca_traffic_sum(dev, &sum);
+        return sum.counts[HCA_IN_WRITES + i - HCA_NUM_COUNTS];
+    }
     if ((i == HCA_COUNT_RX_ICRC_ENCAPSULATED) && !hca_dev_is_roce(dev)) {
         return 0;
     }
@@ -127,7 +142,7 @@ static const struct hca_sysfs_counters {
     {"counters", hca_sysfs_port_counts,
      sizeof(hca_sysfs_port_counts) / sizeof(hca_sysfs_port_counts[0]),
      hca_sysfs_port_count},
-    {"hw_counters", hca_sysfs_counts, HCA_NUM_COUNTS, hca_sysfs_hw_count},
+    {"hw_counters", hca_sysfs_counts, HCA_SYSFS_NUM_HW, hca_sysfs_hw_count},
 };
 
 #define HCA_SYSFS_NUM_COUNTERS \
