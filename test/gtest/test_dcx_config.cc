@@ -122,6 +122,7 @@ const std::map<std::string, option> options = {
     {"SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
     {"AR_ENABLE",
      {{"n", "try", "auto"}, {"perhaps", "2", "y" /* the device has none */}}},
+    {"REPORT", {{"y", "n"}, {"perhaps", ""}}},
     {"DDP_ENABLE", {{"n", "try"}, {"perhaps", "auto", "y"}}},
     {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
     {"GID_INDEX", {{"0", "auto"}, {"1", "255", "256", "inf"}}},

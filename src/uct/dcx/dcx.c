@@ -283,7 +283,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_query(uct_md_h md,
 
 static int uct_dcx_list_is_ours(uct_ep_h ep, const char *name)
 {
-    if (ep->iface->ops.ep_put_zcopy == uct_dcx_ep_put_zcopy) {
+    if (ep->iface->ops.ep_fence == uct_dcx_ep_fence) {
         return 1;
     }
     ucs_error("%s: ep is not of dcx", name);

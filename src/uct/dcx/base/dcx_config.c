@@ -262,6 +262,12 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
      UCS_CONFIG_TYPE_UINT},
 
+    {"REPORT", "n",
+     "Count operations, bytes, waits, registrations and failures. The process\n"
+     "prints a table to stderr when it ends; \"dcx_info --live PID\" prints it\n"
+     "while the process runs. \"n\" costs nothing.",
+     ucs_offsetof(uct_dcx_iface_config_t, report), UCS_CONFIG_TYPE_BOOL},
+
     {"DDP_ENABLE", "try",
      "Direct data placement, which consumes receive buffers out of order. dcx\n"
      "does not support it: \"y\" fails, \"try\" and \"n\" have no effect.",

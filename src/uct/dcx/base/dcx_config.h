@@ -47,6 +47,7 @@ enum {
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;
     size_t seg_size; /* bytes */
+    int report;      /* counts, and prints a table at the end */
 
     struct {
         unsigned num_dci;

@@ -11,6 +11,7 @@
  * one requests a completion, as recovery needs it.
  */
 #include "dcx_list.h"
+#include "uct/dcx/base/dcx_figures.h"
 #include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/sched/dcx_tx.h"
 
@@ -402,8 +403,10 @@ static ucs_status_t uct_dcx_list_run(const uct_dcx_list_t *list,
     uct_dcx_list_post(list, dci, &wqes, comp);
     if (list->opcode == MLX5_OPCODE_RDMA_READ) {
         UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY, wqes.length);
+        uct_dcx_figures_add_op(UCT_DCX_OP_GET_LIST, wqes.length);
     } else {
         UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY, wqes.length);
+        uct_dcx_figures_add_op(UCT_DCX_OP_PUT_LIST, wqes.length);
     }
     return UCS_INPROGRESS;
 }

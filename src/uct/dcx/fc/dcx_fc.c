@@ -6,6 +6,7 @@
 #include "dcx_fc_grant.h"
 #include "dcx_fc_msg.h"
 #include "dcx_fc_rndv.h"
+#include "uct/dcx/base/dcx_figures.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/sched/dcx_pending.h"
 
@@ -37,6 +38,7 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
 
     uct_dcx_fc_post_msg(fc, dci, ep, UCT_DCX_FC_ID_REQUEST, &state);
     entry->extra.credits = 0;
+    uct_dcx_figures_add(UCT_DCX_FIGURE_CREDITS, 1);
 }
 
 

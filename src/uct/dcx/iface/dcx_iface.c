@@ -7,6 +7,7 @@
  */
 #include "dcx_iface.h"
 #include "dcx_caps.h"
+#include "dcx_count.h"
 #include "dcx_event.h"
 #include "dcx_fatal.h"
 #include "dcx_rx.h"
@@ -344,6 +345,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     uct_dcx_slab_init(&queues->eps.grh, sizeof(uct_dcx_grh_ep_t));
     uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));
     uct_dcx_fatal_init(self);
+    uct_dcx_count_init(self, config);
 
     ucs_debug("iface %p: %s, DCT 0x%x, up to %u DCIs of %u WQEBBs", self,
               queues->port.name, queues->rx.dctn, queues->dci.pool.num_dci,
@@ -373,6 +375,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     uct_base_iface_progress_disable(&queues->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 
+    uct_dcx_count_cleanup(self);
     uct_dcx_fatal_cleanup(self);
     uct_dcx_fc_stop(&self->fc);
     uct_dcx_iface_cleanup_rx(queues);

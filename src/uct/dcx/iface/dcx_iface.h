@@ -34,12 +34,15 @@ typedef struct uct_dcx_fatal {
 } uct_dcx_fatal_t;
 
 
+typedef struct uct_dcx_count uct_dcx_count_t; /* dcx_count.h */
+
 typedef struct uct_dcx_iface {
     uct_dcx_queues_t super;
     uct_dcx_fc_t fc;
     uct_dcx_event_t event;
     uct_dcx_fatal_t fatal;
     uct_dcx_tm_t tm;
+    uct_dcx_count_t *count; /* NULL: operations are not counted */
 } uct_dcx_iface_t;
 
 

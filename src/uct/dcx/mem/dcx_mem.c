@@ -15,6 +15,7 @@
 #include "dcx_mem.h"
 #include "dcx_md.h"
 #include "uct/dcx/base/dcx_crc.h"
+#include "uct/dcx/base/dcx_figures.h"
 
 #include <endian.h>
 #include <pthread.h>
@@ -69,6 +70,7 @@ static void uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md,
 {
     region->access = access;
     region->mr     = ibv_reg_mr(md->dev.pd, address, length, access);
+    uct_dcx_figures_add(UCT_DCX_FIGURE_REGS, region->mr != NULL);
 }
 
 

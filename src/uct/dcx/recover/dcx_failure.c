@@ -4,6 +4,7 @@
  * dcx_failure.h. Called by dcx_recover.c.
  */
 #include "dcx_failure.h"
+#include "uct/dcx/base/dcx_figures.h"
 
 #include <ucs/debug/log.h>
 
@@ -83,6 +84,19 @@ void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
 }
 
 
+/* Counts the failure of an endpoint, by its cause. */
+static void uct_dcx_failure_count(const uct_dcx_failure_t *failure)
+{
+    if (failure->syndrome == MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR) {
+        uct_dcx_figures_add(UCT_DCX_FIGURE_RETRY_EXC, 1);
+    } else if (failure->syndrome == MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR) {
+        uct_dcx_figures_add(UCT_DCX_FIGURE_RNR_EXC, 1);
+    } else if (failure->status != UCS_ERR_CANCELED) {
+        uct_dcx_figures_add(UCT_DCX_FIGURE_FAILURES, 1);
+    }
+}
+
+
 void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
                             const uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
 {
@@ -92,6 +106,7 @@ void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
     char peer[UCT_DCX_PEER_NAME_MAX];
     ucs_status_t status;
 
+    uct_dcx_failure_count(failure);
     uct_dcx_peer_name(port, ep, peer); /* first, as the handler may destroy the
                                         * endpoint */
     status = uct_iface_handle_ep_err(&iface->super, &ep->super.super,

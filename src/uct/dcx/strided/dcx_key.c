@@ -7,6 +7,7 @@
 #include "dcx_key.h"
 #include "dcx_key_make.h"
 #include "dcx_key_queue.h"
+#include "uct/dcx/base/dcx_figures.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/time/time.h>
@@ -526,5 +527,23 @@ void uct_dcx_keys_query(uct_dcx_keys_t *keys, uct_dcx_keys_stats_t *stats)
     ucs_spin_lock(&keys->lock);
     *stats           = keys->stats;
     stats->doorbells = keys->umr.num_doorbells;
+    ucs_spin_unlock(&keys->lock);
+}
+
+
+void uct_dcx_keys_count(uct_dcx_keys_t *keys)
+{
+    const uct_dcx_keys_stats_t *now = &keys->stats;
+    uct_dcx_keys_stats_t *old       = &keys->counted;
+
+    ucs_spin_lock(&keys->lock);
+    uct_dcx_figures_add(UCT_DCX_FIGURE_HITS, now->hits - old->hits);
+    uct_dcx_figures_add(UCT_DCX_FIGURE_MISSES, now->misses - old->misses);
+    uct_dcx_figures_add(UCT_DCX_FIGURE_EVICTIONS,
+                        now->evictions - old->evictions);
+    uct_dcx_figures_add(UCT_DCX_FIGURE_EXHAUSTED,
+                        now->exhausted - old->exhausted);
+    uct_dcx_figures_add(UCT_DCX_FIGURE_SETS, now->sets - old->sets);
+    *old = *now;
     ucs_spin_unlock(&keys->lock);
 }

@@ -200,8 +200,10 @@ typedef struct uct_dcx_keys {
     uct_dcx_key_t *numbers[UCT_DCX_KEY_BUCKETS]; /* by key index */
     ucs_list_link_t refs[UCT_DCX_KEY_BUCKETS];
     uct_dcx_keys_stats_t stats;
-    uct_dcx_stale_t stale; /* numbers of layouts that peers had */
-    unsigned num_given;    /* numbers that were added to @stale */
+    uct_dcx_keys_stats_t counted; /* @stats as they were added to the figures of
+                                   * the process */
+    uct_dcx_stale_t stale;        /* numbers of layouts that peers had */
+    unsigned num_given;           /* numbers that were added to @stale */
 } uct_dcx_keys_t;
 
 
@@ -339,5 +341,8 @@ ucs_status_t uct_dcx_keys_read(uct_dcx_keys_t *keys, uint32_t lkey,
 
 /* Stores all statistics. */
 void uct_dcx_keys_query(uct_dcx_keys_t *keys, uct_dcx_keys_stats_t *stats);
+
+/* Adds the statistics since the last call to the figures of the process. */
+void uct_dcx_keys_count(uct_dcx_keys_t *keys);
 
 #endif

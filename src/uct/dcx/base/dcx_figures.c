@@ -1,0 +1,286 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#include "dcx_figures.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+
+static const char *const uct_dcx_figures_ops[UCT_DCX_OP_LAST] = {
+    [UCT_DCX_OP_AM_SHORT]  = "am_short",
+    [UCT_DCX_OP_AM_BCOPY]  = "am_bcopy",
+    [UCT_DCX_OP_AM_ZCOPY]  = "am_zcopy",
+    [UCT_DCX_OP_PUT_SHORT] = "put_short",
+    [UCT_DCX_OP_PUT_BCOPY] = "put_bcopy",
+    [UCT_DCX_OP_PUT_ZCOPY] = "put_zcopy",
+    [UCT_DCX_OP_PUT_LIST]  = "put_sgl_zcopy",
+    [UCT_DCX_OP_GET_BCOPY] = "get_bcopy",
+    [UCT_DCX_OP_GET_ZCOPY] = "get_zcopy",
+    [UCT_DCX_OP_GET_LIST]  = "get_sgl_zcopy",
+    [UCT_DCX_OP_ATOMIC]    = "atomic",
+    [UCT_DCX_OP_TAG_SHORT] = "tag_eager_short",
+    [UCT_DCX_OP_TAG_BCOPY] = "tag_eager_bcopy",
+    [UCT_DCX_OP_TAG_ZCOPY] = "tag_eager_zcopy",
+    [UCT_DCX_OP_TAG_RNDV]  = "tag_rndv",
+    [UCT_DCX_OP_TAG_RECV]  = "tag_recv",
+};
+
+static const char *const uct_dcx_figures_text[UCT_DCX_FIGURE_LAST] = {
+    [UCT_DCX_FIGURE_PENDING]   = "requests that waited in a queue",
+    [UCT_DCX_FIGURE_CONNECTS]  = "connections to another target",
+    [UCT_DCX_FIGURE_CREDITS]   = "requests for credits",
+    [UCT_DCX_FIGURE_RETRY_EXC] = "endpoints failed, retries exhausted",
+    [UCT_DCX_FIGURE_RNR_EXC]   = "endpoints failed, RNR retries exhausted",
+    [UCT_DCX_FIGURE_FAILURES]  = "endpoints failed, other reasons",
+    [UCT_DCX_FIGURE_REGS]      = "registrations",
+    [UCT_DCX_FIGURE_HITS]      = "strided layouts found",
+    [UCT_DCX_FIGURE_MISSES]    = "strided layouts written",
+    [UCT_DCX_FIGURE_EVICTIONS] = "strided layouts evicted",
+    [UCT_DCX_FIGURE_EXHAUSTED] = "operations without a strided mkey",
+    [UCT_DCX_FIGURE_SETS]      = "layouts of handles set",
+};
+
+/* of ib_core, and of mlx5_ib (drivers/infiniband/hw/mlx5/counters.c) */
+static const char *const uct_dcx_figures_counts[UCT_DCX_NUM_PORT_COUNTS] = {
+    "counters/port_xmit_packets",
+    "counters/port_xmit_data",
+    "counters/port_rcv_packets",
+    "counters/port_rcv_data",
+    "hw_counters/rx_write_requests",
+    "hw_counters/rx_read_requests",
+    "hw_counters/rx_atomic_requests",
+    "hw_counters/rx_dct_connect",
+    "hw_counters/rnr_nak_retry_err",
+    "hw_counters/local_ack_timeout_err",
+    "hw_counters/packet_seq_err",
+    "hw_counters/out_of_sequence",
+    "hw_counters/out_of_buffer",
+    "hw_counters/duplicate_request",
+    "hw_counters/req_transport_retries_exceeded",
+    "hw_counters/req_rnr_retries_exceeded",
+};
+
+_Static_assert(sizeof(uct_dcx_figures_block_t) % sizeof(uint64_t) == 0,
+               "is summed as an array");
+
+uct_dcx_figures_t *uct_dcx_figures;
+
+/* protects the use of blocks and ports */
+static pthread_mutex_t uct_dcx_figures_lock = PTHREAD_MUTEX_INITIALIZER;
+
+
+/* Returns the value of a counter of "mlx5_0:1", UINT64_MAX if it cannot be
+ * read. */
+static uint64_t uct_dcx_figures_count(const char *port, unsigned i)
+{
+    size_t length  = strcspn(port, ":");
+    char path[256] = "", text[32] = "";
+    uint64_t value = UINT64_MAX;
+    int fd;
+
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%.*s/ports/%s/%s",
+             (int)length, port, port + length + (port[length] != '\0'),
+             uct_dcx_figures_counts[i]);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        if (read(fd, text, sizeof(text) - 1) > 0) {
+            value = strtoull(text, NULL, 0);
+        }
+        close(fd);
+    }
+    return value;
+}
+
+
+/* Notes the present counters of a port that was not opened before. */
+static void uct_dcx_figures_add_port(const char *name)
+{
+    uct_dcx_figures_t *figures = uct_dcx_figures;
+    unsigned i, j;
+
+    for (i = 0; i < UCT_DCX_FIGURES_PORTS; ++i) {
+        if (!strcmp(figures->ports[i].name, name)) {
+            return;
+        }
+        if (figures->ports[i].name[0] != '\0') {
+            continue;
+        }
+
+        for (j = 0; j < UCT_DCX_NUM_PORT_COUNTS; ++j) {
+            figures->ports[i].first[j] = uct_dcx_figures_count(name, j);
+        }
+        snprintf(figures->ports[i].name, sizeof(figures->ports[i].name), "%s",
+                 name);
+        return;
+    }
+}
+
+
+/* Returns the rank that the launcher has set in the environment, or "". */
+static const char *uct_dcx_figures_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                        "PMI_RANK", "SLURM_PROCID"};
+    const char *rank                 = NULL;
+    unsigned i;
+
+    for (i = 0; (i < sizeof(names) / sizeof(*names)) && (rank == NULL); ++i) {
+        rank = getenv(names[i]);
+    }
+    return (rank == NULL) ? "" : rank;
+}
+
+
+/* Creates the memfd. Its descriptor stays open, as dcx_info finds it there. */
+static void uct_dcx_figures_create(void)
+{
+    int fd = memfd_create(UCT_DCX_FIGURES_NAME, MFD_CLOEXEC);
+    uct_dcx_figures_t *figures = MAP_FAILED;
+
+    if ((fd >= 0) && (ftruncate(fd, sizeof(*figures)) == 0)) {
+        figures = mmap(NULL, sizeof(*figures), PROT_READ | PROT_WRITE,
+                       MAP_SHARED, fd, 0);
+    }
+    if (figures == MAP_FAILED) {
+        close(fd);
+        return;
+    }
+
+    figures->pid        = getpid();
+    figures->is_used[0] = 1;
+    snprintf(figures->rank, sizeof(figures->rank), "%s",
+             uct_dcx_figures_rank());
+    __atomic_store_n(&figures->size, sizeof(*figures), __ATOMIC_RELEASE);
+    __atomic_store_n(&uct_dcx_figures, figures, __ATOMIC_RELEASE);
+}
+
+
+uct_dcx_figures_block_t *uct_dcx_figures_open(const char *port)
+{
+    uct_dcx_figures_block_t *block = NULL;
+    unsigned i;
+
+    pthread_mutex_lock(&uct_dcx_figures_lock);
+    if (uct_dcx_figures == NULL) {
+        uct_dcx_figures_create();
+    }
+    if (uct_dcx_figures != NULL) {
+        uct_dcx_figures_add_port(port);
+        for (i = 1; (i < UCT_DCX_FIGURES_BLOCKS) && (block == NULL); ++i) {
+            if (!uct_dcx_figures->is_used[i]) {
+                uct_dcx_figures->is_used[i] = 1;
+                block                       = &uct_dcx_figures->blocks[i];
+            }
+        }
+    }
+    pthread_mutex_unlock(&uct_dcx_figures_lock);
+    return block;
+}
+
+
+/* Adds all counts of @from. */
+static void uct_dcx_figures_sum(uct_dcx_figures_block_t *sum,
+                                const uct_dcx_figures_block_t *from)
+{
+    const uint64_t *counts = (const uint64_t *)from;
+    uint64_t *sums         = (uint64_t *)sum;
+    unsigned i;
+
+    for (i = 0; i < sizeof(*sum) / sizeof(*sums); ++i) {
+        __atomic_fetch_add(&sums[i], counts[i], __ATOMIC_RELAXED);
+    }
+}
+
+
+void uct_dcx_figures_close(uct_dcx_figures_block_t *block)
+{
+    pthread_mutex_lock(&uct_dcx_figures_lock);
+    uct_dcx_figures_sum(&uct_dcx_figures->blocks[0], block);
+    memset(block, 0, sizeof(*block));
+    uct_dcx_figures->is_used[block - uct_dcx_figures->blocks] = 0;
+    pthread_mutex_unlock(&uct_dcx_figures_lock);
+}
+
+
+static void uct_dcx_figures_print_ports(const uct_dcx_figures_t *figures,
+                                        FILE *out)
+{
+    uint64_t first, now;
+    unsigned i, j;
+
+    for (i = 0; i < UCT_DCX_FIGURES_PORTS; ++i) {
+        if (figures->ports[i].name[0] == '\0') {
+            break;
+        }
+
+        fprintf(out, "  port %.63s, all processes since it was opened:\n",
+                figures->ports[i].name);
+        for (j = 0; j < UCT_DCX_NUM_PORT_COUNTS; ++j) {
+            first = figures->ports[i].first[j];
+            now   = uct_dcx_figures_count(figures->ports[i].name, j);
+            if ((first != UINT64_MAX) && (now != UINT64_MAX) &&
+                (now != first)) {
+                fprintf(out, "  %-40s %12" PRIu64 "\n",
+                        strchr(uct_dcx_figures_counts[j], '/') + 1,
+                        now - first);
+            }
+        }
+    }
+}
+
+
+void uct_dcx_figures_print(const uct_dcx_figures_t *figures, FILE *out)
+{
+    uct_dcx_figures_block_t sum = {};
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_FIGURES_BLOCKS; ++i) {
+        uct_dcx_figures_sum(&sum, &figures->blocks[i]);
+    }
+
+    fprintf(out, "dcx figures:%s%.15s process %d\n",
+            (figures->rank[0] == '\0') ? "" : " rank ", figures->rank,
+            figures->pid);
+    fprintf(out, "  %-16s %12s %16s %12s\n", "operation", "number", "bytes",
+            "no room");
+    for (i = 0; i < UCT_DCX_OP_LAST; ++i) {
+        if ((sum.ops[i].num > 0) || (sum.ops[i].waits > 0)) {
+            fprintf(out, "  %-16s %12" PRIu64 " %16" PRIu64 " %12" PRIu64 "\n",
+                    uct_dcx_figures_ops[i], sum.ops[i].num, sum.ops[i].bytes,
+                    sum.ops[i].waits);
+        }
+    }
+    for (i = 0; i < UCT_DCX_FIGURE_LAST; ++i) {
+        if (sum.counts[i] > 0) {
+            fprintf(out, "  %-40s %12" PRIu64 "\n", uct_dcx_figures_text[i],
+                    sum.counts[i]);
+        }
+    }
+    uct_dcx_figures_print_ports(figures, out);
+}
+
+
+/* Prints all in one write, as many processes share stderr. A forked child has
+ * the figures of its parent. */
+static void __attribute__((destructor)) uct_dcx_figures_end(void)
+{
+    char *text  = NULL;
+    size_t size = 0;
+    FILE *out;
+
+    if ((uct_dcx_figures == NULL) || (uct_dcx_figures->pid != getpid())) {
+        return;
+    }
+
+    out = open_memstream(&text, &size);
+    if (out != NULL) {
+        uct_dcx_figures_print(uct_dcx_figures, out);
+        fclose(out);
+        fwrite(text, 1, size, stderr);
+        free(text);
+    }
+}
