@@ -15,6 +15,7 @@ static void info_args_usage(FILE *out)
         "       dcx_info --why [--json] [NAME=VALUE...]\n"
         "       dcx_info --versions [--json]\n"
         "       dcx_info --features [DEVICE]\n"
+        "       dcx_info --live PID\n"
         "       dcx_info --help | --version\n"
         "\n"
         "Shows, for each RDMA device and port, what the dcx transport needs "
@@ -31,6 +32,9 @@ static void info_args_usage(FILE *out)
         "  --features\n"
         "            show which features of mlx5 devices dcx uses, and why not "
         "others\n"
+        "  --live PID\n"
+        "            show the figures of a process that runs with "
+        "UCX_DCX_REPORT=y\n"
         "  --json    the same as JSON\n"
         "  -h, --help\n"
         "            print this text and exit\n"
@@ -49,6 +53,9 @@ static bool info_args_take(int option, struct info_args *args)
         return args->versions = true;
     case 'f':
         return args->features = true;
+    case 'l':
+        args->live = optarg;
+        return true;
     case 'h':
         info_args_usage(stdout);
         exit(INFO_GOOD);
@@ -67,6 +74,7 @@ void info_args_parse(int argc, char **argv, struct info_args *args)
         {"why", no_argument, NULL, 'w'},
         {"versions", no_argument, NULL, 's'},
         {"features", no_argument, NULL, 'f'},
+        {"live", required_argument, NULL, 'l'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},

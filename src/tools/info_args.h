@@ -12,6 +12,7 @@ struct info_args {
     bool why;
     bool versions;
     bool features;
+    const char *live; /* number of a process; NULL: none */
 };
 
 /* Exit status. 0: dcx can be used; with --why, UCX uses it. 1: no, or an option

@@ -7,6 +7,7 @@
 #include "info_args.h"
 #include "info_device.h"
 #include "info_features.h"
+#include "info_live.h"
 #include "info_log.h"
 #include "info_versions.h"
 #include "info_why.h"
@@ -49,9 +50,14 @@ int main(int argc, char **argv)
         return INFO_USAGE;
     }
 
-    if (args.features && args.json) {
-        fputs("dcx_info: --features has no JSON\n", stderr);
+    if ((args.features || (args.live != NULL)) && args.json) {
+        fprintf(stderr, "dcx_info: --%s has no JSON\n",
+                args.features ? "features" : "live");
         return INFO_USAGE;
+    }
+
+    if (args.live != NULL) {
+        return info_args_end(info_live_print(args.live));
     }
 
     info_log_keep();

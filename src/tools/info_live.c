@@ -1,0 +1,89 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Reads the figures of another process (dcx_figures.h): it has them in a memfd,
+ * to which /proc/PID/fd leads. The kernel lets the same user open it.
+ */
+#include "info_live.h"
+#include "info_args.h"
+#include "uct/dcx/base/dcx_figures.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Prints one line. Returns the exit status. */
+static int info_live_fail(const char *pid, const char *reason)
+{
+    fprintf(stderr, "dcx_info: process %s %s\n", pid, reason);
+    return INFO_BAD;
+}
+
+/* Returns an open descriptor of the figures, -1 if the folder has none. */
+static int info_live_find(DIR *folder)
+{
+    static const char name[] = "/memfd:" UCT_DCX_FIGURES_NAME;
+    struct dirent *entry;
+    char target[64];
+    ssize_t length;
+
+    while ((entry = readdir(folder)) != NULL) {
+        length = readlinkat(dirfd(folder), entry->d_name, target,
+                            sizeof(target));
+        if ((length >= (ssize_t)sizeof(name) - 1) &&
+            !strncmp(target, name, sizeof(name) - 1)) {
+            return openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
+        }
+    }
+    return -1;
+}
+
+static int info_live_read(const char *pid, int fd)
+{
+    uct_dcx_figures_t *figures = calloc(1, sizeof(*figures));
+    ssize_t length             = -1;
+    int status                 = INFO_GOOD;
+
+    if (figures != NULL) {
+        length = pread(fd, figures, sizeof(*figures), 0);
+    }
+    if ((length != sizeof(*figures)) || (figures->size != sizeof(*figures))) {
+        status = info_live_fail(pid, "uses another version of dcx");
+    } else {
+        uct_dcx_figures_print(figures, stdout);
+    }
+    free(figures);
+    return status;
+}
+
+int info_live_print(const char *pid)
+{
+    char path[64];
+    DIR *folder;
+    int fd, status;
+
+    if ((pid[0] == '\0') || (pid[strspn(pid, "0123456789")] != '\0')) {
+        fprintf(stderr, "dcx_info: '%s' is not the number of a process\n", pid);
+        return INFO_USAGE;
+    }
+
+    snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+    folder = opendir(path);
+    if (folder == NULL) {
+        return info_live_fail(pid, (errno == EACCES) ?
+                                       "belongs to another user" :
+                                       "does not exist");
+    }
+
+    fd = info_live_find(folder);
+    closedir(folder);
+    if (fd < 0) {
+        return info_live_fail(pid, "has no figures: start it with "
+                                   "UCX_DCX_REPORT=y");
+    }
+    status = info_live_read(pid, fd);
+    close(fd);
+    return status;
+}

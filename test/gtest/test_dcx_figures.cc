@@ -1,0 +1,320 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * UCX_DCX_REPORT=y: the figures of a process, as "dcx_info --live" reads them,
+ * against the counters of the device and the calls that the test makes.
+ */
+#include "dcx_end.h"
+#include "dcx_loop.h"
+
+#include <cinttypes>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+namespace {
+
+class dcx_figures : public testing::TestWithParam<int> {
+protected:
+    dcx_figures() : m_rkey(dcx_peek_rkey(m_dcx.memh)), m_first(read_all()) {}
+
+    /* The table of --live: the numbers of each row, by its text */
+    using table = std::map<std::string, std::vector<uint64_t>>;
+
+    static std::string live(int pid)
+    {
+        std::string self = std::filesystem::read_symlink("/proc/self/exe");
+        std::string path = self.substr(0, self.find("/test/gtest/")) +
+                           "/src/tools/dcx_info --live " + std::to_string(pid) +
+                           " 2>&1";
+        std::string text;
+        char part[256];
+        FILE *pipe = popen(path.c_str(), "r");
+
+        HCA_CHECK_CALL(pipe != NULL);
+        while (fgets(part, sizeof(part), pipe) != NULL) {
+            text += part;
+        }
+        pclose(pipe);
+        return text;
+    }
+
+    static table read_all()
+    {
+        std::istringstream text(live(getpid()));
+        std::string line;
+        table rows;
+
+        while (std::getline(text, line)) {
+            size_t end = line.find_last_not_of("0123456789 ");
+            std::istringstream numbers(line.substr(end + 1));
+            std::string name = line.substr(0, end + 1);
+            uint64_t number;
+
+            name.erase(0, name.find_first_not_of(' '));
+            while (numbers >> number) {
+                rows[name].push_back(number);
+            }
+        }
+        return rows;
+    }
+
+    /* Returns the figures since the test has begun. */
+    table read() const
+    {
+        table rows = read_all();
+
+        for (const auto &[name, numbers] : m_first) {
+            for (size_t i = 0; i < numbers.size(); i++) {
+                rows[name][i] -= numbers[i];
+            }
+        }
+        return rows;
+    }
+
+    /* Returns a counter of the port. */
+    static uint64_t count(const std::string &name)
+    {
+        std::ifstream file("/sys/class/infiniband/mlx5_0/ports/1/" + name);
+        uint64_t value = ~0ull;
+
+        EXPECT_TRUE(file >> value) << name;
+        return value;
+    }
+
+    /* Expects a row with these numbers; zeros: there may be none. */
+    static void expect(const table &rows, const std::string &name,
+                       const std::vector<uint64_t> &numbers)
+    {
+        const std::vector<uint64_t> none(numbers.size());
+        auto row = rows.find(name);
+
+        EXPECT_EQ(numbers, (row == rows.end()) ? none : row->second) << name;
+    }
+
+    static size_t pack(void *dest, void *arg)
+    {
+        memset(dest, 0x22, (size_t)arg);
+        return (size_t)arg;
+    }
+
+    void put(uct_ep_h ep, size_t length)
+    {
+        ASSERT_EQ(UCS_OK, uct_ep_put_short(ep, m_dcx.mem.data(), length,
+                                           remote(), m_rkey));
+    }
+
+    ssize_t put_bcopy(size_t length)
+    {
+        return uct_ep_put_bcopy(m_dcx.ep, pack, (void *)length, remote(),
+                                m_rkey);
+    }
+
+    void zcopy(decltype(uct_ep_put_zcopy) *call, size_t length)
+    {
+        uct_iov_t iov = {m_dcx.mem.data(), length, m_dcx.memh, 0, 1};
+        dcx_end end;
+
+        ASSERT_EQ(UCS_INPROGRESS,
+                  call(m_dcx.ep, &iov, 1, remote(), m_rkey, &end.comp));
+        m_dcx.flush();
+        EXPECT_EQ(UCS_OK, end.status);
+    }
+
+    uint64_t remote() { return (uintptr_t)m_dcx.mem.data() + 8192; }
+
+    dcx_loop m_dcx;
+    uct_rkey_t m_rkey;
+    table m_first;
+};
+
+/* Operations and bytes by way are those of the calls, and of the device. */
+TEST_P(dcx_figures, are_those_of_the_device)
+{
+    uint64_t result = 0, packets, bytes;
+    dcx_end end;
+
+    packets = count("counters/port_xmit_packets");
+    bytes   = count("counters/port_xmit_data") * 4;
+    for (int i = 0; i < 3; i++) {
+        put(m_dcx.ep, 8);
+    }
+    /* The interface changes the function for the next one, and back. */
+    EXPECT_EQ(16, put_bcopy(16));
+    EXPECT_EQ(4096, put_bcopy(4096));
+    EXPECT_EQ(4000, put_bcopy(4000));
+    EXPECT_EQ(24, put_bcopy(24));
+    zcopy(uct_ep_put_zcopy, 1000);
+    zcopy(uct_ep_get_zcopy, 2000);
+    zcopy(uct_ep_get_zcopy, 2000);
+    ASSERT_EQ(UCS_OK, uct_ep_atomic64_post(m_dcx.ep, UCT_ATOMIC_OP_ADD, 1,
+                                           remote(), m_rkey));
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_atomic_cswap64(m_dcx.ep, 1, 2, remote(), m_rkey, &result,
+                                    &end.comp));
+    for (int i = 0; i < 5; i++) {
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, i, NULL, 0));
+    }
+    m_dcx.flush();
+    packets = count("counters/port_xmit_packets") - packets;
+    bytes   = count("counters/port_xmit_data") * 4 - bytes - packets * 24;
+
+    table rows = read();
+    expect(rows, "put_short", {3, 24, 0});
+    expect(rows, "put_bcopy", {4, 8136, 0});
+    expect(rows, "put_zcopy", {1, 1000, 0});
+    expect(rows, "get_zcopy", {2, 4000, 0});
+    expect(rows, "atomic", {2, 16, 0});
+    expect(rows, "am_short", {5, 40, 0});
+    expect(rows, "am_bcopy", {0, 0, 0});
+    expect(rows, "connections to another target", {1});
+
+    expect(rows, "rx_write_requests", {8});
+    expect(rows, "rx_read_requests", {2});
+    expect(rows, "rx_atomic_requests", {2});
+    expect(rows, "rx_dct_connect", {1});
+    expect(rows, "port_xmit_packets", {packets});
+    /* requests and answers: of reads and atomics both are packets */
+    EXPECT_EQ(3u + 4 + 1 + 2 * 2 + 2 * 2 + 5, packets);
+    /* dcx adds 2 bytes to an active message, which is padded */
+    EXPECT_EQ(24u + 8136 + 1000 + 4000 + 16 + 5 * 12, bytes);
+}
+
+/* One initiator serves two targets, one after the other. */
+TEST_P(dcx_figures, connections)
+{
+    dcx_loop other;
+    uct_ep_h ep = m_dcx.make_ep(other);
+
+    for (int i = 0; i < 3; i++) {
+        put(m_dcx.ep, 8);
+        m_dcx.flush();
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(ep, 5, i, NULL, 0));
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(ep, 5, i, NULL, 0));
+        m_dcx.flush();
+    }
+    table rows = read();
+    expect(rows, "connections to another target", {6});
+    expect(rows, "rx_dct_connect", {6});
+    uct_ep_destroy(ep);
+}
+
+/* A full queue, and a request that waits for it */
+TEST_P(dcx_figures, waits)
+{
+    uct_pending_req_t req = {};
+    unsigned sent         = 0;
+    table rows;
+
+    while (put_bcopy(4096) > 0) {
+        sent++;
+    }
+    req.func = [](uct_pending_req_t *) { return UCS_OK; };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(m_dcx.ep, &req, 0));
+    m_dcx.flush();
+    rows = read();
+    expect(rows, "put_bcopy", {sent, sent * 4096ull, 1});
+    expect(rows, "requests that waited in a queue", {1});
+    expect(rows, "rx_write_requests", {sent});
+}
+
+/* The figures of closed interfaces stay, and a new one begins with none. */
+TEST_P(dcx_figures, stay_when_the_interface_is_closed)
+{
+    {
+        dcx_loop other;
+
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(other.ep, 5, 0, NULL, 0));
+        other.flush();
+    }
+    expect(read(), "am_short", {1, 8, 0});
+    dcx_loop other;
+    expect(read(), "am_short", {1, 8, 0});
+    ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, 0, NULL, 0));
+    ASSERT_EQ(UCS_OK, uct_ep_am_short(other.ep, 5, 0, NULL, 0));
+    expect(read(), "am_short", {3, 24, 0});
+    other.flush();
+    m_dcx.flush();
+}
+
+/* A mode loses two messages and refuses three others, as if no receive were
+ * posted. */
+class dcx_figures_faults : public dcx_figures {};
+
+TEST_P(dcx_figures_faults, retransmissions)
+{
+    uint64_t timeouts = count("hw_counters/local_ack_timeout_err");
+    uint64_t refusals = count("hw_counters/rnr_nak_retry_err");
+
+    for (int i = 0; i < 4; i++) {
+        put(m_dcx.ep, 8);
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, i, NULL, 0));
+    }
+    m_dcx.flush();
+    EXPECT_EQ(timeouts + 2, count("hw_counters/local_ack_timeout_err"));
+    EXPECT_EQ(refusals + 3, count("hw_counters/rnr_nak_retry_err"));
+
+    table rows = read();
+    expect(rows, "put_short", {4, 32, 0});
+    expect(rows, "rx_write_requests", {4});
+    expect(rows, "local_ack_timeout_err", {2});
+    expect(rows, "rnr_nak_retry_err", {3});
+}
+
+/* In a mode every message is lost. */
+class dcx_figures_lost : public dcx_figures {};
+
+TEST_P(dcx_figures_lost, endpoint_that_fails)
+{
+    m_dcx.survives_errors = true;
+    put(m_dcx.ep, 8);
+    dcx_deadline deadline;
+    while (m_dcx.errors.empty()) {
+        deadline.check("the error");
+        uct_worker_progress(m_dcx.worker);
+    }
+
+    table rows = read();
+    expect(rows, "endpoints failed, retries exhausted", {1});
+    expect(rows, "req_transport_retries_exceeded", {1});
+}
+
+/* Without the option there is nothing to read. */
+class dcx_figures_off : public dcx_figures {};
+
+TEST_P(dcx_figures_off, are_not_there)
+{
+    EXPECT_EQ("dcx_info: process " + std::to_string(getpid()) +
+                  " has no figures: start it with UCX_DCX_REPORT=y\n",
+              live(getpid()));
+}
+
+INSTANTIATE_TEST_SUITE_P(on, dcx_figures, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(faults, dcx_figures_faults, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(lost, dcx_figures_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(off, dcx_figures_off, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    const char *faults =
+        "drop:op=write:nth=2:count=2,rnr:op=send:nth=1:count=3";
+
+    return hca_test_main(argc, argv,
+                         {{"on",
+                           {{"UCX_DCX_REPORT", "y"},
+                            {"UCX_DCX_NUM_DCI", "1"},
+                            {"UCX_DCX_DM_SIZE", "0"}}},
+                          {"faults",
+                           {{"UCX_DCX_REPORT", "y"},
+                            {"UCX_DCX_TIMEOUT", "20ms"},
+                            {"SOFTHCA_FAULT", faults}}},
+                          {"lost",
+                           {{"UCX_DCX_REPORT", "y"},
+                            {"UCX_DCX_TIMEOUT", "1ms"},
+                            {"UCX_DCX_RETRY_COUNT", "1"},
+                            {"SOFTHCA_FAULT", "drop:op=write:every=1"}}},
+                          {"off", {}}});
+}
