@@ -6,12 +6,17 @@
 #include "dcx_end.h"
 #include "dcx_loop.h"
 
-#include <cinttypes>
+#include <cstdarg>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
+
+extern "C" {
+#include <ucs/vfs/base/vfs_obj.h>
+#include "uct/dcx/dcx.h"
+}
 
 namespace {
 
@@ -238,6 +243,103 @@ TEST_P(dcx_figures, stay_when_the_interface_is_closed)
     m_dcx.flush();
 }
 
+/* The files of an interface in UCX's virtual file system, as ucx_vfs shows
+ * them */
+class dcx_figures_vfs : public dcx_figures {
+protected:
+    std::string file(const std::string &name) const
+    {
+        ucs_string_buffer_t text = UCS_STRING_BUFFER_INITIALIZER;
+        char path[256];
+
+        snprintf(path, sizeof(path), "/uct/worker/%p/iface/%p", m_dcx.worker,
+                 m_dcx.iface);
+        /* UCX adds the files then. */
+        ucs_vfs_path_list_dir(
+            path, [](const char *, void *) {}, NULL);
+        EXPECT_EQ(UCS_OK,
+                  ucs_vfs_path_read_file((path + ("/" + name)).c_str(), &text))
+            << name;
+        std::string result = ucs_string_buffer_cstr(&text);
+        ucs_string_buffer_cleanup(&text);
+        return result;
+    }
+
+    static std::string format(const char *pattern, ...)
+    {
+        char text[256];
+        va_list ap;
+
+        va_start(ap, pattern);
+        vsnprintf(text, sizeof(text), pattern, ap);
+        va_end(ap);
+        return text;
+    }
+};
+
+TEST_P(dcx_figures_vfs, show_states)
+{
+    struct dcx_view view = m_dcx.view();
+    std::string target   = format("DCT 0x%x, receive buffers ", view.dctn);
+
+    EXPECT_EQ(format("dcs_quota, 1 of 1, 1 idle, 0 lost\n"
+                     "DCI 0x%x IDLE endpoint (nil) WQEBBs 0\n",
+                     view.qpn),
+              file("initiators"));
+    put(m_dcx.ep, 8);
+    EXPECT_EQ(format("dcs_quota, 1 of 1, 0 idle, 0 lost\n"
+                     "DCI 0x%x HELD endpoint %p WQEBBs 1\n",
+                     view.qpn, m_dcx.ep),
+              file("initiators"));
+    m_dcx.flush();
+
+    EXPECT_EQ(target, file("target").substr(0, target.size()));
+    EXPECT_EQ("flow control 1, window 214, first 10, granted 0 of 409, "
+              "endpoints without credits 0\n",
+              file("credits"));
+    EXPECT_EQ("posted buffers 0 of 0, lost rendezvous 0\n", file("tags"));
+    EXPECT_EQ("", file("mkeys")) << "none were made";
+    EXPECT_EQ("dcx figures: process ", file("figures").substr(0, 21));
+}
+
+/* With a handle of a layout; and in another mode with posted tags */
+TEST_P(dcx_figures_vfs, show_mkeys)
+{
+    void *module = dlopen(dcx_loop::module(), RTLD_NOW | RTLD_NOLOAD);
+    auto create  = (decltype(uct_dcx_layout_create) *)dlsym(
+         module, "uct_dcx_layout_create");
+    uct_mem_h memh;
+
+    ASSERT_EQ(UCS_OK, create(m_dcx.iface, 3, &memh));
+    std::string text = file("mkeys");
+    EXPECT_NE(std::string::npos, text.find("\nhandles of 4 pieces: 8 of "))
+        << text;
+    EXPECT_NE(std::string::npos, text.find(", in use 1\nhandles of 52 "))
+        << text;
+    EXPECT_NE(std::string::npos, text.find("found 0, written 0, evicted 0\n"));
+    EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), memh));
+    dlclose(module);
+}
+
+class dcx_figures_tags : public dcx_figures_vfs {};
+
+TEST_P(dcx_figures_tags, show_posted_buffers)
+{
+    uct_iov_t iov = {m_dcx.mem.data(), m_dcx.mem.size(), m_dcx.memh, 0, 1};
+    uct_tag_context_t ctx = {};
+
+    ASSERT_EQ(UCS_OK,
+              uct_iface_tag_recv_zcopy(m_dcx.iface, 1, ~0ul, &iov, 1, &ctx));
+    EXPECT_EQ("posted buffers 1 of 255, lost rendezvous 0\n", file("tags"));
+    expect(read(), "tag_recv", {1, m_dcx.mem.size(), 0});
+    ASSERT_EQ(UCS_OK, uct_iface_tag_recv_cancel(m_dcx.iface, &ctx, 1));
+    dcx_deadline deadline;
+    while (file("tags") != "posted buffers 0 of 255, lost rendezvous 0\n") {
+        deadline.check("the end of a receive");
+        uct_worker_progress(m_dcx.worker);
+    }
+}
+
 /* A mode loses two messages and refuses three others, as if no receive were
  * posted. */
 class dcx_figures_faults : public dcx_figures {};
@@ -291,6 +393,8 @@ TEST_P(dcx_figures_off, are_not_there)
 }
 
 INSTANTIATE_TEST_SUITE_P(on, dcx_figures, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(on, dcx_figures_vfs, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(tags, dcx_figures_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(faults, dcx_figures_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, dcx_figures_lost, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(off, dcx_figures_off, testing::Values(0));
@@ -302,19 +406,21 @@ int main(int argc, char **argv)
     const char *faults =
         "drop:op=write:nth=2:count=2,rnr:op=send:nth=1:count=3";
 
-    return hca_test_main(argc, argv,
-                         {{"on",
-                           {{"UCX_DCX_REPORT", "y"},
-                            {"UCX_DCX_NUM_DCI", "1"},
-                            {"UCX_DCX_DM_SIZE", "0"}}},
-                          {"faults",
-                           {{"UCX_DCX_REPORT", "y"},
-                            {"UCX_DCX_TIMEOUT", "20ms"},
-                            {"SOFTHCA_FAULT", faults}}},
-                          {"lost",
-                           {{"UCX_DCX_REPORT", "y"},
-                            {"UCX_DCX_TIMEOUT", "1ms"},
-                            {"UCX_DCX_RETRY_COUNT", "1"},
-                            {"SOFTHCA_FAULT", "drop:op=write:every=1"}}},
-                          {"off", {}}});
+    return hca_test_main(
+        argc, argv,
+        {{"on",
+          {{"UCX_DCX_REPORT", "y"},
+           {"UCX_DCX_NUM_DCI", "1"},
+           {"UCX_DCX_DM_SIZE", "0"}}},
+         {"faults",
+          {{"UCX_DCX_REPORT", "y"},
+           {"UCX_DCX_TIMEOUT", "20ms"},
+           {"SOFTHCA_FAULT", faults}}},
+         {"lost",
+          {{"UCX_DCX_REPORT", "y"},
+           {"UCX_DCX_TIMEOUT", "1ms"},
+           {"UCX_DCX_RETRY_COUNT", "1"},
+           {"SOFTHCA_FAULT", "drop:op=write:every=1"}}},
+         {"tags", {{"UCX_DCX_REPORT", "y"}, {"UCX_DCX_TM_ENABLE", "y"}}},
+         {"off", {}}});
 }

@@ -6,6 +6,10 @@
 #include "dcx_view_mem.h"
 #include "ucx_log.h"
 
+extern "C" {
+#include <ucs/vfs/base/vfs_obj.h>
+}
+
 namespace {
 
 /* Returns the component of the copy transport; @num_mds_p: number of its memory
@@ -72,6 +76,24 @@ public:
         return uct_iface_is_reachable(
             iface, (const uct_device_addr_t *)&m_none,
             (const uct_iface_addr_t *)other.address.data());
+    }
+
+    /* Returns the file "views" in UCX's virtual file system. */
+    std::string views() const
+    {
+        ucs_string_buffer_t text = UCS_STRING_BUFFER_INITIALIZER;
+        char path[256];
+
+        snprintf(path, sizeof(path), "/uct/worker/%p/iface/%p", m_worker,
+                 iface);
+        /* UCX adds the file then. */
+        ucs_vfs_path_list_dir(
+            path, [](const char *, void *) {}, NULL);
+        strcat(path, "/views");
+        UCT_CALL(ucs_vfs_path_read_file(path, &text));
+        std::string result = ucs_string_buffer_cstr(&text);
+        ucs_string_buffer_cleanup(&text);
+        return result;
     }
 
     uct_ep_h make_ep() const
@@ -207,6 +229,20 @@ TEST_P(dcx_view_copy, zcopy)
     EXPECT_EQ(UCS_OK,
               uct_ep_get_zcopy(m_ep, get, 3, view.address() + 13, 0, NULL));
     EXPECT_EQ(src, dest);
+}
+
+/* The views of this process, as ucx_vfs shows them */
+TEST_P(dcx_view_copy, views_in_use)
+{
+    const std::string none = "views in use 0, ", one = "views in use 1, ";
+    shaped_mem mem(type(), 3, 1);
+
+    EXPECT_EQ(none, m_iface->views().substr(0, none.size()));
+    {
+        test_view view(mem, {}, 1);
+        EXPECT_EQ(one, m_iface->views().substr(0, one.size()));
+    }
+    EXPECT_EQ(none, m_iface->views().substr(0, none.size()));
 }
 
 /* From a view to a view, in more than one step */

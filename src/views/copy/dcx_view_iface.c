@@ -13,6 +13,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/sys/stubs.h>
 #include <ucs/sys/uid.h>
+#include <ucs/vfs/base/vfs_obj.h>
 
 #include <limits.h>
 
@@ -186,6 +187,24 @@ uct_dcx_view_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
 }
 
 
+static void uct_dcx_view_vfs_show(void *obj, ucs_string_buffer_t *text,
+                                  void *arg, uint64_t arg_u64)
+{
+    unsigned num_used, num, max;
+
+    uct_dcx_view_count(&num_used, &num, &max);
+    ucs_string_buffer_appendf(text, "views in use %u, kept %u, at most %u\n",
+                              num_used, num - num_used, max);
+}
+
+
+/* iface_vfs_refresh of UCT: adds the file "views", of the process. */
+static void uct_dcx_view_vfs_refresh(uct_iface_h tl_iface)
+{
+    ucs_vfs_obj_add_ro_file(tl_iface, uct_dcx_view_vfs_show, NULL, 0, "views");
+}
+
+
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_dcx_view_iface_t, uct_iface_t);
 
 /* UCP requires pending requests for long messages, and events if the user
@@ -215,13 +234,13 @@ static uct_iface_ops_t uct_dcx_view_iface_ops = {
 };
 
 static uct_dcx_ucx_iface_ops_t uct_dcx_view_internal_ops = {
-    .super =
-        {UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
-             uct_base_iface_estimate_perf,
-         .iface_vfs_refresh = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
-         .ep_invalidate     = (void *)ucs_empty_function_return_unsupported,
-         UCT_DCX_UCX_SGL_OPS((void *)ucs_empty_function_return_unsupported,
-                             (void *)ucs_empty_function_return_unsupported)},
+    .super           = {UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
+                            uct_base_iface_estimate_perf,
+                        .iface_vfs_refresh = uct_dcx_view_vfs_refresh,
+                        .ep_invalidate = (void *)ucs_empty_function_return_unsupported,
+                        UCT_DCX_UCX_SGL_OPS(
+                            (void *)ucs_empty_function_return_unsupported,
+                            (void *)ucs_empty_function_return_unsupported)},
     .ep_is_connected = uct_dcx_view_ep_is_connected,
 };
 

@@ -157,6 +157,17 @@ static void uct_dcx_view_put_closed(void)
 }
 
 
+void uct_dcx_view_count(unsigned *num_used_p, unsigned *num_p, unsigned *max_p)
+{
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    uct_dcx_view_put_closed();
+    *num_p      = uct_dcx_views.num;
+    *max_p      = uct_dcx_views.max;
+    *num_used_p = *num_p - ucs_list_length(&uct_dcx_views.free);
+    pthread_mutex_unlock(&uct_dcx_views.lock);
+}
+
+
 /* Makes a place. Returns NULL if there are UCX_DCX_TYPES_MAX, or no memory. */
 static uct_dcx_view_place_t *uct_dcx_view_new(void)
 {

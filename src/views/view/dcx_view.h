@@ -48,6 +48,10 @@ int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p);
  * UCT_DCX_VIEW_OFF. The first call reads them. Any thread may call it. */
 const uct_dcx_view_policy_t *uct_dcx_view_get_policy(void);
 
+/* Stores the number of views in use, of all that exist, and of all that may.
+ * Any thread may call it. */
+void uct_dcx_view_count(unsigned *num_used_p, unsigned *num_p, unsigned *max_p);
+
 /* Counts an endpoint of the copy transport that this thread has made, for
  * watch_end(). */
 void uct_dcx_view_watch_copy_ep(void);

@@ -51,6 +51,12 @@ static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
               "all states");
 
 
+const char *uct_dcx_tx_state_name(const uct_dcx_dci_t *dci)
+{
+    return uct_dcx_dci_states[dci->state].name;
+}
+
+
 /* Asserts and traces a transition. @what is the kind of object, @id its number
  * or address. */
 static void uct_dcx_tx_check(const uct_dcx_state_t *table, const char *what,

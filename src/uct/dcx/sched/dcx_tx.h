@@ -24,6 +24,9 @@
 
 /* --- states of an initiator ----------------------------------------------- */
 
+/* Returns the name of the state of an initiator. */
+const char *uct_dcx_tx_state_name(const uct_dcx_dci_t *dci);
+
 /* Makes a transition that the table allows. */
 void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state);
 
