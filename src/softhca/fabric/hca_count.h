@@ -4,7 +4,8 @@
  * fabric: those of mlx5 that cost nothing on the path of a message that
  * succeeds (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts,
  * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts, ext_ppcnt_cnts).
- * obj/hca_traffic.h has the others of basic_q_cnts. preload/hca_sysfs_count.c reads them.
+ * obj/hca_traffic.h has the others of basic_q_cnts. preload/hca_sysfs_count.c
+ * reads them.
  */
 #ifndef HCA_COUNT_H
 #define HCA_COUNT_H

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Packets and bytes that cross the ports, and messages that arrive, for
- * counters/ and hw_counters/ of sysfs. Each QP counts its own, under locks that are held in any case, so that a message
- * costs a few additions; a reader sums them up. The counts of a destroyed QP
- * stay with its device.
+ * counters/ and hw_counters/ of sysfs. Each QP counts its own, under locks that
+ * are held in any case, so that a message costs a few additions; a reader sums
+ * them up. The counts of a destroyed QP stay with its device.
  */
 #ifndef HCA_TRAFFIC_H
 #define HCA_TRAFFIC_H

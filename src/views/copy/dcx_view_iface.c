@@ -199,7 +199,7 @@ static void uct_dcx_view_vfs_show(void *obj, ucs_string_buffer_t *text,
 
 
 /* iface_vfs_refresh of UCT: adds the file "views", of the process. */
-static void uct_dcx_view_vfs_refresh(uct_iface_h tl_iface)
+static void uct_dcx_view_files(uct_iface_h tl_iface)
 {
     ucs_vfs_obj_add_ro_file(tl_iface, uct_dcx_view_vfs_show, NULL, 0, "views");
 }
@@ -234,13 +234,13 @@ static uct_iface_ops_t uct_dcx_view_iface_ops = {
 };
 
 static uct_dcx_ucx_iface_ops_t uct_dcx_view_internal_ops = {
-    .super           = {UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
-                            uct_base_iface_estimate_perf,
-                        .iface_vfs_refresh = uct_dcx_view_vfs_refresh,
-                        .ep_invalidate = (void *)ucs_empty_function_return_unsupported,
-                        UCT_DCX_UCX_SGL_OPS(
-                            (void *)ucs_empty_function_return_unsupported,
-                            (void *)ucs_empty_function_return_unsupported)},
+    .super =
+        {UCT_DCX_UCX_IFACE_OPS.iface_estimate_perf =
+             uct_base_iface_estimate_perf,
+         .iface_vfs_refresh = (uct_iface_vfs_refresh_func_t)uct_dcx_view_files,
+         .ep_invalidate     = (void *)ucs_empty_function_return_unsupported,
+         UCT_DCX_UCX_SGL_OPS((void *)ucs_empty_function_return_unsupported,
+                             (void *)ucs_empty_function_return_unsupported)},
     .ep_is_connected = uct_dcx_view_ep_is_connected,
 };
 
