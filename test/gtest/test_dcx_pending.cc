@@ -266,6 +266,8 @@ int main(int argc, char **argv)
     /* eight tries of 134 ms */
     dead.push_back({"UCX_DCX_TIMEOUT", "0.1s"});
     dead.push_back({"UCX_DCX_RETRY_COUNT", "7"});
+    /* has an entry for each initiator, also for those that are added */
+    dead.push_back({"UCX_DCX_REPORT", "y"});
     return hca_test_main(argc, argv,
                          {{"pending", env}, {"fc", fc}, {"dead", dead}});
 }

@@ -313,7 +313,7 @@ void uct_dcx_count_init(uct_dcx_iface_t *iface,
     }
 
     count = ucs_calloc(
-        1, sizeof(*count) + queues->dci.pool.num_dci * sizeof(*count->targets),
+        1, sizeof(*count) + queues->dci.pool.max_dci * sizeof(*count->targets),
         "dcx_count");
     if (count == NULL) {
         ucs_warn("%s: no memory for UCX_DCX_REPORT", queues->port.name);
