@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Reads the figures of another process (dcx_figures.h): it has them in a memfd,
- * to which /proc/PID/fd leads. The kernel lets the same user open it.
+ * reachable through /proc/PID/fd. The kernel lets the same user open it.
  */
 #include "info_live.h"
 #include "info_args.h"
@@ -40,6 +40,22 @@ static int info_live_find(DIR *folder)
     return -1;
 }
 
+/* Drops names of ports that lead out of their folder: any process can write
+ * them, and root may read them. */
+static void info_live_check(uct_dcx_figures_t *figures)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_FIGURES_PORTS; ++i) {
+        char *name = figures->ports[i].name;
+
+        name[sizeof(figures->ports[i].name) - 1] = '\0';
+        if (strchr(name, '/') != NULL) {
+            name[0] = '\0';
+        }
+    }
+}
+
 static int info_live_read(const char *pid, int fd)
 {
     uct_dcx_figures_t *figures = calloc(1, sizeof(*figures));
@@ -52,6 +68,7 @@ static int info_live_read(const char *pid, int fd)
     if ((length != sizeof(*figures)) || (figures->size != sizeof(*figures))) {
         status = info_live_fail(pid, "uses another version of dcx");
     } else {
+        info_live_check(figures);
         uct_dcx_figures_print(figures, stdout);
     }
     free(figures);
@@ -72,9 +89,11 @@ int info_live_print(const char *pid)
     snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
     folder = opendir(path);
     if (folder == NULL) {
-        return info_live_fail(pid, (errno == EACCES) ?
-                                       "belongs to another user" :
-                                       "does not exist");
+        return info_live_fail(
+            pid,
+            (errno == ENOENT) ? "does not exist" :
+            (errno == EACCES) ? "belongs to another user, or cannot be read" :
+                                strerror(errno));
     }
 
     fd = info_live_find(folder);
