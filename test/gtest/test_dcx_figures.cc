@@ -7,14 +7,17 @@
 #include "dcx_loop.h"
 
 #include <cstdarg>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
+#include <sys/mman.h>
 
 extern "C" {
 #include <ucs/vfs/base/vfs_obj.h>
+#include "uct/dcx/base/dcx_figures.h"
 #include "uct/dcx/dcx.h"
 }
 
@@ -71,6 +74,8 @@ protected:
         table rows = read_all();
 
         for (const auto &[name, numbers] : m_first) {
+            EXPECT_EQ(numbers.size(), rows[name].size()) << name;
+            rows[name].resize(numbers.size());
             for (size_t i = 0; i < numbers.size(); i++) {
                 rows[name][i] -= numbers[i];
             }
@@ -104,6 +109,11 @@ protected:
         return (size_t)arg;
     }
 
+    static void unpack(void *dest, const void *data, size_t length)
+    {
+        memcpy(dest, data, length);
+    }
+
     void put(uct_ep_h ep, size_t length)
     {
         ASSERT_EQ(UCS_OK, uct_ep_put_short(ep, m_dcx.mem.data(), length,
@@ -128,6 +138,41 @@ protected:
     }
 
     uint64_t remote() { return (uintptr_t)m_dcx.mem.data() + 8192; }
+
+    static void write_all(int fd, const std::string &text)
+    {
+        HCA_CHECK_CALL(write(fd, text.data(), text.size()) ==
+                       (ssize_t)text.size());
+    }
+
+    /* The figures of this process, to be changed */
+    struct figures_map {
+        figures_map()
+        {
+            namespace fs = std::filesystem;
+
+            for (const auto &entry : fs::directory_iterator("/proc/self/fd")) {
+                std::error_code error;
+
+                if (fs::read_symlink(entry, error)
+                        .string()
+                        .find("/memfd:" UCT_DCX_FIGURES_NAME) == 0) {
+                    int fd = open(entry.path().c_str(), O_RDWR);
+
+                    figures = (uct_dcx_figures_t *)mmap(NULL, sizeof(*figures),
+                                                        PROT_READ | PROT_WRITE,
+                                                        MAP_SHARED, fd, 0);
+                    close(fd);
+                    break;
+                }
+            }
+            HCA_CHECK_CALL((figures != NULL) && (figures != MAP_FAILED));
+        }
+
+        ~figures_map() { munmap(figures, sizeof(*figures)); }
+
+        uct_dcx_figures_t *figures = NULL;
+    };
 
     dcx_loop m_dcx;
     uct_rkey_t m_rkey;
@@ -222,6 +267,94 @@ TEST_P(dcx_figures, waits)
     expect(rows, "put_bcopy", {sent, sent * 4096ull, 1});
     expect(rows, "requests that waited in a queue", {1});
     expect(rows, "rx_write_requests", {sent});
+}
+
+/* Kinds of operations that the other tests do not use */
+TEST_P(dcx_figures, other_kinds)
+{
+    uct_iov_t iov = {m_dcx.mem.data(), 16, m_dcx.memh, 0, 1};
+    dcx_end got, sent;
+    uct_mem_h memh;
+
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_get_bcopy(m_dcx.ep, unpack, m_dcx.mem.data(), 100,
+                               remote(), m_rkey, &got.comp));
+    EXPECT_EQ(200, uct_ep_am_bcopy(m_dcx.ep, 5, pack, (void *)200, 0));
+    EXPECT_EQ(2000, uct_ep_am_bcopy(m_dcx.ep, 5, pack, (void *)2000, 0));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_am_zcopy(m_dcx.ep, 5, "headers", 8, &iov,
+                                              1, 0, &sent.comp));
+    EXPECT_EQ(UCS_OK, uct_ep_am_short_iov(m_dcx.ep, 5, &iov, 1));
+    ASSERT_EQ(UCS_OK, uct_md_mem_reg(m_dcx.md(), m_dcx.mem.data(), 4096,
+                                     UCT_MD_MEM_ACCESS_ALL, &memh));
+    EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), memh));
+    m_dcx.flush();
+
+    table rows = read();
+    expect(rows, "get_bcopy", {1, 100, 0});
+    expect(rows, "am_bcopy", {2, 2200, 0});
+    expect(rows, "am_zcopy", {1, 24, 0});
+    expect(rows, "am_short", {1, 16, 0});
+    expect(rows, "registrations", {1});
+}
+
+/* A counter of the adapter has wrapped at 32 bits since the port was opened. */
+TEST_P(dcx_figures, counter_that_wraps)
+{
+    enum { WRITES = 4 };
+
+    put(m_dcx.ep, 8);
+    m_dcx.flush();
+
+    figures_map map;
+    uint64_t *first = &map.figures->ports[0].first[WRITES], old = *first;
+    *first     = UINT32_MAX - 4;
+    table rows = read_all();
+    *first     = old;
+    expect(rows, "rx_write_requests",
+           {count("hw_counters/rx_write_requests") + 5});
+}
+
+/* A forked child that opens an interface has figures of its own. */
+TEST_P(dcx_figures, forked_child)
+{
+    int fds[2], status;
+    std::string text;
+    char part[256];
+    ssize_t length;
+
+    ASSERT_EQ(0, pipe(fds));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fds[0]);
+        text = live(getpid());
+        {
+            dcx_loop loop;
+
+            for (int i = 0; i < 2; i++) {
+                UCT_CALL(uct_ep_am_short(loop.ep, 5, i, NULL, 0));
+            }
+            loop.flush();
+            text += live(getpid());
+        }
+        write_all(fds[1], text);
+        _exit(0);
+    }
+    close(fds[1]);
+    while ((length = ::read(fds[0], part, sizeof(part))) > 0) {
+        text.append(part, length);
+    }
+    close(fds[0]);
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_EQ(0, status);
+
+    std::string name = "process " + std::to_string(pid);
+    EXPECT_EQ(0u, text.find("dcx_info: " + name + " has no figures: ")) << text;
+    EXPECT_NE(std::string::npos, text.find("dcx figures: " + name + "\n"))
+        << text;
+    EXPECT_NE(std::string::npos,
+              text.find("\n  am_short                    2               16 "))
+        << text;
+    expect(read(), "am_short", {0, 0, 0});
 }
 
 /* The figures of closed interfaces stay, and a new one begins with none. */
@@ -340,6 +473,43 @@ TEST_P(dcx_figures_tags, show_posted_buffers)
     }
 }
 
+/* A buffer that is posted already did not find a full list. */
+TEST_P(dcx_figures_tags, full_list_is_no_room)
+{
+    std::vector<uct_tag_context_t> ctx(256);
+    uct_iov_t iov       = {m_dcx.mem.data(), 1, m_dcx.memh, 0, 1};
+    ucs_status_t status = UCS_OK;
+    unsigned posted     = 0;
+
+    auto post = [&] {
+        return uct_iface_tag_recv_zcopy(m_dcx.iface, 1, ~0ul, &iov, 1,
+                                        &ctx[posted]);
+    };
+    EXPECT_EQ(UCS_OK, post());
+    posted++;
+    EXPECT_EQ(UCS_ERR_ALREADY_EXISTS, post());
+    expect(read(), "tag_recv", {1, 1, 0});
+
+    dcx_deadline deadline;
+    while (posted < 255) {
+        deadline.check("room for a receive");
+        iov.buffer = &m_dcx.mem[posted];
+        status     = post();
+        if (status == UCS_OK) {
+            posted++;
+        } else {
+            uct_worker_progress(m_dcx.worker);
+        }
+    }
+    uint64_t waits = read()["tag_recv"][2];
+    iov.buffer     = &m_dcx.mem[posted];
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, post());
+    expect(read(), "tag_recv", {posted, posted, waits + 1});
+    for (unsigned i = 0; i < posted; i++) {
+        EXPECT_EQ(UCS_OK, uct_iface_tag_recv_cancel(m_dcx.iface, &ctx[i], 1));
+    }
+}
+
 /* A mode loses two messages and refuses three others, as if no receive were
  * posted. */
 class dcx_figures_faults : public dcx_figures {};
@@ -382,8 +552,69 @@ TEST_P(dcx_figures_lost, endpoint_that_fails)
     expect(rows, "req_transport_retries_exceeded", {1});
 }
 
+/* In a mode the device fails at the first write. */
+class dcx_figures_dead : public dcx_figures {};
+
+TEST_P(dcx_figures_dead, endpoints_fail)
+{
+    uct_ep_h other = m_dcx.make_ep();
+
+    m_dcx.survives_errors = true;
+    put(m_dcx.ep, 8);
+    dcx_deadline deadline;
+    while (m_dcx.errors.size() < 2) {
+        deadline.check("the errors");
+        uct_worker_progress(m_dcx.worker);
+    }
+    expect(read(), "endpoints failed, other reasons", {2});
+    uct_ep_destroy(other);
+}
+
+/* In a mode packets have a GID, and the only initiator gives up soon. */
+class dcx_figures_global : public dcx_figures {};
+
+/* Two targets with the same number and LID, but with another GID */
+TEST_P(dcx_figures_global, connections)
+{
+    std::vector<uint8_t> dev_addr = m_dcx.dev_addr();
+    uct_ep_h other;
+
+    m_dcx.survives_errors = true;
+    dev_addr[21] ^= 1; /* the end of uct_dcx_dev_addr_t's GID */
+    ASSERT_EQ(UCS_OK, m_dcx.create_ep(dev_addr, 0, &other));
+    put(m_dcx.ep, 8);
+    m_dcx.flush();
+    put(other, 8);
+    expect(read(), "connections to another target", {2});
+    m_dcx.flush();
+    uct_ep_destroy(other);
+}
+
 /* Without the option there is nothing to read. */
 class dcx_figures_off : public dcx_figures {};
+
+/* A process may write anything: no name of a port leads out of its folder. */
+TEST_P(dcx_figures_off, foreign_names)
+{
+    auto figures        = std::make_unique<uct_dcx_figures_t>();
+    std::string process = std::to_string(getpid());
+    int fd              = memfd_create(UCT_DCX_FIGURES_NAME, MFD_CLOEXEC);
+
+    figures->size = sizeof(*figures);
+    figures->pid  = getpid();
+    memset(figures->ports[0].name, 'x', sizeof(figures->ports[0].name));
+    memset(figures->ports[0].first, 'y', sizeof(figures->ports[0].first));
+    strcpy(figures->ports[1].name, "mlx5_0:1/../1");
+    ASSERT_EQ((ssize_t)sizeof(*figures),
+              write(fd, figures.get(), sizeof(*figures)));
+    EXPECT_EQ("dcx figures: process " + process +
+                  "\n  operation              number            bytes      "
+                  "no room\n  port " +
+                  std::string(63, 'x') +
+                  ", all processes since it was opened:\n",
+              live(getpid()));
+    close(fd);
+}
 
 TEST_P(dcx_figures_off, are_not_there)
 {
@@ -397,6 +628,8 @@ INSTANTIATE_TEST_SUITE_P(on, dcx_figures_vfs, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(tags, dcx_figures_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(faults, dcx_figures_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, dcx_figures_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(dead, dcx_figures_dead, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(global, dcx_figures_global, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(off, dcx_figures_off, testing::Values(0));
 
 } /* namespace */
@@ -422,5 +655,14 @@ int main(int argc, char **argv)
            {"UCX_DCX_RETRY_COUNT", "1"},
            {"SOFTHCA_FAULT", "drop:op=write:every=1"}}},
          {"tags", {{"UCX_DCX_REPORT", "y"}, {"UCX_DCX_TM_ENABLE", "y"}}},
+         {"dead",
+          {{"UCX_DCX_REPORT", "y"},
+           {"SOFTHCA_FAULT", "device_fatal:op=write"}}},
+         {"global",
+          {{"UCX_DCX_REPORT", "y"},
+           {"UCX_DCX_NUM_DCI", "1"},
+           {"UCX_DCX_IS_GLOBAL", "y"},
+           {"UCX_DCX_TIMEOUT", "1ms"},
+           {"UCX_DCX_RETRY_COUNT", "1"}}},
          {"off", {}}});
 }

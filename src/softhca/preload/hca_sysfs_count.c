@@ -125,7 +125,7 @@ static uint64_t hca_sysfs_hw_count(unsigned dev, unsigned i)
 
     if (i >= HCA_NUM_COUNTS) {
         hca_traffic_sum(dev, &sum);
-        return sum.counts[HCA_IN_WRITES + i - HCA_NUM_COUNTS];
+        return (uint32_t)sum.counts[HCA_IN_WRITES + i - HCA_NUM_COUNTS];
     }
     if ((i == HCA_COUNT_RX_ICRC_ENCAPSULATED) && !hca_dev_is_roce(dev)) {
         return 0;

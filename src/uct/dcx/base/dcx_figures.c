@@ -72,6 +72,9 @@ uct_dcx_figures_t *uct_dcx_figures;
 /* protects the use of blocks and ports */
 static pthread_mutex_t uct_dcx_figures_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* the memfd, which dcx_info finds as long as it is open */
+static int uct_dcx_figures_fd = -1;
+
 
 /* Returns the value of a counter of "mlx5_0:1", UINT64_MAX if it cannot be
  * read. */
@@ -135,12 +138,27 @@ static const char *uct_dcx_figures_rank(void)
 }
 
 
-/* Creates the memfd. Its descriptor stays open, as dcx_info finds it there. */
+/* Leaves the table to the parent, in a forked child: both would write to it. It
+ * stays mapped for interfaces that are open. */
+static void uct_dcx_figures_leave(void)
+{
+    if (uct_dcx_figures != NULL) {
+        close(uct_dcx_figures_fd);
+        uct_dcx_figures = NULL;
+    }
+}
+
+
 static void uct_dcx_figures_create(void)
 {
+    static int leaves_at_fork;
     int fd = memfd_create(UCT_DCX_FIGURES_NAME, MFD_CLOEXEC);
     uct_dcx_figures_t *figures = MAP_FAILED;
 
+    if (!leaves_at_fork) {
+        pthread_atfork(NULL, NULL, uct_dcx_figures_leave);
+        leaves_at_fork = 1;
+    }
     if ((fd >= 0) && (ftruncate(fd, sizeof(*figures)) == 0)) {
         figures = mmap(NULL, sizeof(*figures), PROT_READ | PROT_WRITE,
                        MAP_SHARED, fd, 0);
@@ -150,6 +168,7 @@ static void uct_dcx_figures_create(void)
         return;
     }
 
+    uct_dcx_figures_fd  = fd;
     figures->pid        = getpid();
     figures->is_used[0] = 1;
     snprintf(figures->rank, sizeof(figures->rank), "%s",
@@ -198,10 +217,17 @@ static void uct_dcx_figures_sum(uct_dcx_figures_block_t *sum,
 
 void uct_dcx_figures_close(uct_dcx_figures_block_t *block)
 {
+    uct_dcx_figures_t *figures = uct_dcx_figures;
+
+    if ((figures == NULL) || (block < figures->blocks) ||
+        (block >= &figures->blocks[UCT_DCX_FIGURES_BLOCKS])) {
+        return;
+    }
+
     pthread_mutex_lock(&uct_dcx_figures_lock);
-    uct_dcx_figures_sum(&uct_dcx_figures->blocks[0], block);
+    uct_dcx_figures_sum(&figures->blocks[0], block);
     memset(block, 0, sizeof(*block));
-    uct_dcx_figures->is_used[block - uct_dcx_figures->blocks] = 0;
+    figures->is_used[block - figures->blocks] = 0;
     pthread_mutex_unlock(&uct_dcx_figures_lock);
 }
 
@@ -209,7 +235,7 @@ void uct_dcx_figures_close(uct_dcx_figures_block_t *block)
 static void uct_dcx_figures_print_ports(const uct_dcx_figures_t *figures,
                                         FILE *out)
 {
-    uint64_t first, now;
+    uint64_t first, now, gain;
     unsigned i, j;
 
     for (i = 0; i < UCT_DCX_FIGURES_PORTS; ++i) {
@@ -222,11 +248,13 @@ static void uct_dcx_figures_print_ports(const uct_dcx_figures_t *figures,
         for (j = 0; j < UCT_DCX_NUM_PORT_COUNTS; ++j) {
             first = figures->ports[i].first[j];
             now   = uct_dcx_figures_count(figures->ports[i].name, j);
-            if ((first != UINT64_MAX) && (now != UINT64_MAX) &&
-                (now != first)) {
+            gain  = now - first;
+            if (!strncmp(uct_dcx_figures_counts[j], "hw_", 3)) {
+                gain = (uint32_t)gain; /* mlx5_ib's have 32 bits, and wrap */
+            }
+            if ((first != UINT64_MAX) && (now != UINT64_MAX) && (gain != 0)) {
                 fprintf(out, "  %-40s %12" PRIu64 "\n",
-                        strchr(uct_dcx_figures_counts[j], '/') + 1,
-                        now - first);
+                        strchr(uct_dcx_figures_counts[j], '/') + 1, gain);
             }
         }
     }
@@ -264,8 +292,8 @@ void uct_dcx_figures_print(const uct_dcx_figures_t *figures, FILE *out)
 }
 
 
-/* Prints all in one write, as many processes share stderr. A forked child has
- * the figures of its parent. */
+/* Prints all in one write, as many processes share stderr. A child of vfork()
+ * or clone() has the figures of its parent. */
 static void __attribute__((destructor)) uct_dcx_figures_end(void)
 {
     char *text  = NULL;

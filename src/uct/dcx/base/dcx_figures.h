@@ -3,7 +3,8 @@
  * Figures of a process with UCX_DCX_REPORT=y: operations, bytes, waits and rare
  * events. They are in a memfd, which dcx_info --live finds in /proc and reads:
  * the kernel refuses other users, and no file is left by a process that is
- * killed. At the end of the process they are printed.
+ * killed. At the end of the process they are printed. A forked child has none
+ * until it opens an interface.
  *
  * Each open interface has a block of its own, so that threads do not share one.
  * Block 0 has the sums of closed interfaces, and counts of the process. Needs
@@ -21,7 +22,7 @@
 #define UCT_DCX_FIGURES_PORTS  8
 
 
-/* Ways of operations; names are in dcx_figures.c. */
+/* Kinds of operations; names are in dcx_figures.c. */
 typedef enum uct_dcx_figure_op {
     UCT_DCX_OP_AM_SHORT,
     UCT_DCX_OP_AM_BCOPY,
@@ -42,7 +43,7 @@ typedef enum uct_dcx_figure_op {
     UCT_DCX_OP_LAST
 } uct_dcx_figure_op_t;
 
-/* Counts beside operations */
+/* Other counts */
 typedef enum uct_dcx_figure {
     UCT_DCX_FIGURE_PENDING,  /* requests that were queued */
     UCT_DCX_FIGURE_CONNECTS, /* operations on an initiator whose last one went
@@ -67,7 +68,8 @@ typedef struct uct_dcx_figures_block {
     struct {
         uint64_t num;
         uint64_t bytes;
-        uint64_t waits; /* calls that returned UCS_ERR_NO_RESOURCE */
+        uint64_t waits; /* calls that returned UCS_ERR_NO_RESOURCE, of tag_recv
+                         * UCS_ERR_EXCEEDS_LIMIT */
     } ops[UCT_DCX_OP_LAST];
     uint64_t counts[UCT_DCX_FIGURE_LAST];
 } uct_dcx_figures_block_t;
@@ -77,7 +79,8 @@ typedef struct uct_dcx_figures_block {
 enum { UCT_DCX_NUM_PORT_COUNTS = 16 };
 
 typedef struct uct_dcx_figures {
-    uint32_t size; /* of this structure; another version has another one */
+    uint32_t size; /* of this structure. Change UCT_DCX_FIGURES_NAME if a new
+                    * layout has the same size. */
     int32_t pid;
     char rank[16]; /* empty: none */
     struct {
@@ -98,7 +101,8 @@ extern uct_dcx_figures_t *uct_dcx_figures;
  * or too many interfaces are open. */
 uct_dcx_figures_block_t *uct_dcx_figures_open(const char *port);
 
-/* Adds the block to the sums of closed interfaces, and frees it. */
+/* Adds the block to the sums of closed interfaces, and frees it. Does nothing
+ * if it is of the parent of this process. */
 void uct_dcx_figures_close(uct_dcx_figures_block_t *block);
 
 /* Prints the figures as a table, with those of the ports since they were

@@ -3,7 +3,7 @@
  * Operations with a count around each, in place of the interface's own. So an
  * interface without UCX_DCX_REPORT=y has no instruction more. Figures are in
  * base/dcx_figures.h. Lists and rare events are counted where they happen, for
- * the whole process. Owned by the interface's thread.
+ * the whole process, by a test of a pointer. Owned by the interface's thread.
  */
 #include "dcx_count.h"
 #include "uct/dcx/base/dcx_figures.h"
@@ -30,12 +30,28 @@ static uct_dcx_count_t *uct_dcx_count_of(uct_ep_h ep)
 }
 
 
+/* Returns the address of the endpoint's target: the GID belongs to it, as nodes
+ * number their targets alike, and RoCE has no LID. */
+static uint64_t uct_dcx_count_target(const uct_dcx_ep_t *ep)
+{
+    uint64_t target = ((uint64_t)ep->av.rlid << 32) | ep->av.dqp_dct;
+    uint64_t gid[2];
+
+    if (uct_dcx_av_has_grh(&ep->av)) {
+        memcpy(gid, ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh.rgid,
+               sizeof(gid));
+        target ^= (gid[0] ^ gid[1]) * 0x9e3779b97f4a7c15ull; /* spread */
+    }
+    return target;
+}
+
+
 /* Counts a connection if the initiator's last operation went to another target:
  * the device connects it then. */
 static void uct_dcx_count_connect(uct_dcx_count_t *count,
                                   const uct_dcx_ep_t *ep)
 {
-    uint64_t target = ((uint64_t)ep->av.rlid << 32) | ep->av.dqp_dct;
+    uint64_t target = uct_dcx_count_target(ep);
 
     if ((ep->dci != UCT_DCX_NO_DCI) && (count->targets[ep->dci] != target)) {
         count->targets[ep->dci] = target;
@@ -231,7 +247,7 @@ static ucs_status_t uct_dcx_count_tag_recv(uct_iface_h tl_iface, uct_tag_t tag,
         count->figures->ops[UCT_DCX_OP_TAG_RECV].num++;
         count->figures->ops[UCT_DCX_OP_TAG_RECV].bytes +=
             uct_iov_total_length(iov, iovcnt);
-    } else {
+    } else if (status == UCS_ERR_EXCEEDS_LIMIT) {
         count->figures->ops[UCT_DCX_OP_TAG_RECV].waits++;
     }
     return status;

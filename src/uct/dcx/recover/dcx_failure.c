@@ -126,6 +126,7 @@ void uct_dcx_failure_report_closed(uct_dcx_ep_t *ep)
     char peer[UCT_DCX_PEER_NAME_MAX];
     ucs_status_t status;
 
+    uct_dcx_figures_add(UCT_DCX_FIGURE_FAILURES, 1);
     uct_dcx_peer_name(port, ep, peer);
     status = uct_iface_handle_ep_err(&iface->super, &ep->super.super,
                                      UCS_ERR_IO_ERROR);
