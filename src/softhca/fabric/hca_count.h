@@ -2,8 +2,9 @@
 /*
  * Counters of a device's errors and other anomalies, for all processes of the
  * fabric: those of mlx5 that cost nothing on the path of a message that
- * succeeds (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts,
- * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts, ext_ppcnt_cnts).
+ * succeeds, or little, as one for each new target of a DCI
+ * (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts, out_of_seq_q_cnts,
+ * retrans_q_cnts, extended_err_cnts, ext_ppcnt_cnts).
  * obj/hca_traffic.h has the others of basic_q_cnts. preload/hca_sysfs_count.c
  * reads them.
  */

@@ -264,8 +264,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"REPORT", "n",
      "Count operations, bytes, waits, registrations and failures. The process\n"
-     "prints a table to stderr when it ends; \"dcx_info --live PID\" prints it\n"
-     "while the process runs. \"n\" costs nothing.",
+     "prints a table to stderr when it ends; \"dcx_info --live PID\" prints\n"
+     "it while the process runs. \"n\" costs only a pointer test in lists.",
      ucs_offsetof(uct_dcx_iface_config_t, report), UCS_CONFIG_TYPE_BOOL},
 
     {"DDP_ENABLE", "try",
