@@ -179,7 +179,7 @@ protected:
     table m_first;
 };
 
-/* Operations and bytes by way are those of the calls, and of the device. */
+/* Operations and bytes by kind are those of the calls, and of the device. */
 TEST_P(dcx_figures, are_those_of_the_device)
 {
     uint64_t result = 0, packets, bytes;
