@@ -30,6 +30,32 @@ std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
 /* Answer to QUERY_LAG: true if the device's ports are bonded */
 bool is_bond;
 
+/* Calls of ibv_query_device_ex() since count_queries(), and their result */
+unsigned num_queries;
+int query_result;
+decltype(verbs_context::query_device_ex) real_query;
+
+int query_device_ex(struct ibv_context *ctx,
+                    const struct ibv_query_device_ex_input *input,
+                    struct ibv_device_attr_ex *attr, size_t size)
+{
+    num_queries++;
+    errno = query_result;
+    return (query_result != 0) ? query_result :
+                                 real_query(ctx, input, attr, size);
+}
+
+/* Counts the queries of an open device. */
+void count_queries(struct ibv_context *ctx)
+{
+    struct verbs_context *verbs = verbs_get_ctx(ctx);
+
+    if (verbs->query_device_ex != query_device_ex) {
+        real_query             = verbs->query_device_ex;
+        verbs->query_device_ex = query_device_ex;
+    }
+}
+
 } /* namespace */
 
 extern "C" int __real_mlx5dv_devx_general_cmd(struct ibv_context *,
@@ -43,6 +69,7 @@ extern "C" int __wrap_mlx5dv_devx_general_cmd(struct ibv_context *ctx,
     const auto *cmd = (const struct prm_query_hca_cap_in *)in;
     unsigned op_mod = be16toh(cmd->op_mod);
 
+    count_queries(ctx);
     if (be16toh(cmd->opcode) == PRM_CMD_QUERY_LAG) {
         auto *lag = (struct prm_query_lag_out *)out;
 
@@ -397,6 +424,32 @@ TEST_F(dcx_device, its_own_answer)
     EXPECT_EQ(1023u, dev.tm.max_tags);
     EXPECT_TRUE(dev.tm.rndv_dc);
     expect_atomics(dev, 8, 4 | 8, false);
+}
+
+/* The kernel is asked once, by all features together. */
+TEST_F(dcx_device, kernel_is_asked_once)
+{
+    num_queries          = 0;
+    uct_dcx_device_t dev = open();
+    EXPECT_EQ(1u, num_queries);
+    EXPECT_EQ(1023u, dev.tm.max_tags);
+    EXPECT_LT(0u, dev.tm.max_hdr);
+    EXPECT_EQ(nullptr, dev.odp_fault);
+}
+
+TEST_F(dcx_device, kernel_refuses)
+{
+    ucx_log_reader log;
+
+    query_result         = ENOMEM;
+    uct_dcx_device_t dev = open();
+    query_result         = 0;
+    EXPECT_EQ("mlx5_0: ibv_query_device_ex() failed: Cannot allocate memory; "
+              "continuing without tag matching and on-demand paging\n",
+              log.take());
+    EXPECT_TRUE(dev.has_dc);
+    EXPECT_EQ(0u, dev.tm.max_tags);
+    EXPECT_STREQ("it does not answer ibv_query_device_ex()", dev.odp_fault);
 }
 
 /* Checks the logged reason: libmlx5 returns EBUSY for a domain that is in use,

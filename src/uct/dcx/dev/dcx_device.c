@@ -128,28 +128,20 @@ static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
 /* Queries tag matching. One entry of the list stays free; the kernel knows the
  * size of a header (tm_caps in mlx5_ib_query_device()). */
 static void uct_dcx_device_query_tm(uct_dcx_device_t *dev,
-                                    const struct prm_query_hca_cap_out *out)
+                                    const struct prm_query_hca_cap_out *out,
+                                    const struct ibv_device_attr_ex *attr)
 {
-    const uint8_t *page            = out->cap.bytes;
-    struct ibv_device_attr_ex attr = {};
+    const uint8_t *page = out->cap.bytes;
 
     if (!uct_dcx_device_cap(out, PRM_HCA_CAP_TAG_MATCHING) ||
         !(page[PRM_HCA_CAP_LOG_MAX_XRQ] & PRM_HCA_CAP_LOG)) {
         return;
     }
 
-    if (ibv_query_device_ex(dev->ctx, NULL, &attr) != 0) {
-        ucs_log(uct_dcx_device_refusal_level(errno),
-                "%s: ibv_query_device_ex() failed: %m; continuing without tag "
-                "matching",
-                uct_dcx_device_name(dev));
-        return;
-    }
-
     dev->tm.max_tags = UCS_MASK(page[PRM_HCA_CAP_LOG_TAG_LIST] &
                                 PRM_HCA_CAP_LOG);
     dev->tm.rndv_dc  = uct_dcx_device_cap(out, PRM_HCA_CAP_RNDV_OFFLOAD_DC);
-    dev->tm.max_hdr  = attr.tm_caps.max_rndv_hdr_size;
+    dev->tm.max_hdr  = attr->tm_caps.max_rndv_hdr_size;
 }
 
 
@@ -204,18 +196,17 @@ static void uct_dcx_device_query_order(uct_dcx_device_t *dev,
 /* Queries on-demand paging, from the kernel and from libmlx5, which gets the
  * operations of DC with QUERY_HCA_CAP. */
 static void uct_dcx_device_query_odp(uct_dcx_device_t *dev,
-                                     const struct prm_query_hca_cap_out *out)
+                                     const struct prm_query_hca_cap_out *out,
+                                     const struct ibv_device_attr_ex *attr)
 {
     uint32_t needed =
         IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
         ((dev->atomic.std || dev->atomic.ext) ? IBV_ODP_SUPPORT_ATOMIC : 0);
-    struct ibv_device_attr_ex attr = {};
-    struct mlx5dv_context dv_attr  = {
-         .comp_mask = MLX5DV_CONTEXT_MASK_DC_ODP_CAPS,
+    struct mlx5dv_context dv_attr = {
+        .comp_mask = MLX5DV_CONTEXT_MASK_DC_ODP_CAPS,
     };
 
-    if ((ibv_query_device_ex(dev->ctx, NULL, &attr) != 0) ||
-        !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)) {
+    if (!(attr->odp_caps.general_caps & IBV_ODP_SUPPORT)) {
         dev->odp_fault = "it has no on-demand paging";
     } else if ((mlx5dv_query_device(dev->ctx, &dv_attr) != 0) ||
                !ucs_test_all_flags(dv_attr.dc_odp_caps, needed)) {
@@ -227,6 +218,26 @@ static void uct_dcx_device_query_odp(uct_dcx_device_t *dev,
     } else {
         dev->odp_fault = NULL;
     }
+}
+
+
+/* Queries the features of which the kernel has a part. */
+static void uct_dcx_device_query_kernel(uct_dcx_device_t *dev,
+                                        const struct prm_query_hca_cap_out *out)
+{
+    struct ibv_device_attr_ex attr = {};
+
+    if (ibv_query_device_ex(dev->ctx, NULL, &attr) != 0) {
+        ucs_log(uct_dcx_device_refusal_level(errno),
+                "%s: ibv_query_device_ex() failed: %m; continuing without tag "
+                "matching and on-demand paging",
+                uct_dcx_device_name(dev));
+        dev->odp_fault = "it does not answer ibv_query_device_ex()";
+        return;
+    }
+
+    uct_dcx_device_query_tm(dev, out, &attr);
+    uct_dcx_device_query_odp(dev, out, &attr);
 }
 
 
@@ -265,8 +276,7 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     dev->has_lag_dct = (page[PRM_HCA_CAP_LAG_DCT] & PRM_HCA_CAP_TWO_BITS) != 0;
     uct_dcx_device_query_umr(dev, &out);
     uct_dcx_device_query_order(dev, &out);
-    uct_dcx_device_query_tm(dev, &out);
-    uct_dcx_device_query_odp(dev, &out);
+    uct_dcx_device_query_kernel(dev, &out);
 }
 
 
