@@ -8,6 +8,7 @@
 #include "ucx_log.h"
 
 #include <numeric>
+#include <ucs/vfs/base/vfs_obj.h>
 
 namespace {
 
@@ -125,6 +126,30 @@ protected:
                                        m_dcx.mem.begin() + length));
         EXPECT_EQ(0, m_dcx.mem[length]);
         return lines("gather_read") - before;
+    }
+
+    /* Returns the segments in use, as ucx_vfs shows them. */
+    std::string segments() const
+    {
+        ucs_string_buffer_t file = UCS_STRING_BUFFER_INITIALIZER;
+        char path[256];
+
+        snprintf(path, sizeof(path), "/uct/worker/%p/iface/%p", m_dcx.worker,
+                 m_dcx.iface);
+        ucs_vfs_path_list_dir(
+            path, [](const char *, void *) {}, NULL);
+        strcat(path, "/in_use");
+        EXPECT_EQ(UCS_OK, ucs_vfs_path_read_file(path, &file));
+        std::string text = ucs_string_buffer_cstr(&file);
+        ucs_string_buffer_cleanup(&file);
+
+        const std::string name = "segments of device memory ";
+        size_t at              = text.find(name);
+        if (at == std::string::npos) {
+            return text;
+        }
+        at += name.size();
+        return text.substr(at, text.find('\n', at) - at);
     }
 
     ucx_log_reader m_log;
@@ -328,7 +353,9 @@ TEST_P(dcx_dm_three, segments)
     for (unsigned i = 0; i < 5; i++) {
         send(PUT_MAX - 2 - i, i);
     }
+    EXPECT_EQ("3", segments());
     auto got = take(5);
+    EXPECT_EQ("0", segments());
     for (unsigned i = 0; i < got.size(); i++) {
         EXPECT_EQ(part(PUT_MAX - 2 - i, i), got[i]) << i;
     }
@@ -349,6 +376,7 @@ TEST_P(dcx_dm_none, reads_a_buffer)
         EXPECT_EQ(0u, read_by_send(8));
         EXPECT_EQ(0u, read_by_put(8));
     }
+    EXPECT_EQ("0", segments());
     EXPECT_EQ("", m_log.take());
 }
 

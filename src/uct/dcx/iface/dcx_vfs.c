@@ -112,6 +112,9 @@ static void uct_dcx_vfs_show(void *obj, ucs_string_buffer_t *text, void *arg,
                               uct_dcx_vfs_num_objects(&queues->dci.ops.mp));
     ucs_string_buffer_appendf(text, "send buffers %u\n",
                               uct_dcx_vfs_num_objects(&queues->desc_mp));
+    ucs_string_buffer_appendf(
+        text, "segments of device memory %u\n",
+        (queues->dm.max == 0) ? 0 : uct_dcx_vfs_num_objects(&queues->dm.mp));
     ucs_string_buffer_appendf(text, "receive buffers of the user %u\n",
                               uct_dcx_vfs_num_kept(&queues->rx));
     ucs_string_buffer_appendf(text, "endpoints without credits %u\n",
