@@ -8,7 +8,15 @@
  */
 #include "dcx_list_bench.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 namespace {
+
+/* End of the log of a list that is too long */
+#define TOO_LONG \
+    " does not fit into the send queue: divide the list, or increase " \
+    "UCX_DCX_TX_QUEUE_LEN\n"
 
 class dcx_list : public dcx_list_bench {
 protected:
@@ -27,22 +35,41 @@ protected:
         }
     }
 
-    /* Expects that the list is refused with this text, and nothing is posted.
-     */
-    void expect_refused(const std::string &text,
-                        ucs_status_t status = UCS_ERR_INVALID_PARAM)
+    /* Expects that the list is refused, and nothing is posted. Returns what is
+     * logged. */
+    std::string refuse(ucs_status_t status)
     {
+        const auto near = m_near.bytes, far = m_far.bytes;
         uint32_t pi = m_dcx.view().pi;
         dcx_end end;
 
         EXPECT_EQ(status, post(m_list, &end.comp));
         std::string logged = m_log.take();
-        EXPECT_NE(std::string::npos, logged.find(text)) << logged;
         EXPECT_EQ(pi, m_dcx.view().pi);
         m_dcx.flush();
         EXPECT_EQ(0u, end.count);
-        m_want_near = m_near.bytes;
-        m_want_far  = m_far.bytes;
+        EXPECT_TRUE(near == m_near.bytes) << "local memory";
+        EXPECT_TRUE(far == m_far.bytes) << "remote memory";
+        return logged;
+    }
+
+    /* Expects that the list is refused because of piece @at. */
+    void expect_refused(size_t at, const std::string &reason)
+    {
+        char place[128];
+
+        snprintf(place, sizeof(place),
+                 ": piece %zu of %zu (buffer %p, length %zu, remote address "
+                 "0x%lx): ",
+                 at, m_list.lengths.size(), m_list.buffers[at],
+                 m_list.lengths[at], (long)m_list.remotes[at]);
+        EXPECT_EQ(name() + place + reason + "\n",
+                  refuse(UCS_ERR_INVALID_PARAM));
+    }
+
+    static std::string name()
+    {
+        return GetParam() ? "get_sgl_zcopy" : "put_sgl_zcopy";
     }
 };
 
@@ -103,6 +130,102 @@ TEST_P(dcx_list, of_layouts)
     }
 }
 
+/* --- pieces that are longer than a WQE may be ----------------------------- */
+
+/* Memory of more than 1 GiB: all of it is the same 2 MiB, except for the pages
+ * around the end of the first WQE. */
+class dcx_list_memory {
+public:
+    enum : size_t { WINDOW = 2ul << 20, EDGE = 1ul << 30, NEAR = 1ul << 16 };
+
+    explicit dcx_list_memory(dcx_loop &loop) : m_md(loop.md())
+    {
+        int fd = memfd_create("list", 0);
+
+        HCA_CHECK_CALL((fd >= 0) && (ftruncate(fd, WINDOW) == 0));
+        m_start = (uint8_t *)map(NULL, SIZE, -1);
+        for (size_t at = 0; at < SIZE; at += WINDOW) {
+            map(m_start + at, WINDOW, fd);
+        }
+        map(edge() - NEAR, 2 * NEAR, -1);
+        close(fd);
+        UCT_CALL(
+            uct_md_mem_reg(m_md, m_start, SIZE, UCT_MD_MEM_ACCESS_ALL, &memh));
+    }
+
+    ~dcx_list_memory()
+    {
+        EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_md, memh));
+        munmap(m_start, SIZE);
+    }
+
+    dcx_list_memory(const dcx_list_memory &) = delete;
+
+    uint8_t *edge() const { return m_start + EDGE; }
+
+    uint8_t *start() const { return m_start; }
+
+    std::vector<uint8_t> bytes() const
+    {
+        return std::vector<uint8_t>(edge() - NEAR, edge() + NEAR);
+    }
+
+    uct_mem_h memh;
+
+private:
+    static constexpr size_t SIZE = EDGE + WINDOW;
+
+    static void *map(void *at, size_t length, int fd)
+    {
+        void *mem = mmap(at, length, PROT_READ | PROT_WRITE,
+                         (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
+                             (at != NULL ? MAP_FIXED : 0),
+                         fd, 0);
+
+        HCA_CHECK_CALL(mem != MAP_FAILED);
+        return mem;
+    }
+
+    uct_md_h m_md;
+    uint8_t *m_start;
+};
+
+class dcx_list_long : public dcx_list_bench {};
+
+TEST_P(dcx_list_long, has_two_wqes)
+{
+    const size_t behind = 1000, last = dcx_list_memory::NEAR - 8;
+    dcx_list_memory near(m_dcx), far(m_dcx);
+    dcx_list_memory &from = GetParam() ? far : near;
+    dcx_list_memory &to   = GetParam() ? near : far;
+    uct_rkey_t rkey       = dcx_peek_rkey(far.memh);
+    uint32_t pi           = m_dcx.view().pi;
+    dcx_end end;
+
+    ASSERT_EQ(+dcx_list_memory::EDGE, m_dcx.attr.cap.put.max_zcopy);
+    for (size_t i = 0; i < dcx_list_memory::NEAR; i++) {
+        from.edge()[i]      = i * 7;
+        from.edge()[-1 - i] = i * 13;
+    }
+    auto want = from.bytes();
+    std::fill(want.begin() + dcx_list_memory::NEAR + behind, want.end(), 0);
+    memcpy(&want[dcx_list_memory::NEAR + last], from.edge() + last, 8);
+
+    m_list.add(near.start(), dcx_list_memory::EDGE + behind, near.memh,
+               (uintptr_t)far.start(), rkey);
+    m_list.add(near.edge() + last, 8, near.memh, (uintptr_t)far.edge() + last,
+               rkey);
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    m_dcx.flush();
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(pi + 3, m_dcx.view().pi);
+    EXPECT_TRUE(want == to.bytes());
+}
+
+INSTANTIATE_TEST_SUITE_P(exclusive, dcx_list_long, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(shared, dcx_list_long, testing::Bool());
+
 /* --- lists that are wrong ------------------------------------------------- */
 
 TEST_P(dcx_list, nothing)
@@ -123,27 +246,34 @@ TEST_P(dcx_list, nothing)
     EXPECT_EQ(UCS_OK, put_short(m_dcx.ep));
 }
 
+/* The first wrong piece is named. The WQEs of pieces before it are written, but
+ * the next list replaces them. */
 TEST_P(dcx_list, wrong_piece)
 {
-    const size_t max = m_dcx.attr.cap.put.max_zcopy;
+    const std::string too_far = "address, length, stride and count exceed 64 "
+                                "bits";
+    dcx_list_args good;
 
-    m_want_near.clear(); /* pieces change nothing */
     for (size_t at : {0, 3, 4}) {
-        const std::string piece = " piece " + std::to_string(at) + " of 5 (";
-
-        m_list = dcx_list_args();
+        begin();
         add_apart(5, 8);
-        m_list.lengths[at] = max + 1;
-        expect_refused(piece);
+        good = m_list;
+        for (size_t i = at; i < 5; i++) {
+            m_list.lengths[i] = SIZE_MAX - 64;
+        }
+        expect_refused(at, too_far);
 
-        m_list.lengths[at] = 8;
-        m_list.counts[at]  = 2;
+        m_list             = good;
         m_list.has_counts  = true;
+        m_list.counts[at]  = 2;
         m_list.strides[at] = 7;
-        expect_refused("stride is smaller than length");
+        expect_refused(at, "stride is smaller than length");
 
         m_list.strides[at] = SIZE_MAX - 64;
-        expect_refused("exceed 64 bits");
+        expect_refused(at, too_far);
+
+        m_list = good;
+        run();
     }
 }
 
@@ -170,15 +300,31 @@ TEST_P(dcx_list, endpoint_of_another_transport)
     EXPECT_NE(std::string::npos, m_log.take().find("ep is not of dcx"));
 }
 
+/* The first piece without room is named: those before it have room. */
 TEST_P(dcx_list, too_many)
 {
-    add_apart(m_dcx.view().num_bb, 8);
-    expect_refused("does not fit", UCS_ERR_EXCEEDS_LIMIT);
-    m_list = dcx_list_args();
-    m_want_near.clear();
-    m_want_far.clear();
-    add(0, 1, 0, SIZE_MAX / 8, 2);
-    expect_refused("piece 0 of 1 does not fit", UCS_ERR_EXCEEDS_LIMIT);
+    const unsigned num = m_dcx.view().num_bb;
+    size_t at;
+
+    begin();
+    add_apart(num, 8);
+    std::string logged = refuse(UCS_ERR_EXCEEDS_LIMIT);
+    ASSERT_EQ(0u, logged.find(name() + ": piece ")) << logged;
+    at = std::stoul(logged.substr(name().size() + sizeof(": piece")));
+    EXPECT_EQ(name() + ": piece " + std::to_string(at) + " of " +
+                  std::to_string(num) + TOO_LONG,
+              logged);
+    ASSERT_LE(m_max, at);
+    begin();
+    add_apart(at, 8);
+    run();
+
+    begin();
+    add(0, 1, 0, 1);
+    m_list.add(m_near.bytes.data(), 1, m_near.memh,
+               (uintptr_t)m_far.bytes.data(), m_rkey, SIZE_MAX / 8, 2);
+    EXPECT_EQ(name() + ": piece 1 of 2" + TOO_LONG,
+              refuse(UCS_ERR_EXCEEDS_LIMIT));
 }
 
 /* --- a full queue --------------------------------------------------------- */
@@ -348,29 +494,53 @@ protected:
         EXPECT_EQ(std::vector<ucs_status_t>{status}, m_dcx.errors);
         m_dcx.errors.clear();
     }
+
+    /* Expects that the log names the peer's memory of piece @at. */
+    void expect_place(size_t at)
+    {
+        std::string logged = m_log.take();
+        char place[64];
+
+        snprintf(place, sizeof(place), "remote address 0x%lx, rkey 0x%lx",
+                 (long)m_list.remotes[at], (long)m_list.rkeys[at]);
+        EXPECT_NE(std::string::npos, logged.find(place))
+            << "not " << place << ": " << logged;
+    }
+
+    /* Adds pieces in the second half of the memory, which do not arrive. */
+    void add_behind(size_t count, size_t length)
+    {
+        for (size_t i = 0; i < count; i++) {
+            size_t at = SIZE / 2 + (i * (length + 8));
+
+            m_list.add(m_near.bytes.data() + at, length, m_near.memh,
+                       (uintptr_t)m_far.bytes.data() + at, m_rkey);
+        }
+    }
 };
 
-/* The peer refuses a key in the middle: the log names the remote address, and
- * pieces behind it do not arrive. Others on the initiator are not concerned. */
+/* The peer refuses a key in the middle: pieces before it arrive, those behind
+ * it do not, and the log names its remote address. Others on the initiator are
+ * not concerned. */
 TEST_P(dcx_list_fail, wrong_key)
 {
     const unsigned count = std::min<size_t>(m_max, 40);
     dcx_end end, other;
-    char place[64];
 
     begin();
-    add_apart(count, 64);
+    add_apart(count / 2, 64);
+    add_behind(count - count / 2, 64);
     m_list.rkeys[count / 2] ^= ~0xffu;
-    snprintf(place, sizeof(place), "remote address 0x%lx, rkey 0x%lx",
-             (long)m_list.remotes[count / 2], (long)m_list.rkeys[count / 2]);
     ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
     expect_failure(end, UCS_ERR_CONNECTION_RESET);
-    std::string logged = m_log.take();
-    EXPECT_NE(std::string::npos, logged.find(place)) << logged;
+    expect_place(count / 2);
+    expect_bytes();
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, post(m_list, &end.comp));
     m_log.take();
+    EXPECT_EQ(1u, end.count);
 
-    m_list.rkeys[count / 2] ^= ~0xffu;
+    begin();
+    add_apart(count, 65);
     m_dcx.flush();
     ASSERT_EQ(UCS_INPROGRESS, post(m_list, &other.comp, m_dcx.ep));
     m_dcx.flush();
@@ -431,20 +601,44 @@ class dcx_list_nak : public dcx_list_fail {};
 TEST_P(dcx_list_nak, in_the_middle)
 {
     dcx_end end;
-    char place[64];
 
     begin();
-    add_apart(40, 8);
-    snprintf(place, sizeof(place), "remote address 0x%lx,",
-             (long)m_list.remotes[19]);
+    add_apart(19, 8);
+    add_behind(21, 8);
     ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
     expect_failure(end, UCS_ERR_CONNECTION_RESET);
-    std::string logged = m_log.take();
-    EXPECT_NE(std::string::npos, logged.find(place)) << logged;
+    expect_place(19);
+    expect_bytes();
 }
 
 INSTANTIATE_TEST_SUITE_P(nak_put, dcx_list_nak, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(nak_get, dcx_list_nak, testing::Values(true));
+
+/* The peer deregisters its memory while the device delays the 20th piece: that
+ * one and those behind it are refused. */
+class dcx_list_dying_key : public dcx_list_fail {};
+
+TEST_P(dcx_list_dying_key, in_the_middle)
+{
+    const std::vector<uint8_t> &target = GetParam() ? m_near.bytes :
+                                                      m_far.bytes;
+    dcx_end end;
+
+    begin();
+    add_apart(19, 8);
+    add_behind(21, 8);
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    EXPECT_TRUE(hca_until(
+        [&] { return target == (GetParam() ? m_want_near : m_want_far); }));
+    m_far.release();
+    EXPECT_EQ(0u, end.count);
+    expect_failure(end, UCS_ERR_CONNECTION_RESET);
+    expect_place(19);
+    expect_bytes();
+}
+
+INSTANTIATE_TEST_SUITE_P(dies_put, dcx_list_dying_key, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(dies_get, dcx_list_dying_key, testing::Values(true));
 
 /* --- cost ----------------------------------------------------------------- */
 
@@ -510,11 +704,10 @@ INSTANTIATE_TEST_SUITE_P(pcie_roce, dcx_list_cost, testing::Bool());
 
 int main(int argc, char **argv)
 {
-    const std::pair<const char *, const char *> one  = {"UCX_DCX_NUM_DCI", "1"},
-                                                fast = {"UCX_DCX_TIMEOUT",
-                                                        "1ms"},
-                                                few  = {"UCX_DCX_RETRY_COUNT",
-                                                        "1"};
+    const std::pair<const char *, const char *>
+        one  = {"UCX_DCX_NUM_DCI", "1"},
+        fast = {"UCX_DCX_TIMEOUT", "1ms"}, few = {"UCX_DCX_RETRY_COUNT", "1"},
+        late = {"SOFTHCA_FAULT", "delay:nth=20:time=500ms"};
 
     return hca_test_main(
         argc, argv,
@@ -533,6 +726,8 @@ int main(int argc, char **argv)
             {"ooo", {one, {"SOFTHCA_ORDER", "ooo"}}},
             {"nak_put", {one, {"SOFTHCA_FAULT", "nak_access:nth=20"}}},
             {"nak_get", {one, {"SOFTHCA_FAULT", "nak_access:nth=20"}}},
+            {"dies_put", {one, late, {"UCX_DCX_RCACHE", "n"}}},
+            {"dies_get", {one, late, {"UCX_DCX_RCACHE", "n"}}},
             {"pcie", {one, {"SOFTHCA_PCIE", "y"}}},
             {"pcie_roce",
              {one, {"SOFTHCA_PCIE", "y"}, {"SOFTHCA_LINK", "roce"}}},

@@ -189,9 +189,9 @@ ucs_status_t uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats);
  * @comp: called when all pieces are complete, with the first error; or NULL.
  * The arrays are not used after the call, the memory of the pieces is.
  *
- * Costs one doorbell, one completion, and a work request for each block. Up to
- * 11 pieces that follow each other on the remote side share one, if @counts is
- * NULL.
+ * Costs one doorbell, one completion, and a work request for each block, or for
+ * each max_zcopy (1 GiB) of a longer one. Up to 11 pieces that follow each other
+ * on the remote side share one, if @counts is NULL.
  *
  * Returns UCS_OK                  there are no bytes to move; @comp is not
  *                                 called
@@ -221,8 +221,9 @@ ucs_status_t uct_dcx_get_sgl_zcopy(uct_ep_h ep, void *const *buffers,
                                    const size_t *counts, const size_t *strides,
                                    size_t count, uct_completion_t *comp);
 
-/* Returns the number of blocks that a list to the peer may always have. If some
- * share a work request, it may have more. The number depends on
+/* Returns the number of blocks that a list to the peer may always have, if none
+ * is longer than max_zcopy. If some share a work request, it may have more. The
+ * number depends on
  * UCX_DCX_TX_QUEUE_LEN: with its default it is 507, or 254 if the path needs a
  * global route header, as on RoCE. 0, logged: @ep is not of dcx. */
 size_t uct_dcx_max_sgl_count(uct_ep_h ep);

@@ -4,8 +4,9 @@
  * its own. Called by UCX that has such operations, and by dcx.c; their contract
  * is in dcx.h.
  *
- * Pieces that are adjacent on the remote side share a WQE. All WQEs are written
- * into the free part of the ring first; then one doorbell hands them to the
+ * Pieces that are adjacent on the remote side share a WQE, and one that is too
+ * long for a WQE has several. All WQEs are written into the free part of the
+ * ring first; then one doorbell hands them to the
  * device. So a wrong piece, or a lack of room, changes nothing. Only the last
  * WQE requests a completion, and ends the operation. On a shared initiator each
  * one requests a completion, as recovery needs it.
@@ -28,7 +29,7 @@ typedef struct uct_dcx_list {
     const size_t *counts;
     const size_t *strides;
     size_t count;
-    size_t max_length;   /* bytes of a piece, and of a WQE */
+    size_t max_length;   /* bytes of a WQE */
     unsigned max_pieces; /* of a WQE */
     uint8_t opcode;
 } uct_dcx_list_t;
@@ -89,10 +90,6 @@ static const char *uct_dcx_list_fault(const uct_dcx_list_t *list, size_t i)
         .count = (list->counts == NULL) ? 1 : list->counts[i],
     };
 
-    if (run.bytes > list->max_length) {
-        return "length exceeds max_zcopy";
-    }
-
     if (run.count > 1) {
         if (list->strides == NULL) {
             return "count is above 1, but strides is NULL";
@@ -148,15 +145,15 @@ static void uct_dcx_list_begin(uct_dcx_list_wqes_t *wqes,
 }
 
 
-/* Writes a WQE at @index for piece @i, from @offset on. Reads the arrays first,
- * as the compiler must assume that the ring is part of them. */
+/* Writes a WQE at @index for @length bytes of piece @i, from @offset on. Reads
+ * the arrays first, as the compiler must assume that the ring is part of
+ * them. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_list_write_one(const uct_dcx_list_t *list, size_t i, size_t offset,
-                       const uct_dcx_sq_t *sq, unsigned index,
+                       size_t length, const uct_dcx_sq_t *sq, unsigned index,
                        const struct mlx5_wqe_ctrl_seg *ctrl, int has_grh)
 {
     void *buffer         = UCS_PTR_BYTE_OFFSET(list->buffers[i], offset);
-    size_t length        = list->lengths[i];
     uint32_t lkey        = uct_dcx_mem_lkey(list->memhs[i]);
     uint64_t remote_addr = list->remote_addrs[i] + offset;
     uint32_t rkey        = list->rkeys[i];
@@ -209,14 +206,42 @@ uct_dcx_list_add_adjacent(const uct_dcx_list_t *op, size_t i,
 }
 
 
-/* Writes the WQEs of piece @i, which is not a single block, or wrong. Returns
- * an error, which is logged if it is wrong. */
+/* Writes the WQEs of the block of piece @i that begins at @offset. */
+static ucs_status_t uct_dcx_list_write_block(const uct_dcx_list_t *list,
+                                             size_t i, size_t offset,
+                                             uct_dcx_dci_t *dci,
+                                             uct_dcx_list_wqes_t *wqes)
+{
+    size_t rest = list->lengths[i];
+    size_t length;
+
+    for (; rest > 0; rest -= length) {
+        if (wqes->end > wqes->stop) {
+            return uct_dcx_list_no_room(list, i, dci);
+        }
+
+        length = ucs_min(rest, list->max_length);
+        uct_dcx_list_write_one(list, i, offset, length, &dci->txq.sq, wqes->end,
+                               &wqes->ctrl,
+                               list->ep->flags & UCT_DCX_EP_FLAG_GRH);
+        wqes->last = wqes->end;
+        wqes->end += wqes->num_bb;
+        wqes->length += length;
+        offset += length;
+    }
+    return UCS_OK;
+}
+
+
+/* Writes the WQEs of piece @i, which is not a single block of a single WQE, or
+ * wrong. Returns an error, which is logged if it is wrong. */
 static UCS_F_NOINLINE ucs_status_t
 uct_dcx_list_write_blocks(const uct_dcx_list_t *list, size_t i,
                           uct_dcx_dci_t *dci, uct_dcx_list_wqes_t *wqes)
 {
-    size_t blocks = (list->counts == NULL) ? 1 : list->counts[i];
-    size_t offset = 0;
+    size_t blocks       = (list->counts == NULL) ? 1 : list->counts[i];
+    ucs_status_t status = UCS_OK;
+    size_t offset       = 0;
     const char *fault;
 
     if ((blocks == 0) || (list->lengths[i] == 0)) {
@@ -232,24 +257,16 @@ uct_dcx_list_write_blocks(const uct_dcx_list_t *list, size_t i,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    for (; blocks > 0; --blocks) {
-        if (wqes->end > wqes->stop) {
-            return uct_dcx_list_no_room(list, i, dci);
-        }
-
-        uct_dcx_list_write_one(list, i, offset, &dci->txq.sq, wqes->end,
-                               &wqes->ctrl,
-                               list->ep->flags & UCT_DCX_EP_FLAG_GRH);
-        wqes->last = wqes->end;
-        wqes->end += wqes->num_bb;
-        wqes->length += list->lengths[i];
+    for (; (blocks > 0) && (status == UCS_OK); --blocks) {
+        status = uct_dcx_list_write_block(list, i, offset, dci, wqes);
         offset += (blocks > 1) ? list->strides[i] : 0;
     }
-    return UCS_OK;
+    return status;
 }
 
 
-/* Returns 1 if piece @i is a single block, and neither empty nor wrong. */
+/* Returns 1 if piece @i is a single block of a single WQE, and neither empty nor
+ * wrong. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_list_is_plain(const uct_dcx_list_t *list,
                                                      size_t i)
 {
@@ -273,7 +290,8 @@ static UCS_F_ALWAYS_INLINE size_t uct_dcx_list_write_plain(
     do {
         end = list.remote_addrs[i] + list.lengths[i];
         to.length += list.lengths[i];
-        uct_dcx_list_write_one(&list, i, 0, sq, to.end, &to.ctrl, has_grh);
+        uct_dcx_list_write_one(&list, i, 0, list.lengths[i], sq, to.end,
+                               &to.ctrl, has_grh);
         to.end += uct_dcx_wqe_ds_to_bb(uct_dcx_list_ds(has_grh));
         ++i;
     } while ((i < stop) && (list.remote_addrs[i] != end) &&
