@@ -48,7 +48,8 @@ static const char usage_text[] =
     "  --page-out        memory of all ranks is registered on demand, and dropped\n"
     "                    from their page tables meanwhile\n"
     "  --reconnect       a rank makes a new endpoint if one fails, and goes on:\n"
-    "                    all operations are posted. For put, get and atomic.\n"
+    "                    all operations are posted. For put, get, atomic and\n"
+    "                    lists.\n"
     "                    An eager message that has ended with OK may be lost.\n"
     "                    A rendezvous may hang: UCX may lose the wire-up of the\n"
     "                    new endpoint (docs/known-issues.md)\n";
@@ -511,6 +512,9 @@ static int judge(int failures)
     if (options->must_fail && (count.errors + handlers == 0)) {
         printf("FAIL: the fault had no effect\n");
         count.failures++;
+    }
+    if (options->op->is_list) {
+        printf("%s: %u pending\n", options->op->name, ledger->pending);
     }
     printf("%s: %u ok, %u errors, %u not posted, %u endpoints failed: %s\n",
            options->op->name, count.ok, count.errors, count.never, handlers,

@@ -7,6 +7,7 @@
  *   faults.c  options, processes, verdict
  *   rank.c    one rank: its worker, endpoints, and order of work
  *   op.c      the kinds of operation: how they are posted and verified
+ *   lists.c   those of lists, by UCT
  *   pools.c   what dcx has in use
  *   data.c    payloads
  */
@@ -19,7 +20,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { MAX_RANKS = 160, MAX_ADDRESS = 1024, MAX_KEY = 256, MAX_TAGS = 16 };
+enum {
+    MAX_RANKS        = 160,
+    MAX_ADDRESS      = 1024,
+    MAX_KEY          = 256,
+    MAX_TAGS         = 16,
+    MAX_LIST_ADDRESS = 64 /* also of a device, and a key */
+};
 
 /* State of an operation in the ledger, as its source writes it. An error is
  * the (negative) status. */
@@ -75,6 +82,9 @@ struct rank_info {
     size_t key_length;
     char address[MAX_ADDRESS];
     char key[MAX_KEY];
+    char list_device[MAX_LIST_ADDRESS];
+    char list_address[MAX_LIST_ADDRESS];
+    char list_key[MAX_LIST_ADDRESS];
 };
 
 struct flow {
@@ -91,6 +101,7 @@ struct flow {
 
 struct ledger {
     struct options options;
+    _Atomic unsigned pending; /* lists that were a pending request */
     struct rank_info rank[MAX_RANKS];
     struct flow *flow; /* of all pairs, by source */
 };

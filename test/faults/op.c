@@ -5,7 +5,7 @@
  * add to; the window of blocks that are got; for each source its window of
  * blocks that are put.
  */
-#include "rank.h"
+#include "lists.h"
 #include "../times.h"
 
 #include <dlfcn.h>
@@ -118,8 +118,7 @@ static bool op_check(struct slot *slot, struct data_id id)
     return data_check(op_kind()->name, flat, length, id) == 0;
 }
 
-/* Returns the bytes of a slot's buffer. */
-static size_t op_room(void)
+size_t op_room(void)
 {
     return (op_kind()->pieces == 0) ? op_kind()->max : op_kind()->pieces * STEP;
 }
@@ -137,8 +136,7 @@ static void op_slot_end(struct slot *slot)
     flow->last                 = time_now_us();
 }
 
-/* Notes that a request of the slot has ended. */
-static void op_part_end(struct slot *slot, ucs_status_t status)
+void op_part_end(struct slot *slot, ucs_status_t status)
 {
     if (slot->status == UCS_OK) {
         slot->status = status;
@@ -166,6 +164,8 @@ static void op_started(struct slot *slot, ucs_status_ptr_t result)
     }
 }
 
+static void op_post_list(struct slot *slot);
+
 void op_post(struct peer *peer, struct slot *slot)
 {
     ucp_request_param_t param = {
@@ -176,12 +176,16 @@ void op_post(struct peer *peer, struct slot *slot)
     };
 
     slot->sequence = peer->posted++;
-    slot->parts    = op_kind()->is_put ? 2 : 1;
+    slot->parts    = (op_kind()->is_put && !op_kind()->is_list) ? 2 : 1;
     slot->status   = UCS_OK;
     slot->since    = time_now_us();
     ledger_flow(rank.me, peer->rank)->sent[slot->sequence] = OP_POSTED;
     ledger->rank[rank.me].posted++;
     op_fill(slot, op_id(rank.me, peer->rank, slot->sequence));
+    if (op_kind()->is_list) {
+        op_post_list(slot);
+        return;
+    }
     if (op_kind()->pieces != 0) {
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
         param.datatype = ucp_dt_make_iov();
@@ -413,6 +417,20 @@ static ucs_status_ptr_t op_post_get(struct slot *slot,
                        param);
 }
 
+/* Posts a put or a get of a list. */
+static void op_post_list(struct slot *slot)
+{
+    bool is_get = !op_kind()->is_put;
+    size_t at   = is_get ? op_get_at(slot->number) :
+                           op_put_at(rank.me, slot->number);
+
+    if (is_get) {
+        data_spoil(slot->buffer, op_kind()->max);
+    }
+    lists_post(slot, op_length(slot->sequence), op_remote(slot->peer, at),
+               is_get);
+}
+
 static bool op_end_get(struct slot *slot)
 {
     struct data_id id = op_id(slot->peer->rank, ANYBODY, slot->number);
@@ -455,9 +473,11 @@ static bool op_end_atomic(struct slot *slot)
 
 /* --- all kinds ------------------------------------------------------------ */
 
-static const char *const op_env_bulk[]  = {"UCX_ZCOPY_THRESH=1k",
-                                           "UCX_RNDV_THRESH=inf", NULL};
-static const char *const op_env_rndv[]  = {"UCX_RNDV_THRESH=8k", NULL};
+static const char *const op_env_bulk[] = {"UCX_ZCOPY_THRESH=1k",
+                                          "UCX_RNDV_THRESH=inf", NULL};
+static const char *const op_env_rndv[] = {"UCX_RNDV_THRESH=8k", NULL};
+/* A send queue that has no room for a window of lists */
+static const char *const op_env_few[]   = {"UCX_DCX_TX_QUEUE_LEN=16", NULL};
 static const char *const op_env_lists[] = {
     "UCX_RNDV_THRESH=8k", "UCX_DCX_TYPES=y", "UCX_DCX_TYPES_MIN_LENGTH=16k",
     NULL};
@@ -483,6 +503,20 @@ static const struct op_kind op_kinds[] = {
      .post        = op_post_get,
      .end         = op_end_get,
      .environment = op_env_bulk},
+    {.name        = "list_put",
+     .min         = 8,
+     .max         = LISTS_MAX,
+     .is_put      = true,
+     .is_told     = true,
+     .is_list     = true,
+     .environment = op_env_few},
+    {.name        = "list_get",
+     .min         = 8,
+     .max         = LISTS_MAX,
+     .is_told     = true,
+     .is_list     = true,
+     .end         = op_end_get,
+     .environment = op_env_few},
     {.name = "atomic",
      .min  = 8,
      .max  = 8,
@@ -594,6 +628,7 @@ static void op_map_slots(struct slot *slots)
 static void op_end_slots(struct slot *slots)
 {
     for (unsigned i = 0; (slots != NULL) && (i < ledger->options.window); i++) {
+        lists_end_slot(&slots[i]);
         if (slots[i].memh != NULL) {
             ucp_mem_unmap(rank.context, slots[i].memh);
         }

@@ -4,7 +4,7 @@
  * everything, each with a deadline. It uses an endpoint whose peer has lost its
  * own until an error is reported, or all operations have ended.
  */
-#include "rank.h"
+#include "lists.h"
 #include "pools.h"
 #include "../times.h"
 
@@ -91,6 +91,9 @@ static void rank_check_time(const char *what)
 static void rank_progress(const char *what)
 {
     ucp_worker_progress(rank.worker);
+    if (ledger->options.op->is_list) {
+        lists_progress();
+    }
     op_page_out();
     rank_check_time(what);
 }
@@ -145,7 +148,7 @@ static void rank_enter(int phase)
 
 /* --- endpoints ------------------------------------------------------------ */
 
-static void rank_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+void rank_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     struct peer *peer = arg;
     struct flow *flow = ledger_flow(rank.me, peer->rank);
@@ -173,6 +176,10 @@ static bool rank_connect(struct peer *peer)
 
     if (info->address_length == 0) {
         return false;
+    }
+    if (ledger->options.op->is_list) {
+        lists_connect(peer);
+        return true;
     }
     rank_need("endpoint", ucp_ep_create(rank.worker, &params, &peer->ep));
     rank_need("remote key",
@@ -203,6 +210,10 @@ static void rank_close(struct peer *peer, bool is_forced)
     };
     ucs_status_ptr_t result;
 
+    if (peer->list_ep != NULL) {
+        lists_close(peer);
+        peer->is_closed = true;
+    }
     if (peer->ep == NULL) {
         return;
     }
@@ -305,13 +316,17 @@ static bool rank_is_unread(const struct peer *peer)
            (flow->sent[before] == OP_OK) && (flow->got[before] == 0);
 }
 
+static bool rank_has_ep(const struct peer *peer)
+{
+    return (peer->ep != NULL) || (peer->list_ep != NULL);
+}
+
 /* Posts operations in free slots, up to number @allowed. */
 static void rank_post(struct peer *peer, uint32_t allowed)
 {
     struct slot *slot;
 
-    while ((peer->ep != NULL) && !peer->has_failed &&
-           (peer->posted < allowed) &&
+    while (rank_has_ep(peer) && !peer->has_failed && (peer->posted < allowed) &&
            !rank_is_due(&ledger->options.event[rank.me])) {
         slot = &peer->out[peer->posted % ledger->options.window];
         if ((slot->parts != 0) || rank_is_unread(peer)) {
@@ -330,7 +345,7 @@ static bool rank_is_out(const struct peer *peer)
             return false;
         }
     }
-    return (peer->out == NULL) || (peer->ep == NULL) || peer->has_failed ||
+    return (peer->out == NULL) || !rank_has_ep(peer) || peer->has_failed ||
            (peer->posted == ledger->options.ops);
 }
 
@@ -428,11 +443,17 @@ static void rank_begin(void)
     rank_need("context", ucp_init(&params, NULL, &rank.context));
     rank_need("worker",
               ucp_worker_create(rank.context, &worker_params, &rank.worker));
+    if (ledger->options.op->is_list) {
+        lists_begin();
+    }
     if (!pools_begin()) {
         rank_fail("no interface of dcx shows its pools");
     }
     op_begin();
     rank_publish();
+    if (ledger->options.op->is_list) {
+        lists_publish();
+    }
 }
 
 /* Waits until nothing is in use of the pools of dcx, as at the beginning:
@@ -492,6 +513,9 @@ int rank_run(unsigned me)
     rank_enter(PHASE_CLOSED);
     for (unsigned i = 0; i < ledger->options.ranks; i++) {
         op_end_peer(&rank.peer[i]);
+    }
+    if (ledger->options.op->is_list) {
+        lists_end();
     }
     op_end();
     ucp_worker_destroy(rank.worker);

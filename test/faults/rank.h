@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One rank, as op.c sees it: its peers, with a slot for each outstanding
+ * One rank, as op.c and lists.c see it: its peers, with a slot for each outstanding
  * operation and for each posted receive.
  */
 #ifndef DCX_TEST_FAULTS_RANK_H
@@ -10,6 +10,7 @@
 #include "faults.h"
 
 #include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
 
 struct peer;
 
@@ -23,14 +24,17 @@ struct slot {
     void *request;       /* of a receive */
     uint64_t value;      /* result of an atomic */
     char *buffer;
-    ucp_mem_h memh;     /* registered for all operations; or NULL */
-    ucp_dt_iov_t *list; /* pieces of the buffer */
+    ucp_mem_h memh;      /* registered for all operations; or NULL */
+    ucp_dt_iov_t *list;  /* pieces of the buffer */
+    uct_mem_h list_memh; /* of the buffer, for lists */
 };
 
 struct peer {
     unsigned rank;
     ucp_ep_h ep;
     ucp_rkey_h key;
+    uct_ep_h list_ep; /* of lists, which have no other */
+    uct_rkey_bundle_t list_key;
     bool has_failed; /* its error handler was called */
     bool is_closed;
     uint32_t posted;  /* operations */
@@ -61,6 +65,7 @@ struct op_kind {
     bool is_tag;     /* its sink posts receives */
     bool is_put;     /* its sink verifies memory when the source is told OK */
     bool is_told;    /* OK means that the sink has the data */
+    bool is_list;    /* of UCT, by lists.c; without post */
     unsigned pieces; /* of the buffers; 0: they are contiguous */
     ucs_status_ptr_t (*post)(struct slot *slot, ucp_request_param_t *param);
     bool (*end)(struct slot *slot); /* verifies; false: wrong */
@@ -91,6 +96,12 @@ void op_end(void);
 /* Posts the next operation to @peer in a free slot. */
 void op_post(struct peer *peer, struct slot *slot);
 
+/* Notes that a request of the slot has ended. */
+void op_part_end(struct slot *slot, ucs_status_t status);
+
+/* Returns the bytes of a slot's buffer. */
+size_t op_room(void);
+
 /* Posts receives from @peer. */
 void op_receive(struct peer *peer);
 
@@ -115,5 +126,8 @@ void rank_fail(const char *format, ...)
 
 /* Notes that an operation or a receive has ended. */
 void rank_event(void);
+
+/* Error handler of the endpoint to the peer @arg */
+void rank_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status);
 
 #endif
