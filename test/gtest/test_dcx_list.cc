@@ -7,9 +7,7 @@
  * that loses and reorders packets.
  */
 #include "dcx_list_bench.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
+#include "dcx_list_memory.h"
 
 namespace {
 
@@ -132,88 +130,32 @@ TEST_P(dcx_list, of_layouts)
 
 /* --- pieces that are longer than a WQE may be ----------------------------- */
 
-/* Memory of more than 1 GiB: all of it is the same 2 MiB, except for the pages
- * around the end of the first WQE. */
-class dcx_list_memory {
-public:
-    enum : size_t { WINDOW = 2ul << 20, EDGE = 1ul << 30, NEAR = 1ul << 16 };
-
-    explicit dcx_list_memory(dcx_loop &loop) : m_md(loop.md())
-    {
-        int fd = memfd_create("list", 0);
-
-        HCA_CHECK_CALL((fd >= 0) && (ftruncate(fd, WINDOW) == 0));
-        m_start = (uint8_t *)map(NULL, SIZE, -1);
-        for (size_t at = 0; at < SIZE; at += WINDOW) {
-            map(m_start + at, WINDOW, fd);
-        }
-        map(edge() - NEAR, 2 * NEAR, -1);
-        close(fd);
-        UCT_CALL(
-            uct_md_mem_reg(m_md, m_start, SIZE, UCT_MD_MEM_ACCESS_ALL, &memh));
-    }
-
-    ~dcx_list_memory()
-    {
-        EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_md, memh));
-        munmap(m_start, SIZE);
-    }
-
-    dcx_list_memory(const dcx_list_memory &) = delete;
-
-    uint8_t *edge() const { return m_start + EDGE; }
-
-    uint8_t *start() const { return m_start; }
-
-    std::vector<uint8_t> bytes() const
-    {
-        return std::vector<uint8_t>(edge() - NEAR, edge() + NEAR);
-    }
-
-    uct_mem_h memh;
-
-private:
-    static constexpr size_t SIZE = EDGE + WINDOW;
-
-    static void *map(void *at, size_t length, int fd)
-    {
-        void *mem = mmap(at, length, PROT_READ | PROT_WRITE,
-                         (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
-                             (at != NULL ? MAP_FIXED : 0),
-                         fd, 0);
-
-        HCA_CHECK_CALL(mem != MAP_FAILED);
-        return mem;
-    }
-
-    uct_md_h m_md;
-    uint8_t *m_start;
-};
-
 class dcx_list_long : public dcx_list_bench {};
 
 TEST_P(dcx_list_long, has_two_wqes)
 {
     const size_t behind = 1000, last = dcx_list_memory::NEAR - 8;
-    dcx_list_memory near(m_dcx), far(m_dcx);
+    dcx_list_memory near, far;
     dcx_list_memory &from = GetParam() ? far : near;
     dcx_list_memory &to   = GetParam() ? near : far;
-    uct_rkey_t rkey       = dcx_peek_rkey(far.memh);
     uint32_t pi           = m_dcx.view().pi;
+    uct_mem_h memh[2];
     dcx_end end;
 
     ASSERT_EQ(+dcx_list_memory::EDGE, m_dcx.attr.cap.put.max_zcopy);
-    for (size_t i = 0; i < dcx_list_memory::NEAR; i++) {
-        from.edge()[i]      = i * 7;
-        from.edge()[-1 - i] = i * 13;
-    }
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), near.start(), near.SIZE,
+                            UCT_MD_MEM_ACCESS_ALL, &memh[0]));
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), far.start(), far.SIZE,
+                            UCT_MD_MEM_ACCESS_ALL, &memh[1]));
+    uct_rkey_t rkey = dcx_peek_rkey(memh[1]);
+    from.fill();
     auto want = from.bytes();
     std::fill(want.begin() + dcx_list_memory::NEAR + behind, want.end(), 0);
     memcpy(&want[dcx_list_memory::NEAR + last], from.edge() + last, 8);
 
-    m_list.add(near.start(), dcx_list_memory::EDGE + behind, near.memh,
+    m_list.add(near.start(), dcx_list_memory::EDGE + behind, memh[0],
                (uintptr_t)far.start(), rkey);
-    m_list.add(near.edge() + last, 8, near.memh, (uintptr_t)far.edge() + last,
+    m_list.add(near.edge() + last, 8, memh[0], (uintptr_t)far.edge() + last,
                rkey);
     ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
     m_dcx.flush();
@@ -221,6 +163,9 @@ TEST_P(dcx_list_long, has_two_wqes)
     EXPECT_EQ(1u, end.count);
     EXPECT_EQ(pi + 3, m_dcx.view().pi);
     EXPECT_TRUE(want == to.bytes());
+    for (uct_mem_h handle : memh) {
+        EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), handle));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(exclusive, dcx_list_long, testing::Bool());
