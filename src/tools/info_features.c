@@ -58,7 +58,7 @@ static const struct info_feature info_features[] = {
     {"Raw Ethernet", info_cant, INFO_ETHERNET, NULL},
     {"Registration of Memory Region", info_used, "UCX_DCX_RCACHE", NULL},
     {"Resource Domain", info_used, "ibv_alloc_td()", NULL},
-    {"RoCE Time-Stamping", info_not, "nothing in UCX reads the time", NULL},
+    {"RoCE Time-Stamping", info_not, "no field in UCT", "timestamps"},
     {"Shared Memory Region", info_cant, INFO_NO_VERB, NULL},
     {"Tag Matching", info_used, "UCX_DCX_TM_ENABLE", "tag matching"},
     {"TCP Segmentation Offload (TSO)", info_cant, INFO_ETHERNET, NULL},
