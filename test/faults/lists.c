@@ -174,14 +174,12 @@ void lists_end(void)
 void lists_connect(struct peer *peer)
 {
     const struct rank_info *info = &ledger->rank[peer->rank];
-    uct_ep_params_t params       = {
-              .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
-                            UCT_EP_PARAM_FIELD_IFACE_ADDR,
-              .iface      = lists.iface,
-              .dev_addr   = (const void *)info->list_device,
-              .iface_addr = (const void *)info->list_address,
-    };
+    uct_ep_params_t params       = {.iface = lists.iface};
 
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
+                        UCT_EP_PARAM_FIELD_IFACE_ADDR;
+    params.dev_addr   = (const void *)info->list_device;
+    params.iface_addr = (const void *)info->list_address;
     lists_need("endpoint", uct_ep_create(&params, &peer->list_ep));
     lists_need("remote key", uct_rkey_unpack(lists.component, info->list_key,
                                              &peer->list_key));

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One rank, as op.c and lists.c see it: its peers, with a slot for each outstanding
- * operation and for each posted receive.
+ * One rank, as op.c and lists.c see it: its peers, with a slot for each
+ * outstanding operation and for each posted receive.
  */
 #ifndef DCX_TEST_FAULTS_RANK_H
 #define DCX_TEST_FAULTS_RANK_H

@@ -190,8 +190,8 @@ ucs_status_t uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats);
  * The arrays are not used after the call, the memory of the pieces is.
  *
  * Costs one doorbell, one completion, and a work request for each block, or for
- * each max_zcopy (1 GiB) of a longer one. Up to 11 pieces that follow each other
- * on the remote side share one, if @counts is NULL.
+ * each max_zcopy (1 GiB) of a longer one. Up to 11 pieces that follow each
+ * other on the remote side share one, if @counts is NULL.
  *
  * Returns UCS_OK                  there are no bytes to move; @comp is not
  *                                 called

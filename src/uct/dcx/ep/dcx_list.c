@@ -265,8 +265,8 @@ uct_dcx_list_write_blocks(const uct_dcx_list_t *list, size_t i,
 }
 
 
-/* Returns 1 if piece @i is a single block of a single WQE, and neither empty nor
- * wrong. */
+/* Returns 1 if piece @i is a single block of a single WQE, and neither empty
+ * nor wrong. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_list_is_plain(const uct_dcx_list_t *list,
                                                      size_t i)
 {
