@@ -198,10 +198,12 @@ ucs_status_t uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats);
  *         UCS_INPROGRESS          all is posted
  *         UCS_ERR_NO_RESOURCE     nothing is posted: add a pending request, as
  *                                 for any operation; not logged
- *         UCS_ERR_INVALID_PARAM   nothing is posted: a piece is wrong, or @ep
- *                                 is not of dcx
- *         UCS_ERR_EXCEEDS_LIMIT   nothing is posted: there are more blocks than
- *                                 uct_dcx_max_sgl_count() allows
+ *         UCS_ERR_INVALID_PARAM   nothing is posted: blocks of a piece overlap,
+ *                                 @counts is above 1 without @strides, the end
+ *                                 of a piece of several blocks, or of more than
+ *                                 1 GiB, exceeds 64 bits, or @ep is not of dcx
+ *         UCS_ERR_EXCEEDS_LIMIT   nothing is posted: the list does not fit into
+ *                                 an empty send queue
  *         error of @ep            it has failed
  */
 ucs_status_t uct_dcx_put_sgl_zcopy(uct_ep_h ep, void *const *buffers,
@@ -223,9 +225,9 @@ ucs_status_t uct_dcx_get_sgl_zcopy(uct_ep_h ep, void *const *buffers,
 
 /* Returns the number of blocks that a list to the peer may always have, if none
  * is longer than max_zcopy. If some share a work request, it may have more. The
- * number depends on
- * UCX_DCX_TX_QUEUE_LEN: with its default it is 507, or 254 if the path needs a
- * global route header, as on RoCE. 0, logged: @ep is not of dcx. */
+ * number depends on UCX_DCX_TX_QUEUE_LEN: with its default it is 507, or 254 if
+ * the path needs a global route header, as on RoCE. 0, logged: @ep is not of
+ * dcx. */
 size_t uct_dcx_max_sgl_count(uct_ep_h ep);
 
 END_C_DECLS

@@ -6,10 +6,10 @@
  *
  * Pieces that are adjacent on the remote side share a WQE, and one that is too
  * long for a WQE has several. All WQEs are written into the free part of the
- * ring first; then one doorbell hands them to the
- * device. So a wrong piece, or a lack of room, changes nothing. Only the last
- * WQE requests a completion, and ends the operation. On a shared initiator each
- * one requests a completion, as recovery needs it.
+ * ring first; then one doorbell hands them to the device. So a wrong piece, or
+ * a lack of room, changes nothing. Only the last WQE requests a completion, and
+ * ends the operation. On a shared initiator each one requests a completion, as
+ * recovery needs it.
  */
 #include "dcx_list.h"
 #include "uct/dcx/base/dcx_figures.h"
@@ -265,8 +265,8 @@ uct_dcx_list_write_blocks(const uct_dcx_list_t *list, size_t i,
 }
 
 
-/* Returns 1 if piece @i is a single block of a single WQE, and neither empty
- * nor wrong. */
+/* Returns 1 if piece @i is a single block of a single WQE, and not empty. The
+ * device checks its addresses. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_list_is_plain(const uct_dcx_list_t *list,
                                                      size_t i)
 {
