@@ -493,6 +493,21 @@ TEST_P(dcx_list_fail, wrong_key)
     expect_bytes();
 }
 
+/* The call does not check the addresses of a piece that is a single WQE. */
+TEST_P(dcx_list_fail, end_above_64_bits)
+{
+    dcx_end end;
+
+    begin();
+    add_apart(3, 64);
+    add_behind(2, 64);
+    m_list.remotes[3] = UINT64_MAX - 7;
+    ASSERT_EQ(UCS_INPROGRESS, post(m_list, &end.comp));
+    expect_failure(end, UCS_ERR_CONNECTION_RESET);
+    expect_place(3);
+    expect_bytes();
+}
+
 /* A list that fails between lists of another endpoint */
 TEST_P(dcx_list_fail, beside_others)
 {
@@ -652,7 +667,7 @@ int main(int argc, char **argv)
     const std::pair<const char *, const char *>
         one  = {"UCX_DCX_NUM_DCI", "1"},
         fast = {"UCX_DCX_TIMEOUT", "1ms"}, few = {"UCX_DCX_RETRY_COUNT", "1"},
-        late = {"SOFTHCA_FAULT", "delay:nth=20:time=500ms"};
+        late = {"SOFTHCA_FAULT", "delay:nth=20:time=3000ms"};
 
     return hca_test_main(
         argc, argv,

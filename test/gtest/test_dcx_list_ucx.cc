@@ -7,6 +7,7 @@
 #include "dcx_list_bench.h"
 #include "dcx_list_memory.h"
 
+#include <dlfcn.h>
 #include <ucp/api/ucp.h>
 #include <uct/api/version.h>
 
@@ -218,7 +219,7 @@ TEST_P(dcx_list_ucp, piece_of_more_than_1_gib)
     EXPECT_TRUE(want == m_far.bytes());
 }
 
-/* UCP divides a list that has more pieces than the attribute says. */
+/* A list of more pieces than the attribute says */
 TEST_P(dcx_list_ucp, many_pieces)
 {
     const size_t start        = m_near.EDGE - m_near.NEAR;
