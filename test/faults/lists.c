@@ -144,14 +144,17 @@ void lists_publish(void)
 {
     struct rank_info *info = &ledger->rank[rank.me];
     uct_iface_attr_t attr;
+    uct_md_attr_t md_attr;
     ucs_status_t status;
 
     lists.memh = lists_reg(rank.memory, rank.memory_length, &status);
     lists_need("memory", status);
     lists_need("attributes", uct_iface_query(lists.iface, &attr));
+    lists_need("attributes of the domain", uct_md_query(lists.md, &md_attr));
     if ((attr.device_addr_len > MAX_LIST_ADDRESS) ||
-        (attr.iface_addr_len > MAX_LIST_ADDRESS)) {
-        rank_fail("lists: long addresses");
+        (attr.iface_addr_len > MAX_LIST_ADDRESS) ||
+        (md_attr.rkey_packed_size > MAX_LIST_ADDRESS)) {
+        rank_fail("lists: long addresses, or a long key");
     }
     lists_need("device address", uct_iface_get_device_address(
                                      lists.iface, (void *)info->list_device));

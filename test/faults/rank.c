@@ -450,10 +450,10 @@ static void rank_begin(void)
         rank_fail("no interface of dcx shows its pools");
     }
     op_begin();
-    rank_publish();
     if (ledger->options.op->is_list) {
         lists_publish();
     }
+    rank_publish(); /* the last: peers connect to a rank with an address */
 }
 
 /* Waits until nothing is in use of the pools of dcx, as at the beginning:
