@@ -30,7 +30,7 @@ std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
 /* Answer to QUERY_LAG: true if the device's ports are bonded */
 bool is_bond;
 
-/* Calls of ibv_query_device_ex() since count_queries(), and their result */
+/* Calls of ibv_query_device_ex(), and the result; 0: that of the real one */
 unsigned num_queries;
 int query_result;
 decltype(verbs_context::query_device_ex) real_query;
@@ -449,7 +449,7 @@ TEST_F(dcx_device, kernel_refuses)
               log.take());
     EXPECT_TRUE(dev.has_dc);
     EXPECT_EQ(0u, dev.tm.max_tags);
-    EXPECT_STREQ("it does not answer ibv_query_device_ex()", dev.odp_fault);
+    EXPECT_STREQ("ibv_query_device_ex() failed", dev.odp_fault);
 }
 
 /* Checks the logged reason: libmlx5 returns EBUSY for a domain that is in use,

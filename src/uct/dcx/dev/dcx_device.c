@@ -232,7 +232,7 @@ static void uct_dcx_device_query_kernel(uct_dcx_device_t *dev,
                 "%s: ibv_query_device_ex() failed: %m; continuing without tag "
                 "matching and on-demand paging",
                 uct_dcx_device_name(dev));
-        dev->odp_fault = "it does not answer ibv_query_device_ex()";
+        dev->odp_fault = "ibv_query_device_ex() failed";
         return;
     }
 
