@@ -193,8 +193,8 @@ static void hca_uar_push(struct hca_uar *uar, unsigned half)
 
 /* Handles a store to the doorbell of CQs. The second word of the value is the
  * CQ's number (mlx5_arm_cq()). */
-static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
-                             unsigned size)
+static __attribute__((noinline)) void
+hca_uar_store_cq(struct hca_uar *uar, const void *value, unsigned size)
 {
     uint32_t cqn = hca_uar_hint(value, size) & 0xffffff;
 
@@ -202,6 +202,13 @@ static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
         hca_uar_ring_cq(uar, cqn);
         hca_thread_leave();
     }
+}
+
+/* Fails the pushes of both halves, which stop short. */
+static __attribute__((noinline)) void hca_uar_fail_short(struct hca_uar *uar)
+{
+    hca_bf_fail_short(uar->id, &uar->push, 0);
+    hca_bf_fail_short(uar->id, &uar->push, 1);
 }
 
 /* Handles a store of up to eight bytes to the beginning of a half; or of more,
@@ -215,8 +222,7 @@ static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
         return;
     }
     if (__builtin_expect(hca_bf_is_short(&uar->push, half), 0)) {
-        hca_bf_fail_short(uar->id, &uar->push, half);
-        hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
+        hca_uar_fail_short(uar);
     }
     hca_bf_ring(&uar->push, half, htobe64(hint));
     hca_uar_ring_sq(uar, hint);
@@ -235,8 +241,10 @@ static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
 }
 
 /* Handles any other store of a push. The last one of a WQE rings. */
-static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
-                               const void *value, unsigned size)
+static __attribute__((noinline)) void hca_uar_store_part(struct hca_uar *uar,
+                                                         uintptr_t offset,
+                                                         const void *value,
+                                                         unsigned size)
 {
     unsigned half = hca_push_half(offset);
     uint64_t ctrl = htobe64(hca_uar_hint(value, size));
@@ -270,15 +278,9 @@ static atomic_bool hca_uar_has_ticks;
 static __thread uint64_t hca_uar_ticks
     __attribute__((tls_model("initial-exec")));
 
-/* hca_trap_fn */
-static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
-                          unsigned size)
+static inline void hca_uar_take(struct hca_uar *uar, uintptr_t offset,
+                                const void *value, unsigned size)
 {
-    bool is_timed       = atomic_load_explicit(&hca_uar_has_ticks,
-                                               memory_order_relaxed);
-    uint64_t start      = __builtin_expect(is_timed, 0) ? __rdtsc() : 0;
-    struct hca_uar *uar = arg;
-
     if (!hca_push_is_register(offset)) {
         if (offset == HCA_UAR_CQ_DB) {
             hca_uar_store_cq(uar, value, size);
@@ -289,8 +291,29 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
     } else {
         hca_uar_store_part(uar, offset, value, size);
     }
-    if (__builtin_expect(is_timed, 0)) {
-        hca_uar_ticks += __rdtsc() - start;
+}
+
+static __attribute__((noinline)) void hca_uar_take_timed(struct hca_uar *uar,
+                                                         uintptr_t offset,
+                                                         const void *value,
+                                                         unsigned size)
+{
+    uint64_t start = __rdtsc();
+
+    hca_uar_take(uar, offset, value, size);
+    hca_uar_ticks += __rdtsc() - start;
+}
+
+/* hca_trap_fn */
+static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
+                          unsigned size)
+{
+    if (__builtin_expect(
+            atomic_load_explicit(&hca_uar_has_ticks, memory_order_relaxed),
+            0)) {
+        hca_uar_take_timed(arg, offset, value, size);
+    } else {
+        hca_uar_take(arg, offset, value, size);
     }
 }
 

@@ -131,14 +131,26 @@ static inline uint16_t hca_dev_path_mask(unsigned dev)
     return (1u << hca_dev_lmc(dev)) - 1;
 }
 
+/* Return true if the device has an InfiniBand port with one LID, which is up
+ * from the start; and that LID: 0 is reserved, device 0 has 1. */
+static inline bool hca_dev_has_one_lid(unsigned dev)
+{
+    return hca_fabric->dev_link[dev] == HCA_LINK_IB;
+}
+
+static inline uint16_t hca_dev_one_lid(unsigned dev)
+{
+    return dev + 1;
+}
+
 /* Returns the LID of a path to an InfiniBand port, host order; as many of
- * @bits count as its LMC. LID 0 is reserved: device 0 has 1. */
+ * @bits count as its LMC. */
 static inline uint16_t hca_dev_path_lid(unsigned dev, unsigned bits)
 {
     unsigned lmc = hca_dev_lmc(dev);
 
     return (lmc == 0) ?
-               dev + 1 :
+               hca_dev_one_lid(dev) :
                HCA_LID_FIRST + dev * HCA_LID_SPAN + (bits & ((1u << lmc) - 1));
 }
 

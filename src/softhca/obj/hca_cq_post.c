@@ -8,23 +8,12 @@
 #include "hca_async.h"
 #include "hca_cq_event.h"
 #include "hca_cq_mini.h"
-#include "hca_cqe_put.h"
+#include "hca_cq_post.h"
 #include "hca_todo.h"
 #include "softhca/base/hca_log.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
-
-static void hca_cq_advance(struct hca_cq *cq, uint32_t num)
-{
-    cq->pi = hca_cq_index(cq->pi + num);
-}
-
-HCA_CQE_F void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
-{
-    hca_cqe_put_inline(cq, cqe, 0);
-    hca_cq_advance(cq, 1);
-}
 
 /* Counts entries that were written, but not counted: the last word of an entry
  * makes it valid. Drops held completions that were counted: their index,
@@ -46,11 +35,6 @@ void hca_cq_repair(void *obj)
         hca_cq_advance(cq, num);
     }
     hca_cq_notify_late(cq);
-}
-
-static inline bool hca_cq_looks_full(const struct hca_cq *cq, uint32_t num)
-{
-    return hca_cq_index(cq->pi + num - cq->ci) >= (1u << cq->ring.log_cnt);
 }
 
 /* Returns true if there is no room for another completion behind @num held
@@ -152,8 +136,7 @@ void hca_cq_close(uint32_t cqn)
 
 /* --- all queues ----------------------------------------------------------- */
 
-static enum hca_check hca_cq_post_locked(struct hca_cq *cq,
-                                         const struct hca_cqe *cqe)
+enum hca_check hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
     if (__builtin_expect(cq->minis != 0, 0) && hca_cq_hold(cq, cqe)) {
         return HCA_OK;
@@ -161,7 +144,8 @@ static enum hca_check hca_cq_post_locked(struct hca_cq *cq,
     if (cq->overrun || (!cq->ignore_overrun && hca_cq_is_full(cq, 0))) {
         return hca_cq_overrun(cq);
     }
-    hca_cq_write(cq, cqe);
+    hca_cqe_put(cq, cqe, 0);
+    hca_cq_advance(cq, 1);
     if (cqe->solicited || hca_cqe_is_error(cqe)) {
         cq->solicited_pi = cq->pi;
     }

@@ -6,7 +6,14 @@
 
 void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
 {
-    hca_cqe_put_inline(cq, cqe, format);
+    uint64_t time = (cq->timestamp && !hca_cqe_is_error(cqe)) ?
+                        hca_cq_timestamp() :
+                        0;
+
+    if (cq->is_padded && (cqe->data_len == 0)) {
+        memset(hca_cqe_at(cq, cq->pi), 0, 64);
+    }
+    hca_cqe_put_inline(cq, cqe, format, time);
 }
 
 void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)

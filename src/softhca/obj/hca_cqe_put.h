@@ -130,9 +130,8 @@ static inline unsigned hca_cqe_length(const struct hca_cq *cq,
 /* Fills in all of an entry but its last word.
  * @param target  its last 64 bytes
  * @return the bits of op_own */
-HCA_CQE_F uint8_t hca_cqe_fill(const struct hca_cq *cq,
-                               const struct hca_cqe *cqe, uint8_t *entry,
-                               void *target)
+HCA_CQE_F uint8_t hca_cqe_fill(const struct hca_cqe *cqe, uint64_t time,
+                               uint8_t *entry, void *target)
 {
     struct mlx5_cqe64 *to = target;
     uint8_t bits          = 0;
@@ -146,16 +145,17 @@ HCA_CQE_F uint8_t hca_cqe_fill(const struct hca_cq *cq,
     if (cqe->data_len > 0) {
         bits = hca_cqe_fill_data(to, (target == entry) ? NULL : entry, cqe);
     }
-    if (cq->timestamp) {
-        to->timestamp = htobe64(hca_cq_timestamp());
-    }
+    to->timestamp = htobe64(time);
     return bits;
 }
 
-/* The owner bit makes the entry valid: its word goes last, after all earlier
+/* hca_cqe_put() without padding.
+ * @param time  of the completion; 0: none
+ *
+ * The owner bit makes the entry valid: its word goes last, after all earlier
  * writes of this message. Pairs with the poller's barrier. */
 HCA_CQE_F void hca_cqe_put_inline(struct hca_cq *cq, const struct hca_cqe *cqe,
-                                  uint8_t format)
+                                  uint8_t format, uint64_t time)
 {
     uint8_t *entry  = hca_cqe_at(cq, cq->pi);
     uint8_t *target = entry + (1u << cq->ring.log_stride) - 64;
@@ -163,10 +163,7 @@ HCA_CQE_F void hca_cqe_put_inline(struct hca_cq *cq, const struct hca_cqe *cqe,
                       ((cq->pi >> cq->ring.log_cnt) & 1) |
                       (cqe->solicited ? HCA_CQE_SE : 0);
 
-    if (cq->is_padded && (cqe->data_len == 0)) {
-        memset(entry, 0, 64);
-    }
-    op_own |= hca_cqe_fill(cq, cqe, entry, target);
+    op_own |= hca_cqe_fill(cqe, time, entry, target);
     __atomic_store_n((uint32_t *)(target + HCA_CQE_LAST),
                      htole32(htobe16(cqe->wqe_counter) | (op_own << 24)),
                      __ATOMIC_RELEASE);

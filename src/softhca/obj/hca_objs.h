@@ -153,16 +153,16 @@ struct hca_cq {
     uint32_t ci;          /* consumer index, as last read */
     uint32_t chan;        /* completion channel, 0 none */
     uint32_t uar;
-    bool overrun;          /* in error: takes no more */
-    bool armed;            /* a doorbell asked for an event */
+    bool overrun : 1;      /* in error: takes no more */
+    bool armed : 1;        /* a doorbell asked for an event */
+    bool timestamp : 1;    /* CQEs carry the time */
+    bool is_padded : 1;    /* all 128 bytes of an entry are written */
     bool armed_se;         /* for a solicited completion only */
     uint32_t solicited_pi; /* index after the last solicited CQE */
     uint32_t arm_word;     /* doorbell record of the last request */
     uint8_t arm_sn;        /* of it */
     uint8_t fired_sn;      /* arm_sn + 1 of the last event, 0 none yet */
-    bool timestamp;        /* CQEs carry the time */
     hca_off_t minis;       /* struct hca_minis, 0: no compression */
-    bool is_padded;        /* all 128 bytes of an entry are written */
     uint16_t mod_count, mod_period_us; /* moderation; 0 off */
     uint16_t mod_pending;              /* completions since it was armed */
     bool ignore_overrun;

@@ -11,7 +11,7 @@
 #include "hca_grh.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_cq_post.h"
 
 #include <common/prm.h>
 
@@ -19,6 +19,17 @@ static uint32_t hca_completer_sop_qpn(const struct hca_qp *qp,
                                       const struct hca_wqe *wqe)
 {
     return ((uint32_t)wqe->opcode << 24) | qp->obj.num;
+}
+
+/* Completes a READ whose data goes into the CQE. */
+static enum hca_check hca_completer_send_data(const struct hca_qp *qp,
+                                              struct hca_cqe cqe,
+                                              const void *data)
+{
+    cqe.data     = data;
+    cqe.data_len = cqe.byte_cnt;
+    cqe.both     = true;
+    return hca_cq_post(qp->scqn, &cqe);
 }
 
 enum hca_check hca_completer_send(const struct hca_qp *qp,
@@ -33,11 +44,9 @@ enum hca_check hca_completer_send(const struct hca_qp *qp,
     };
 
     if (data != NULL) {
-        cqe.data     = data;
-        cqe.data_len = wqe->length;
-        cqe.both     = true;
+        return hca_completer_send_data(qp, cqe, data);
     }
-    return hca_cq_post(qp->scqn, &cqe);
+    return hca_cq_post_inline(qp->scqn, &cqe);
 }
 
 /* Counts a completion in error in the counter of all, and in that of its
@@ -107,13 +116,14 @@ static void hca_completer_add_path(struct hca_cqe *cqe,
 {
     const struct hca_path *path = msg->path;
 
-    if (hca_dev_is_roce(msg->src_dev)) {
+    cqe->sl = path->sl;
+    if (__builtin_expect(
+            hca_dev_has_one_lid(msg->src_dev) && hca_dev_has_one_lid(dev), 1)) {
+        cqe->slid = hca_dev_one_lid(msg->src_dev);
+    } else if (hca_dev_is_roce(msg->src_dev)) {
         cqe->sl = hca_grh_packet_type(path, msg->src_dev);
-        return;
-    }
-    cqe->sl   = path->sl;
-    cqe->slid = hca_dev_path_lid(msg->src_dev, path->src_path_bits);
-    if (hca_dev_lmc(dev) != 0) {
+    } else {
+        cqe->slid      = hca_dev_path_lid(msg->src_dev, path->src_path_bits);
         cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
     }
 }
@@ -167,6 +177,13 @@ static void hca_completer_add_tm(struct hca_cqe *cqe,
     }
 }
 
+static enum hca_check hca_completer_recv_tm(const struct hca_recv *recv,
+                                            struct hca_cqe cqe)
+{
+    hca_completer_add_tm(&cqe, recv);
+    return hca_cq_post(recv->cqn, &cqe);
+}
+
 enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
                                   const struct hca_msg *msg, const void *data)
@@ -191,10 +208,10 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
         cqe.data     = data;
         cqe.data_len = msg->data->length;
     }
-    if (recv->tm_op != 0) {
-        hca_completer_add_tm(&cqe, recv);
+    if (__builtin_expect(recv->tm_op != 0, 0)) {
+        return hca_completer_recv_tm(recv, cqe);
     }
-    return hca_cq_post(recv->cqn, &cqe);
+    return hca_cq_post_inline(recv->cqn, &cqe);
 }
 
 enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
