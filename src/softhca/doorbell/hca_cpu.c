@@ -26,8 +26,8 @@ enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
 #define YMM_MASK   (BIT(SSE) | BIT(AVX))
 #define SAVED_MASK (YMM_MASK | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
 
-/* Bytes of plain stores: of a register; of an image with masks and MXCSR */
-enum { YMM_SIZE = 32, ZMM_SIZE = 64, ZMM_IMAGE = 32 * ZMM_SIZE + 8 * 8 + 4 };
+/* Bytes of plain stores: of a register; of an image with masks */
+enum { YMM_SIZE = 32, ZMM_SIZE = 64, ZMM_IMAGE = 32 * ZMM_SIZE + 8 * 8 };
 
 struct hca_cpu_save hca_cpu_save;
 
@@ -97,8 +97,7 @@ void hca_cpu_init(void)
     if ((hca_cpu_save.plain == ZMM_SIZE) && (hca_cpu_save.size < ZMM_IMAGE)) {
         hca_cpu_save.size = ZMM_IMAGE;
     }
-    hca_cpu_save.size  = (hca_cpu_save.size + 63) & ~63u;
-    hca_cpu_save.mxcsr = 0x1f80;
+    hca_cpu_save.size = (hca_cpu_save.size + 63) & ~63u;
     __cpuid_count(0xd, 1, eax, ebx, ecx, edx);
     hca_cpu_save.compact = (eax >> 1) & 1;
     hca_cpu_save.usable  = 1;
@@ -170,17 +169,19 @@ static void vec_read(struct hca_cpu_vec vec, unsigned reg, uint8_t *out)
 static void vec_read_row(struct hca_cpu_vec vec, const uint8_t *regs,
                          unsigned num, uint8_t *out)
 {
+    uint32_t flat = (vec.layout == NULL) ? 0 : vec.layout->flat;
     uint8_t bytes[HCA_INSN_MAX_STORE];
-    const uint8_t *from = bytes;
     unsigned i;
 
-    for (i = 0; i < num; ++i) {
-        if ((vec.layout != NULL) && (vec.layout->flat != 0)) {
-            from = vec.image + vec.layout->flat * regs[i];
-        } else {
-            vec_read(vec, regs[i], bytes);
+    if (flat != 0) {
+        for (i = 0; i < num; ++i) {
+            memcpy(out + 16 * i, vec.image + flat * regs[i], 16);
         }
-        memcpy(out + 16 * i, from, 16);
+        return;
+    }
+    for (i = 0; i < num; ++i) {
+        vec_read(vec, regs[i], bytes);
+        memcpy(out + 16 * i, bytes, 16);
     }
 }
 
@@ -221,5 +222,9 @@ void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
         return;
     }
 
-    memcpy(out, &value, src->size);
+    if (src->size == sizeof(value)) { /* a doorbell */
+        memcpy(out, &value, sizeof(value));
+    } else {
+        memcpy(out, &value, src->size);
+    }
 }

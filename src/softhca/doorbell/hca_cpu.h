@@ -29,7 +29,6 @@ struct hca_cpu_save {
     uint32_t mask;    /* components of XCR0 to save, for XSAVE */
     uint32_t size;    /* bytes of the image, multiple of 64 */
     uint32_t compact; /* XSAVEC exists: skips components in initial state */
-    uint32_t mxcsr;   /* the ABI's initial value */
     uint32_t plain;   /* plain stores: bytes of a register, 32 for ymm0 to
                        * ymm15, 64 for zmm0 to zmm31 with k0 to k7 behind them;
                        * 0: XSAVE */

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Calls the device from the middle of interrupted code, as the kernel would
- * call a signal handler: red zone respected, flags and all registers but x87
- * saved, rounding and exceptions of SSE as the ABI wants them on entry.
+ * call a signal handler: red zone respected, flags and all registers saved but
+ * those of x87 and MXCSR. The device computes nothing in floating point
+ * (test/lint/no-float), and storing MXCSR alone would take 5 ns.
  * Trampolines of patched sites call it, and the handler sends a thread through
  * it that would otherwise run the device on a small alternate signal stack.
  * Runs in the storing thread, owns nothing but its stack. Specification:
@@ -27,11 +28,12 @@ struct enter_frame {
 };
 static_assert(sizeof(struct enter_frame) == 21 * 8, "built by assembly");
 
+static_assert(offsetof(struct enter_frame, src.kind) == 136, "for assembly");
+static_assert((HCA_INSN_VEC == 4) && (HCA_INSN_ROW == 5), "for assembly");
 static_assert(offsetof(struct hca_cpu_save, mask) == 0, "for assembly");
 static_assert(offsetof(struct hca_cpu_save, size) == 4, "for assembly");
 static_assert(offsetof(struct hca_cpu_save, compact) == 8, "for assembly");
-static_assert(offsetof(struct hca_cpu_save, mxcsr) == 12, "for assembly");
-static_assert(offsetof(struct hca_cpu_save, plain) == 16, "for assembly");
+static_assert(offsetof(struct hca_cpu_save, plain) == 12, "for assembly");
 
 /* The unwinder is told that the caller is the interrupted code itself, so that
  * a backtrace from within the device shows the code that rang: the frame before
@@ -55,6 +57,14 @@ __asm__(".text\n"
         "    jnz 1f\n"
         "    cmpb $8, 10(%rsp)\n"
         "    je hca_trap_enter\n"
+        /* So is a row of a whole WQE of one block, whose first bytes have its
+         * size in units of 16 bytes. */
+        "    cmpb $5, 8(%rsp)\n" /* HCA_INSN_ROW */
+        "    jne 1f\n"
+        "    cmpb $64, 10(%rsp)\n"
+        "    jne 1f\n"
+        "    cmpb $4, -1(%rsp)\n"
+        "    jbe hca_trap_enter\n"
         "1:  cld\n"
         "    leaq -8(%rsp), %rsp\n" /* first bytes of the value */
         "    pushq %rax\n"
@@ -154,7 +164,7 @@ __asm__(".text\n"
         "    andq $-64, %rsp\n"
         "    movq %rbx, %rdi\n"
         "    movq %rsp, %rdx\n"
-        "    cmpl $32, 16+hca_cpu_save(%rip)\n"
+        "    cmpl $32, 12+hca_cpu_save(%rip)\n"
         "    jne 6f\n"
         /* Sixteen registers. If their upper halves are zero, vzeroupper sets
          * them in the end: the program's SSE code then runs at full speed,
@@ -162,7 +172,6 @@ __asm__(".text\n"
         "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
         "    vmovdqa %ymm\\n, 32*\\n(%rsp)\n"
         "    .endr\n"
-        "    stmxcsr 512(%rsp)\n"
         "    .irp n, 1,2,3,4,5,6,7\n"
         "    vorps %ymm\\n, %ymm0, %ymm0\n"
         "    .endr\n"
@@ -175,9 +184,7 @@ __asm__(".text\n"
         "    vptest %xmm0, %xmm0\n"
         "    setz %r12b\n"
         "    vzeroupper\n"
-        "    ldmxcsr 12+hca_cpu_save(%rip)\n"
         "    call hca_trap_enter_run\n"
-        "    ldmxcsr 512(%rsp)\n"
         "    testl %r12d, %r12d\n"
         "    jz 4f\n"
         "    vzeroupper\n"
@@ -190,35 +197,35 @@ __asm__(".text\n"
         "    .endr\n"
         "    jmp 9f\n"
         "6:  jb 10f\n"
-        /* Thirty-two registers of 64 bytes, and the masks, likewise: upper
-         * halves are the parts of the first sixteen above 16 bytes. */
-        "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
-        "    vmovdqa64 %zmm\\n, 64*\\n(%rsp)\n"
-        "    .endr\n"
-        "    .irp n, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
-        "    vmovdqa64 %zmm\\n, 64*\\n(%rsp)\n"
-        "    .endr\n"
+        /* Thirty-two registers of 64 bytes, and the masks. Of the first sixteen
+         * only the low parts are stored if all upper ones are zero; not for a
+         * vector store, as the device finds its value in the image. */
+        "    vmovdqa64 %zmm31, 64*31(%rsp)\n"
         "    .irp n, 0,1,2,3,4,5,6,7\n"
         "    kmovq %k\\n, 2048+8*\\n(%rsp)\n"
         "    .endr\n"
-        "    stmxcsr 2112(%rsp)\n"
-        "    .irp n, 1,2,3,4,5,6,7\n"
-        "    vporq %zmm\\n, %zmm0, %zmm0\n"
+        "    .irp n, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30\n"
+        "    vmovdqa64 %zmm\\n, 64*\\n(%rsp)\n"
         "    .endr\n"
-        "    .irp n, 9,10,11,12,13,14,15\n"
-        "    vporq %zmm\\n, %zmm8, %zmm8\n"
+        "    vporq %zmm0, %zmm1, %zmm31\n"
+        "    .irp n, 2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+        "    vporq %zmm\\n, %zmm31, %zmm31\n"
         "    .endr\n"
-        "    vporq %zmm8, %zmm0, %zmm0\n"
-        "    vextracti64x4 $1, %zmm0, %ymm1\n"
-        "    vextracti128 $1, %ymm0, %xmm0\n"
-        "    vpor %ymm1, %ymm0, %ymm0\n"
-        "    xorl %r12d, %r12d\n"
-        "    vptest %ymm0, %ymm0\n"
-        "    setz %r12b\n"
-        "    vzeroupper\n"
-        "    ldmxcsr 12+hca_cpu_save(%rip)\n"
+        "    vptestmq %zmm31, %zmm31, %k1\n" /* a bit for each eight bytes */
+        "    kmovw %k1, %r12d\n"
+        "    andl $0xfc, %r12d\n"
+        "    jnz 12f\n"
+        "    cmpb $4, 136(%rbx)\n" /* HCA_INSN_VEC */
+        "    je 12f\n"
+        "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+        "    vmovdqa %xmm\\n, 64*\\n(%rsp)\n"
+        "    .endr\n"
+        "    jmp 13f\n"
+        "12: .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+        "    vmovdqa64 %zmm\\n, 64*\\n(%rsp)\n"
+        "    .endr\n"
+        "13: vzeroupper\n"
         "    call hca_trap_enter_run\n"
-        "    ldmxcsr 2112(%rsp)\n"
         "    .irp n, 0,1,2,3,4,5,6,7\n"
         "    kmovq 2048+8*\\n(%rsp), %k\\n\n"
         "    .endr\n"
@@ -226,7 +233,7 @@ __asm__(".text\n"
         "    vmovdqa64 64*\\n(%rsp), %zmm\\n\n"
         "    .endr\n"
         "    testl %r12d, %r12d\n"
-        "    jz 11f\n"
+        "    jnz 11f\n"
         "    vzeroupper\n"
         "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
         "    vmovdqa 64*\\n(%rsp), %xmm\\n\n"
@@ -247,8 +254,7 @@ __asm__(".text\n"
         "    xsavec (%rsp)\n"
         "    jmp 8f\n"
         "7:  xsave (%rsp)\n"
-        "8:  ldmxcsr 12+hca_cpu_save(%rip)\n"
-        "    movq %rsp, %rdx\n"
+        "8:  movq %rsp, %rdx\n"
         "    testb $4, 512(%rsp)\n" /* upper halves in use */
         "    jz 5f\n"
         "    vzeroupper\n"

@@ -19,7 +19,8 @@ __attribute__((visibility(
     "hidden"))) _Atomic(struct hca_trap_region *) hca_trap_regions_end =
     hca_trap_regions;
 
-static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
+static inline bool region_read(struct hca_trap_region *r,
+                               struct hca_trap_hit *hit)
 {
     unsigned seq = atomic_load_explicit(&r->seq, memory_order_acquire);
 
@@ -38,14 +39,12 @@ static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
 bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit)
 {
     struct hca_trap_region *end, *r;
-    struct hca_trap_hit copy;
 
     end = atomic_load_explicit(&hca_trap_regions_end, memory_order_acquire);
     for (r = hca_trap_regions; r < end; ++r) {
         if ((addr - atomic_load_explicit(&r->start, memory_order_relaxed) <
              atomic_load_explicit(&r->len, memory_order_relaxed)) &&
-            region_read(r, &copy) && (addr - copy.start < copy.len)) {
-            *hit = copy;
+            region_read(r, hit) && (addr - hit->start < hit->len)) {
             return true;
         }
     }

@@ -41,7 +41,7 @@ extern _Atomic(struct hca_trap_region *) hca_trap_regions_end;
 /**
  * Finds the range that holds an address. Lock-free, from any context.
  *
- * @return false if there is none; hit is unchanged then.
+ * @return false if there is none; hit is undefined then.
  */
 bool hca_trap_table_find(uintptr_t addr, struct hca_trap_hit *hit);
 

@@ -18,10 +18,9 @@
 
 __thread struct hca_bf_wqe hca_bf_running;
 
-struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
+struct hca_bf_wqe hca_bf_wqe(const uint64_t *data)
 {
-    uint64_t head =
-        be64toh(__atomic_load_n(&push->data[half][0], __ATOMIC_RELAXED));
+    uint64_t head = be64toh(__atomic_load_n(data, __ATOMIC_RELAXED));
 
     return (struct hca_bf_wqe){
         .qpn  = (uint32_t)head >> 8,
@@ -64,13 +63,11 @@ static unsigned hca_bf_compare(const struct hca_qp *qp, const uint64_t *data,
     return pos;
 }
 
-void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
-                 const struct hca_bf_wqe *wqe)
+/* Executes a WQE that was compared: @pos is the offset of the first octoword
+ * that differs, or the size. */
+static void hca_bf_run(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
+                       unsigned pos, bool has_rung)
 {
-    bool has_rung = !(push->words[half] & 1);
-    unsigned pos  = hca_bf_compare(qp, push->data[half], wqe);
-
-    hca_push_end(push, half);
     if (pos < wqe->size) {
         hca_bf_fail(qp, wqe, HCA_CHECK_BF_COPY, pos);
         return;
@@ -87,9 +84,25 @@ void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
     hca_bf_running.qpn = 0;
 }
 
+void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
+                 const struct hca_bf_wqe *wqe)
+{
+    bool has_rung = !(push->words[half] & 1);
+    unsigned pos  = hca_bf_compare(qp, push->data[half], wqe);
+
+    hca_push_end(push, half);
+    hca_bf_run(qp, wqe, pos, has_rung);
+}
+
+void hca_bf_push_block(struct hca_qp *qp, const uint64_t *block,
+                       const struct hca_bf_wqe *wqe)
+{
+    hca_bf_run(qp, wqe, hca_bf_compare(qp, block, wqe), false);
+}
+
 void hca_bf_fail_short(uint32_t uar, struct hca_push *push, unsigned half)
 {
-    struct hca_bf_wqe wqe = hca_bf_wqe(push, half);
+    struct hca_bf_wqe wqe = hca_bf_wqe(push->data[half]);
     struct hca_qp *qp     = hca_obj_peek(HCA_KIND_QP, wqe.qpn);
 
     if (push->words[half] == 0) {

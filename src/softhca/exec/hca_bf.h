@@ -24,9 +24,9 @@ struct hca_bf_wqe {
 extern __thread struct hca_bf_wqe hca_bf_running
     __attribute__((tls_model("initial-exec")));
 
-/* Reads the WQE that a half has now. A second writer, which a register must not
- * have, may change it at any time: check the size. */
-struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half);
+/* Reads the beginning of a WQE that a half has now. A second writer, which a
+ * register must not have, may change it at any time: check the size. */
+struct hca_bf_wqe hca_bf_wqe(const uint64_t *data);
 
 /* Records @head, stored to the beginning of a half, as a doorbell. */
 static inline void hca_bf_ring(struct hca_push *push, unsigned half,
@@ -42,6 +42,11 @@ static inline void hca_bf_ring(struct hca_push *push, unsigned half,
  * register. */
 void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
                  const struct hca_bf_wqe *wqe);
+
+/* hca_bf_push() for a WQE that one store of a block of 64 bytes has pushed:
+ * nothing of it was recorded. */
+void hca_bf_push_block(struct hca_qp *qp, const uint64_t *block,
+                       const struct hca_bf_wqe *wqe);
 
 /* Returns the bytes of the WQE that the register has, rounded up to blocks; 0
  * if the ring must be read. (A WQE pushed eight bytes at a time rings with the

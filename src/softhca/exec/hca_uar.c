@@ -17,6 +17,7 @@
 #include "softhca/obj/hca_cq_event.h"
 #include "softhca/obj/hca_pcie.h"
 
+#include <common/prm.h>
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
@@ -176,7 +177,7 @@ static void hca_uar_push_torn(struct hca_uar *uar, unsigned half)
 
 static void hca_uar_push(struct hca_uar *uar, unsigned half)
 {
-    struct hca_bf_wqe wqe = hca_bf_wqe(&uar->push, half);
+    struct hca_bf_wqe wqe = hca_bf_wqe(uar->push.data[half]);
     struct hca_qp *qp     = hca_uar_find_qp(uar, wqe.qpn);
 
     if (uar->push.words[half ^ 1] != 0) {
@@ -272,6 +273,38 @@ static __attribute__((noinline)) void hca_uar_store_part(struct hca_uar *uar,
     hca_thread_leave();
 }
 
+/* Returns true if a store to the beginning of a half pushes a whole WQE by
+ * itself, and no other push is under way. */
+static bool hca_uar_is_block(const struct hca_uar *uar, unsigned half,
+                             const void *value, unsigned size)
+{
+    unsigned length = (hca_uar_hint(value, size) & PRM_CTRL_DS) * 16;
+
+    return (size == HCA_BB_SIZE) && (length > 0) && (length <= HCA_BB_SIZE) &&
+           uar->is_wc && !hca_bf_is_short(&uar->push, half);
+}
+
+/* Handles such a store as hca_uar_store_part() does, in fewer steps. */
+static void hca_uar_store_block(struct hca_uar *uar, unsigned half,
+                                const void *value)
+{
+    uint64_t block[HCA_BB_SIZE / sizeof(uint64_t)];
+    struct hca_bf_wqe wqe;
+    struct hca_qp *qp;
+
+    hca_push_end(&uar->push, half);
+    if (!hca_thread_enter_doorbell(0)) {
+        return;
+    }
+    memcpy(block, value, sizeof(block));
+    wqe = hca_bf_wqe(block);
+    qp  = hca_uar_find_qp(uar, wqe.qpn);
+    if (qp != NULL) {
+        hca_bf_push_block(qp, block, &wqe);
+    }
+    hca_thread_leave();
+}
+
 /* Ticks of this thread, counted if some thread asks for them; in the static TLS
  * block, as hca_todo is. */
 static atomic_bool hca_uar_has_ticks;
@@ -285,9 +318,12 @@ static inline void hca_uar_take(struct hca_uar *uar, uintptr_t offset,
         if (offset == HCA_UAR_CQ_DB) {
             hca_uar_store_cq(uar, value, size);
         }
-    } else if ((offset % HCA_PUSH_HALF_SIZE == 0) &&
-               ((size <= 8) || (hca_uar_hint(value, size) == 0))) {
+    } else if (offset % HCA_PUSH_HALF_SIZE != 0) {
+        hca_uar_store_part(uar, offset, value, size);
+    } else if ((size <= 8) || (hca_uar_hint(value, size) == 0)) {
         hca_uar_store_head(uar, hca_push_half(offset), value, size);
+    } else if (hca_uar_is_block(uar, hca_push_half(offset), value, size)) {
+        hca_uar_store_block(uar, hca_push_half(offset), value);
     } else {
         hca_uar_store_part(uar, offset, value, size);
     }
