@@ -256,7 +256,7 @@ public:
         post(second);
     }
 
-    /* Posts by a push to the register, in words of 8 or 16 bytes. */
+    /* Posts by a push to the register, in words or blocks of `width` bytes. */
     void push(raw_wqe wqe, unsigned width)
     {
         announce(wqe);

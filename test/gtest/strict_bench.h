@@ -132,7 +132,8 @@ private:
     uint32_t m_ci         = 0;
 };
 
-/* Stores to a register, in words of 8 or 16 bytes. */
+/* Stores to a register, in words of 8 or 16 bytes, or in blocks of 64, each a
+ * row of stores from vectors. */
 inline void raw_store(void *reg, const std::vector<uint8_t> &bytes,
                       unsigned width)
 {
@@ -144,6 +145,14 @@ inline void raw_store(void *reg, const std::vector<uint8_t> &bytes,
 
             memcpy(&word, &bytes[i], sizeof(word));
             *(volatile uint64_t *)to = word;
+        } else if (width == 64) {
+            __asm__ volatile("movups (%1), %%xmm0\nmovups 16(%1), %%xmm1\n"
+                             "movups 32(%1), %%xmm2\nmovups 48(%1), %%xmm3\n"
+                             "movaps %%xmm0, (%0)\nmovaps %%xmm1, 16(%0)\n"
+                             "movaps %%xmm2, 32(%0)\nmovaps %%xmm3, 48(%0)"
+                             :
+                             : "r"(to), "r"(&bytes[i])
+                             : "xmm0", "xmm1", "xmm2", "xmm3", "memory");
         } else {
             __m128i word = _mm_loadu_si128((const __m128i *)&bytes[i]);
 
@@ -197,12 +206,19 @@ public:
     void ring_nameless() const { *(volatile uint32_t *)m_dv.bf.reg = 0; }
 
     /* Announces num_bb more blocks, and pushes all of `bytes` to the register,
-     * in words of 8 or 16 bytes. */
+     * in words or blocks of `width` bytes. */
     void push(unsigned num_bb, const std::vector<uint8_t> &bytes,
               unsigned width = 8)
     {
         announce(num_bb);
         raw_store(m_dv.bf.reg, bytes, width);
+    }
+
+    /* Returns a half of a register of the page: 0 and 1 are those of the
+     * register that the queue uses, 2 and 3 those of the other one. */
+    uint8_t *half(unsigned index) const
+    {
+        return (uint8_t *)((uintptr_t)m_dv.bf.reg ^ (index * 0x100));
     }
 
     unsigned num_bb() const { return m_dv.sq.wqe_cnt; }

@@ -325,17 +325,15 @@ INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
  * WQE. If the first eight bytes, as a doorbell, have it executed, an error is
  * reported only by an event. A wrong WQE that is stored in vectors is not
  * executed. */
-class strict_push : public testing::TestWithParam<unsigned> {
+class push_bench : public testing::Test {
 protected:
-    strict_push() : bench(SERVICE_RC, {}), wqe(bench.write())
+    push_bench() : bench(SERVICE_RC, {}), wqe(bench.write())
     {
         bench.finish(wqe);
         bench.sq->write(wqe);
         copy = wqe.bytes;
         copy.resize(wqe.num_bb() * 64, 0xee);
     }
-
-    void push() { bench.sq->push(wqe.num_bb(), copy, GetParam()); }
 
     void expect_completed(bool is_good)
     {
@@ -360,6 +358,12 @@ protected:
     hca_log_reader log;
     raw_wqe wqe;
     std::vector<uint8_t> copy;
+};
+
+class strict_push : public push_bench,
+                    public testing::WithParamInterface<unsigned> {
+protected:
+    void push() { bench.sq->push(wqe.num_bb(), copy, GetParam()); }
 };
 
 TEST_P(strict_push, is_what_the_ring_holds)
@@ -387,18 +391,58 @@ TEST_P(strict_push, differs_in_the_last_byte)
     expect_failed("blueflame copy, first byte that differs is 0x20");
 }
 
+INSTANTIATE_TEST_SUITE_P(plain, strict_push, testing::Values(8, 16, 64));
+
+/* Pushes whose last 16 bytes come later or never, by width of the words and
+ * half of a register */
+class strict_short
+    : public push_bench,
+      public testing::WithParamInterface<std::tuple<unsigned, unsigned>> {
+protected:
+    strict_short() :
+        rest(copy.end() - 16, copy.end()), width(std::get<0>(GetParam())),
+        half(std::get<1>(GetParam()))
+    {
+        copy.resize(copy.size() - 16);
+    }
+
+    std::vector<uint8_t> rest;
+    const unsigned width, half;
+};
+
 /* The next store finds it. */
-TEST_P(strict_push, stops_short)
+TEST_P(strict_short, is_found)
 {
-    copy.resize(copy.size() - 16);
-    push();
+    bench.sq->announce(wqe.num_bb());
+    raw_store(bench.sq->half(half), copy, width);
     EXPECT_EQ("", log.take());
-    bench.sq->ring(0, wqe.bytes.data());
-    expect_completed(GetParam() == 8);
+    wqe.bytes.resize(8);
+    raw_store(bench.sq->half(half), wqe.bytes, 8);
+    expect_completed(width == 8);
     expect_failed("blueflame copy cut short, wqe bytes is 0x");
 }
 
-INSTANTIATE_TEST_SUITE_P(plain, strict_push, testing::Values(8, 16));
+/* The other register has one of a queue that does not exist. */
+TEST_P(strict_short, is_found_in_its_register_only)
+{
+    raw_wqe other = bench.write();
+
+    other.finish(0, bench.sq->qpn ^ 0x800000);
+    other.bytes.resize(48);
+    bench.sq->announce(wqe.num_bb());
+    raw_store(bench.sq->half(half), copy, width);
+    raw_store(bench.sq->half(half ^ 2), other.bytes, 16);
+    other.bytes.resize(8);
+    raw_store(bench.sq->half(half ^ 2), other.bytes, 8);
+    raw_store(bench.sq->half(half) + copy.size(), rest, width);
+    expect_completed(true);
+    EXPECT_EQ("", bench.take_events());
+    EXPECT_EQ(IBV_QPS_RTS, bench.state(bench.sender));
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, strict_short,
+                         testing::Combine(testing::Values(8, 16),
+                                          testing::Range(0u, 4u)));
 
 /* The answer of an atomic is lost, each time: the peer finds the repetition and
  * executes it once. */

@@ -205,11 +205,12 @@ hca_uar_store_cq(struct hca_uar *uar, const void *value, unsigned size)
     }
 }
 
-/* Fails the pushes of both halves, which stop short. */
-static __attribute__((noinline)) void hca_uar_fail_short(struct hca_uar *uar)
+/* Fails the pushes of both halves of a register, which stop short. */
+static __attribute__((noinline)) void hca_uar_fail_short(struct hca_uar *uar,
+                                                         unsigned half)
 {
-    hca_bf_fail_short(uar->id, &uar->push, 0);
-    hca_bf_fail_short(uar->id, &uar->push, 1);
+    hca_bf_fail_short(uar->id, &uar->push, half);
+    hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
 }
 
 /* Handles a store of up to eight bytes to the beginning of a half; or of more,
@@ -223,7 +224,7 @@ static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
         return;
     }
     if (__builtin_expect(hca_bf_is_short(&uar->push, half), 0)) {
-        hca_uar_fail_short(uar);
+        hca_uar_fail_short(uar, half);
     }
     hca_bf_ring(&uar->push, half, htobe64(hint));
     hca_uar_ring_sq(uar, hint);
