@@ -84,6 +84,7 @@ struct call {
     uintptr_t offset;
     unsigned size;
     alignas(8) uint8_t value[64];
+    const void *at; /* place of the value, as the device gets it */
 };
 
 class hca_trap : public ::testing::Test {
@@ -123,7 +124,7 @@ protected:
     {
         hca_trap *self = (hca_trap *)arg;
 
-        self->last = {offset, size, {}};
+        self->last = {offset, size, {}, value};
         memcpy(self->last.value, value, size);
         ++self->count;
         if (self->then) {

@@ -115,6 +115,17 @@ TEST_F(hca_trap_copy, long_ones_are_pieces_of_64_bytes)
     EXPECT_EQ(4u, count);
 }
 
+/* The device reads a value more than once. */
+TEST_F(hca_trap_copy, another_thread_cannot_change_the_value)
+{
+    site_memcpy(page, from, 64);
+    make_writable();
+    for (size_t size : {8, 64, 200}) {
+        site_memcpy(page, from, size);
+        EXPECT_TRUE((last.at < from) || (last.at >= from + sizeof(from)));
+    }
+}
+
 /* Only a copy that is all within the range is the device's: libc's function
  * does another, and traps. */
 TEST_F(hca_trap_copy, beyond_the_range_traps)

@@ -102,6 +102,8 @@ wide_regs wide_in, wide_out;
 WIDE_SITE(wide_store, "mov %rsi, (%rdi)")
 WIDE_SITE(wide_store_zmm, "vmovdqu64 %zmm20, 0x40(%rdi)")
 WIDE_SITE(wide_store_low, "vmovdqu64 %zmm3, 0x40(%rdi)")
+WIDE_SITE(wide_store_row,
+          "vmovdqu %xmm3, 0x40(%rdi)\nvmovdqu %xmm9, 0x50(%rdi)")
 
 REGS_SITE(regs_store, "mov %rax, (%rdx)")
 REGS_SITE(regs_store_bounce, "nop\nmov %rax, (%rdx)\nnop")
@@ -244,6 +246,7 @@ protected:
     void check(bool is_clean)
     {
         std::mt19937_64 random(4712);
+        uint8_t row[32];
 
         for (auto &zmm : wide_in.zmm) {
             for (uint8_t &byte : zmm) {
@@ -256,6 +259,8 @@ protected:
         for (unsigned i = 1; i < 8; i++) {
             wide_in.k[i] = random();
         }
+        memcpy(row, wide_in.zmm[3], 16);
+        memcpy(row + 16, wide_in.zmm[9], 16);
         for (unsigned i = 0; i < 3; i++) { /* the first may trap */
             memset(&wide_out, 0, sizeof(wide_out));
             wide_store(page, i);
@@ -268,6 +273,12 @@ protected:
             memset(&wide_out, 0, sizeof(wide_out));
             wide_store_low(page, i);
             EXPECT_TRUE(stored(wide_in.zmm[3], 64));
+            EXPECT_EQ(0, memcmp(&wide_in, &wide_out, sizeof(wide_in)));
+            memset(&wide_out, 0, sizeof(wide_out));
+            wide_store_row(page, i);
+            if (i > 0) { /* a row only once it is rewritten */
+                EXPECT_TRUE(stored(row, sizeof(row)));
+            }
             EXPECT_EQ(0, memcmp(&wide_in, &wide_out, sizeof(wide_in)));
         }
     }

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 /* The frame that the assembly builds on the stack, from the lowest address. */
 struct enter_frame {
@@ -336,11 +337,13 @@ uint64_t hca_trap_enter_run(const struct enter_frame *frame, uintptr_t addr,
     return 0;
 }
 
-/* A copy that goes on beyond the range traps. */
+/* A copy that goes on beyond the range traps. The device reads a value more
+ * than once: it must not change meanwhile. */
 void *hca_trap_copy(void *dst, const void *src, size_t length,
                     void *(*native)(void *dst, const void *src, size_t length))
 {
     const uint8_t *from = src;
+    uint8_t value[HCA_INSN_MAX_STORE];
     struct hca_trap_hit hit;
     size_t offset, done, piece;
     int saved_errno;
@@ -355,7 +358,8 @@ void *hca_trap_copy(void *dst, const void *src, size_t length,
     for (done = 0; done < length; done += piece) {
         piece = length - done;
         piece = (piece < HCA_INSN_MAX_STORE) ? piece : HCA_INSN_MAX_STORE;
-        hit.fn(hit.arg, offset + done, from + done, piece);
+        memcpy(value, from + done, piece);
+        hit.fn(hit.arg, offset + done, value, piece);
     }
     errno = saved_errno;
     return dst;
