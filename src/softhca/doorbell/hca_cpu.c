@@ -222,7 +222,7 @@ void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
         return;
     }
 
-    if (src->size == sizeof(value)) { /* a doorbell */
+    if (src->size == sizeof(value)) { /* a copy of constant size is one move */
         memcpy(out, &value, sizeof(value));
     } else {
         memcpy(out, &value, src->size);

@@ -31,7 +31,9 @@ struct hca_cpu_save {
     uint32_t compact; /* XSAVEC exists: skips components in initial state */
     uint32_t plain;   /* plain stores: bytes of a register, 32 for ymm0 to
                        * ymm15, 64 for zmm0 to zmm31 with k0 to k7 behind them;
-                       * 0: XSAVE */
+                       * 0: XSAVE. With 64, only the lowest 16 bytes of zmm0 to
+                       * zmm15 are valid if all others are zero, except for
+                       * HCA_INSN_VEC. */
     uint32_t usable;  /* 0: the CPU or the system lacks XSAVE */
 };
 

@@ -2,8 +2,8 @@
 /*
  * Calls the device from the middle of interrupted code, as the kernel would
  * call a signal handler: red zone respected, flags and all registers saved but
- * those of x87 and MXCSR. The device computes nothing in floating point
- * (test/lint/no-float), and storing MXCSR alone would take 5 ns.
+ * those of x87, and, unless by XSAVE, MXCSR. The device computes nothing in
+ * floating point (test/lint/no-float), and storing MXCSR alone would take 5 ns.
  * Trampolines of patched sites call it, and the handler sends a thread through
  * it that would otherwise run the device on a small alternate signal stack.
  * Runs in the storing thread, owns nothing but its stack. Specification:

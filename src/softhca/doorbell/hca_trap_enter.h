@@ -14,7 +14,8 @@
  * rsp upwards: return address, struct hca_insn_src, rflags, rax, address of
  * the next instruction, then the red zone (128 bytes) of the interrupted code.
  * Out: rax = 0 if the device took the store, 1 if no range holds the address.
- * Everything else is preserved except the arithmetic flags; DF is clear.
+ * Everything else is preserved except the arithmetic flags; DF is clear. The
+ * device leaves x87 and MXCSR alone.
  */
 extern const char hca_trap_enter[] __attribute__((visibility("hidden")));
 

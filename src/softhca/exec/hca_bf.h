@@ -24,8 +24,9 @@ struct hca_bf_wqe {
 extern __thread struct hca_bf_wqe hca_bf_running
     __attribute__((tls_model("initial-exec")));
 
-/* Reads the beginning of a WQE that a half has now. A second writer, which a
- * register must not have, may change it at any time: check the size. */
+/* Decodes the first eight bytes of a WQE. If they are in a half of a register,
+ * a second writer, which it must not have, may change them at any time: check
+ * the size. */
 struct hca_bf_wqe hca_bf_wqe(const uint64_t *data);
 
 /* Records @head, stored to the beginning of a half, as a doorbell. */

@@ -285,7 +285,8 @@ static bool hca_uar_is_block(const struct hca_uar *uar, unsigned half,
            uar->is_wc && !hca_bf_is_short(&uar->push, half);
 }
 
-/* Handles such a store as hca_uar_store_part() does, in fewer steps. */
+/* Fast path of hca_uar_store_part(): executes a WQE of one block that one store
+ * has pushed. */
 static void hca_uar_store_block(struct hca_uar *uar, unsigned half,
                                 const void *value)
 {

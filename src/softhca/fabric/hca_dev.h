@@ -131,13 +131,14 @@ static inline uint16_t hca_dev_path_mask(unsigned dev)
     return (1u << hca_dev_lmc(dev)) - 1;
 }
 
-/* Return true if the device has an InfiniBand port with one LID, which is up
- * from the start; and that LID: 0 is reserved, device 0 has 1. */
+/* Returns true if the port is InfiniBand, has one LID (LMC 0), and was not
+ * configured to be down. */
 static inline bool hca_dev_has_one_lid(unsigned dev)
 {
     return hca_fabric->dev_link[dev] == HCA_LINK_IB;
 }
 
+/* Returns the only LID of a port with LMC 0, host order. LID 0 is reserved. */
 static inline uint16_t hca_dev_one_lid(unsigned dev)
 {
     return dev + 1;
