@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A ping-pong of two ranks, 1 B to 4 MiB, that prints latency and bandwidth by
- * size in the format of the OSU benchmarks, and checks each payload. The
- * messages of a round have slots of their own, and are checked after the clock
- * has stopped: checking costs no measured time. The buffers fit into a cache,
- * as those of the benchmarks do.
+ * mpi_pingpong [MAX_SIZE]: a ping-pong of two ranks, 1 B to 4 MiB or to
+ * MAX_SIZE, that prints latency and bandwidth by size in the format of the OSU
+ * benchmarks, and checks each payload. The messages of a round have slots of
+ * their own, and are checked after the clock has stopped: checking costs no
+ * measured time. The buffers fit into a cache, as those of the benchmarks do.
  */
 #include "test/check.h"
 
@@ -148,14 +148,14 @@ static double bandwidth(struct job *job, int size)
     return 1e-6 * size * slots * BW_ROUNDS / seconds;
 }
 
-static void print_table(struct job *job)
+static void print_table(struct job *job, int max_size)
 {
     if (job->rank == 0) {
         printf("# MPI ping-pong, 2 ranks, every payload checked\n"
                "# %-12s %16s %22s\n",
                "Size (bytes)", "Latency (us)", "Bandwidth (MB/s)");
     }
-    for (int size = 1; size <= MAX_SIZE; size *= 2) {
+    for (int size = 1; size <= max_size; size *= 2) {
         double us = latency(job, size);
         double mb = bandwidth(job, size);
 
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
 
-    print_table(&job);
+    print_table(&job, (argc > 1) ? min_int(atoi(argv[1]), MAX_SIZE) : MAX_SIZE);
     MPI_Allreduce((long[2]){job.messages, job.wrong}, sums, 2, MPI_LONG,
                   MPI_SUM, MPI_COMM_WORLD);
     if (job.rank == 0) {
