@@ -12,7 +12,7 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
     libclang-rt-dev valgrind gnuplot-nox mpich libmpich-dev codespell clang-format
-    cppcheck shellcheck'
+    cppcheck shellcheck python3 tcl'
 # Compilers and emulator of test/aarch64
 packages_aarch64='gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user'
