@@ -196,5 +196,5 @@ int main(int argc, char **argv)
     free(job.in);
     free(job.out);
     MPI_Finalize();
-    return sums[1] != 0;
+    return (sums[0] == 0) || (sums[1] != 0);
 }
