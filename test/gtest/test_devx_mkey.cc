@@ -185,7 +185,11 @@ TEST_P(devx_mkeys, entries_do_not_lead_to_memory_on_demand)
     struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 4096,
                                    ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
     std::vector<devx_klm> many(64, {addr(dst), 1, mr->lkey});
+    struct ibv_sge sge = {addr(dst), 4096, mr->lkey};
 
+    /* write_to() does not wait for a page fault */
+    EXPECT_EQ(0, ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+                               IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(addr(dst), mr->rkey));
     for (const auto &klms : {many, {{addr(dst), 4096, mr->lkey}}}) {
         devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64, klms));

@@ -270,6 +270,10 @@ const std::set<int> without_row = {
     HCA_CHECK_UMR_FENCE,
     /* libibverbs has no list of tags for DC: devx_tm_dc */
     HCA_CHECK_TMH_DC_KEY,
+    /* memory on demand: verbs_odp */
+    HCA_CHECK_LKEY_ODP,
+    HCA_CHECK_RKEY_ODP,
+    HCA_CHECK_RECV_LKEY_ODP,
 };
 
 /* The number that is stored to the register names the queue. A number that is

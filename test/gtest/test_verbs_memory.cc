@@ -238,7 +238,7 @@ TEST_P(verbs_memory, implicit_region_is_all_memory)
     struct ibv_mr *all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
                                     ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
     std::vector<uint8_t> out(64, 0x33), in(64);
-    verbs_pair pair(dev);
+    verbs_pair pair(dev, {.rnr_retry = 7});
 
     ASSERT_NE(nullptr, all);
     EXPECT_EQ(IBV_WC_SUCCESS,

@@ -83,9 +83,9 @@ static bool hca_resp_may_rd_atomic(const struct hca_qp *qp, uint32_t access)
 }
 
 /* Refuses a READ or an atomic if max_dest_rd_atomic others are under way (IBTA
- * 9.9.3, "too many RDMA READ or ATOMIC requests"). The requester counts those in
- * msg->reads that have no completion yet, and that no fence has waited for. A
- * DC target has no limit of its own. */
+ * 9.9.3, "too many RDMA READ or ATOMIC requests"). The requester counts those
+ * in msg->reads that have no completion yet, and that no fence has waited for.
+ * A DC target has no limit of its own. */
 static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
 {
     return ((resp->qp->type == HCA_QP_DCT) ||

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Remembers the mkeys that were released last: a new mkey must not get one of
- * their numbers while a peer may still use it (mem/dcx_mkey.h). Used by mem/ and
- * strided/, each with a ring and a lock of its own. Has no device, so that tests
- * need none.
+ * their numbers while a peer may still use it (mem/dcx_mkey.h). Used by mem/
+ * and strided/, each with a ring and a lock of its own. Has no device, so that
+ * tests need none.
  */
 #ifndef UCT_DCX_STALE_H
 #define UCT_DCX_STALE_H
