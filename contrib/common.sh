@@ -220,6 +220,14 @@ build_strictly()
     build_targets WERROR=-Werror "$@"
 }
 
+# Installs the build into its prefix, with the output of make in a log.
+install_build()
+{
+    make -s -C "$build" install > "$build/install.log" 2>&1 ||
+        { tail -n 10 "$build/install.log" >&2
+          die "the installation failed: see $build/install.log"; }
+}
+
 # Lets root start jobs of Open MPI, which refuses that by default
 allow_root_jobs()
 {

@@ -5,6 +5,7 @@
  * relaxed ordering of PCIe
  */
 #include "dcx_loop.h"
+#include "dcx_pack_key.h"
 #include "dcx_peek.h"
 #include "ucx_log.h"
 #include "uct/dcx/base/dcx_stale.h"
@@ -17,7 +18,6 @@
 #include <sys/wait.h>
 #include <thread>
 #include <ucs/arch/cpu.h>
-#include <uct/api/v2/uct_v2.h>
 
 /* Replaces UCX's detection of the processor: DCX_MEM_EPYC=y makes it an EPYC, n
  * an Intel one. */
@@ -65,21 +65,6 @@ TEST(dcx_stale, remembers_the_last)
     EXPECT_TRUE(uct_dcx_stale_has(stale.get(), 0x12345678));
 }
 
-/* Flag of this version of UCX for a key that can be revoked, and arguments for
- * the range of memory that a key is packed for, if it has any
- * (uct/api/v2/uct_v2.h) */
-#if UCT_VERNO_MINOR >= 15
-const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
-                                 UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
-#else
-const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE;
-#endif
-#if UCT_VERNO_MINOR >= 16
-#define PACK_RANGE(_memory) (_memory).data(), (_memory).size(),
-#else
-#define PACK_RANGE(_memory)
-#endif
-
 /* --- handles and keys ----------------------------------------------------- */
 
 struct counted {
@@ -121,13 +106,9 @@ protected:
 
     ucs_status_t try_pack(uct_mem_h memh, bool can_invalidate, packed_key &key)
     {
-        uct_md_mkey_pack_params_t params = {};
-
-        params.field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS;
-        params.flags      = can_invalidate ? pack_invalidate : 0;
         key.resize(m_attr.rkey_packed_size);
-        return uct_md_mkey_pack_v2(m_dcx.md(), memh,
-                                   PACK_RANGE(m_memory) & params, key.data());
+        return dcx_pack_key(m_dcx.md(), memh, m_memory.data(), m_memory.size(),
+                            can_invalidate, key.data());
     }
 
     packed_key pack(uct_mem_h memh, bool can_invalidate = true)

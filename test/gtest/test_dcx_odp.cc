@@ -6,6 +6,7 @@
  * paging for DC the memory is pinned.
  */
 #include "dcx_layout_bench.h"
+#include "dcx_pack_key.h"
 #include "privileges.h"
 
 #include <algorithm>
@@ -13,24 +14,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <thread>
-#include <uct/api/v2/uct_v2.h>
 
 namespace {
 
 const size_t page = 4096;
-
-/* See test_dcx_mem.cc. */
-#if UCT_VERNO_MINOR >= 15
-const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
-                                 UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
-#else
-const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE;
-#endif
-#if UCT_VERNO_MINOR >= 16
-#define PACK_RANGE addr, length,
-#else
-#define PACK_RANGE
-#endif
 
 /* Pages that nothing has touched, registered with @flags */
 class odp_mem {
@@ -91,13 +78,9 @@ public:
     /* Packs a key that can be invalidated. */
     ucs_status_t pack_invalidated()
     {
-        uct_md_mkey_pack_params_t params = {};
         std::vector<uint8_t> key(64);
 
-        params.field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS;
-        params.flags      = pack_invalidate;
-        return uct_md_mkey_pack_v2(m_dcx.md(), memh, PACK_RANGE & params,
-                                   key.data());
+        return dcx_pack_key(m_dcx.md(), memh, addr, length, true, key.data());
     }
 
     /* Takes the pages away, as a program does that frees memory too early. */

@@ -46,8 +46,7 @@ struct hca_sq *hca_sq_detach(struct hca_qp *qp);
 void hca_sq_free(struct hca_sq *sq);
 
 /* Drops the fetched WQEs without completions, and writes acknowledged data to
- * memory. The caller holds sq_lock; the QP has a
- * queue. */
+ * memory. The caller holds sq_lock; the QP has a queue. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
 /* Writes acknowledged data to memory, at the end of the process, except of

@@ -15,7 +15,7 @@
 
 #define HCA_ODP_DEFAULT_US 100u
 #define HCA_ODP_PRESENT    (1ull << 63) /* of an entry of pagemap */
-#define HCA_ODP_PAGES      128u         /* entries read at a time */
+#define HCA_ODP_PAGES      64u          /* entries read at a time: bits */
 
 /* Bits of a bitmap, log2. In a region of more pages (of 4 GiB, or the implicit
  * one) each 2^20th page has the same bit. */
@@ -133,20 +133,23 @@ void hca_odp_mark(const struct hca_mkey *mkey, uint64_t va, uint64_t length)
 
 /* --- pages that the process has ------------------------------------------ */
 
-/* Returns true if one of @count pages from @page on is missing. */
-static bool hca_odp_misses(int fd, uint64_t page, unsigned count)
+/* Returns a bit for each of @count pages from @page on that the process has. */
+static uint64_t hca_odp_present(int fd, uint64_t page, unsigned count)
 {
-    uint64_t entries[HCA_ODP_PAGES];
+    uint64_t entries[HCA_ODP_PAGES], present = 0;
     ssize_t size = syscall(SYS_pread64, fd, entries, count * sizeof(*entries),
                            page * sizeof(*entries));
 
-    for (unsigned i = 0; i < count; i++) {
-        if ((size < (ssize_t)((i + 1) * sizeof(*entries))) ||
-            !(entries[i] & HCA_ODP_PRESENT)) {
-            return true;
-        }
+    for (unsigned i = 0; size >= (ssize_t)((i + 1) * sizeof(*entries)); i++) {
+        present |= (uint64_t)((entries[i] & HCA_ODP_PRESENT) != 0) << i;
     }
-    return false;
+    return present;
+}
+
+/* Returns how many of the pages up to @end are read at a time. */
+static unsigned hca_odp_batch(uint64_t page, uint64_t end)
+{
+    return (end - page < HCA_ODP_PAGES) ? end - page : HCA_ODP_PAGES;
 }
 
 /* Says once that pages count as missing as they cannot be looked at, except of
@@ -164,10 +167,8 @@ static void hca_odp_blind(const char *path)
 
 /* Opens the file for each access: nothing is left to close in a process that
  * forks, and a pid is never that of another process. */
-static bool hca_odp_is_out(struct hca_owner owner, uint64_t va, uint64_t length)
+static int hca_odp_open(struct hca_owner owner)
 {
-    uint64_t page = va / 4096, end = (va + length + 4095) / 4096;
-    bool is_missing = false;
     char path[32];
     int fd;
 
@@ -175,27 +176,50 @@ static bool hca_odp_is_out(struct hca_owner owner, uint64_t va, uint64_t length)
     fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         hca_odp_blind(path);
-        return true;
     }
-    while ((page < end) && !is_missing) {
-        unsigned count = (end - page < HCA_ODP_PAGES) ? end - page :
-                                                        HCA_ODP_PAGES;
+    return fd;
+}
 
-        is_missing = hca_odp_misses(fd, page, count);
+static bool hca_odp_is_out(struct hca_owner owner, uint64_t va, uint64_t length)
+{
+    uint64_t page = va / 4096, end = (va + length + 4095) / 4096;
+    int fd          = hca_odp_open(owner);
+    bool is_missing = (fd < 0);
+
+    while ((page < end) && !is_missing) {
+        unsigned count = hca_odp_batch(page, end);
+
+        is_missing = (hca_odp_present(fd, page, count) !=
+                      UINT64_MAX >> (HCA_ODP_PAGES - count));
         page += count;
     }
-    syscall(SYS_close, fd);
+    if (fd >= 0) {
+        syscall(SYS_close, fd);
+    }
     return is_missing;
 }
 
 void hca_odp_mark_present(const struct hca_mkey *mkey, uint64_t va,
                           uint64_t length)
 {
-    for (uint64_t page = va & ~4095ull; page < va + length; page += 4096) {
-        if (!hca_odp_is_out(hca_owner(hca_self), page, 4096)) {
-            hca_odp_mark(mkey, page, 4096);
-        }
+    uint64_t page = va / 4096, end = (va + length + 4095) / 4096;
+    int fd = hca_odp_open(hca_owner(hca_self));
+
+    if (fd < 0) {
+        return;
     }
+    while (page < end) {
+        unsigned count   = hca_odp_batch(page, end);
+        uint64_t present = hca_odp_present(fd, page, count);
+
+        for (unsigned i = 0; i < count; i++) {
+            if ((present >> i) & 1) {
+                hca_odp_mark(mkey, (page + i) * 4096, 4096);
+            }
+        }
+        page += count;
+    }
+    syscall(SYS_close, fd);
 }
 
 /* --- lists --------------------------------------------------------------- */

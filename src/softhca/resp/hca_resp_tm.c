@@ -426,7 +426,7 @@ static inline bool hca_tm_read_first(const struct hca_sgl *data,
     return (tmh->opcode == IBV_TMH_EAGER) || (tmh->opcode == IBV_TMH_NO_TAG);
 }
 
-/* Delivers a message without a match as it is, and counts it. */
+/* hca_tm_unmatched() without strides; unlocks the SRQ. */
 static inline enum hca_check hca_tm_first_unmatched(struct hca_responder *resp,
                                                     struct hca_srq *srq,
                                                     uint8_t tm_op)

@@ -1,5 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "hook_report.h"
+#include "common/launch_rank.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,24 +67,9 @@ void hook_report_enable(void)
     hook_report_enabled = 1;
 }
 
-/* Returns the rank that the launcher has set in the environment, or NULL. */
-static const char *hook_report_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
-                                        "PMI_RANK", "SLURM_PROCID"};
-    const char *rank                 = NULL;
-    unsigned i;
-
-    for (i = 0; (i < sizeof(names) / sizeof(*names)) && (rank == NULL); ++i) {
-        rank = getenv(names[i]);
-    }
-
-    return rank;
-}
-
 static void __attribute__((destructor)) hook_report_print(void)
 {
-    const char *rank = hook_report_rank();
+    const char *rank = launch_rank();
     char begin[64]   = "dcx types:";
     unsigned long long num;
     unsigned i;

@@ -1,5 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "dcx_figures.h"
+#include "common/launch_rank.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -123,21 +124,6 @@ static void uct_dcx_figures_add_port(const char *name)
 }
 
 
-/* Returns the rank that the launcher has set in the environment, or "". */
-static const char *uct_dcx_figures_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
-                                        "PMI_RANK", "SLURM_PROCID"};
-    const char *rank                 = NULL;
-    unsigned i;
-
-    for (i = 0; (i < sizeof(names) / sizeof(*names)) && (rank == NULL); ++i) {
-        rank = getenv(names[i]);
-    }
-    return (rank == NULL) ? "" : rank;
-}
-
-
 /* Leaves the table to the parent, in a forked child: both would write to it. It
  * stays mapped for interfaces that are open. */
 static void uct_dcx_figures_leave(void)
@@ -154,6 +140,7 @@ static void uct_dcx_figures_create(void)
     static int leaves_at_fork;
     int fd = memfd_create(UCT_DCX_FIGURES_NAME, MFD_CLOEXEC);
     uct_dcx_figures_t *figures = MAP_FAILED;
+    const char *rank           = launch_rank();
 
     if (!leaves_at_fork) {
         pthread_atfork(NULL, NULL, uct_dcx_figures_leave);
@@ -172,7 +159,7 @@ static void uct_dcx_figures_create(void)
     figures->pid        = getpid();
     figures->is_used[0] = 1;
     snprintf(figures->rank, sizeof(figures->rank), "%s",
-             uct_dcx_figures_rank());
+             (rank == NULL) ? "" : rank);
     __atomic_store_n(&figures->size, sizeof(*figures), __ATOMIC_RELEASE);
     __atomic_store_n(&uct_dcx_figures, figures, __ATOMIC_RELEASE);
 }
@@ -292,23 +279,33 @@ void uct_dcx_figures_print(const uct_dcx_figures_t *figures, FILE *out)
 }
 
 
+char *uct_dcx_figures_table(void)
+{
+    char *text  = NULL;
+    size_t size = 0;
+    FILE *out   = open_memstream(&text, &size);
+
+    if (out != NULL) {
+        uct_dcx_figures_print(uct_dcx_figures, out);
+        fclose(out);
+    }
+    return text;
+}
+
+
 /* Prints all in one write, as many processes share stderr. A child of vfork()
  * or clone() has the figures of its parent. */
 static void __attribute__((destructor)) uct_dcx_figures_end(void)
 {
-    char *text  = NULL;
-    size_t size = 0;
-    FILE *out;
+    char *text;
 
     if ((uct_dcx_figures == NULL) || (uct_dcx_figures->pid != getpid())) {
         return;
     }
 
-    out = open_memstream(&text, &size);
-    if (out != NULL) {
-        uct_dcx_figures_print(uct_dcx_figures, out);
-        fclose(out);
-        fwrite(text, 1, size, stderr);
+    text = uct_dcx_figures_table();
+    if (text != NULL) {
+        fputs(text, stderr);
         free(text);
     }
 }

@@ -109,6 +109,10 @@ void uct_dcx_figures_close(uct_dcx_figures_block_t *block);
  * opened, if they can be read. */
 void uct_dcx_figures_print(const uct_dcx_figures_t *figures, FILE *out);
 
+/* Returns the table of this process, which counts. The caller frees it; NULL if
+ * memory is short. */
+char *uct_dcx_figures_table(void);
+
 
 /* Counts events of the process, in any thread. */
 static inline void uct_dcx_figures_add(uct_dcx_figure_t figure, uint64_t num)

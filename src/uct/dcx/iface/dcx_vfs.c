@@ -12,7 +12,6 @@
 #include "uct/dcx/base/dcx_figures.h"
 #include "uct/dcx/mem/dcx_md.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/vfs/base/vfs_obj.h>
@@ -180,15 +179,13 @@ static void uct_dcx_vfs_credits(void *obj, ucs_string_buffer_t *text, void *arg,
 static void uct_dcx_vfs_tags(void *obj, ucs_string_buffer_t *text, void *arg,
                              uint64_t arg_u64)
 {
-    const uct_dcx_tm_t *tm = ((uct_dcx_iface_t *)obj)->super.tm;
+    static const uct_dcx_tm_t off = {.num_entries = 1};
+    const uct_dcx_tm_t *tm        = ((uct_dcx_iface_t *)obj)->super.tm;
 
-    ucs_string_buffer_appendf(text,
-                              "posted buffers %u of %u, lost rendezvous "
-                              "%u\n",
-                              (tm == NULL) ? 0 :
-                                             tm->num_entries - 1 - tm->num_free,
-                              (tm == NULL) ? 0 : tm->num_entries - 1,
-                              (tm == NULL) ? 0 : tm->num_lost);
+    tm = (tm == NULL) ? &off : tm;
+    ucs_string_buffer_appendf(
+        text, "posted buffers %u of %u, lost rendezvous %u\n",
+        tm->num_entries - 1 - tm->num_free, tm->num_entries - 1, tm->num_lost);
 }
 
 
@@ -223,16 +220,10 @@ static void uct_dcx_vfs_mkeys(void *obj, ucs_string_buffer_t *text, void *arg,
 static void uct_dcx_vfs_figures(void *obj, ucs_string_buffer_t *text, void *arg,
                                 uint64_t arg_u64)
 {
-    char *figures = NULL;
-    size_t size   = 0;
-    FILE *out     = open_memstream(&figures, &size);
+    char *figures = uct_dcx_figures_table();
 
-    if (out != NULL) {
-        uct_dcx_figures_print(uct_dcx_figures, out);
-        fclose(out);
-        ucs_string_buffer_appendf(text, "%s", figures);
-        free(figures);
-    }
+    ucs_string_buffer_appendf(text, "%s", (figures == NULL) ? "" : figures);
+    free(figures);
 }
 
 
@@ -248,7 +239,7 @@ void uct_dcx_vfs_refresh(uct_iface_h tl_iface)
         {"credits", uct_dcx_vfs_credits},
         {"tags", uct_dcx_vfs_tags},
         {"mkeys", uct_dcx_vfs_mkeys},
-        {"figures", uct_dcx_vfs_figures},
+        {"figures", uct_dcx_vfs_figures}, /* the last: if there are any */
     };
     unsigned i, num = ucs_static_array_size(files) - (uct_dcx_figures == NULL);
 

@@ -141,9 +141,8 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
         return UCS_ERR_IO_ERROR;
     }
 
-    region->strict_lkey = region->mr->lkey;
-    region->pinned      = (region->access & IBV_ACCESS_ON_DEMAND) ? NULL :
-                                                                    region->mr;
+    region->pinned = (region->access & IBV_ACCESS_ON_DEMAND) ? NULL :
+                                                               region->mr;
     uct_dcx_region_relax(region, md);
     return UCS_OK;
 }
@@ -451,9 +450,8 @@ static ucs_status_t uct_dcx_mem_pin_locked(uct_dcx_mem_t *mem)
         return UCS_ERR_IO_ERROR;
     }
 
-    mem->lkey           = mr->lkey;
-    region->strict_lkey = mr->lkey;
-    /* readers have no lock: the keys are set before */
+    mem->lkey = mr->lkey;
+    /* readers have no lock: the key is set before */
     __atomic_store_n(&region->pinned, mr, __ATOMIC_RELEASE);
     __atomic_store_n(&mem->is_plain, 1, __ATOMIC_RELEASE);
     return UCS_OK;

@@ -64,7 +64,6 @@ typedef struct uct_dcx_region {
     struct ibv_mr *pinned;    /* @mr; on demand: the pinned registration, NULL
                                * until it is needed */
     uint32_t access;          /* IBV_ACCESS_* of @mr */
-    uint32_t strict_lkey;     /* of @pinned; of @mr if that is NULL */
     uct_dcx_mkey_t *idle;     /* indirect keys without a handle */
     unsigned num_idle;        /* number of these, UCT_DCX_MEM_MAX_IDLE at
                                * most */
@@ -128,11 +127,19 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 }
 
 
+/* Returns the pinned registration, or NULL. Any thread may pin. */
+static inline const struct ibv_mr *
+uct_dcx_region_pinned(const uct_dcx_region_t *region)
+{
+    return __atomic_load_n(&region->pinned, __ATOMIC_ACQUIRE);
+}
+
+
 /* Returns 0 for memory that is registered on demand, until it is pinned. */
 static inline int uct_dcx_mem_is_pinned(const uct_dcx_mem_t *mem)
 {
     return uct_dcx_mem_is_layout(mem) ||
-           (__atomic_load_n(&mem->region->pinned, __ATOMIC_ACQUIRE) != NULL);
+           (uct_dcx_region_pinned(mem->region) != NULL);
 }
 
 
@@ -149,7 +156,15 @@ static inline int uct_dcx_mem_is_plain(uct_mem_h memh)
  * indirect key must not name memory that is not pinned. */
 static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 {
-    return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->strict_lkey;
+    const uct_dcx_region_t *region = mem->region;
+    const struct ibv_mr *pinned;
+
+    if (uct_dcx_mem_is_layout(mem)) {
+        return mem->lkey;
+    }
+
+    pinned = uct_dcx_region_pinned(region);
+    return (pinned != NULL) ? pinned->lkey : region->mr->lkey;
 }
 
 
