@@ -183,6 +183,14 @@ unsigned dcx_peek_granted(uct_iface_h iface)
 }
 
 
+unsigned dcx_peek_rx_buffers(uct_iface_h tl_iface)
+{
+    const uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+
+    return iface->super.rx.length - 1;
+}
+
+
 unsigned dcx_peek_credits(uct_ep_h tl_ep)
 {
     const uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);

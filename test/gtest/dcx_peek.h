@@ -83,6 +83,9 @@ void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count);
  * needs a grant. */
 unsigned dcx_peek_credits(uct_ep_h ep);
 
+/* Returns the receive buffers of an interface that can be posted now. */
+unsigned dcx_peek_rx_buffers(uct_iface_h iface);
+
 /* Returns the credits beyond the base that a receiver has granted and that were
  * not returned. */
 unsigned dcx_peek_granted(uct_iface_h iface);

@@ -708,6 +708,50 @@ TEST_P(dcx_fc_fifty, receiver_stands_still)
     }
 }
 
+/* One endpoint needs half of the receive queue. If several send, the bank is
+ * nearly empty, and all of it is used. */
+TEST_P(dcx_fc_fifty, use_the_whole_queue)
+{
+    fill(add(*m_a, *m_b));
+    m_senders.back().send_in_line(2000);
+    progress_until([&] { return total_sent() == 2000; });
+    drain();
+    EXPECT_EQ(512u, dcx_peek_rx_buffers(m_b->iface));
+
+    for (unsigned i = 0; i < 10; i++) {
+        fill(add(*m_a, *m_b));
+    }
+    drain();
+    EXPECT_EQ(1024u, dcx_peek_rx_buffers(m_b->iface));
+    m_senders.front().send_in_line(5000); /* each buffer is used */
+    progress_until([&] { return m_senders.front().sent == 5000; });
+    drain();
+}
+
+/* An endpoint to each peer is a reason, too, before the peers send anything.
+ * They use their bases at once, with their requests. */
+TEST_P(dcx_fc_fifty, endpoints_use_the_whole_queue)
+{
+    for (unsigned i = 0; i < count; i++) {
+        add(*m_b, *m_a);
+        if (i == 40) {
+            EXPECT_EQ(512u, dcx_peek_rx_buffers(m_b->iface));
+        }
+    }
+    EXPECT_EQ(1024u, dcx_peek_rx_buffers(m_b->iface));
+
+    for (unsigned i = 0; i < count; i++) {
+        dcx_sender &sender = add(*m_a, *m_b);
+
+        progress_a_until([&] {
+            while (sender.send() == UCS_OK) {
+            }
+            return sender.sent == 10;
+        });
+    }
+    drain();
+}
+
 INSTANTIATE_TEST_SUITE_P(fifty, dcx_fc_fifty, testing::Values(0));
 
 /* --- answers that do not arrive ------------------------------------------- */

@@ -142,8 +142,9 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"RX_QUEUE_LEN", "1024",
      "Number of receive buffers of the interface, shared by all peers. A peer\n"
      "that finds no buffer tries again after RNR_TIMEOUT. Raise this if many\n"
-     "peers send to one process; lower it to save memory. With tag matching by\n"
-     "the device there are half as many, unless TM_SEG_SIZE is set.",
+     "peers send to one process; lower it to save memory. Half of them are\n"
+     "used until many peers send. With tag matching by the device there are\n"
+     "half as many, unless TM_SEG_SIZE is set.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_INLINE", "64",

@@ -31,6 +31,11 @@
  * fewer: they take the same memory. */
 #define UCT_DCX_SIZES_TM_SEGS 2
 
+/* A receive queue of at least this number of entries is half in use at first.
+ * The device writes to all buffers in turn, and the fewer of them, the more are
+ * still in a cache. */
+#define UCT_DCX_SIZES_MIN_HALF 256
+
 /* A list has a power of two of entries; one is never used. */
 #define UCT_DCX_SIZES_AUTO_TAGS 255
 
@@ -54,6 +59,17 @@ static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
 }
 
 
+/* Returns the entries of a receive queue of @length that are in use at first.
+ * Flow control adds the others if many peers have credits. */
+static unsigned uct_dcx_sizes_rx_first(const uct_dcx_iface_config_t *config,
+                                       unsigned length)
+{
+    return (config->fc.enable && (length >= UCT_DCX_SIZES_MIN_HALF)) ?
+               (length / 2) + 1 :
+               length;
+}
+
+
 static void uct_dcx_sizes_init_rx(uct_dcx_sizes_t *sizes,
                                   const uct_dcx_iface_config_t *config,
                                   unsigned num_tags)
@@ -72,6 +88,7 @@ static void uct_dcx_sizes_init_rx(uct_dcx_sizes_t *sizes,
 
     sizes->am_size     = ucs_min(config->seg_size, sizes->seg_size);
     sizes->rx_length   = (config->rx.queue_len / num_segs) + 1;
+    sizes->rx_first    = uct_dcx_sizes_rx_first(config, sizes->rx_length);
     sizes->rx_max_poll = ucs_min(config->rx.max_poll, sizes->rx_length);
     sizes->rx_cqes     = sizes->rx_length + sizes->rx_max_poll;
     if (num_tags > 0) {

@@ -19,6 +19,7 @@ typedef struct uct_dcx_sizes {
     size_t seg_size;      /* bytes of a receive buffer */
     size_t am_size;       /* bytes of an active message, with its header */
     unsigned rx_length;   /* entries of the receive queue, one is never used */
+    unsigned rx_first;    /* entries in use at first */
     unsigned rx_max_poll; /* receive completions taken at a time */
     unsigned rx_cqes;     /* of the receive completion queue */
 } uct_dcx_sizes_t;

@@ -170,6 +170,7 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 
     ep->pid = be32toh(addr->pid);
     uct_dcx_fc_init_ep(ep, be16toh(addr->credits));
+    uct_dcx_fc_check_queue(queues->fc, 0);
     *ep_p = &ep->super.super;
     return UCS_OK;
 }

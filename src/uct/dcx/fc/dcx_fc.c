@@ -19,6 +19,10 @@
  * takes a receive buffer, and the receiver may only be busy. */
 #define UCT_DCX_FC_RESEND_TICK 8
 
+/* Messages of an endpoint that take no credit at a time: a request, and the
+ * answer to one */
+#define UCT_DCX_FC_EXTRA_MSGS 2
+
 
 /* --- requests ------------------------------------------------------------- */
 
@@ -327,6 +331,25 @@ int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc)
 }
 
 
+/* --- receive buffers ------------------------------------------------------ */
+
+void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer)
+{
+    uct_dcx_queues_t *queues = fc->queues;
+    unsigned extra = fc->bank.granted[0] + fc->bank.granted[1] + offer;
+    size_t num_eps = queues->eps.plain.num_used + queues->eps.grh.num_used +
+                     queues->eps.small.num_used;
+    size_t own = num_eps * (fc->bank.base + UCT_DCX_FC_EXTRA_MSGS);
+
+    if (ucs_unlikely((own + extra >= queues->rx.length) ||
+                     (extra > fc->bank.size * 3 / 4)) &&
+        (queues->rx.length < queues->rx.max_length)) {
+        uct_dcx_srq_grow(&queues->rx);
+        uct_dcx_queues_refill(queues);
+    }
+}
+
+
 /* --- opening and closing -------------------------------------------------- */
 
 ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
@@ -336,7 +359,7 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
     uct_dcx_target_t *origin = &fc->origin.fields;
     unsigned window          = uct_dcx_config_credits(config->fc.window);
     unsigned initial         = uct_dcx_config_credits(config->fc.initial);
-    unsigned posted          = queues->rx.length - 1;
+    unsigned posted          = queues->rx.max_length - 1;
 
     memset(fc, 0, sizeof(*fc));
     fc->queues   = queues;

@@ -145,6 +145,13 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep);
 
 
+/* Uses the whole receive queue if the first half may not have a buffer for each
+ * message that peers may send. They have all grants, @offer, and their bases.
+ * There are as many peers as endpoints, or more: then their grants take most of
+ * the bank. */
+void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer);
+
+
 /* Sets the initial credits of a new endpoint. */
 static inline void uct_dcx_fc_init_ep(uct_dcx_ep_t *ep, uint16_t credits)
 {

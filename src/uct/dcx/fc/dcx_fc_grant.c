@@ -132,12 +132,14 @@ static ucs_status_t uct_dcx_fc_set_target(uct_dcx_fc_t *fc,
  * while memory is short. */
 static unsigned uct_dcx_fc_offer(uct_dcx_fc_t *fc)
 {
+    unsigned offer   = uct_dcx_credit_offer(&fc->bank);
     uct_dcx_rx_t *rx = &fc->queues->rx;
 
+    uct_dcx_fc_check_queue(fc, offer);
     if (uct_dcx_srq_num_free(rx) > 0) {
         uct_dcx_srq_post(rx);
     }
-    return (uct_dcx_srq_num_free(rx) > 0) ? 0 : uct_dcx_credit_offer(&fc->bank);
+    return (uct_dcx_srq_num_free(rx) > 0) ? 0 : offer;
 }
 
 

@@ -54,7 +54,7 @@ unsigned uct_dcx_rx_progress(uct_iface_h tl_iface)
 }
 
 
-/* Sets the length of the receive queue, and creates its completion queue.
+/* Sets the lengths of the receive queue, and creates its completion queue.
  * Buffers are posted again while a batch of messages is being delivered
  * (dcx_fc_grant.c), and the completions are given back only at its end. */
 static ucs_status_t uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
@@ -70,9 +70,10 @@ static ucs_status_t uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
     uct_dcx_sizes_t sizes;
 
     uct_dcx_sizes_init(&sizes, config, queues->rx.num_tags);
-    queues->rx.length   = sizes.rx_length;
-    queues->rx.max_poll = sizes.rx_max_poll;
-    params.length       = sizes.rx_cqes;
+    queues->rx.max_length = sizes.rx_length;
+    queues->rx.length     = sizes.rx_first;
+    queues->rx.max_poll   = sizes.rx_max_poll;
+    params.length         = sizes.rx_cqes;
     return uct_dcx_cq_init(&queues->rx.cq, &params);
 }
 

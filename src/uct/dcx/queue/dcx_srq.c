@@ -86,23 +86,40 @@ void uct_dcx_srq_post(uct_dcx_rx_t *rx)
 }
 
 
-static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
+/* Appends entry @index to the chain. */
+static void uct_dcx_srq_link(uct_dcx_rx_t *rx, uint16_t index)
+{
+    memset(&rx->wqes[index], 0, sizeof(rx->wqes[index]));
+    rx->wqes[index].data.byte_count        = htobe32(rx->seg_size);
+    rx->wqes[rx->tail].next.next_wqe_index = htobe16(index);
+    rx->tail                               = index;
+    rx->missing++;
+}
+
+
+void uct_dcx_srq_grow(uct_dcx_rx_t *rx)
+{
+    for (; rx->length < rx->max_length; rx->length++) {
+        uct_dcx_srq_link(rx, rx->length);
+        rx->excess++;
+    }
+}
+
+
+static void uct_dcx_srq_link_first(uct_dcx_rx_t *rx)
 {
     unsigned i;
 
-    for (i = 0; i < rx->length; ++i) {
-        memset(&rx->wqes[i], 0, sizeof(rx->wqes[i]));
-        rx->wqes[i].next.next_wqe_index = htobe16((i + 1) % rx->length);
-        rx->wqes[i].data.byte_count     = htobe32(rx->seg_size);
-    }
-
     rx->head    = 0;
-    rx->tail    = rx->length - 1;
+    rx->tail    = 0;
     rx->counter = 0;
-    rx->missing = rx->length;
+    rx->missing = 0;
     rx->dropped = 0;
-    rx->batch   = ucs_min(16, (rx->length - 1) / 2 + 1);
-    rx->excess  = rx->length - 1 - rx->batch;
+    for (i = 0; i < rx->length; ++i) {
+        uct_dcx_srq_link(rx, i);
+    }
+    rx->batch  = ucs_min(16, (rx->length - 1) / 2 + 1);
+    rx->excess = rx->length - 1 - rx->batch;
 }
 
 
@@ -128,9 +145,10 @@ static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    rx->wqes   = dv_srq.buf;
-    rx->dbrec  = dv_srq.dbrec;
-    rx->length = ucs_min(rx->length, dv_srq.tail + 1u);
+    rx->wqes       = dv_srq.buf;
+    rx->dbrec      = dv_srq.dbrec;
+    rx->max_length = ucs_min(rx->max_length, dv_srq.tail + 1u);
+    rx->length     = ucs_min(rx->length, rx->max_length);
     return UCS_OK;
 }
 
@@ -140,7 +158,7 @@ static ucs_status_t uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx,
 {
     struct ibv_srq_init_attr attr = {
         .srq_context = &rx->srq_failed,
-        .attr        = {.max_wr = rx->length - 1, .max_sge = 1},
+        .attr        = {.max_wr = rx->max_length - 1, .max_sge = 1},
     };
     ucs_status_t status;
 
@@ -166,7 +184,7 @@ static ucs_status_t uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx,
 {
     const uct_dcx_xrq_params_t params = {
         .port     = port,
-        .length   = ucs_roundup_pow2(rx->length),
+        .length   = ucs_roundup_pow2(rx->max_length),
         .stride   = sizeof(*rx->wqes),
         .num_tags = rx->num_tags,
         .cqn      = rx->cq.cqn,
@@ -197,16 +215,16 @@ static void uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 }
 
 
-/* Links the ring. It may have more entries than requested: the chain omits
- * these. */
+/* Links the first entries of the ring. It may have more than requested: the
+ * chain never gets these. */
 static ucs_status_t uct_dcx_srq_alloc(uct_dcx_rx_t *rx)
 {
-    rx->hdrs = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
+    rx->hdrs = ucs_calloc(rx->max_length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
     if (rx->hdrs == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    uct_dcx_srq_link(rx);
+    uct_dcx_srq_link_first(rx);
     return UCS_OK;
 }
 

@@ -56,7 +56,8 @@ typedef struct uct_dcx_rx {
     unsigned dropped;  /* messages that no process may send */
     int batch;         /* post if this number of entries are free */
     unsigned max_poll; /* messages of one call of progress */
-    unsigned length;   /* entries in the ring */
+    unsigned length;   /* entries in the chain */
+    unsigned max_length;
     unsigned payload_offset;
     unsigned headroom;       /* for the user, right before the payload */
     unsigned seg_size;       /* maximum bytes of a message, with its header */
@@ -99,8 +100,9 @@ static inline uct_dcx_rx_desc_t *uct_dcx_srq_desc(const uct_dcx_rx_t *rx,
 
 
 /* Creates the queue and the pool of its buffers for @iface; posts none. @params
- * gives headroom and alignment. rx->length, ->seg_size, ->num_tags, ->cq and
- * ->dc_key are set. Logs errors, except UCS_ERR_NO_MEMORY. */
+ * gives headroom and alignment. rx->length, ->max_length, ->seg_size,
+ * ->num_tags, ->cq and ->dc_key are set. Logs errors, except
+ * UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
                               const uct_dcx_port_t *port,
                               const uct_dcx_iface_config_t *config,
@@ -111,5 +113,8 @@ void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev);
 
 /* Posts the free entries for which there are buffers. */
 void uct_dcx_srq_post(uct_dcx_rx_t *rx);
+
+/* Adds all entries to the chain. The new ones are free. */
+void uct_dcx_srq_grow(uct_dcx_rx_t *rx);
 
 #endif
