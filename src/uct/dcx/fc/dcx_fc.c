@@ -23,6 +23,9 @@
  * answer to one */
 #define UCT_DCX_FC_EXTRA_MSGS 2
 
+/* Peers for which the first half of the receive queue is always enough */
+#define UCT_DCX_FC_MIN_PEERS 4
+
 
 /* --- requests ------------------------------------------------------------- */
 
@@ -339,7 +342,8 @@ void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer)
     unsigned extra = fc->bank.granted[0] + fc->bank.granted[1] + offer;
     size_t num_eps = queues->eps.plain.num_used + queues->eps.grh.num_used +
                      queues->eps.small.num_used;
-    size_t own = num_eps * (fc->bank.base + UCT_DCX_FC_EXTRA_MSGS);
+    size_t own = ucs_max(num_eps, UCT_DCX_FC_MIN_PEERS) *
+                 (fc->bank.base + UCT_DCX_FC_EXTRA_MSGS);
 
     if (ucs_unlikely((own + extra >= queues->rx.length) ||
                      (extra > fc->bank.size * 3 / 4)) &&

@@ -145,10 +145,10 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep);
 
 
-/* Uses the whole receive queue if the first half may not have a buffer for each
- * message that peers may send. They have all grants, @offer, and their bases.
- * There are as many peers as endpoints, or more: then their grants take most of
- * the bank. */
+/* Uses the whole receive queue if the first half is too short for all grants,
+ * @offer more credits, and the bases of as many peers as there are endpoints.
+ * Peers without an endpoint here are not known. The whole queue is used, too,
+ * if grants take most of the bank: then many peers send. */
 void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer);
 
 

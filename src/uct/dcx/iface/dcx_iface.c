@@ -344,6 +344,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     uct_dcx_slab_init(&queues->eps.plain, sizeof(uct_dcx_ep_t));
     uct_dcx_slab_init(&queues->eps.grh, sizeof(uct_dcx_grh_ep_t));
     uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));
+    uct_dcx_fc_check_queue(&self->fc, 0);
     uct_dcx_fatal_init(self);
     uct_dcx_count_init(self, config);
 
