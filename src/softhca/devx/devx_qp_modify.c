@@ -191,6 +191,7 @@ static void devx_qpc_path(const uint8_t *ctx, bool roce, struct hca_path *path)
     *path = (struct hca_path){
         .dlid          = devx_get(ctx, ADS_RLID),
         .sl            = devx_get(ctx, roce ? ADS_ETH_PRIO : ADS_SL),
+        .reverse_sl    = devx_get(ctx, roce ? ADS_ETH_PRIO : ADS_SL),
         .grh           = roce || devx_get(ctx, ADS_GRH),
         .dmac          = {high >> 8, high, low >> 24, low >> 16, low >> 8, low},
         .sgid_index    = devx_get(ctx, ADS_GID_INDEX),

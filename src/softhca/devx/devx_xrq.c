@@ -222,6 +222,7 @@ static enum devx_status devx_arm_xrq(struct devx_call *call)
 #define DC_PARAMS_KEY         DEVX_QWORD(0x18)
 #define DC_PARAMS_PKEY_INDEX  DEVX_BITS(0x10, 15, 0)
 #define DC_PARAMS_SL          DEVX_BITS(0x14, 3, 0)
+#define DC_PARAMS_REVERSE_SL  DEVX_BITS(0x14, 11, 8)
 
 static const struct devx_field devx_dc_params_fields[] = {
     DEVX_HEADER_FIELDS,
@@ -231,7 +232,7 @@ static const struct devx_field devx_dc_params_fields[] = {
     {"mtu", DC_PARAMS_MTU, IBV_MTU_4096},
     {"pkey_table_index", DC_PARAMS_PKEY_INDEX, HCA_PKEY_TABLE_LEN - 1},
     {"cnak_reverse_sl", DEVX_BITS(0x14, 19, 16), DEVX_ANY},
-    {"reverse_sl", DEVX_BITS(0x14, 11, 8), DEVX_ANY},
+    {"reverse_sl", DC_PARAMS_REVERSE_SL, DEVX_ANY},
     {"sl", DC_PARAMS_SL, DEVX_ANY},
     {"dc_access_key", DC_PARAMS_KEY, DEVX_ANY},
     {NULL, 0, 0},
@@ -247,6 +248,7 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
         .is_set      = true,
         .mtu         = devx_get(call->in, DC_PARAMS_MTU),
         .sl          = devx_get(call->in, DC_PARAMS_SL),
+        .reverse_sl  = devx_get(call->in, DC_PARAMS_REVERSE_SL),
         .ack_timeout = devx_get(call->in, DC_PARAMS_ACK_TIMEOUT),
         .key         = devx_get(call->in, DC_PARAMS_KEY),
     };

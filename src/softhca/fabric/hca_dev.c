@@ -11,6 +11,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ struct hca_config hca_config = {
     .link     = HCA_LINK_IB,
     .down     = HCA_DEVS_PER_NODE,
     .other    = HCA_DEVS_PER_NODE,
+    .sls      = 0xffff,
+    .tclass   = UINT_MAX,
     .pkeys    = {HCA_PKEY_DEFAULT},
 };
 
@@ -102,6 +105,27 @@ static int hca_config_pkeys(const char *name, uint16_t *pkeys)
     return 0;
 }
 
+static int hca_config_sls(const char *name, uint16_t *sls)
+{
+    const char *str = getenv(name);
+    uint16_t mask   = 0;
+    unsigned long sl;
+    char *end;
+
+    for (const char *p = str; p != NULL; p = (*end == ',') ? end + 1 : NULL) {
+        sl = strtoul(p, &end, 10);
+        if ((*p < '0') || (*p > '9') || (sl > 15) ||
+            ((*end != ',') && (*end != '\0'))) {
+            hca_error("%s=%s: use service levels from 0 to 15, such as 0,5",
+                      name, str);
+            return -EINVAL;
+        }
+        mask |= 1u << sl;
+    }
+    *sls = (str == NULL) ? *sls : mask;
+    return 0;
+}
+
 static bool hca_config_has_name(const struct hca_config *config, unsigned count,
                                 const char *name)
 {
@@ -161,6 +185,16 @@ static int hca_config_check(const struct hca_config *config)
                   "partition");
         return -EINVAL;
     }
+    if ((config->sls != 0xffff) && (config->link != HCA_LINK_IB)) {
+        hca_error("SOFTHCA_SLS: unset it, RoCE has no service levels");
+        return -EINVAL;
+    }
+    if ((config->tclass != UINT_MAX) && (config->link != HCA_LINK_ROCE)) {
+        hca_error("SOFTHCA_TCLASS=%u: unset it, only RoCE has a class for all "
+                  "packets of a port",
+                  config->tclass);
+        return -EINVAL;
+    }
     if (hca_lacks(HCA_LACK_SM) && (config->link != HCA_LINK_IB)) {
         hca_error("SOFTHCA_LACKS=sm: remove sm, RoCE has no subnet manager");
         return -EINVAL;
@@ -179,6 +213,7 @@ static const struct {
     {"SOFTHCA_NODE", 0, HCA_MAX_DEVS / HCA_DEVS_PER_NODE - 1,
      offsetof(struct hca_config, node)},
     {"SOFTHCA_LMC", 0, 7, offsetof(struct hca_config, lmc)},
+    {"SOFTHCA_TCLASS", 0, 255, offsetof(struct hca_config, tclass)},
     {"SOFTHCA_DCI_STREAMS", 0, HCA_MAX_LOG_STREAMS,
      offsetof(struct hca_config, log_streams)},
     {"SOFTHCA_DCI_ERRORED", 0, HCA_MAX_LOG_ERRORED,
@@ -215,6 +250,9 @@ int hca_config_init(void)
     }
     if (ret == 0) {
         ret = hca_config_pkeys("SOFTHCA_PKEYS", config.pkeys);
+    }
+    if (ret == 0) {
+        ret = hca_config_sls("SOFTHCA_SLS", &config.sls);
     }
     if (ret == 0) {
         ret = hca_config_names("SOFTHCA_NAMES", &config);

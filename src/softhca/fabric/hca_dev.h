@@ -69,6 +69,8 @@ struct hca_config {
      * HCA_DEVS_PER_NODE: none */
     unsigned down;
     unsigned other;
+    uint16_t sls;    /* bit n: the fabric carries service level n */
+    unsigned tclass; /* RoCE: of all packets of a port; UINT_MAX: none */
     uint16_t pkeys[HCA_PKEY_TABLE_LEN];              /* of each port */
     char names[HCA_DEVS_PER_NODE][HCA_DEV_NAME_LEN]; /* or "" */
 };
@@ -123,6 +125,13 @@ static inline bool hca_dev_is_other(unsigned n)
 static inline uint32_t hca_dev_cap_mask(unsigned dev)
 {
     return hca_dev_is_roce(dev) ? HCA_PORT_CAP_MASK_ROCE : HCA_PORT_CAP_MASK;
+}
+
+/* Returns true if switches have a lane for packets of a service level that this
+ * process sends, or asks for (SLtoVLMappingTable, IBTA 7.6.6). */
+static inline bool hca_dev_carries(unsigned sl)
+{
+    return (hca_config.sls >> sl) & 1;
 }
 
 /* Returns the bits of a LID that choose a path to the port, or from it. */

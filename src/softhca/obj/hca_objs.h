@@ -173,7 +173,7 @@ struct hca_cq {
 /* Attributes with which an SRQ fetches data from initiators of DC */
 struct hca_srq_dc {
     bool is_on, is_set; /* it may fetch; the attributes are set */
-    uint8_t mtu, sl, ack_timeout;
+    uint8_t mtu, sl, reverse_sl, ack_timeout;
     uint16_t pkey;
     uint64_t key;
 };
@@ -222,6 +222,7 @@ enum hca_qp_type {
 struct hca_path {
     uint16_t dlid;
     uint8_t sl;
+    uint8_t reverse_sl; /* of the answers */
     bool grh;
     uint8_t dgid[16];
     uint8_t dmac[6];

@@ -36,6 +36,7 @@ static bool hca_path_fits(const struct hca_path *path, unsigned from,
                hca_path_gid_leads(path, from, to);
     }
     return ((path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to)) &&
+           hca_dev_carries(path->sl) && hca_dev_carries(path->reverse_sl) &&
            (!path->grh || hca_path_gid_leads(path, from, to));
 }
 

@@ -9,11 +9,19 @@
 #include "hca_objs.h"
 #include "softhca/fabric/hca_dev.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Looks a path up, and stores it in @way if it leads to device @to. */
 bool hca_path_find(const struct hca_path *path, unsigned from, unsigned to,
                    struct hca_way *way);
+
+/* Bytes at the start of struct hca_path: LID and service levels */
+#define HCA_PATH_HEAD 4
+
+static_assert(offsetof(struct hca_path, grh) == HCA_PATH_HEAD,
+              "dlid, sl, reverse_sl");
 
 /* Compares what hca_path_find() depends on. */
 static inline bool hca_way_is(const struct hca_way *way,
@@ -21,8 +29,8 @@ static inline bool hca_way_is(const struct hca_way *way,
 {
     const struct hca_path *own = &way->path;
 
-    return way->is_set && (way->to == to) && (own->dlid == path->dlid) &&
-           (own->grh == path->grh) &&
+    return way->is_set && (way->to == to) &&
+           !memcmp(own, path, HCA_PATH_HEAD) && (own->grh == path->grh) &&
            (!way->has_gid ||
             ((own->sgid_index == path->sgid_index) &&
              !memcmp(own->dgid, path->dgid, sizeof(own->dgid)) &&

@@ -11,6 +11,7 @@
 #include "softhca/uverbs/uverbs.h"
 
 #include <endian.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -184,6 +185,16 @@ static int hca_sysfs_print_gid_ndev(const struct hca_sysfs_ctx *ctx, char *buf,
     return hca_sysfs_is_roce(ctx) ? snprintf(buf, size, HCA_GID_NETDEV) : 0;
 }
 
+/* Prints what MLNX_OFED shows of a class that the administrator has set. */
+static int hca_sysfs_print_tclass(const struct hca_sysfs_ctx *ctx, char *buf,
+                                  size_t size)
+{
+    (void)ctx;
+    return (hca_config.tclass == UINT_MAX) ?
+               0 :
+               snprintf(buf, size, "Global tclass=%u", hca_config.tclass);
+}
+
 static int hca_sysfs_print_modalias(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
@@ -314,6 +325,8 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
      .print = hca_sysfs_print_gid_type, .count = HCA_GID_TABLE_LEN},
     {HCA_SYSFS_IBDEV, "ports/1/gid_attrs/ndevs/%u",
      .print = hca_sysfs_print_gid_ndev, .count = HCA_GID_TABLE_LEN},
+
+    {HCA_SYSFS_IBDEV, "tc/1/traffic_class", .print = hca_sysfs_print_tclass},
 
     {HCA_SYSFS_UVERBS, "abi_version", .print = hca_sysfs_print_abi},
     {HCA_SYSFS_UVERBS, "dev", .print = hca_sysfs_print_rdev},

@@ -45,14 +45,16 @@ void hca_rndv_put(struct hca_rndv *rndv)
 
 /* Sets the path back to the origin of the request. */
 static void hca_rndv_turn(struct hca_rndv *rndv,
-                          const struct hca_responder *resp, uint8_t sl)
+                          const struct hca_responder *resp,
+                          const struct hca_srq_dc *dc)
 {
     const struct hca_msg *msg = resp->msg;
     struct hca_path *path     = &rndv->job.way_back;
     bool is_roce              = hca_dev_is_roce(rndv->job.dev);
 
     path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
-    path->sl         = sl;
+    path->sl         = dc->sl;
+    path->reverse_sl = dc->reverse_sl;
     path->grh        = is_roce || msg->path->grh;
     path->sgid_index = resp->qp->attr.path.sgid_index;
     path->hop_limit  = resp->qp->attr.path.hop_limit;
@@ -73,7 +75,7 @@ void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
     rndv->job.pkey    = srq->dc.pkey;
     rndv->job.timeout = srq->dc.ack_timeout;
     if (rndv->job.is_dc) {
-        hca_rndv_turn(rndv, resp, srq->dc.sl);
+        hca_rndv_turn(rndv, resp, &srq->dc);
     }
     *hca_tm_job(hca_srq_tm(srq), resp->recv.tm_index) = rndv->job;
     hca_proc_have_watched(srq->obj.proc);

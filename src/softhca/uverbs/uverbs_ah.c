@@ -114,6 +114,7 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     *path = (struct hca_path){
         .dlid          = attr->dlid,
         .sl            = attr->sl,
+        .reverse_sl    = attr->sl,
         .grh           = attr->is_global != 0,
         .sgid_index    = attr->grh.sgid_index,
         .hop_limit     = attr->grh.hop_limit,

@@ -79,7 +79,9 @@ static enum hca_check hca_wqe_parse_base_av(struct hca_wqe_cursor *cursor,
     path->dlid          = be16toh(av->rlid);
     path->src_path_bits = av->fl_mlid & 0x7f;
     path->sl            = av->stat_rate_sl & 0xf;
-    path->grh           = false;
+    path->reverse_sl = (cursor->qp->type == HCA_QP_DCI) ? (word >> 24) & 0xf :
+                                                          path->sl;
+    path->grh        = false;
     if (hca_dev_is_roce(cursor->qp->obj.dev)) {
         path->sl >>= 1; /* the field is twice the priority (mlx5_create_ah()) */
     }

@@ -64,6 +64,7 @@ static bool hca_wqe_short_av(struct hca_wqe *wqe, const struct hca_qp *qp)
     wqe->path.dlid          = be16toh(av->rlid);
     wqe->path.src_path_bits = av->fl_mlid & 0x7f;
     wqe->path.sl            = av->stat_rate_sl & 0xf;
+    wqe->path.reverse_sl    = (word >> 24) & 0xf;
     wqe->path.grh           = false;
     /* 27:24: see hca_wqe_dqpn_reserved() */
     return !(word & 0xf0000000) && !hca_dev_is_roce(qp->obj.dev);
