@@ -152,6 +152,13 @@ void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
         .needs    = config->tx.num_dci + others,
         .fits     = (attr->max_qp > (int)others) ? attr->max_qp - others : 0,
     };
+    struct info_need reads = {
+        .what     = "reads in flight",
+        .variable = "UCX_DCX_MAX_RD_ATOMIC",
+        .found    = dev->max_rd_atomic,
+        .needs    = config->tx.max_rd_atomic,
+        .fits     = dev->max_rd_atomic,
+    };
     uct_dcx_sizes_t sizes;
     struct info_row *row;
 
@@ -161,9 +168,13 @@ void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
     info_recv_limits(part, attr, config, &sizes);
     info_window(part, config, sizes.rx_length - 1);
 
-    row = info_part_add(part, "reads in flight", "UCX_DCX_MAX_RD_ATOMIC");
-    info_row_found(row, "%u", dev->max_rd_atomic);
-    info_row_needs(row, "%u at most", config->tx.max_rd_atomic);
+    if (config->tx.max_rd_atomic == UCS_ULUNITS_AUTO) {
+        row = info_part_add(part, "reads in flight", "UCX_DCX_MAX_RD_ATOMIC");
+        info_row_found(row, "%u", dev->max_rd_atomic);
+        info_row_needs(row, "16 at most");
+    } else {
+        info_limit(part, &reads);
+    }
 
     row = info_part_add(part, "region, bytes", NULL);
     info_row_found(row, "%lu", attr->max_mr_size);

@@ -72,7 +72,8 @@ const std::map<std::string, option> options = {
     {"DM_COUNT", {{"0", "1024"}, {"1025", "-1"}}},
     {"TX_MAX_POLL", {{"1", "65536"}, {"0", "65537"}}},
     {"TX_CQ_MODERATION", {{"1", "32768"}, {"0", "32769", "-1"}}},
-    {"MAX_RD_ATOMIC", {{"1", "128"}, {"0", "129"}}},
+    {"MAX_RD_ATOMIC",
+     {{"1", "16", "auto"}, {"0", "129", "inf", "17" /* of the device */}}},
     {"TIMEOUT", {{"1us", "8796s"}, {"0", "-1s", "8900s", "nan"}}},
     {"RETRY_COUNT", {{"0", "7", "8" /* as 7 */}, {"-1"}}},
     {"RNR_RETRY_COUNT", {{"0", "7", "8"}, {"-1"}}},
@@ -120,6 +121,7 @@ const std::map<std::string, option> options = {
 
     /* the path; the port is InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
+    {"REVERSE_SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
     {"AR_ENABLE",
      {{"n", "try", "auto"}, {"perhaps", "2", "y" /* the device has none */}}},
     {"REPORT", {{"y", "n"}, {"perhaps", ""}}},
@@ -134,7 +136,13 @@ const std::map<std::string, option> options = {
     {"IS_GLOBAL", {{"y", "n"}, {"perhaps", ""}}},
     {"HOP_LIMIT", {{"0", "255"}, {"256", "-1"}}},
     {"NUM_PATHS", {{"1", "128", "auto"}, {"0", "129", "inf"}}},
+    {"LID_PATH_BITS",
+     {{"0", "0,1", "3-0", "0-127"}, {"", "1", "1-127", "few", "auto"}}},
+    {"ROCE_PATH_FACTOR", {{"0", "16383"}, {"16384", "-1", "auto"}}},
     {"ROCE_LOCAL_SUBNET", {{"y", "n"}, {"perhaps", ""}}},
+    {"ROCE_REACHABILITY_MODE",
+     {{"route", "local_subnet", "all"}, {"", "none", "auto"}}},
+    {"ROCE_SUBNETS", {{"all", "10.1.0.0/16", "^fd00::/8"}, {}}},
     {"ROCE_SUBNET_PREFIX_LEN",
      {{"0", "128", "auto", "inf"}, {"129"}, {{"ROCE_LOCAL_SUBNET", "y"}}}},
 };

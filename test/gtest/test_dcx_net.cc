@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <cstring>
+#include <ifaddrs.h>
 #include <string>
 
 extern "C" {
@@ -179,9 +181,91 @@ TEST(dcx_subnet, prefix_len)
     union ibv_gid none  = gid_of("::ffff:192.0.2.1");
     union ibv_gid none6 = gid_of("2001:db8::1");
 
-    EXPECT_EQ(8, uct_dcx_subnet_prefix_len(&lo));
-    EXPECT_EQ(-1, uct_dcx_subnet_prefix_len(&none));
-    EXPECT_EQ(-1, uct_dcx_subnet_prefix_len(&none6));
+    unsigned bits = 0, netdev = 0;
+
+    EXPECT_TRUE(uct_dcx_subnet_find(&lo, &bits, &netdev));
+    EXPECT_EQ(8u, bits);
+    EXPECT_EQ(if_nametoindex("lo"), netdev);
+    EXPECT_FALSE(uct_dcx_subnet_find(&none, &bits, &netdev));
+    EXPECT_FALSE(uct_dcx_subnet_find(&none6, &bits, &netdev));
+}
+
+TEST(dcx_subnet, parse)
+{
+    const struct {
+        const char *text, *address;
+        unsigned bits;
+    } good[] = {
+        {"10.1.0.0/16", "::ffff:10.1.0.0", 16},
+        {"10.1.2.3/0", "::ffff:10.1.2.3", 0},
+        {"10.1.2.3/32", "::ffff:10.1.2.3", 32},
+        {"fd00::/8", "fd00::", 8},
+        {"::ffff:10.1.0.0/32", "::ffff:10.1.0.0", 32},
+        {"2001:db8:1:2:3:4:5:6/128", "2001:db8:1:2:3:4:5:6", 128},
+    };
+    union ibv_gid gid;
+    unsigned bits;
+
+    for (const auto &row : good) {
+        SCOPED_TRACE(row.text);
+        union ibv_gid expected = gid_of(row.address);
+
+        EXPECT_TRUE(uct_dcx_subnet_parse(row.text, &gid, &bits));
+        EXPECT_EQ(0, memcmp(&expected, &gid, sizeof(gid)));
+        EXPECT_EQ(row.bits, bits);
+    }
+    for (const char *text :
+         {"", "/", "10.1.0.0", "10.1.0.0/", "10.1.0.0/33", "10.1.0/24",
+          "10.1.0.0/-1", "10.1.0.0/8x", "/8", "10.1.0.0 /8", "fd00::/129",
+          "fd00:/8", "host/8"}) {
+        EXPECT_FALSE(uct_dcx_subnet_parse(text, &gid, &bits)) << text;
+    }
+}
+
+/* The kernel's routes: 127/8 stays on this machine; there is none to an address
+ * for documents, or it does not begin at "lo". */
+TEST(dcx_subnet, has_route)
+{
+    union ibv_gid lo   = gid_of("::ffff:127.0.0.1");
+    union ibv_gid peer = gid_of("::ffff:127.9.9.9");
+    union ibv_gid far  = gid_of("::ffff:192.0.2.1");
+    unsigned netdev    = if_nametoindex("lo");
+
+    EXPECT_TRUE(uct_dcx_subnet_has_route(&lo, &peer, netdev));
+    EXPECT_FALSE(uct_dcx_subnet_has_route(&lo, &far, netdev));
+}
+
+/* A neighbour of another network interface, if the machine has one, is reached
+ * from there only. */
+TEST(dcx_subnet, has_route_to_neighbour)
+{
+    unsigned lo    = if_nametoindex("lo");
+    unsigned found = 0;
+    struct ifaddrs *list;
+
+    ASSERT_EQ(0, getifaddrs(&list));
+    for (struct ifaddrs *ifa = list; ifa != NULL; ifa = ifa->ifa_next) {
+        if ((ifa->ifa_addr == NULL) || (ifa->ifa_addr->sa_family != AF_INET) ||
+            !(ifa->ifa_flags & IFF_RUNNING) ||
+            (ifa->ifa_flags & IFF_LOOPBACK)) {
+            continue;
+        }
+        union ibv_gid own = gid_of("::ffff:0.0.0.0");
+        unsigned netdev   = if_nametoindex(ifa->ifa_name);
+
+        memcpy(&own.raw[12], &((struct sockaddr_in *)ifa->ifa_addr)->sin_addr,
+               4);
+        union ibv_gid peer = own;
+        peer.raw[15] ^= 1;
+        EXPECT_TRUE(uct_dcx_subnet_has_route(&own, &peer, netdev));
+        EXPECT_FALSE(uct_dcx_subnet_has_route(&own, &peer, lo));
+        EXPECT_TRUE(uct_dcx_subnet_has_route(&own, &own, lo));
+        found++;
+    }
+    freeifaddrs(list);
+    if (found == 0) {
+        GTEST_SKIP() << "the machine has only a loopback interface";
+    }
 }
 
 } /* namespace */

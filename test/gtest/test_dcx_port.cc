@@ -32,11 +32,14 @@ using bytes = std::vector<uint8_t>;
 /* A kind of network, the name of its mode, and the expected values */
 struct network {
     const char *name;
-    bool is_roce;        /* Ethernet */
-    bool is_global;      /* packets have a GRH */
-    bool is_v1;          /* RoCE v1 */
-    unsigned paths;      /* expected dev_num_paths */
-    unsigned sgid_index; /* expected source GID */
+    bool is_roce;                                   /* Ethernet */
+    bool is_global;                                 /* packets have a GRH */
+    bool is_v1;                                     /* RoCE v1 */
+    unsigned paths;                                 /* expected dev_num_paths */
+    unsigned sgid_index;                            /* expected source GID */
+    std::vector<unsigned> path_bits = {0, 1, 2, 3}; /* InfiniBand */
+    unsigned path_factor            = 1;            /* RoCE v2 */
+    unsigned reverse_sl             = 5;            /* InfiniBand */
 };
 
 void PrintTo(const network &net, std::ostream *os)
@@ -60,7 +63,14 @@ protected:
 
     static bool is_global() { return GetParam().is_global; }
 
-    unsigned lmc() const { return m_dev.port.lmc; }
+    static size_t num_bits() { return GetParam().path_bits.size(); }
+
+    static unsigned path_bits(unsigned path)
+    {
+        const auto &bits = GetParam().path_bits;
+
+        return bits[path % bits.size()];
+    }
 
     static bytes av_of(uct_ep_h ep)
     {
@@ -87,8 +97,8 @@ protected:
         attr.port_num = 1;
         attr.sl       = sl;
         attr.dlid     = ((addr[ADDR_LID] << 8) | addr[ADDR_LID + 1]) |
-                    (path & ((1u << (addr[0] >> LMC_SHIFT)) - 1));
-        attr.src_path_bits  = path & ((1u << lmc()) - 1);
+                    (path_bits(path) & ((1u << (addr[0] >> LMC_SHIFT)) - 1));
+        attr.src_path_bits  = path_bits(path);
         attr.is_global      = is_global() || (addr[ADDR_FLAGS] & FLAG_GLOBAL);
         attr.grh.sgid_index = GetParam().sgid_index;
         attr.grh.traffic_class = tclass;
@@ -151,7 +161,37 @@ protected:
     dcx_loop m_dcx;
 };
 
+/* Sets an option while it exists. */
+class option {
+public:
+    option(const char *name, const char *value) :
+        m_name(name), m_was_set(getenv(name) != NULL)
+    {
+        m_before = m_was_set ? getenv(name) : "";
+        setenv(name, value, 1);
+    }
+
+    ~option()
+    {
+        if (m_was_set) {
+            setenv(m_name, m_before.c_str(), 1);
+        } else {
+            unsetenv(m_name);
+        }
+    }
+
+    option(const option &) = delete;
+
+private:
+    const char *m_name;
+    bool m_was_set;
+    std::string m_before;
+};
+
 class dcx_port_ib : public dcx_port {};
+
+class dcx_port_sls : public dcx_port { /* the fabric carries level 5 only */
+};
 
 class dcx_port_roce : public dcx_port {};
 
@@ -196,6 +236,7 @@ TEST_P(dcx_port, paths_differ)
 {
     const unsigned num = m_dcx.attr.dev_num_paths;
     std::set<bytes> avs;
+    uint16_t first = 0;
 
     for (unsigned path = 0; path < num; path++) {
         uct_ep_h ep = m_dcx.make_ep(path);
@@ -205,14 +246,34 @@ TEST_P(dcx_port, paths_differ)
         if (is_roce()) {
             EXPECT_EQ(GetParam().is_v1 ? 0u : 0xc000u, rlid(av) & 0xc000u);
             EXPECT_EQ(0, av[13]);
+            first = (path == 0) ? rlid(av) : first;
+            EXPECT_EQ(GetParam().is_v1 ?
+                          0u :
+                          (path * GetParam().path_factor) & 0x3fffu,
+                      (rlid(av) - first) & 0x3fffu);
         } else {
-            EXPECT_EQ(m_dev.port.lid + path, rlid(av));
-            EXPECT_EQ(path, av[13]);
+            EXPECT_EQ(m_dev.port.lid + path_bits(path), rlid(av));
+            EXPECT_EQ(path_bits(path), av[13]);
         }
         uct_ep_destroy(ep);
     }
     /* RoCE v1 has no UDP port: the vectors of its paths are equal */
-    EXPECT_EQ(GetParam().is_v1 ? 1u : num, avs.size());
+    EXPECT_EQ((GetParam().is_v1 || (GetParam().path_factor == 0)) ?
+                  1u :
+                  std::min<size_t>(num, is_roce() ? num : num_bits()),
+              avs.size());
+}
+
+/* Bits 27 to 24 of the word with the number of the DCT are the service level of
+ * the target's answers (UCX, uct_dc_mlx5_set_dgram_seg()). */
+TEST_P(dcx_port, service_level_of_answers)
+{
+    for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
+        uct_ep_h ep = m_dcx.make_ep(path);
+
+        EXPECT_EQ(is_roce() ? 0u : GetParam().reverse_sl, av_of(ep)[8] & 0x7fu);
+        uct_ep_destroy(ep);
+    }
 }
 
 /* The peer's completion has the source LID, the path bits of the destination
@@ -227,8 +288,8 @@ TEST_P(dcx_port, paths_arrive)
         if (is_roce()) {
             EXPECT_EQ(0, cqe->slid);
         } else {
-            EXPECT_EQ(m_dev.port.lid + path, be16toh(cqe->slid));
-            EXPECT_EQ(path, cqe->ml_path & 0x7fu);
+            EXPECT_EQ(m_dev.port.lid + path_bits(path), be16toh(cqe->slid));
+            EXPECT_EQ(path_bits(path), cqe->ml_path & 0x7fu);
             EXPECT_EQ(sl, (be32toh(cqe->flags_rqpn) >> 24) & 0xf);
         }
         uct_ep_destroy(ep);
@@ -288,6 +349,28 @@ TEST_P(dcx_port, is_connected)
     }
 }
 
+/* Requests of another service level than the fabric carries are lost, and so are
+ * answers. */
+TEST_P(dcx_port_sls, others_are_dropped)
+{
+    for (const char *name : {"UCX_DCX_SL", "UCX_DCX_REVERSE_SL"}) {
+        option level(name, "4"), timeout("UCX_DCX_TIMEOUT", "1us");
+        option retries("UCX_DCX_RETRY_COUNT", "0");
+        ucx_log_reader log;
+        dcx_loop other;
+        dcx_deadline deadline;
+
+        other.survives_errors = true;
+        EXPECT_EQ(UCS_OK, uct_ep_am_short(other.ep, 5, 0, NULL, 0));
+        while (other.errors.empty()) {
+            deadline.check("an error");
+            uct_worker_progress(other.worker);
+        }
+        log.take();
+        m_log.take();
+    }
+}
+
 /* --- the queue pairs ------------------------------------------------------ */
 
 struct ibv_qp_attr query(struct ibv_qp *qp, int mask)
@@ -313,7 +396,7 @@ TEST_P(dcx_port, state_of_the_initiator)
 
     EXPECT_EQ(few ? 7 : 3, attr.retry_cnt); /* 9 counts as 7 */
     EXPECT_EQ(2, attr.rnr_retry);
-    EXPECT_EQ(few ? 2 : 4, attr.max_rd_atomic);
+    EXPECT_EQ(few ? 2 : 4, attr.max_rd_atomic); /* auto: of the device */
 }
 
 TEST_P(dcx_port, state_of_the_target)
@@ -395,6 +478,65 @@ TEST_P(dcx_port_ip, roce_subnet)
     }
 }
 
+/* Refuses options that fit no GID of the port, with a line that names one. */
+TEST_P(dcx_port_ip, refused)
+{
+    const struct {
+        const char *name, *value, *text;
+    } rows[] = {
+        {"UCX_IB_ROCE_SUBNETS", "10.1.0.0/16,fd00::/8",
+         "UCX_IB_ROCE_SUBNETS allows no GID of port mlx5_0:1"},
+        {"UCX_DCX_ROCE_SUBNETS", "^198.18.0.0/15,fe80::/10",
+         "UCX_DCX_ROCE_SUBNETS allows no GID of port mlx5_0:1"},
+        {"UCX_RC_ROCE_SUBNETS", "10.1.0.0",
+         "UCX_RC_ROCE_SUBNETS: '10.1.0.0' is not a subnet"},
+        {"UCX_IB_GID_INDEX", "3",
+         "UCX_IB_GID_INDEX=3: unset it, or UCX_DCX_ROCE_SUBNETS"},
+        {"UCX_IB_ROCE_REACHABILITY_MODE", "route",
+         "UCX_IB_ROCE_REACHABILITY_MODE=route: no network interface has"},
+        {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN", "33",
+         "UCX_DCX_ROCE_SUBNET_PREFIX_LEN=33 is out of range"},
+    };
+
+    for (const auto &row : rows) {
+        SCOPED_TRACE(row.name);
+        bool has_list = !strcmp(row.name, "UCX_IB_GID_INDEX");
+        bool is_route = !strcmp(row.value, "route");
+        option var(row.name, row.value);
+        option list(has_list ? "UCX_DCX_ROCE_SUBNETS" : "DCX_TEST_NONE",
+                    "198.18.0.0/15");
+        option local("UCX_DCX_ROCE_LOCAL_SUBNET", is_route ? "n" : "y");
+        ucx_log_reader log;
+
+        EXPECT_THROW(dcx_loop(), std::runtime_error);
+        std::string text = log.take();
+        EXPECT_NE(std::string::npos, text.find(row.text)) << text;
+    }
+}
+
+/* A list of subnets chooses among GIDs, in UCX's order. */
+TEST_P(dcx_port_ip, roce_subnets)
+{
+    const struct {
+        const char *value;
+        uint8_t first_byte, gid_type;
+    } rows[] = {
+        {"198.18.0.0/15", 0, IBV_GID_TYPE_ROCE_V2},
+        {"fe80::/10", 0xfe, IBV_GID_TYPE_ROCE_V2},
+        {"^198.18.0.0/15", 0xfe, IBV_GID_TYPE_ROCE_V2},
+        {"^fe80::/10", 0, IBV_GID_TYPE_ROCE_V2},
+        {"10.0.0.0/8,198.18.0.1/32", 0, IBV_GID_TYPE_ROCE_V2},
+    };
+
+    for (const auto &row : rows) {
+        option var("UCX_IB_ROCE_SUBNETS", row.value);
+        dcx_loop other;
+
+        EXPECT_EQ(row.first_byte, other.dev_addr()[ADDR_GID]) << row.value;
+        EXPECT_EQ(row.gid_type, other.dev_addr()[ADDR_GID_TYPE]) << row.value;
+    }
+}
+
 /* --- cost of an endpoint -------------------------------------------------- */
 
 /* Heap bytes per endpoint, over many. Endpoints come from slabs, so that
@@ -432,14 +574,20 @@ TEST_P(dcx_port, bytes_of_an_endpoint)
     INSTANTIATE_TEST_SUITE_P(_mode, dcx_port, testing::Values(__VA_ARGS__)); \
     INSTANTIATE_TEST_SUITE_P(_mode, dcx_port_roce, testing::Values(__VA_ARGS__))
 
-PORT_IB(ib, network{"ib", false, false, false, 1, 0});
-PORT_IB(global, network{"global", false, true, false, 1, 0});
+PORT_IB(ib, network{"ib", false, false, false, 1, 0, {0}});
+PORT_IB(global, network{"global", false, true, false, 1, 0, {0}, 1, 9});
 PORT_IB(lmc, network{"lmc", false, false, false, 4, 0});
-PORT_IB(few_reads, network{"few_reads", false, false, false, 1, 0});
+PORT_IB(lid_bits, network{"lid_bits", false, false, false, 5, 0, {3, 2, 0}});
+PORT_IB(few_reads, network{"few_reads", false, false, false, 1, 0, {0}});
 PORT_ROCE(roce, network{"roce", true, true, false, 3, 3});
 PORT_ROCE(roce_v1, network{"roce_v1", true, true, true, 3, 2});
 PORT_ROCE(lag, network{"lag", true, true, false, 2, 3});
+PORT_ROCE(factor, network{"factor", true, true, false, 3, 3, {0}, 16383});
+PORT_ROCE(one_udp, network{"one_udp", true, true, false, 2, 1, {0}, 0});
 
+INSTANTIATE_TEST_SUITE_P(lmc, dcx_port_sls,
+                         testing::Values(network{"lmc", false, false, false, 4,
+                                                 0}));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_port_ip,
                          testing::Values(network{"roce", true, true, false, 3,
                                                  3}));
@@ -467,14 +615,29 @@ int main(int argc, char **argv)
     return hca_test_main(
         argc, argv,
         {{"ib", env},
-         {"global", with({{"UCX_DCX_IS_GLOBAL", "y"}})},
-         {"lmc", with({{"SOFTHCA_LMC", "2"}})},
+         {"global", with({{"UCX_DCX_IS_GLOBAL", "y"},
+                          {"UCX_DCX_REVERSE_SL", "9"},
+                          {"SOFTHCA_SLS", "5,9"}})},
+         {"lmc", with({{"SOFTHCA_LMC", "2"}, {"SOFTHCA_SLS", "5"}})},
+         {"lid_bits", with({{"SOFTHCA_LMC", "2"},
+                            {"UCX_DCX_LID_PATH_BITS", "3-2,9,0"},
+                            {"UCX_DCX_NUM_PATHS", "5"}})},
          {"few_reads", with({{"SOFTHCA_LIMITS", "max_rd_atomic_dc=2"},
-                             {"UCX_DCX_RETRY_COUNT", "9"}})},
+                             {"UCX_DCX_RETRY_COUNT", "9"},
+                             {"UCX_DCX_MAX_RD_ATOMIC", "auto"}})},
          {"roce", with({{"SOFTHCA_LINK", "roce"}, {"UCX_DCX_NUM_PATHS", "3"}})},
          {"roce_v1", with({{"SOFTHCA_LINK", "roce"},
                            {"UCX_DCX_GID_INDEX", "2"},
                            {"UCX_DCX_NUM_PATHS", "3"}})},
+         {"factor", with({{"SOFTHCA_LINK", "roce"},
+                          {"UCX_DCX_ROCE_PATH_FACTOR", "16383"},
+                          {"UCX_DCX_TRAFFIC_CLASS", "auto"},
+                          {"SOFTHCA_TCLASS", "33"},
+                          {"UCX_DCX_NUM_PATHS", "3"}})},
+         {"one_udp", with({{"SOFTHCA_LINK", "roce"},
+                           {"UCX_DCX_ROCE_PATH_FACTOR", "0"},
+                           {"UCX_DCX_ROCE_SUBNETS", "^198.18.0.0/15,fd00::/8"},
+                           {"UCX_DCX_NUM_PATHS", "2"}})},
          {"lag", with({{"SOFTHCA_LINK", "roce"},
                        {"SOFTHCA_LAG", "y"},
                        {"UCX_DCX_ROCE_LOCAL_SUBNET", "y"},

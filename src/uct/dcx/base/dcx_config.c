@@ -257,12 +257,6 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy_piece),
      UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"MAX_RD_ATOMIC", "16",
-     "Maximum number of gets and atomics of one DCI that are on the wire at a\n"
-     "time. The device may allow less.",
-     ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
-     UCS_CONFIG_TYPE_UINT},
-
     {"REPORT", "n",
      "Count operations, bytes, waits, registrations and failures. The process\n"
      "prints a table to stderr when it ends; \"dcx_info --live PID\" prints\n"

@@ -15,6 +15,7 @@
 
 #include "dcx_credit.h"
 
+#include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <uct/base/uct_iface.h>
@@ -44,6 +45,10 @@ enum {
 };
 
 
+/* Peers that a RoCE v2 port reaches, indices in the names of dcx_site.c */
+enum { UCT_DCX_REACH_ROUTE, UCT_DCX_REACH_LOCAL_SUBNET, UCT_DCX_REACH_ALL };
+
+
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;
     size_t seg_size; /* bytes */
@@ -59,9 +64,9 @@ typedef struct uct_dcx_iface_config {
         unsigned mmio_mode;   /* UCT_DCX_MMIO_MODE_* */
         size_t min_inline;    /* bytes */
         unsigned max_poll;
-        unsigned cq_moderation; /* WQEBBs */
-        unsigned max_rd_atomic;
-        double timeout; /* seconds */
+        unsigned cq_moderation;      /* WQEBBs */
+        unsigned long max_rd_atomic; /* or UCS_ULUNITS_AUTO */
+        double timeout;              /* seconds */
         unsigned retry_count;
         unsigned rnr_retry_count;
     } tx;
@@ -102,6 +107,7 @@ typedef struct uct_dcx_iface_config {
 
     struct {
         unsigned long sl;            /* or UCS_ULUNITS_AUTO */
+        unsigned long reverse_sl;    /* or UCS_ULUNITS_AUTO */
         int ar_enable;               /* ucs_ternary_auto_value_t */
         int ddp_enable;              /* ucs_ternary_auto_value_t, no
                                       * "auto" */
@@ -112,6 +118,10 @@ typedef struct uct_dcx_iface_config {
         int is_global;
         unsigned hop_limit;
         unsigned long num_paths; /* or UCS_ULUNITS_AUTO */
+        UCS_CONFIG_ARRAY_FIELD(ucs_range_spec_t, ranges) lid_path_bits;
+        unsigned roce_path_factor;
+        ucs_config_allow_list_t roce_subnets; /* "192.168.0.0/16" */
+        unsigned roce_reach;                  /* UCT_DCX_REACH_* */
         int roce_local_subnet;
         unsigned long roce_prefix_len; /* bits, or UCS_ULUNITS_AUTO, _INF */
     } path;

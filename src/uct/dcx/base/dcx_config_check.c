@@ -68,8 +68,9 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"RX_MAX_POLL", config->rx.max_poll, 1, 65536, 0},
         {"RETRY_COUNT", config->tx.retry_count, 0, INT_MAX, 0},
         {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, INT_MAX, 0},
-        {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128, 0},
+        {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128, 1},
         {"SL", config->path.sl, 0, 15, 1},
+        {"REVERSE_SL", config->path.reverse_sl, 0, 15, 1},
         {"HOP_LIMIT", config->path.hop_limit, 0, 255, 0},
         {"FC_WINDOW", config->fc.window, 1, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
         {"FC_INITIAL", config->fc.initial, 0, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
@@ -85,6 +86,7 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"STRIDED_COPY_PIECE", config->strided.copy_piece, 0,
          UCT_DCX_MAX_SEG_SIZE, 1},
         {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
+        {"ROCE_PATH_FACTOR", config->path.roce_path_factor, 0, 16383, 0},
         /* "inf" is the longest prefix */
         {"ROCE_SUBNET_PREFIX_LEN",
          (config->path.roce_prefix_len == UCS_ULUNITS_INF) ?

@@ -21,6 +21,17 @@ static const char *uct_dcx_mtu_names[] = {
 };
 
 
+static const char *uct_dcx_reach_names[] = {
+    [UCT_DCX_REACH_ROUTE]        = "route",
+    [UCT_DCX_REACH_LOCAL_SUBNET] = "local_subnet",
+    [UCT_DCX_REACH_ALL]          = "all",
+    [UCT_DCX_REACH_ALL + 1]      = NULL,
+};
+
+static UCS_CONFIG_DEFINE_ARRAY(uct_dcx_path_bits, sizeof(ucs_range_spec_t),
+                               UCS_CONFIG_TYPE_RANGE_SPEC);
+
+
 /* --- memory domains ------------------------------------------------------- */
 
 ucs_config_field_t uct_dcx_site_md_table[] = {
@@ -78,8 +89,8 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
 ucs_config_field_t uct_dcx_site_port_table[] = {
     {"GID_INDEX", "auto",
      "Index of the port's GID to use. \"auto\" is 0 on InfiniBand. On RoCE it\n"
-     "is the first RoCE v2 GID with an IPv4 address, else the first RoCE v2\n"
-     "GID, else the first RoCE v1 GID.",
+     "is the first one of RoCE v2 with an IPv4 address, else with an IPv6\n"
+     "address, link-local ones last; else of RoCE v1 in the same order.",
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -92,6 +103,12 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\" is\n"
      "the lowest one that AR_ENABLE allows.",
      ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"REVERSE_SL", "auto",
+     "InfiniBand service level of acknowledgements and other answers of a\n"
+     "peer, 0-15. \"auto\" is that of the requests.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.reverse_sl),
+     UCS_CONFIG_TYPE_ULUNITS},
 
     {"AR_ENABLE", "auto",
      "Adaptive routing, which may deliver RDMA out of order: a fence then\n"
@@ -114,8 +131,9 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"TRAFFIC_CLASS", "auto",
-     "Traffic class in the global route header, 0-255. \"auto\" is 106 on\n"
-     "RoCE v2, else 0.",
+     "Traffic class in the global route header, 0-255. \"auto\" on RoCE v2 is\n"
+     "the class that the administrator has set for the whole port, or 106; on\n"
+     "other ports 0.",
      ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -145,22 +163,56 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "Number of paths through the network to each peer, 1-128. UCP splits a\n"
      "large message over all of them. On InfiniBand they use different LIDs\n"
      "if the subnet has an LMC, on RoCE v2 different UDP source ports.\n"
-     "\"auto\" is 2 on bonded ports (RoCE LAG), 2^LMC with an LMC, 2 on NDR,\n"
-     "else 1.",
+     "\"auto\" is 2 on bonded ports (RoCE LAG), the number of LID_PATH_BITS\n"
+     "that the LMC allows, 2 on NDR, else 1.",
      ucs_offsetof(uct_dcx_iface_config_t, path.num_paths),
      UCS_CONFIG_TYPE_ULUNITS},
 
+    {"LID_PATH_BITS", "0-127",
+     "Low bits of the LIDs of each path on InfiniBand, such as 0,2-3. Values\n"
+     "of 2^LMC and above are skipped. More paths use them from the first one\n"
+     "again.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.lid_path_bits),
+     UCS_CONFIG_TYPE_ARRAY(uct_dcx_path_bits)},
+
+    {"ROCE_PATH_FACTOR", "1",
+     "Difference of the UDP source ports of two paths on RoCE v2, 0-16383.\n"
+     "Switches and bonded ports choose a link by the port. 0 uses one port\n"
+     "for all paths to a peer.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_path_factor),
+     UCS_CONFIG_TYPE_UINT},
+
     {"ROCE_LOCAL_SUBNET", "n",
-     "On RoCE v2, treat only peers of the same IP subnet as reachable. \"n\"\n"
-     "treats all peers with an address of the same family as reachable.",
+     "On RoCE v2, treat only peers of the same IP subnet as reachable: \"y\" is\n"
+     "ROCE_REACHABILITY_MODE=local_subnet. \"n\" has no effect.",
      ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
      UCS_CONFIG_TYPE_BOOL},
 
+    {"ROCE_REACHABILITY_MODE", "all",
+     "Peers that are reachable on RoCE v2, of those whose address is of the\n"
+     "same family:\n"
+     "\n"
+     "route         The kernel's route to the peer begins at the network\n"
+     "              interface that has the port's address.\n"
+     "\n"
+     "local_subnet  The peer is in the port's IP subnet.\n"
+     "\n"
+     "all           All of them.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_reach),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_reach_names)},
+
+    {"ROCE_SUBNETS", "all",
+     "IP subnets to choose a GID from on RoCE, such as 10.1.0.0/16. With ^\n"
+     "before the first one, GIDs of all other subnets. Do not set it together\n"
+     "with GID_INDEX.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_subnets),
+     UCS_CONFIG_TYPE_ALLOW_LIST},
+
     {"ROCE_SUBNET_PREFIX_LEN", "auto",
-     "Length of the subnet prefix in bits for ROCE_LOCAL_SUBNET=y: 0-32 for\n"
-     "IPv4, 0-128 for IPv6. \"auto\" is that of the network interface with\n"
-     "the address. \"inf\" compares all bits, so that only this port is\n"
-     "reachable.",
+     "Length of the prefix in bits that peers have to share if only those of\n"
+     "the same IP subnet are reachable: 0-32 for IPv4, 0-128 for IPv6.\n"
+     "\"auto\" is that of the network interface with the address. \"inf\"\n"
+     "compares all bits, so that only this port is reachable.",
      ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -170,6 +222,13 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
 
 static ucs_config_field_t uct_dcx_site_rc_table[] = {
     {"IB_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_ib_table)},
+
+    {"MAX_RD_ATOMIC", "auto",
+     "Maximum number of gets and atomics of one DCI that are on the wire at a\n"
+     "time, 1-128. Fails if the device allows less. \"auto\" is 16, or the\n"
+     "limit of the device if that is lower.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
+     UCS_CONFIG_TYPE_ULUNITS},
 
     {"TIMEOUT", "1.0s",
      "Time until a packet without an acknowledgement is sent again, up to\n"
@@ -218,7 +277,10 @@ ucs_config_field_t uct_dcx_site_dc_mlx5_table[] = {
 static int uct_dcx_site_is_bad(const ucs_config_field_t *field,
                                const char *value)
 {
-    uint64_t scratch; /* holds the longest type in the tables */
+    union {
+        uint64_t number;
+        ucs_config_allow_list_t list;
+    } scratch; /* the types in the tables */
 
     if (field->parser.read(value, &scratch, field->parser.arg) != 1) {
         return 1;
@@ -295,7 +357,7 @@ void uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
 
 
 /* Warns of bad values in @fields, a table in @table; @is_site: it has UCX's
- * prefix. */
+ * prefix. Logs values that are taken from UCX's variables. */
 static void uct_dcx_site_walk(const ucs_config_field_t *table,
                               const ucs_config_field_t *fields, int is_site)
 {
@@ -311,6 +373,10 @@ static void uct_dcx_site_walk(const ucs_config_field_t *table,
             if (source.is_bad) {
                 ucs_warn("%s=%s is not a valid value of UCX_DCX_%s, so dcx "
                          "fails to open; 'ucx_info -cf' shows the valid ones",
+                         source.variable, source.value, field->name);
+            } else if (source.is_set &&
+                       strncmp(source.variable, "UCX_DCX_", 8)) {
+                ucs_info("%s=%s is used, as UCX_DCX_%s is not set",
                          source.variable, source.value, field->name);
             }
         }

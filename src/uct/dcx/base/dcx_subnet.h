@@ -29,9 +29,21 @@ static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
                            unsigned bits);
 
-/* Returns the subnet prefix length of a local address, as its network interface
- * has it; -1 if no interface in this process' network namespace has the
- * address, or they cannot be listed. */
-int uct_dcx_subnet_prefix_len(const union ibv_gid *gid);
+/* Finds the network interface that has a local address: stores the length of
+ * its subnet prefix in @bits, and its index in @netdev. Returns 0 if no
+ * interface in this process' network namespace has the address, or they cannot
+ * be listed. */
+int uct_dcx_subnet_find(const union ibv_gid *gid, unsigned *bits,
+                        unsigned *netdev);
+
+/* Reads "10.1.0.0/16" or "fd00::/8" into @gid and @bits. Returns 0 if @text is
+ * no subnet. */
+int uct_dcx_subnet_parse(const char *text, union ibv_gid *gid, unsigned *bits);
+
+/* Asks the kernel for its route from local address @own to @peer, both of one
+ * family. Returns non-zero if it begins at network interface @netdev, or stays
+ * on this machine. */
+int uct_dcx_subnet_has_route(const union ibv_gid *own,
+                             const union ibv_gid *peer, unsigned netdev);
 
 #endif

@@ -13,10 +13,6 @@
 #include <ucs/sys/string.h>
 
 
-/* ibv_port_attr.active_speed, 100 Gb/s for each lane */
-#define UCT_DCX_SPEED_NDR 128
-
-
 int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
                            const struct ibv_port_attr *attr)
 {
@@ -160,45 +156,6 @@ static ucs_status_t uct_dcx_port_init_pkey(uct_dcx_port_t *port,
 }
 
 
-static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
-                                           const uct_dcx_iface_config_t *config)
-{
-    int roce_v2 = uct_dcx_port_is_roce(port) &&
-                  (port->gid_type == IBV_GID_TYPE_ROCE_V2);
-
-    if (config->path.mtu > port->attr.active_mtu) {
-        ucs_error("%s=%u exceeds the MTU of port %s: set it to at most %u",
-                  uct_dcx_config_variable("PATH_MTU"), 128u << config->path.mtu,
-                  port->name, 128u << port->attr.active_mtu);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    port->mtu       = (config->path.mtu != 0) ? (enum ibv_mtu)config->path.mtu :
-                                                port->attr.active_mtu;
-    port->hop_limit = config->path.hop_limit;
-    port->traffic_class = (config->path.traffic_class != UCS_ULUNITS_AUTO) ?
-                              config->path.traffic_class :
-                              (roce_v2 ? 106 : 0);
-    port->is_global = uct_dcx_port_is_roce(port) || config->path.is_global ||
-                      (port->attr.flags & IBV_QPF_GRH_REQUIRED);
-    return UCS_OK;
-}
-
-
-/* Returns the number of paths over different links; two on NDR, where a single
- * send queue does not fill the link (as in UCX, ib_iface.c). */
-static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
-{
-    if (uct_dcx_port_is_roce(port) && port->dev->is_lag) {
-        return 2;
-    }
-    if (port->attr.lmc > 0) {
-        return UCS_BIT(port->attr.lmc);
-    }
-    return (port->attr.active_speed >= UCT_DCX_SPEED_NDR) ? 2 : 1;
-}
-
-
 /* Queries the MAC of a neighbour, by creating an address handle: its vector is
  * the only result. */
 static ucs_status_t uct_dcx_port_resolve(void *arg, const union ibv_gid *gid,
@@ -239,7 +196,7 @@ static ucs_status_t uct_dcx_port_resolve(void *arg, const union ibv_gid *gid,
 static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
 {
     return (port->is_global || !port->dev->compact_av ||
-            !(port->pkey & 0x8000)) ?
+            !(port->pkey & 0x8000) || (port->path_bits[0] != 0)) ?
                UINT32_MAX :
                htobe16(port->pkey);
 }
@@ -278,10 +235,6 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
         return status;
     }
 
-    port->num_paths = config->path.num_paths;
-    if (config->path.num_paths == UCS_ULUNITS_AUTO) {
-        port->num_paths = uct_dcx_port_default_paths(port);
-    }
     port->plain_pkey = uct_dcx_port_plain_pkey(port);
     uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
     return UCS_OK;

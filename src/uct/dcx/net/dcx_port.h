@@ -17,6 +17,13 @@
 #include "dcx_neigh.h"
 
 
+/* ibv_port_attr.active_speed, 100 Gb/s for each lane */
+#define UCT_DCX_SPEED_NDR 128
+
+/* LIDs of a port: 2^7, as an LMC has three bits */
+#define UCT_DCX_MAX_LIDS 128
+
+
 typedef struct uct_dcx_port {
     const uct_dcx_device_t *dev;
     char name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
@@ -29,14 +36,22 @@ typedef struct uct_dcx_port {
     uint16_t pkey;    /* bit 15: full member */
     uint16_t pkey_index;
     uint8_t sl;
+    uint8_t reverse_sl; /* of a peer's answers; 0 on RoCE */
     uint8_t is_ordered; /* puts of one DCI reach the peer's
                          * memory in the order of posting */
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint8_t is_global; /* each packet has a GRH */
     uint8_t num_paths;
+    uint8_t num_bits;                    /* entries of @path_bits */
+    uint8_t path_bits[UCT_DCX_MAX_LIDS]; /* low bits of the LIDs of
+                                          * each path; 0 on RoCE */
+    uint16_t path_factor;                /* difference of UDP source ports */
     uint8_t prefix_len;    /* RoCE v2: leading bits of the IP address
                             * that a peer must share; 0: none */
+    unsigned netdev;       /* RoCE v2: index of the network interface
+                            * that routes to a peer have to begin at;
+                            * 0: any */
     uct_dcx_neigh_t neigh; /* RoCE */
     uint32_t plain_pkey;   /* pkey, big endian, of the peers whose
                             * address vector is made by the short way
@@ -76,13 +91,18 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
                                const uct_dcx_iface_config_t *config);
 void uct_dcx_port_cleanup(uct_dcx_port_t *port);
 
-/* Part of uct_dcx_port_init(): sets @sl and @is_ordered. Logs errors, also for
+/* Part of uct_dcx_port_init(): sets the options of a path except those below.
+ * Logs errors. */
+ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
+                                    const uct_dcx_iface_config_t *config);
+
+/* Part of uct_dcx_port_init(): sets @sl, @reverse_sl and @is_ordered. Logs errors, also for
  * UCX_DCX_DDP_ENABLE=y, which is not supported. */
 ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
                                   const uct_dcx_iface_config_t *config);
 
-/* Part of uct_dcx_port_init(): selects the port's GID. On RoCE v2 with
- * ROCE_LOCAL_SUBNET=y, also sets @prefix_len. */
+/* Part of uct_dcx_port_init(): selects the port's GID. On RoCE v2 it also sets
+ * @prefix_len and @netdev by ROCE_REACHABILITY_MODE. Logs errors. */
 ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
                                    const uct_dcx_iface_config_t *config);
 

@@ -61,7 +61,7 @@ static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
 
 
 /* Returns non-zero for the same version of RoCE; version 2 also needs the same
- * version of IP, and the same subnet if the options require it. */
+ * version of IP, and the same subnet or a route if the options require it. */
 static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
                                      const uct_dcx_dev_addr_t *addr)
 {
@@ -73,7 +73,9 @@ static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
 
     memcpy(gid.raw, addr->gid, sizeof(gid.raw));
     return (port->gid_type != IBV_GID_TYPE_ROCE_V2) ||
-           uct_dcx_subnet_is_same(&port->gid, &gid, port->prefix_len);
+           (uct_dcx_subnet_is_same(&port->gid, &gid, port->prefix_len) &&
+            ((port->netdev == 0) ||
+             uct_dcx_subnet_has_route(&port->gid, &gid, port->netdev)));
 }
 
 
@@ -143,8 +145,18 @@ static void uct_dcx_port_make_grh(const uct_dcx_port_t *port,
 }
 
 
+/* Returns the service level of the target's answers as the address vector has
+ * it, in bits 27 to 24 (UCX, uct_dc_mlx5_set_dgram_seg()). */
+static UCS_F_ALWAYS_INLINE __be32
+uct_dcx_port_answer_sl(const uct_dcx_port_t *port)
+{
+    return htobe32((uint32_t)port->reverse_sl << 24);
+}
+
+
 /* Makes an address vector on InfiniBand, identical to that of libmlx5's
- * mlx5_create_ah(), which calls neither the kernel nor the device here. */
+ * mlx5_create_ah(), which calls neither the kernel nor the device here. Adds
+ * the service level of answers, which only DC has. */
 static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
                                     const uct_dcx_route_t *route,
                                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
@@ -153,15 +165,18 @@ static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
     int is_global = port->is_global || (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
     unsigned peer_lmc = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
 
+    uint8_t bits = port->path_bits[route->path_index % port->num_bits];
+
     /* The low bits of the LIDs select the path to a port. */
     av->stat_rate_sl = port->sl;
-    av->fl_mlid      = route->path_index & UCS_MASK(port->attr.lmc);
-    av->rlid = addr->lid | htobe16(route->path_index & UCS_MASK(peer_lmc));
+    av->fl_mlid      = bits;
+    av->rlid         = addr->lid | htobe16(bits & UCS_MASK(peer_lmc));
     if (is_global) {
         uct_dcx_port_make_grh(port, addr, grh);
     }
+    av->dqp_dct = uct_dcx_port_answer_sl(port);
     if (is_global || !port->dev->compact_av) {
-        av->dqp_dct = htobe32(MLX5_EXTENDED_UD_AV);
+        av->dqp_dct |= htobe32(MLX5_EXTENDED_UD_AV);
     }
 }
 
@@ -183,9 +198,10 @@ static ucs_status_t uct_dcx_port_make_roce_av(uct_dcx_port_t *port,
                                               uct_dcx_grh_t *grh)
 {
     const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
-    unsigned udp_port              = UCT_DCX_UDP_PORT_MIN |
-                        ((uct_dcx_port_flow(route) + route->path_index) &
-                         UCT_DCX_UDP_PORT_MASK);
+    unsigned udp_port =
+        UCT_DCX_UDP_PORT_MIN |
+        ((uct_dcx_port_flow(route) + route->path_index * port->path_factor) &
+         UCT_DCX_UDP_PORT_MASK);
     ucs_time_t patience = route->is_answer ?
                               ucs_time_from_sec(UCT_DCX_NEIGH_PATIENCE) :
                               0;
@@ -245,7 +261,7 @@ static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
 
 /* Makes the address vector of the first path to a typical peer: on InfiniBand,
  * without route header, in our partition, where we are a full member. Leaves
- * number and key of the DCT 0. Returns 0 for other peers. */
+ * number and key of the DCT unset. Returns 0 for other peers. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
                            const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av)
@@ -258,7 +274,7 @@ uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
         return 0;
     }
 
-    av->dqp_dct      = 0;
+    av->dqp_dct      = uct_dcx_port_answer_sl(port);
     av->stat_rate_sl = port->sl;
     av->fl_mlid      = 0;
     av->rlid         = addr->lid;

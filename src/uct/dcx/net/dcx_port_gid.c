@@ -10,13 +10,43 @@
 #include <ucs/sys/string.h>
 
 
-/* Returns the rank of a GID: the highest is the default, 0 is unusable. */
+/* Returns the rank of a GID: the highest is the default, 0 is unusable. The
+ * order is UCX's (uct_ib_device_select_gid()). */
 static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
 {
-    if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
-        return uct_dcx_subnet_is_ipv4(&entry->gid) ? 3 : 2;
+    const struct in6_addr *addr = (const void *)entry->gid.raw;
+    unsigned rank               = uct_dcx_subnet_is_ipv4(&entry->gid) ? 3 :
+                                  IN6_IS_ADDR_LINKLOCAL(addr)         ? 1 :
+                                                                        2;
+
+    return (entry->gid_type == IBV_GID_TYPE_ROCE_V2) ? rank + 3 :
+           (entry->gid_type == IBV_GID_TYPE_ROCE_V1) ? rank :
+                                                       0;
+}
+
+
+/* Returns 1 if ROCE_SUBNETS allows a GID, -1 after an error that is logged. */
+static int uct_dcx_port_allows_gid(const ucs_config_allow_list_t *subnets,
+                                   const union ibv_gid *gid)
+{
+    union ibv_gid subnet;
+    unsigned i, bits;
+
+    for (i = 0; (subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) &&
+                (i < subnets->array.count);
+         ++i) {
+        if (!uct_dcx_subnet_parse(subnets->array.names[i], &subnet, &bits)) {
+            ucs_error("%s: '%s' is not a subnet: set it to addresses such as "
+                      "10.1.0.0/16",
+                      uct_dcx_config_variable("ROCE_SUBNETS"),
+                      subnets->array.names[i]);
+            return -1;
+        }
+        if (uct_dcx_subnet_is_same(gid, &subnet, bits)) {
+            return subnets->mode == UCS_CONFIG_ALLOW_LIST_ALLOW;
+        }
     }
-    return (entry->gid_type == IBV_GID_TYPE_ROCE_V1) ? 1 : 0;
+    return subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW;
 }
 
 
@@ -37,13 +67,15 @@ static ucs_status_t uct_dcx_port_query_gid(const uct_dcx_port_t *port,
 }
 
 
-static ucs_status_t uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
-                                                 struct ibv_gid_entry *best)
+static ucs_status_t
+uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
+                             const ucs_config_allow_list_t *subnets,
+                             struct ibv_gid_entry *best)
 {
     unsigned rating, best_rating = 0;
     struct ibv_gid_entry entry;
     ucs_status_t status;
-    int index;
+    int index, allowed;
 
     for (index = 0; index < port->attr.gid_tbl_len; ++index) {
         status = uct_dcx_port_query_gid(port, index, &entry);
@@ -54,30 +86,52 @@ static ucs_status_t uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
             return status;
         }
 
+        allowed = uct_dcx_port_allows_gid(subnets, &entry.gid);
+        if (allowed < 0) {
+            return UCS_ERR_INVALID_PARAM;
+        }
+
         rating = uct_dcx_port_rate_gid(&entry);
-        if (rating > best_rating) {
+        if (allowed && (rating > best_rating)) {
             best_rating = rating;
             *best       = entry;
         }
     }
 
-    if (best_rating == 0) {
-        ucs_error("%s has no GID: give its network interface an address",
-                  port->name);
-        return UCS_ERR_NO_DEVICE;
+    if (best_rating != 0) {
+        return UCS_OK;
     }
-    return UCS_OK;
+
+    if (subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) {
+        ucs_error("%s allows no GID of port %s; 'ibv_devinfo -v' lists them",
+                  uct_dcx_config_variable("ROCE_SUBNETS"), port->name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    ucs_error("%s has no GID: give its network interface an address",
+              port->name);
+    return UCS_ERR_NO_DEVICE;
 }
 
 
 static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
-                                          unsigned long gid_index)
+                                          const uct_dcx_iface_config_t *config)
 {
-    struct ibv_gid_entry entry = {};
+    const ucs_config_allow_list_t *subnets = &config->path.roce_subnets;
+    unsigned long gid_index                = config->path.gid_index;
+    struct ibv_gid_entry entry             = {};
     ucs_status_t status;
 
+    if (uct_dcx_port_is_roce(port) && (gid_index != UCS_ULUNITS_AUTO) &&
+        (subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL)) {
+        ucs_error("%s=%lu: unset it, or UCX_DCX_ROCE_SUBNETS, which chooses a "
+                  "GID, too",
+                  uct_dcx_config_variable("GID_INDEX"), gid_index);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     if ((gid_index == UCS_ULUNITS_AUTO) && uct_dcx_port_is_roce(port)) {
-        status = uct_dcx_port_select_roce_gid(port, &entry);
+        status = uct_dcx_port_select_roce_gid(port, subnets, &entry);
         if (status != UCS_OK) {
             return status;
         }
@@ -104,6 +158,25 @@ static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
 }
 
 
+/* Finds the network interface with the port's address. @option, @value: why;
+ * @fix: option to set if there is none. */
+static ucs_status_t uct_dcx_port_find_netdev(const uct_dcx_port_t *port,
+                                             const char *option,
+                                             const char *value, const char *fix,
+                                             unsigned *bits, unsigned *netdev)
+{
+    if (uct_dcx_subnet_find(&port->gid, bits, netdev)) {
+        return UCS_OK;
+    }
+
+    ucs_error("%s=%s: no network interface has the address of %s, GID %u: set "
+              "UCX_DCX_%s",
+              uct_dcx_config_variable(option), value, port->name,
+              port->gid_index, fix);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
 /* Sets the prefix that reachable peers have to share, see the options. */
 static ucs_status_t
 uct_dcx_port_init_subnet(uct_dcx_port_t *port,
@@ -111,7 +184,8 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
 {
     unsigned addr_bits = uct_dcx_subnet_addr_bits(&port->gid);
     unsigned long bits = config->path.roce_prefix_len;
-    int found;
+    unsigned found, netdev;
+    ucs_status_t status;
 
     if (bits == UCS_ULUNITS_INF) {
         port->prefix_len = addr_bits;
@@ -119,13 +193,11 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
     }
 
     if (bits == UCS_ULUNITS_AUTO) {
-        found = uct_dcx_subnet_prefix_len(&port->gid);
-        if (found < 0) {
-            ucs_error("%s=y: no network interface has the address of %s, GID "
-                      "%u: set UCX_DCX_ROCE_SUBNET_PREFIX_LEN",
-                      uct_dcx_config_variable("ROCE_LOCAL_SUBNET"), port->name,
-                      port->gid_index);
-            return UCS_ERR_INVALID_PARAM;
+        status = uct_dcx_port_find_netdev(port, "ROCE_SUBNET_PREFIX_LEN",
+                                          "auto", "ROCE_SUBNET_PREFIX_LEN",
+                                          &found, &netdev);
+        if (status != UCS_OK) {
+            return status;
         }
         bits = found;
     }
@@ -146,11 +218,21 @@ ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
                                    const uct_dcx_iface_config_t *config)
 {
     ucs_status_t status;
+    unsigned bits;
 
-    status = uct_dcx_port_find_gid(port, config->path.gid_index);
-    if ((status != UCS_OK) || (port->gid_type != IBV_GID_TYPE_ROCE_V2) ||
-        !config->path.roce_local_subnet) {
+    status = uct_dcx_port_find_gid(port, config);
+    if ((status != UCS_OK) || (port->gid_type != IBV_GID_TYPE_ROCE_V2)) {
         return status;
     }
-    return uct_dcx_port_init_subnet(port, config);
+
+    if (config->path.roce_local_subnet ||
+        (config->path.roce_reach == UCT_DCX_REACH_LOCAL_SUBNET)) {
+        return uct_dcx_port_init_subnet(port, config);
+    }
+
+    return (config->path.roce_reach == UCT_DCX_REACH_ROUTE) ?
+               uct_dcx_port_find_netdev(port, "ROCE_REACHABILITY_MODE", "route",
+                                        "ROCE_REACHABILITY_MODE=all", &bits,
+                                        &port->netdev) :
+               UCS_OK;
 }

@@ -80,6 +80,9 @@ static ucs_status_t uct_dcx_port_choose_sl(uct_dcx_port_t *port,
     }
 
     port->sl         = ucs_ffs64(chosen);
+    port->reverse_sl = (config->path.reverse_sl == UCS_ULUNITS_AUTO) ?
+                           port->sl :
+                           config->path.reverse_sl;
     port->is_ordered = !port->dev->may_reorder && (plain & UCS_BIT(port->sl));
     return UCS_OK;
 }

@@ -251,6 +251,10 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 /* Limit of a 3-bit field in the queue's context */
 #define UCT_DCX_DCI_MAX_RETRIES 7
 
+/* Reads and atomics in flight that any target can answer: with more, the peer's
+ * device must not be an older one */
+#define UCT_DCX_DCI_AUTO_RD_ATOMIC 16
+
 
 static unsigned uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set,
                                       const char *option, unsigned value,
@@ -262,6 +266,25 @@ static unsigned uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set,
                  limit);
     }
     return ucs_min(value, limit);
+}
+
+
+static ucs_status_t
+uct_dcx_dci_set_check_reads(const uct_dcx_dci_set_t *set,
+                            const uct_dcx_iface_config_t *config)
+{
+    unsigned limit = set->port->dev->max_rd_atomic;
+
+    if ((config->tx.max_rd_atomic == UCS_ULUNITS_AUTO) ||
+        (config->tx.max_rd_atomic <= limit)) {
+        return UCS_OK;
+    }
+
+    ucs_error("%s=%lu exceeds the limit of %s, which is %u: set it to that or "
+              "to auto",
+              uct_dcx_config_variable("MAX_RD_ATOMIC"),
+              config->tx.max_rd_atomic, set->port->name, limit);
+    return UCS_ERR_INVALID_PARAM;
 }
 
 
@@ -287,14 +310,15 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
     set->params.rnr_retry_count = uct_dcx_dci_set_limit(
         set, "RNR_RETRY_COUNT", config->tx.rnr_retry_count,
         UCT_DCX_DCI_MAX_RETRIES);
-    set->params.max_rd_atomic =
-        uct_dcx_dci_set_limit(set, "MAX_RD_ATOMIC", config->tx.max_rd_atomic,
-                              set->port->dev->max_rd_atomic);
-    set->params.fence       = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
-                                                      UCT_DCX_WQE_STRONG_ORDER;
-    set->params.log_streams = ucs_ilog2(config->tx.num_streams);
-    set->params.log_errored = ucs_min(set->params.log_streams,
-                                      set->port->dev->log_errored);
+    set->params.max_rd_atomic = (config->tx.max_rd_atomic != UCS_ULUNITS_AUTO) ?
+                                    config->tx.max_rd_atomic :
+                                    ucs_min(set->port->dev->max_rd_atomic,
+                                            UCT_DCX_DCI_AUTO_RD_ATOMIC);
+    set->params.fence         = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
+                                                        UCT_DCX_WQE_STRONG_ORDER;
+    set->params.log_streams   = ucs_ilog2(config->tx.num_streams);
+    set->params.log_errored   = ucs_min(set->params.log_streams,
+                                        set->port->dev->log_errored);
 }
 
 
@@ -438,6 +462,11 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
     status = uct_dcx_op_set_init(&set->ops);
     if (status != UCS_OK) {
         return status;
+    }
+
+    status = uct_dcx_dci_set_check_reads(set, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_ops;
     }
 
     status = uct_dcx_dci_set_init_pool(&set->pool, config);

@@ -55,8 +55,8 @@ uct_dcx_xrq_set_dc_params(const uct_dcx_xrq_t *xrq,
         .path   = uct_dcx_devx_bits(PRM_XRQ_DC_ACK_TIMEOUT, params->timeout) |
                 uct_dcx_devx_bits(PRM_XRQ_DC_MTU, port->mtu) |
                 uct_dcx_devx_bits(PRM_XRQ_DC_PKEY_INDEX, port->pkey_index),
-        .sl = uct_dcx_devx_bits(PRM_XRQ_DC_CNAK_REVERSE_SL, port->sl) |
-              uct_dcx_devx_bits(PRM_XRQ_DC_REVERSE_SL, port->sl) |
+        .sl = uct_dcx_devx_bits(PRM_XRQ_DC_CNAK_REVERSE_SL, port->reverse_sl) |
+              uct_dcx_devx_bits(PRM_XRQ_DC_REVERSE_SL, port->reverse_sl) |
               uct_dcx_devx_bits(PRM_XRQ_DC_SL, port->sl),
         .dc_access_key = htobe64(params->dc_key),
     };
