@@ -159,9 +159,17 @@ static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
 /* Counts the connection of an initiator with another target than that of its
  * last message. Streams are not told apart. */
 static __attribute__((noinline)) void
-hca_wire_connect(struct hca_qp *qp, const struct hca_qp *target)
+hca_wire_connect(struct hca_qp *qp, const struct hca_qp *target,
+                 const struct hca_path *path)
 {
     qp->req.target = target->obj.num;
+    hca_debug("qp 0x%x: connects to qp 0x%x of device %u: %s 0x%x, path bits "
+              "%u, sl %u, answers %u, gid %d, class %u, hops %u",
+              qp->obj.num, target->obj.num, target->obj.dev,
+              hca_dev_is_roce(qp->obj.dev) ? "udp" : "lid", path->dlid,
+              path->src_path_bits, path->sl, path->reverse_sl,
+              path->grh ? path->sgid_index : -1, path->grh ? path->tclass : 0,
+              path->grh ? path->hop_limit : 0);
     if (target->type == HCA_QP_DCT) {
         hca_count(target->obj.dev, HCA_COUNT_RX_DCT_CONNECT);
     }
@@ -183,7 +191,7 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
                   msg->src_qpn, msg->dest_qpn);
     } else {
         if (__builtin_expect(qp->req.target != msg->dest_qpn, 0)) {
-            hca_wire_connect(qp, target);
+            hca_wire_connect(qp, target, msg->path);
         }
         hca_responder_receive(target, msg, ack);
         hca_wire_count(qp, target, msg, ack);
