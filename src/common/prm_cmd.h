@@ -423,6 +423,7 @@ static_assert(sizeof(struct prm_dctc) == 0x70,
 #define PRM_DCTC_RRE         0x00080000u
 #define PRM_DCTC_RWE         0x00040000u
 #define PRM_DCTC_RAE         0x00020000u
+#define PRM_DCTC_HANDSHAKE   0x00002000u /* UCX: force_full_handshake */
 
 /* prm_dctc.cs_res: up to 64 bytes go to the completion (UCX's mlx5_ifc.h) */
 #define PRM_DCTC_CS_RES_64 2

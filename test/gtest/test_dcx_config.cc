@@ -35,6 +35,7 @@ const std::map<std::string, option> options = {
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"PROFILE", {{"auto", "none"}, {}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
+    {"REG_RETRY_CNT", {{"0", "1000", "inf"}, {"few", ""}}},
     {"SUBNET_PREFIX",
      {{"", "fe80:0:0:0"}, {"here", "fe80", "fe80:0:0", "fe80:0:0:0:0"}}},
     {"UMR_SLOTS", {{"1", "4096"}, {"0", "4097", "-1"}}},
@@ -82,6 +83,7 @@ const std::map<std::string, option> options = {
     {"RX_QUEUE_LEN",
      {{"4", "16384"}, {"3", "16385", "inf"}, {{"SEG_SIZE", "512"}}}},
     {"RX_INLINE", {{"0", "64"}, {"65", "inf"}}},
+    {"DCT_FULL_HANDSHAKE", {{"y", "n", "try"}, {"perhaps", "auto", "2"}}},
     {"RX_MAX_POLL", {{"1", "65536"}, {"0", "65537"}}},
     {"RNR_TIMEOUT", {{"1us", "655.36ms"}, {"0", "-1ms", "657ms"}}},
 
@@ -373,6 +375,15 @@ TEST(dcx_config, streams_beyond_device)
     expect_opens({{"TX_POLICY", "rand"}, {"NUM_DCI_STREAMS", "512"}});
     expect_refused({{"TX_POLICY", "rand"}, {"NUM_DCI_STREAMS", "12"}},
                    {"UCX_DCX_NUM_DCI_STREAMS=12", "power of two"});
+}
+
+/* Verbs cannot request full handshakes. */
+TEST(dcx_config, handshake_needs_devx)
+{
+    expect_opens({{"DEVX", "n"}, {"DCT_FULL_HANDSHAKE", "try"}});
+    expect_opens({{"TM_ENABLE", "y"}, {"DCT_FULL_HANDSHAKE", "y"}});
+    expect_refused({{"DEVX", "n"}, {"UCX_DC_MLX5_DCT_FULL_HANDSHAKE", "y"}},
+                   {"UCX_DC_MLX5_DCT_FULL_HANDSHAKE=y", "DEVX"});
 }
 
 /* Queues are created when they are needed: an interface opens although no

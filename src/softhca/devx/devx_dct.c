@@ -29,6 +29,7 @@
 #define DCTC_RRE         DEVX_BITS(0x0c, 19, 19)
 #define DCTC_RWE         DEVX_BITS(0x0c, 18, 18)
 #define DCTC_RAE         DEVX_BITS(0x0c, 17, 17)
+#define DCTC_HANDSHAKE   DEVX_BITS(0x0c, 13, 13) /* force_full_handshake */
 #define DCTC_DP_0        DEVX_BITS(0x0c, 12, 12) /* dp_ordering_0 */
 #define DCTC_DP_1        DEVX_BITS(0x0c, 11, 11) /* dp_ordering_1 */
 #define DCTC_CS_RES      DEVX_BITS(0x10, 23, 16)
@@ -51,8 +52,7 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0},
 };
 
-/* counter_set_id, latency_sensitive, force_full_handshake, eth_prio, ecn and
- * dscp are ignored. So is cs_res 1: mlx5_ib has only 2, up to 64 bytes. */
+/* counter_set_id, latency_sensitive, eth_prio, ecn and dscp are ignored. So is cs_res 1: mlx5_ib has only 2, up to 64 bytes. */
 static const struct devx_field devx_dctc_fields[] = {
     {"dctc dp_ordering_0", DCTC_DP_0, DEVX_IF_OOO},
     {"dctc dp_ordering_1", DCTC_DP_1, DEVX_IF_OOO},
@@ -67,7 +67,7 @@ static const struct devx_field devx_dctc_fields[] = {
     {"dctc rwe", DCTC_RWE, 1},
     {"dctc rae", DCTC_RAE, 1},
     {"dctc latency_sensitive", DEVX_BITS(0x0c, 15, 15), 1},
-    {"dctc force_full_handshake", DEVX_BITS(0x0c, 13, 13), 1},
+    {"dctc force_full_handshake", DCTC_HANDSHAKE, 1},
     {"dctc cs_res", DCTC_CS_RES, 2},
     {"dctc min_rnr_nak", DCTC_MIN_RNR, DEVX_ANY},
     {"dctc srqn_xrqn", DCTC_SRQN, DEVX_ANY},
@@ -165,13 +165,14 @@ static void devx_dct_spec(const struct devx_call *call,
                         .tclass     = devx_get(ctx, DCTC_TCLASS),
                         .flow_label = devx_get(ctx, DCTC_FLOW_LABEL),
                     },
-                .access        = devx_dctc_access(ctx),
-                .pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX),
-                .mtu           = devx_get(ctx, DCTC_MTU),
-                .min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR),
-                .no_atomics    = devx_get(ctx, DCTC_ATOMIC_MODE) == 0,
-                .dp_ordering   = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0),
-                .dp_force      = devx_get(ctx, DCTC_DP_FORCE),
+                .access         = devx_dctc_access(ctx),
+                .pkey_index     = devx_get(ctx, DCTC_PKEY_INDEX),
+                .mtu            = devx_get(ctx, DCTC_MTU),
+                .min_rnr_timer  = devx_get(ctx, DCTC_MIN_RNR),
+                .no_atomics     = devx_get(ctx, DCTC_ATOMIC_MODE) == 0,
+                .dp_ordering    = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0),
+                .dp_force       = devx_get(ctx, DCTC_DP_FORCE),
+                .full_handshake = devx_get(ctx, DCTC_HANDSHAKE),
             },
     };
 }
@@ -285,6 +286,7 @@ static enum devx_status devx_query_dct(struct devx_call *call)
     devx_set(ctx, DCTC_DP_0, info.attr.dp_ordering);
     devx_set(ctx, DCTC_DP_1, info.attr.dp_ordering >> 1);
     devx_set(ctx, DCTC_DP_FORCE, info.attr.dp_force);
+    devx_set(ctx, DCTC_HANDSHAKE, info.attr.full_handshake);
     devx_set(ctx, DCTC_CS_RES, (hw->cs_res == 64) ? 2 : 0);
     devx_set(ctx, DCTC_MIN_RNR, info.attr.min_rnr_timer);
     devx_set(ctx, DCTC_SRQN, hw->srqn);

@@ -164,12 +164,13 @@ hca_wire_connect(struct hca_qp *qp, const struct hca_qp *target,
 {
     qp->req.target = target->obj.num;
     hca_debug("qp 0x%x: connects to qp 0x%x of device %u: %s 0x%x, path bits "
-              "%u, sl %u, answers %u, gid %d, class %u, hops %u",
+              "%u, sl %u, answers %u, gid %d, class %u, hops %u%s",
               qp->obj.num, target->obj.num, target->obj.dev,
               hca_dev_is_roce(qp->obj.dev) ? "udp" : "lid", path->dlid,
               path->src_path_bits, path->sl, path->reverse_sl,
               path->grh ? path->sgid_index : -1, path->grh ? path->tclass : 0,
-              path->grh ? path->hop_limit : 0);
+              path->grh ? path->hop_limit : 0,
+              target->attr.full_handshake ? ", full handshake" : "");
     if (target->type == HCA_QP_DCT) {
         hca_count(target->obj.dev, HCA_COUNT_RX_DCT_CONNECT);
     }

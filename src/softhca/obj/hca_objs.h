@@ -257,6 +257,7 @@ struct hca_qp_attr {
     bool no_atomics;     /* atomic mode 0, despite all rights */
     uint8_t dp_ordering; /* enum hca_dp_ordering (hca_order.h) */
     bool dp_force;       /* it overrides the device's own */
+    bool full_handshake; /* DCT: an initiator sends data after an answer */
 };
 
 /* Attempts at a WQE that is not completed yet. */

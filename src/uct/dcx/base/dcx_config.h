@@ -81,6 +81,7 @@ typedef struct uct_dcx_iface_config {
         size_t inl;         /* bytes */
         unsigned max_poll;
         double rnr_timeout; /* seconds */
+        int full_handshake; /* ucs_ternary_auto_value_t, no "auto" */
     } rx;
 
     struct {

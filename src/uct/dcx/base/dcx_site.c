@@ -59,6 +59,13 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
      ucs_offsetof(uct_dcx_site_md_config_t, relaxed),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
+    {"REG_RETRY_CNT", "inf",
+     "Number of times that a registration is tried again which the kernel\n"
+     "refuses only for the moment (EAGAIN): memory on demand that changes\n"
+     "meanwhile.",
+     ucs_offsetof(uct_dcx_site_md_config_t, reg_retries),
+     UCS_CONFIG_TYPE_ULUNITS},
+
     {"SUBNET_PREFIX", "",
      "Use only InfiniBand ports of this subnet: the first half of their GIDs,\n"
      "such as fe80:0:0:0. An empty value uses ports of all subnets.",
@@ -260,6 +267,14 @@ static ucs_config_field_t uct_dcx_site_rc_table[] = {
 
 static ucs_config_field_t uct_dcx_site_dc_table[] = {
     {"RC_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_rc_table)},
+
+    {"DCT_FULL_HANDSHAKE", "n",
+     "Make initiators wait for an answer of this process before they send it\n"
+     "data, each time that they turn to it. Costs a round trip, but survives\n"
+     "more losses of packets. \"try\" enables it if DEVX is there, \"y\" fails\n"
+     "if it is not.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.full_handshake),
+     UCS_CONFIG_TYPE_TERNARY},
 
     {.name = NULL},
 };

@@ -132,13 +132,15 @@ uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
     struct prm_dctc *dctc       = &in.dctc;
     ucs_status_t status;
 
-    dctc->offload       = htobe32(PRM_OFFLOAD_RNDV);
-    dctc->cqn           = htobe32(rx->cq.cqn);
-    dctc->rights        = uct_dcx_dct_rights(&dev->atomic);
-    dctc->cs_res        = (config->rx.inl == 0) ? 0 : PRM_DCTC_CS_RES_64;
-    dctc->min_rnr_nak   = uct_dcx_config_rnr_code(config->rx.rnr_timeout);
-    dctc->srqn          = htobe32(rx->xrq.obj.number);
-    dctc->pd            = htobe32(dev->pdn);
+    dctc->offload = htobe32((rx->num_tags > 0) ? PRM_OFFLOAD_RNDV : 0);
+    dctc->cqn     = htobe32(rx->cq.cqn);
+    dctc->rights =
+        uct_dcx_dct_rights(&dev->atomic) |
+        htobe32((config->rx.full_handshake != UCS_NO) ? PRM_DCTC_HANDSHAKE : 0);
+    dctc->cs_res      = (config->rx.inl == 0) ? 0 : PRM_DCTC_CS_RES_64;
+    dctc->min_rnr_nak = uct_dcx_config_rnr_code(config->rx.rnr_timeout);
+    dctc->srqn = htobe32((rx->num_tags > 0) ? rx->xrq.obj.number : rx->srqn);
+    dctc->pd   = htobe32(dev->pdn);
     dctc->dc_access_key = htobe64(rx->dc_key);
     uct_dcx_dct_fill_path(&queues->port, dctc);
 
@@ -155,8 +157,21 @@ uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
 ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
                               const uct_dcx_iface_config_t *config)
 {
-    return (queues->rx.num_tags > 0) ? uct_dcx_dct_create_devx(queues, config) :
-                                       uct_dcx_dct_create_verbs(queues, config);
+    int has_devx = queues->port.dev->answers;
+
+    if ((config->rx.full_handshake == UCS_YES) && !has_devx) {
+        ucs_error("%s=y: %s has no DEVX, which is needed for that; set it to "
+                  "try or n",
+                  uct_dcx_config_variable("DCT_FULL_HANDSHAKE"),
+                  queues->port.name);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    queues->rx.has_devx_dct = (queues->rx.num_tags > 0) ||
+                              ((config->rx.full_handshake != UCS_NO) &&
+                               has_devx);
+    return queues->rx.has_devx_dct ? uct_dcx_dct_create_devx(queues, config) :
+                                     uct_dcx_dct_create_verbs(queues, config);
 }
 
 
@@ -164,7 +179,7 @@ void uct_dcx_dct_cleanup(uct_dcx_queues_t *queues)
 {
     struct ibv_qp *dct = queues->rx.dct;
 
-    if (queues->rx.num_tags > 0) {
+    if (queues->rx.has_devx_dct) {
         uct_dcx_devx_destroy(&queues->rx.dct_obj);
     } else if ((dct != NULL) && (ibv_destroy_qp(dct) != 0)) {
         ucs_warn("%s: failed to destroy the DCT: %m", queues->port.name);

@@ -394,8 +394,9 @@ static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
     if (md == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
-    md->subnet = subnet;
-    md->hook   = uct_dcx_md_the_hook;
+    md->subnet      = subnet;
+    md->reg_retries = config->site.reg_retries;
+    md->hook        = uct_dcx_md_the_hook;
 
     status = uct_dcx_device_open(&md->dev, ibdev, config->site.devx,
                                  config->ext_atomics, config->profile);

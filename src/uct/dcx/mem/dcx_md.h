@@ -33,6 +33,7 @@ struct uct_dcx_md {
     uct_dcx_async_t async;    /* events of the device */
     uct_dcx_async_user_t fatal; /* notes in @dev that the device has failed */
     uint64_t subnet;            /* prefix of usable ports, 0: all */
+    unsigned long reg_retries;  /* after EAGAIN */
 };
 
 

@@ -18,6 +18,7 @@
 #include "uct/dcx/base/dcx_figures.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <ucs/debug/log.h>
@@ -65,11 +66,26 @@ static int uct_dcx_mem_prot(uint64_t flags)
 }
 
 
+/* Registers memory; tries again as often as REG_RETRY_CNT says. */
+static struct ibv_mr *uct_dcx_mem_reg_mr(const uct_dcx_md_t *md, void *address,
+                                         size_t length, uint32_t access)
+{
+    unsigned long retries = 0;
+    struct ibv_mr *mr;
+
+    do {
+        mr = ibv_reg_mr(md->dev.pd, address, length, access);
+    } while ((mr == NULL) && (errno == EAGAIN) &&
+             (retries++ < md->reg_retries));
+    return mr;
+}
+
+
 static void uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md,
                                void *address, size_t length, uint32_t access)
 {
     region->access = access;
-    region->mr     = ibv_reg_mr(md->dev.pd, address, length, access);
+    region->mr     = uct_dcx_mem_reg_mr(md, address, length, access);
     uct_dcx_figures_add(UCT_DCX_FIGURE_REGS, region->mr != NULL);
 }
 
@@ -81,9 +97,10 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
     struct ibv_mr *mr = NULL;
 
     if (md->dev.relaxed && (region->access & IBV_ACCESS_LOCAL_WRITE)) {
-        mr = ibv_reg_mr(md->dev.pd, region->mr->addr, region->mr->length,
-                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING |
-                            (region->access & IBV_ACCESS_ON_DEMAND));
+        mr = uct_dcx_mem_reg_mr(md, region->mr->addr, region->mr->length,
+                                IBV_ACCESS_LOCAL_WRITE |
+                                    IBV_ACCESS_RELAXED_ORDERING |
+                                    (region->access & IBV_ACCESS_ON_DEMAND));
     }
     region->relaxed = (mr != NULL) ? mr : region->mr;
 }
@@ -441,8 +458,8 @@ static ucs_status_t uct_dcx_mem_pin_locked(uct_dcx_mem_t *mem)
         return UCS_OK;
     }
 
-    mr = ibv_reg_mr(mem->md->dev.pd, region->mr->addr, region->mr->length,
-                    region->access & ~IBV_ACCESS_ON_DEMAND);
+    mr = uct_dcx_mem_reg_mr(mem->md, region->mr->addr, region->mr->length,
+                            region->access & ~IBV_ACCESS_ON_DEMAND);
     if (mr == NULL) {
         ucs_error("%s: failed to pin %p of %zu bytes: %m%s",
                   uct_dcx_device_name(&mem->md->dev), region->mr->addr,

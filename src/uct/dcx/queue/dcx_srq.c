@@ -127,7 +127,7 @@ static void uct_dcx_srq_link_first(uct_dcx_rx_t *rx)
 static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
                                           const uct_dcx_device_t *dev)
 {
-    struct mlx5dv_srq dv_srq = {};
+    struct mlx5dv_srq dv_srq = {.comp_mask = MLX5DV_SRQ_MASK_SRQN};
     struct mlx5dv_obj obj    = {.srq = {.in = rx->srq, .out = &dv_srq}};
 
     if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) != 0) {
@@ -145,6 +145,7 @@ static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
         return UCS_ERR_UNSUPPORTED;
     }
 
+    rx->srqn       = dv_srq.srqn;
     rx->wqes       = dv_srq.buf;
     rx->dbrec      = dv_srq.dbrec;
     rx->max_length = ucs_min(rx->max_length, dv_srq.tail + 1u);

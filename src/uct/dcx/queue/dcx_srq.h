@@ -66,10 +66,12 @@ typedef struct uct_dcx_rx {
     unsigned num_tags;   /* tagged buffers, 0: the device matches no
                           * tags */
     struct ibv_srq *srq; /* by verbs, if @num_tags is 0 */
+    uint32_t srqn;       /* its number */
     int srq_failed;      /* set by the thread of events, dcx_async.c */
     struct ibv_qp *dct;
     uct_dcx_xrq_t xrq; /* by DEVX, if @num_tags is not 0 */
     uct_dcx_devx_obj_t dct_obj;
+    int has_devx_dct; /* the target is @dct_obj, not @dct */
     uint32_t dctn;
     uint64_t dc_key;
 } uct_dcx_rx_t;
