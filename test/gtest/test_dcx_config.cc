@@ -136,6 +136,7 @@ const std::map<std::string, option> options = {
        "0x1234" /* the port is not in it */}}},
     {"PATH_MTU", {{"256", "4096", "default"}, {"128", "8192", "0"}}},
     {"IS_GLOBAL", {{"y", "n"}, {"perhaps", ""}}},
+    {"FLID_ROUTE", {{"y", "n"}, {"perhaps", ""}}},
     {"HOP_LIMIT", {{"0", "255"}, {"256", "-1"}}},
     {"NUM_PATHS", {{"1", "128", "auto"}, {"0", "129", "inf"}}},
     {"LID_PATH_BITS",

@@ -193,6 +193,9 @@ class dcx_port_ib : public dcx_port {};
 class dcx_port_sls : public dcx_port { /* the fabric carries level 5 only */
 };
 
+class dcx_port_flid : public dcx_port { /* subnet 1 */
+};
+
 class dcx_port_roce : public dcx_port {};
 
 class dcx_port_ip : public dcx_port { /* RoCE v2 */
@@ -446,6 +449,35 @@ TEST_P(dcx_port_ib, other_ib_subnet)
     EXPECT_TRUE(m_dcx.is_reachable(addr));
 }
 
+/* Reaches another subnet if both GIDs have an FLID: sends to it, with a route
+ * header. Within the subnet FLIDs differ, too; the LID is used. */
+TEST_P(dcx_port_flid, other_ib_subnet)
+{
+    bool routes = !strcmp(GetParam().name, "flid");
+    bytes addr  = m_dcx.dev_addr();
+    uct_ep_h ep;
+
+    EXPECT_EQ(routes ? 0x90 : 0, addr[ADDR_GID + 4]);
+    EXPECT_EQ(1, addr[ADDR_GID + 7]);
+    addr[ADDR_GID + 4] = 0x91;
+    EXPECT_EQ(routes, m_dcx.is_reachable(addr));
+    ASSERT_EQ(UCS_OK, m_dcx.create_ep(addr, 0, &ep));
+    EXPECT_EQ(m_dev.port.lid, rlid(av_of(ep)));
+    uct_ep_destroy(ep);
+
+    addr[ADDR_GID + 7] = 2; /* the subnet */
+    EXPECT_EQ(routes, m_dcx.is_reachable(addr));
+    ASSERT_EQ(UCS_OK, m_dcx.create_ep(addr, 0, &ep));
+    bytes av = av_of(ep);
+    EXPECT_EQ(routes ? 0x9100u : m_dev.port.lid, rlid(av));
+    EXPECT_EQ(routes, (av[8] & 0x80) && (av[28] & 0x40)) << "GRH";
+    uct_ep_destroy(ep);
+
+    addr[ADDR_GID + 4] = 0; /* no FLID */
+    addr[ADDR_GID + 5] = 0;
+    EXPECT_FALSE(m_dcx.is_reachable(addr));
+}
+
 TEST_P(dcx_port_roce, other_roce_version)
 {
     bytes addr = m_dcx.dev_addr();
@@ -585,6 +617,12 @@ PORT_ROCE(lag, network{"lag", true, true, false, 2, 3});
 PORT_ROCE(factor, network{"factor", true, true, false, 3, 3, {0}, 16383});
 PORT_ROCE(one_udp, network{"one_udp", true, true, false, 2, 1, {0}, 0});
 
+INSTANTIATE_TEST_SUITE_P(
+    flid, dcx_port_flid,
+    testing::Values(network{"flid", false, false, false, 1, 1, {0}}));
+INSTANTIATE_TEST_SUITE_P(
+    no_flid, dcx_port_flid,
+    testing::Values(network{"no_flid", false, false, false, 1, 0, {0}}));
 INSTANTIATE_TEST_SUITE_P(lmc, dcx_port_sls,
                          testing::Values(network{"lmc", false, false, false, 4,
                                                  0}));
@@ -622,6 +660,9 @@ int main(int argc, char **argv)
          {"lid_bits", with({{"SOFTHCA_LMC", "2"},
                             {"UCX_DCX_LID_PATH_BITS", "3-2,9,0"},
                             {"UCX_DCX_NUM_PATHS", "5"}})},
+         {"flid", with({{"SOFTHCA_SUBNET", "1"}})},
+         {"no_flid",
+          with({{"SOFTHCA_SUBNET", "1"}, {"UCX_DCX_FLID_ROUTE", "n"}})},
          {"few_reads", with({{"SOFTHCA_LIMITS", "max_rd_atomic_dc=2"},
                              {"UCX_DCX_RETRY_COUNT", "9"},
                              {"UCX_DCX_MAX_RD_ATOMIC", "auto"}})},

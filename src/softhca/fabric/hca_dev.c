@@ -176,6 +176,11 @@ static int hca_config_check(const struct hca_config *config)
         hca_error("SOFTHCA_LMC=%u: use 0, RoCE has no LIDs", config->lmc);
         return -EINVAL;
     }
+    if ((config->subnet != 0) && (config->link != HCA_LINK_IB)) {
+        hca_error("SOFTHCA_SUBNET=%u: use 0, RoCE has no such subnets",
+                  config->subnet);
+        return -EINVAL;
+    }
     if (config->lag && (config->link != HCA_LINK_ROCE)) {
         hca_error("SOFTHCA_LAG=y: use n, ports of InfiniBand are not bonded");
         return -EINVAL;
@@ -212,6 +217,7 @@ static const struct {
      offsetof(struct hca_config, num_devs)},
     {"SOFTHCA_NODE", 0, HCA_MAX_DEVS / HCA_DEVS_PER_NODE - 1,
      offsetof(struct hca_config, node)},
+    {"SOFTHCA_SUBNET", 0, UINT16_MAX, offsetof(struct hca_config, subnet)},
     {"SOFTHCA_LMC", 0, 7, offsetof(struct hca_config, lmc)},
     {"SOFTHCA_TCLASS", 0, 255, offsetof(struct hca_config, tclass)},
     {"SOFTHCA_DCI_STREAMS", 0, HCA_MAX_LOG_STREAMS,
@@ -298,6 +304,7 @@ int hca_dev_register(void)
             hca_dev_log_other(n, other);
             return -EINVAL;
         }
+        hca_fabric->dev_subnet[dev] = hca_config.subnet;
     }
     return 0;
 }
@@ -324,14 +331,25 @@ void hca_dev_mac(unsigned dev, uint8_t mac[6])
     memcpy(mac, value, sizeof(value));
 }
 
-/* Subnet prefix fe80::/64 and the port's GUID (IBTA 4.1.1). */
-static void hca_dev_gid_ib(unsigned dev, uint8_t gid[16])
+/* Subnet prefix and the port's GUID (IBTA 4.1.1). The prefix is fe80::/64, or
+ * site-local and ends with the number of the subnet. @index 1 is the GID for
+ * routers: it has the FLID, and the identifier that the OpenIB subnet manager
+ * gives (UCX, uct_ib_iface_gid_index()). */
+static void hca_dev_gid_ib(unsigned dev, unsigned index, uint8_t gid[16])
 {
-    uint64_t guid = hca_dev_guid(dev);
+    uint16_t subnet = hca_fabric->dev_subnet[dev], flid = hca_dev_flid(dev);
+    uint64_t guid = (index == 0) ? hca_dev_guid(dev) :
+                                   htobe64((0x001405ull << 40) | dev);
 
     memset(gid, 0, 16);
     gid[0] = 0xfe;
-    gid[1] = 0x80;
+    gid[1] = (subnet == 0) ? 0x80 : 0xc0;
+    if (index == 1) {
+        gid[4] = flid >> 8;
+        gid[5] = flid;
+    }
+    gid[6] = subnet >> 8;
+    gid[7] = subnet;
     memcpy(gid + 8, &guid, sizeof(guid));
 }
 
@@ -370,10 +388,10 @@ enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
 {
     memset(gid, 0, 16);
     if (!hca_dev_is_roce(dev)) {
-        if (index != 0) {
+        if (index > (hca_fabric->dev_subnet[dev] != 0)) {
             return HCA_GID_NONE;
         }
-        hca_dev_gid_ib(dev, gid);
+        hca_dev_gid_ib(dev, index, gid);
         return HCA_GID_IB;
     }
 

@@ -30,6 +30,10 @@
 #define HCA_LID_SPAN  128u
 #define HCA_LID_FIRST (3 * HCA_LID_SPAN)
 
+/* First LID that routers forward to another subnet (FLID), one for each device;
+ * above all LIDs of ports */
+#define HCA_FLID_FIRST 0x9000u
+
 #define HCA_GID_NETDEV "lo" /* of RoCE GIDs: it has to exist */
 
 /* CapabilityMask of PortInfo (IBTA 14.2.5.6); an Ethernet port reports only a
@@ -61,6 +65,7 @@ struct hca_config {
     unsigned num_devs;
     unsigned node;
     enum hca_link link;
+    unsigned subnet;      /* InfiniBand: number of the subnet; 0: fe80:: */
     unsigned lmc;         /* 2^lmc LIDs for each port (IBTA 7.11.1) */
     bool lag;             /* RoCE: the port is a bond of two */
     unsigned log_streams; /* of a DCI, log2, at most; 0: it has none */
@@ -168,6 +173,13 @@ static inline uint16_t hca_dev_path_lid(unsigned dev, unsigned bits)
 static inline uint16_t hca_dev_lid(unsigned dev)
 {
     return hca_dev_is_roce(dev) ? 0 : hca_dev_path_lid(dev, 0);
+}
+
+/* Returns the LID by which routers lead from other subnets to the port; 0 in the
+ * default subnet, which has no routers. */
+static inline uint16_t hca_dev_flid(unsigned dev)
+{
+    return (hca_fabric->dev_subnet[dev] == 0) ? 0 : HCA_FLID_FIRST + dev;
 }
 
 /* Returns the GUID of the node and the port (big endian, as in verbs). */

@@ -95,11 +95,12 @@ struct hca_fabric {
     struct hca_mutex xrcd_lock; /* hca_domain.c */
     struct hca_proc procs[HCA_MAX_PROCS];
     _Atomic(uint32_t) procs_end; /* no slot from here on was ever used */
-    uint16_t chunk_owner[HCA_MAX_CHUNKS];      /* slot + 1, 0 free */
-    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];   /* HCA_LINK_* of hca_dev.h */
-    _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* keeper's slot; 0: it is up */
-    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
-    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
+    uint16_t chunk_owner[HCA_MAX_CHUNKS];       /* slot + 1, 0 free */
+    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];    /* HCA_LINK_* of hca_dev.h */
+    _Atomic(uint16_t) dev_subnet[HCA_MAX_DEVS]; /* 0: the default one */
+    _Atomic(uint16_t) port_down[HCA_MAX_DEVS];  /* keeper's slot; 0: it is up */
+    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS];  /* datagrams that had one */
+    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS];  /* messages that had one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     /* of destroyed QPs */
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC];

@@ -22,6 +22,17 @@ static bool hca_path_gid_leads(const struct hca_path *path, unsigned from,
     return false;
 }
 
+/* Returns true if the LID is one of the port; or in another subnet its FLID, by
+ * which routers forward a packet with a route header. */
+static bool hca_path_lid_leads(const struct hca_path *path, unsigned from,
+                               unsigned to)
+{
+    return (hca_fabric->dev_subnet[from] == hca_fabric->dev_subnet[to]) ?
+               (path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to) :
+               (path->dlid != 0) && (path->dlid == hca_dev_flid(to)) &&
+                   path->grh;
+}
+
 static bool hca_path_fits(const struct hca_path *path, unsigned from,
                           unsigned to)
 {
@@ -35,8 +46,8 @@ static bool hca_path_fits(const struct hca_path *path, unsigned from,
         return !memcmp(mac, path->dmac, sizeof(mac)) &&
                hca_path_gid_leads(path, from, to);
     }
-    return ((path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to)) &&
-           hca_dev_carries(path->sl) && hca_dev_carries(path->reverse_sl) &&
+    return hca_path_lid_leads(path, from, to) && hca_dev_carries(path->sl) &&
+           hca_dev_carries(path->reverse_sl) &&
            (!path->grh || hca_path_gid_leads(path, from, to));
 }
 

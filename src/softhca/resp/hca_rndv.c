@@ -52,7 +52,10 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
     struct hca_path *path     = &rndv->job.way_back;
     bool is_roce              = hca_dev_is_roce(rndv->job.dev);
 
-    path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
+    path->dlid       = (hca_fabric->dev_subnet[rndv->job.dev] ==
+                  hca_fabric->dev_subnet[msg->src_dev]) ?
+                           hca_dev_lid(msg->src_dev) | msg->path->src_path_bits :
+                           hca_dev_flid(msg->src_dev);
     path->sl         = dc->sl;
     path->reverse_sl = dc->reverse_sl;
     path->grh        = is_roce || msg->path->grh;

@@ -117,6 +117,7 @@ typedef struct uct_dcx_iface_config {
         char *pkey;                  /* see uct_dcx_config_pkey() */
         unsigned mtu;                /* enum ibv_mtu, 0: the port's */
         int is_global;
+        int flid_route;
         unsigned hop_limit;
         unsigned long num_paths; /* or UCS_ULUNITS_AUTO */
         UCS_CONFIG_ARRAY_FIELD(ucs_range_spec_t, ranges) lid_path_bits;

@@ -95,7 +95,8 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
  * it. */
 ucs_config_field_t uct_dcx_site_port_table[] = {
     {"GID_INDEX", "auto",
-     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand. On RoCE it\n"
+     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand, or 1 if that\n"
+     "has an FLID and FLID_ROUTE is set. On RoCE it\n"
      "is the first one of RoCE v2 with an IPv4 address, else with an IPv6\n"
      "address, link-local ones last; else of RoCE v1 in the same order.",
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
@@ -160,6 +161,13 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "Send a global route header on InfiniBand, even within a subnet.\n"
      "Required to reach other subnets; set it in all processes of the job.",
      ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"FLID_ROUTE", "y",
+     "On InfiniBand, reach ports of other subnets by their FLID, if the subnet\n"
+     "manager has given one to this port, too, in its site-local GID 1.\n"
+     "IS_GLOBAL is not needed for that.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.flid_route),
      UCS_CONFIG_TYPE_BOOL},
 
     {"HOP_LIMIT", "255", "Hop limit of the global route header, 0-255.",

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * GIDs of RoCE v2 as IP addresses: the length of their subnet prefix, and a
- * comparison of subnets. Pure code: knows no port, so that a test needs no
+ * comparison of subnets; routes; FLIDs of InfiniBand. Pure code: knows no port, so that a test needs no
  * device.
  */
 #ifndef UCT_DCX_SUBNET_H
@@ -9,6 +9,8 @@
 
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
+#include <stdint.h>
+#include <string.h>
 
 
 /* Returns non-zero for an IPv4 address, which is mapped to IPv6 by a prefix of
@@ -22,6 +24,16 @@ static inline int uct_dcx_subnet_is_ipv4(const union ibv_gid *gid)
 static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
 {
     return uct_dcx_subnet_is_ipv4(gid) ? 32 : 128;
+}
+
+/* Returns the FLID of an InfiniBand GID: the LID by which routers lead from
+ * other subnets to its port; 0: it has none. The prefix is fec0:0:<flid>:<subnet>
+ * (UCX, uct_ib_iface_gid_extract_flid()). */
+static inline uint16_t uct_dcx_subnet_flid(const uint8_t *gid)
+{
+    static const uint8_t prefix[] = {0xfe, 0xc0, 0, 0};
+
+    return memcmp(gid, prefix, sizeof(prefix)) ? 0 : (gid[4] << 8) | gid[5];
 }
 
 /* Returns non-zero if both addresses are of one family, and their first @bits

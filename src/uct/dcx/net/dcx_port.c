@@ -5,6 +5,7 @@
  */
 #include "dcx_port.h"
 #include "common/prm_cmd.h"
+#include "uct/dcx/base/dcx_subnet.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -196,7 +197,8 @@ static ucs_status_t uct_dcx_port_resolve(void *arg, const union ibv_gid *gid,
 static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
 {
     return (port->is_global || !port->dev->compact_av ||
-            !(port->pkey & 0x8000) || (port->path_bits[0] != 0)) ?
+            !(port->pkey & 0x8000) || (port->path_bits[0] != 0) ||
+            (port->flid_route && (uct_dcx_subnet_flid(port->gid.raw) != 0))) ?
                UINT32_MAX :
                htobe16(port->pkey);
 }

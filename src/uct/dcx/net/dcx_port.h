@@ -42,6 +42,7 @@ typedef struct uct_dcx_port {
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint8_t is_global; /* each packet has a GRH */
+    uint8_t flid_route;
     uint8_t num_paths;
     uint8_t num_bits;                    /* entries of @path_bits */
     uint8_t path_bits[UCT_DCX_MAX_LIDS]; /* low bits of the LIDs of

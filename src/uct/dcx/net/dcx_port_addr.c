@@ -111,6 +111,28 @@ static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
 }
 
 
+/* Returns non-zero if routers may forward packets between both ports by FLIDs,
+ * which make their prefixes differ even within a subnet. */
+static int uct_dcx_port_has_flids(const uct_dcx_port_t *port,
+                                  const uct_dcx_dev_addr_t *addr)
+{
+    return port->flid_route && (uct_dcx_subnet_flid(port->gid.raw) != 0) &&
+           (uct_dcx_subnet_flid(addr->gid) != 0);
+}
+
+
+/* Returns the FLID of a port in another subnet; 0: send by its LID. The end of a
+ * prefix with an FLID is the number of the subnet. */
+static uint16_t uct_dcx_port_flid(const uct_dcx_port_t *port,
+                                  const uct_dcx_dev_addr_t *addr)
+{
+    return (uct_dcx_port_has_flids(port, addr) &&
+            memcmp(&addr->gid[6], &port->gid.raw[6], 2)) ?
+               uct_dcx_subnet_flid(addr->gid) :
+               0;
+}
+
+
 int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
                               const uct_dcx_dev_addr_t *addr)
 {
@@ -128,6 +150,7 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
     }
 
     return !memcmp(addr->gid, port->gid.raw, prefix_size) ||
+           uct_dcx_port_has_flids(port, addr) ||
            (port->is_global && (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL));
 }
 
@@ -162,7 +185,9 @@ static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
                                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
     const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
-    int is_global = port->is_global || (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
+    uint16_t flid                  = uct_dcx_port_flid(port, addr);
+    int is_global                  = port->is_global ||
+                    (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL) || (flid != 0);
     unsigned peer_lmc = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
 
     uint8_t bits = port->path_bits[route->path_index % port->num_bits];
@@ -170,7 +195,8 @@ static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
     /* The low bits of the LIDs select the path to a port. */
     av->stat_rate_sl = port->sl;
     av->fl_mlid      = bits;
-    av->rlid         = addr->lid | htobe16(bits & UCS_MASK(peer_lmc));
+    av->rlid         = (flid != 0) ? htobe16(flid) :
+                                     addr->lid | htobe16(bits & UCS_MASK(peer_lmc));
     if (is_global) {
         uct_dcx_port_make_grh(port, addr, grh);
     }
@@ -384,6 +410,10 @@ int uct_dcx_port_is_av_to(const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
 
     if (addr->flags & UCT_DCX_DEV_ADDR_ETHERNET) {
         return is_gid;
+    }
+
+    if (is_gid && (be16toh(av->rlid) == uct_dcx_subnet_flid(addr->gid))) {
+        return 1;
     }
 
     path_bits = be16toh(av->rlid) - be16toh(addr->lid);

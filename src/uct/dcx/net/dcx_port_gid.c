@@ -114,6 +114,22 @@ uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
 }
 
 
+/* Returns the index of the GID that routers know, which has an FLID and the
+ * identifier that an OpenIB subnet manager gives (UCX,
+ * uct_ib_iface_gid_index()); else 0. */
+static unsigned uct_dcx_port_ib_gid_index(const uct_dcx_port_t *port,
+                                          const uct_dcx_iface_config_t *config)
+{
+    static const uint8_t oui[] = {0x00, 0x14, 0x05};
+    union ibv_gid gid;
+
+    return config->path.flid_route && (port->attr.gid_tbl_len > 1) &&
+           (ibv_query_gid(port->dev->ctx, port->num, 1, &gid) == 0) &&
+           (uct_dcx_subnet_flid(gid.raw) != 0) &&
+           !memcmp(&gid.raw[8], oui, sizeof(oui));
+}
+
+
 static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
                                           const uct_dcx_iface_config_t *config)
 {
@@ -136,8 +152,10 @@ static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
             return status;
         }
     } else {
-        gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
-        status    = uct_dcx_port_query_gid(port, gid_index, &entry);
+        if (gid_index == UCS_ULUNITS_AUTO) {
+            gid_index = uct_dcx_port_ib_gid_index(port, config);
+        }
+        status = uct_dcx_port_query_gid(port, gid_index, &entry);
         if (status == UCS_ERR_NO_ELEM) {
             ucs_error("%s=%lu: %s has no such GID; 'ibv_devinfo -v' lists "
                       "them",

@@ -124,6 +124,7 @@ ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
     port->hop_limit = config->path.hop_limit;
     port->traffic_class = uct_dcx_port_tclass(port, config->path.traffic_class);
     port->path_factor   = config->path.roce_path_factor;
+    port->flid_route    = config->path.flid_route;
     port->is_global = uct_dcx_port_is_roce(port) || config->path.is_global ||
                       (port->attr.flags & IBV_QPF_GRH_REQUIRED);
     port->num_paths = (config->path.num_paths != UCS_ULUNITS_AUTO) ?
