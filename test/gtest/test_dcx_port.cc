@@ -352,8 +352,8 @@ TEST_P(dcx_port, is_connected)
     }
 }
 
-/* Requests of another service level than the fabric carries are lost, and so are
- * answers. */
+/* Requests of another service level than the fabric carries are lost, and so
+ * are answers. */
 TEST_P(dcx_port_sls, others_are_dropped)
 {
     for (const char *name : {"UCX_DCX_SL", "UCX_DCX_REVERSE_SL"}) {

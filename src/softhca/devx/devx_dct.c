@@ -52,7 +52,8 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0},
 };
 
-/* counter_set_id, latency_sensitive, eth_prio, ecn and dscp are ignored. So is cs_res 1: mlx5_ib has only 2, up to 64 bytes. */
+/* counter_set_id, latency_sensitive, eth_prio, ecn and dscp are ignored. So is
+ * cs_res 1: mlx5_ib has only 2, up to 64 bytes. */
 static const struct devx_field devx_dctc_fields[] = {
     {"dctc dp_ordering_0", DCTC_DP_0, DEVX_IF_OOO},
     {"dctc dp_ordering_1", DCTC_DP_1, DEVX_IF_OOO},

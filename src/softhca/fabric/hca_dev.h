@@ -175,8 +175,8 @@ static inline uint16_t hca_dev_lid(unsigned dev)
     return hca_dev_is_roce(dev) ? 0 : hca_dev_path_lid(dev, 0);
 }
 
-/* Returns the LID by which routers lead from other subnets to the port; 0 in the
- * default subnet, which has no routers. */
+/* Returns the LID by which routers lead from other subnets to the port; 0 in
+ * the default subnet, which has no routers. */
 static inline uint16_t hca_dev_flid(unsigned dev)
 {
     return (hca_fabric->dev_subnet[dev] == 0) ? 0 : HCA_FLID_FIRST + dev;

@@ -53,8 +53,8 @@ void uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
                        uct_dcx_site_source_t *source);
 
 /* Warns of each option of the site with a value that the parser refuses: the
- * parser's own message names no variable. Logs each variable of UCX that is used
- * at level "info". */
+ * parser's own message names no variable. Logs each variable of UCX that is
+ * used, at level "info". */
 void uct_dcx_site_warn(const ucs_config_field_t *table);
 
 /* Returns the name of the variable that sets @option, valid until the thread

@@ -97,7 +97,7 @@ int uct_dcx_subnet_find(const union ibv_gid *gid, unsigned *bits,
 }
 
 
-/* --- routes ---------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------- */
 
 /* A request for the route between two addresses (rtnetlink(7)) */
 typedef struct uct_dcx_subnet_request {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * GIDs of RoCE v2 as IP addresses: the length of their subnet prefix, and a
- * comparison of subnets; routes; FLIDs of InfiniBand. Pure code: knows no port, so that a test needs no
- * device.
+ * comparison of subnets; routes; FLIDs of InfiniBand. Pure code: knows no port,
+ * so that a test needs no device.
  */
 #ifndef UCT_DCX_SUBNET_H
 #define UCT_DCX_SUBNET_H
@@ -27,8 +27,8 @@ static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
 }
 
 /* Returns the FLID of an InfiniBand GID: the LID by which routers lead from
- * other subnets to its port; 0: it has none. The prefix is fec0:0:<flid>:<subnet>
- * (UCX, uct_ib_iface_gid_extract_flid()). */
+ * other subnets to its port; 0: it has none. The prefix is
+ * fec0:0:<flid>:<subnet> (UCX, uct_ib_iface_gid_extract_flid()). */
 static inline uint16_t uct_dcx_subnet_flid(const uint8_t *gid)
 {
     static const uint8_t prefix[] = {0xfe, 0xc0, 0, 0};

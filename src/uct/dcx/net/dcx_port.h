@@ -97,8 +97,8 @@ void uct_dcx_port_cleanup(uct_dcx_port_t *port);
 ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
                                     const uct_dcx_iface_config_t *config);
 
-/* Part of uct_dcx_port_init(): sets @sl, @reverse_sl and @is_ordered. Logs errors, also for
- * UCX_DCX_DDP_ENABLE=y, which is not supported. */
+/* Part of uct_dcx_port_init(): sets @sl, @reverse_sl and @is_ordered. Logs
+ * errors, also for UCX_DCX_DDP_ENABLE=y, which is not supported. */
 ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
                                   const uct_dcx_iface_config_t *config);
 

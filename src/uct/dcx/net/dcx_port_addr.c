@@ -121,8 +121,8 @@ static int uct_dcx_port_has_flids(const uct_dcx_port_t *port,
 }
 
 
-/* Returns the FLID of a port in another subnet; 0: send by its LID. The end of a
- * prefix with an FLID is the number of the subnet. */
+/* Returns the FLID of a port in another subnet; 0: send by its LID. The end of
+ * a prefix with an FLID is the number of the subnet. */
 static uint16_t uct_dcx_port_flid(const uct_dcx_port_t *port,
                                   const uct_dcx_dev_addr_t *addr)
 {
@@ -189,14 +189,17 @@ static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
     int is_global                  = port->is_global ||
                     (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL) || (flid != 0);
     unsigned peer_lmc = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
-
-    uint8_t bits = port->path_bits[route->path_index % port->num_bits];
+    uint8_t bits      = port->path_bits[route->path_index % port->num_bits];
 
     /* The low bits of the LIDs select the path to a port. */
     av->stat_rate_sl = port->sl;
     av->fl_mlid      = bits;
-    av->rlid         = (flid != 0) ? htobe16(flid) :
-                                     addr->lid | htobe16(bits & UCS_MASK(peer_lmc));
+    if (flid != 0) {
+        av->rlid = htobe16(flid);
+    } else {
+        av->rlid = addr->lid | htobe16(bits & UCS_MASK(peer_lmc));
+    }
+
     if (is_global) {
         uct_dcx_port_make_grh(port, addr, grh);
     }

@@ -314,11 +314,12 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
                                     config->tx.max_rd_atomic :
                                     ucs_min(set->port->dev->max_rd_atomic,
                                             UCT_DCX_DCI_AUTO_RD_ATOMIC);
-    set->params.fence         = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
-                                                        UCT_DCX_WQE_STRONG_ORDER;
-    set->params.log_streams   = ucs_ilog2(config->tx.num_streams);
-    set->params.log_errored   = ucs_min(set->params.log_streams,
-                                        set->port->dev->log_errored);
+
+    set->params.fence       = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
+                                                      UCT_DCX_WQE_STRONG_ORDER;
+    set->params.log_streams = ucs_ilog2(config->tx.num_streams);
+    set->params.log_errored = ucs_min(set->params.log_streams,
+                                      set->port->dev->log_errored);
 }
 
 
