@@ -53,10 +53,9 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
     bool is_roce              = hca_dev_is_roce(rndv->job.dev);
     bool is_near              = hca_fabric->dev_subnet[rndv->job.dev] ==
                    hca_fabric->dev_subnet[msg->src_dev];
+    uint16_t lid = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
 
-    path->dlid       = is_near ?
-                           hca_dev_lid(msg->src_dev) | msg->path->src_path_bits :
-                           hca_dev_flid(msg->src_dev);
+    path->dlid       = is_near ? lid : hca_dev_flid(msg->src_dev);
     path->sl         = dc->sl;
     path->reverse_sl = dc->reverse_sl;
     path->grh        = is_roce || msg->path->grh;
