@@ -136,7 +136,6 @@ static ucs_status_t uct_dcx_srq_take_over(uct_dcx_rx_t *rx,
         return UCS_ERR_IO_ERROR;
     }
 
-    rx->srqn = dv_srq.srqn;
     if ((dv_srq.stride != sizeof(*rx->wqes)) || (dv_srq.head != 0) ||
         (dv_srq.tail < 1) || (dv_srq.tail > UINT16_MAX / 2)) {
         ucs_error("%s: dcx does not support a receive queue with stride %u, "
