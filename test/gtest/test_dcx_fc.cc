@@ -810,19 +810,21 @@ TEST_P(dcx_fc_dead, end_together)
 
 INSTANTIATE_TEST_SUITE_P(dead, dcx_fc_dead, testing::Values(0));
 
-/* A grant is lost, because the peer's device refuses it, or the link is down
- * for longer than the device retries: it is sent again. Requests are not
- * repeated in these modes. */
+/* A grant is lost several times, because the peer's device refuses it, or the
+ * link is down for longer than the device retries: it is sent again, soon.
+ * Requests are not repeated in these modes. */
 class dcx_fc_refused : public dcx_fc,
                        public testing::WithParamInterface<int> {};
 
 TEST_P(dcx_fc_refused, is_sent_again)
 {
     dcx_sender &sender = add(*m_a, *m_b);
+    uint64_t begin     = time_now_us();
 
     sender.send_in_line(100);
     progress_until([&] { return sender.sent == 100; });
     drain();
+    EXPECT_LT(time_now_us() - begin, time_slow(TIME_GRANTS) * 1000ull);
 
     /* of FC_WINDOW, 2 are FC_INITIAL: a grant counts once */
     EXPECT_EQ(6u, dcx_peek_granted(m_b->iface));
@@ -834,6 +836,26 @@ INSTANTIATE_TEST_SUITE_P(refused_rand, dcx_fc_refused, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(unheard, dcx_fc_refused, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(unheard_rand, dcx_fc_refused, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(unheard_streams, dcx_fc_refused, testing::Values(0));
+
+/* The peer refuses its grant ten times. Each refusal costs a reset of the
+ * initiator, so that the grant is sent again in pauses: of 1 ms, 2 ms, ... */
+class dcx_fc_refused_often : public dcx_fc,
+                             public testing::WithParamInterface<int> {};
+
+TEST_P(dcx_fc_refused_often, is_sent_again_in_pauses)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+    uint64_t begin     = time_now_us();
+
+    sender.send_in_line(100);
+    progress_until([&] { return sender.sent == 100; });
+    EXPECT_LE(255'000u, time_now_us() - begin);
+    EXPECT_LT(time_now_us() - begin, time_slow(TIME_GRANTS) * 1000ull);
+    drain();
+}
+
+INSTANTIATE_TEST_SUITE_P(refused_often, dcx_fc_refused_often,
+                         testing::Values(0));
 
 /* Grants for several endpoints of an interface are lost while the link is down:
  * all of them are sent again when it is up. No timer helps. */
@@ -1062,17 +1084,15 @@ int main(int argc, char **argv)
     };
 
     refused.push_back({"UCX_DCX_FC_RESEND_TIMEOUT", "3600s"});
-    auto unheard = refused, failed = refused;
-    refused.push_back({"SOFTHCA_FAULT", "nak_op:op=send:nth=4"});
-    failed.push_back({"SOFTHCA_FAULT", "nak_inval:op=send:nth=4"});
-    unheard.push_back({"SOFTHCA_FAULT", "drop:op=send:nth=4:count=8"});
+    auto unheard = refused, failed = refused, refused_often = refused;
+    refused.push_back({"SOFTHCA_FAULT", "nak_op:op=send:nth=4:count=6"});
+    refused_often.push_back({"SOFTHCA_FAULT", "nak_op:op=send:nth=4:count=10"});
+    failed.push_back({"SOFTHCA_FAULT", "nak_inval:op=send:nth=4:count=6"});
+    unheard.push_back({"SOFTHCA_FAULT", "drop:op=send:nth=4:count=12"});
 
-    /* on shared initiators the second grant has to arrive */
-    auto refused_rand = refused;
+    auto refused_rand = refused, unheard_rand = unheard;
+    auto unheard_streams = unheard;
     refused_rand.push_back({"UCX_DCX_TX_POLICY", "rand"});
-    auto unheard_rand          = unheard;
-    unheard_rand.back().second = "drop:op=send:nth=4:count=5";
-    auto unheard_streams       = unheard_rand;
     unheard_rand.push_back({"UCX_DCX_TX_POLICY", "rand"});
     unheard_streams.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
 
@@ -1100,6 +1120,7 @@ int main(int argc, char **argv)
                           {"fifty", fifty},
                           {"dead", dead},
                           {"refused", refused},
+                          {"refused_often", refused_often},
                           {"failed", failed},
                           {"refused_rand", refused_rand},
                           {"unheard", unheard},

@@ -102,10 +102,12 @@ struct uct_dcx_fc {
     ucs_list_link_t waiting; /* answers that wait for their turn */
     ucs_list_link_t sending; /* answers that are posted, or wait for an
                               * initiator */
-    ucs_list_link_t late;    /* answers that the peer's device has not
-                              * acknowledged */
+    ucs_list_link_t late;    /* answers that have failed, and are sent again */
     struct uct_dcx_fc_answer *retried; /* the one of these that is in
                                         * @sending, or NULL */
+    ucs_time_t next_retry;             /* when the next of these is due */
+    ucs_time_t pause;                  /* before that, from the begin of the
+                                        * previous one */
     unsigned num_sending;              /* length of @sending */
     unsigned max_sending;              /* 0: stopped */
     ucs_time_t patience;               /* until an answer is canceled */

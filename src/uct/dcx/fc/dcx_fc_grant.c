@@ -7,13 +7,16 @@
  *
  * The origin of a request may be dead, or forged. So answers use all exclusive
  * initiators but one, and others wait for these (fc->waiting). An answer that
- * is not acknowledged in time is canceled, and put off with all others to its
- * origin (fc->late), as the link may be down. These use one initiator, one
- * after the other, for a while; if one of them fails, that of another origin is
- * next. When an answer to an origin arrives, or a request of it, all others to
- * it follow. After the while a peer that lives sends its request again. A
- * shared initiator cannot be canceled: there all answers are sent at once, and
- * those that are not acknowledged again until the first of them fails.
+ * is not acknowledged in time is canceled. A shared initiator cannot be
+ * canceled: there all answers are sent at once, and end with the retries of the
+ * device.
+ *
+ * An answer that fails is put off with all others to its origin (fc->late), as
+ * the link may be down. These use one initiator, one after the other, for a
+ * while; if one of them fails, that of another origin is next. The pause
+ * between them doubles, as each failure costs a reset of the initiator. When an
+ * answer to an origin arrives, all others to it follow. After the while a peer
+ * that lives sends its request again.
  */
 #include "dcx_fc_grant.h"
 #include "uct/dcx/sched/dcx_pending.h"
@@ -39,9 +42,9 @@
 /* Answers to an origin that are put off at a time */
 #define UCT_DCX_FC_MAX_LATE 64
 
-/* Times that an answer is sent if the peer's device refuses it, or it is lost
- * by the failure of another operation */
-#define UCT_DCX_FC_TRIES 3
+/* Seconds from the begin of an answer that is sent again to the next one, at
+ * first. It doubles up to UCT_DCX_FC_PATIENCE. */
+#define UCT_DCX_FC_PAUSE 0.001
 
 
 /* An answer, and the endpoint to the peer that sent the request. Both are
@@ -50,7 +53,6 @@ typedef struct uct_dcx_fc_answer {
     uct_dcx_grh_ep_t ep;
     uint8_t has_ep;
     uint8_t id;            /* UCT_DCX_FC_ID_* */
-    uint8_t tries;         /* times that it was refused or lost */
     uint8_t is_granted;    /* @request.state is the grant */
     ucs_time_t since;      /* first tick that saw it in fc->sending; 0: none */
     ucs_time_t born;       /* when the request came */
@@ -228,15 +230,6 @@ static void uct_dcx_fc_forget_request(uct_dcx_fc_t *fc, uint8_t id,
 }
 
 
-/* Lets the late answers to an origin be sent: it lives. */
-static void uct_dcx_fc_resume_origin(uct_dcx_fc_t *fc,
-                                     const uct_dcx_target_t *origin)
-{
-    uct_dcx_fc_move_origin(&fc->late, &fc->waiting, origin);
-    fc->queues->dci.todo |= UCT_DCX_TODO_FC;
-}
-
-
 /* Returns non-zero if it is too late to send an answer again. */
 static int uct_dcx_fc_is_old(const uct_dcx_fc_answer_t *answer, ucs_time_t now)
 {
@@ -253,31 +246,24 @@ static void uct_dcx_fc_forget_all(ucs_list_link_t *list)
 }
 
 
-/* Handles an answer that was not acknowledged: it is sent again. But on shared
- * initiators, whose other operations wait meanwhile, none is if this one was
- * sent again before. */
-static void uct_dcx_fc_late_answer(uct_dcx_fc_t *fc,
-                                   uct_dcx_fc_answer_t *answer, int is_retried)
+/* Lets the late answers to the origin of @answer be sent, which has arrived:
+ * the peer lives. If it was sent again, the next one follows at once. */
+static void uct_dcx_fc_resume_others(uct_dcx_fc_t *fc,
+                                     const uct_dcx_fc_answer_t *answer)
 {
-    int is_shared = (fc->max_sending == UINT_MAX);
-
-    ucs_list_add_tail(&fc->late, &answer->list);
-    uct_dcx_fc_move_origin(&fc->late, &fc->late, &answer->request.origin);
-    uct_dcx_fc_move_origin(&fc->waiting, &fc->late, &answer->request.origin);
-    if (is_shared && is_retried) {
-        uct_dcx_fc_forget_all(&fc->late);
+    uct_dcx_fc_move_origin(&fc->late, &fc->waiting, &answer->request.origin);
+    if (fc->retried == answer) {
+        fc->next_retry = 0;
     }
 }
 
 
-/* Handles a lost answer: it is sent again, soon if the peer's device has
- * refused it, or another operation has stopped the initiator. On RoCE the MAC
- * of the peer may have changed: the next answer looks it up. */
+/* Handles a lost answer: it is sent again, after all others that are put off.
+ * On RoCE the MAC of the peer may have changed: the next answer looks it up. */
 static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
-                                   uct_dcx_fc_answer_t *answer,
-                                   ucs_status_t status)
+                                   uct_dcx_fc_answer_t *answer)
 {
-    int is_retried = (fc->retried == answer);
+    const uct_dcx_target_t *origin = &answer->request.origin;
 
     if (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH) {
         uct_dcx_port_forget(&fc->queues->port, &answer->ep.grh);
@@ -286,14 +272,12 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
     uct_dcx_fc_unlist_answer(fc, answer);
     if (fc->max_sending == 0) {
         ucs_mpool_put(answer); /* stopped: it is in no list any longer */
-    } else if ((status == UCS_ERR_ENDPOINT_TIMEOUT) ||
-               (status == UCS_ERR_CANCELED)) {
-        uct_dcx_fc_late_answer(fc, answer, is_retried);
-    } else if (++answer->tries < UCT_DCX_FC_TRIES) {
-        ucs_list_add_head(&fc->waiting, &answer->list);
-    } else {
-        ucs_mpool_put(answer);
+        return;
     }
+
+    ucs_list_add_tail(&fc->late, &answer->list);
+    uct_dcx_fc_move_origin(&fc->late, &fc->late, origin);
+    uct_dcx_fc_move_origin(&fc->waiting, &fc->late, origin);
 }
 
 
@@ -305,12 +289,13 @@ static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
     uct_dcx_fc_t *fc            = uct_dcx_ep_queues(&answer->ep.super)->fc;
 
     if (ucs_likely(status == UCS_OK)) {
-        if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
-            uct_dcx_fc_resume_origin(fc, &answer->request.origin);
+        if (ucs_unlikely((fc->retried != NULL) ||
+                         !ucs_list_is_empty(&fc->late))) {
+            uct_dcx_fc_resume_others(fc, answer);
         }
         uct_dcx_fc_end_answer(fc, answer);
     } else {
-        uct_dcx_fc_lost_answer(fc, answer, status);
+        uct_dcx_fc_lost_answer(fc, answer);
     }
 
     if (!ucs_list_is_empty(&fc->waiting) || !ucs_list_is_empty(&fc->late)) {
@@ -414,13 +399,11 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
     }
 
     answer->id         = id;
-    answer->tries      = 0;
     answer->is_granted = 0;
     answer->born       = ucs_get_time();
     answer->request    = *request;
     if (ucs_unlikely(!ucs_list_is_empty(&fc->late))) {
         uct_dcx_fc_forget_request(fc, id, request);
-        uct_dcx_fc_resume_origin(fc, &request->origin);
     }
 
     if (ucs_likely(fc->num_sending < fc->max_sending)) {
@@ -449,8 +432,9 @@ static void uct_dcx_fc_check_answer(uct_dcx_fc_t *fc,
 }
 
 
-/* Returns non-zero if an answer in fc->late can be sent again. */
-static int uct_dcx_fc_is_retry_due(const uct_dcx_fc_t *fc)
+/* Returns non-zero if an answer in fc->late can be sent again when it is
+ * due. */
+static int uct_dcx_fc_may_retry(const uct_dcx_fc_t *fc)
 {
     return (fc->late.next != &fc->late) && (fc->retried == NULL) &&
            (fc->num_sending < fc->max_sending);
@@ -460,12 +444,38 @@ static int uct_dcx_fc_is_retry_due(const uct_dcx_fc_t *fc)
 int uct_dcx_fc_grant_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
 {
     int is_watched = (fc->num_sending > 0) && (fc->max_sending < UINT_MAX);
-    int is_due     = uct_dcx_fc_is_retry_due(fc) ||
-                 ((fc->waiting.next != &fc->waiting) &&
-                  (fc->num_sending < fc->max_sending));
+    int is_due     = (fc->waiting.next != &fc->waiting) &&
+                 (fc->num_sending < fc->max_sending);
+    ucs_time_t now;
 
     *left = is_due ? 0 : fc->patience;
+    if (!is_due && uct_dcx_fc_may_retry(fc)) {
+        now   = ucs_get_time();
+        *left = (now < fc->next_retry) ? fc->next_retry - now : 0;
+        return 1;
+    }
     return is_due || is_watched;
+}
+
+
+/* Sends the first answer of fc->late again, or drops it if it has waited for
+ * too long. The pause begins anew if nothing was sent again for a while. */
+static void uct_dcx_fc_retry(uct_dcx_fc_t *fc, ucs_time_t now)
+{
+    uct_dcx_fc_answer_t *answer =
+        ucs_list_extract_head(&fc->late, uct_dcx_fc_answer_t, list);
+
+    if (uct_dcx_fc_is_old(answer, now)) {
+        ucs_mpool_put(answer);
+        return;
+    }
+
+    fc->pause      = (now - fc->next_retry > fc->patience) ?
+                         ucs_time_from_sec(UCT_DCX_FC_PAUSE) :
+                         ucs_min(2 * fc->pause, fc->patience);
+    fc->next_retry = now + fc->pause;
+    fc->retried    = answer;
+    uct_dcx_fc_begin_answer(fc, answer);
 }
 
 
@@ -479,15 +489,8 @@ void uct_dcx_fc_grant_progress(uct_dcx_fc_t *fc, ucs_time_t now)
         uct_dcx_fc_begin_answer(fc, answer);
     }
 
-    while (uct_dcx_fc_is_retry_due(fc)) {
-        answer = ucs_list_extract_head(&fc->late, uct_dcx_fc_answer_t, list);
-        if (uct_dcx_fc_is_old(answer, now)) {
-            ucs_mpool_put(answer); /* has waited too long for its turn */
-            continue;
-        }
-
-        fc->retried = answer;
-        uct_dcx_fc_begin_answer(fc, answer);
+    while (uct_dcx_fc_may_retry(fc) && (now >= fc->next_retry)) {
+        uct_dcx_fc_retry(fc, now);
     }
 
     if (fc->max_sending < UINT_MAX) {
