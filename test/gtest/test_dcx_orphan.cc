@@ -3,9 +3,9 @@
  * Endpoints that are destroyed with outstanding operations to a peer that does
  * not answer, or does not receive: uct_ep_destroy() returns at once, on any
  * kind of initiator. Each operation ends once: in that call on an exclusive
- * initiator, later on a shared one, except for flushes behind copied
- * operations. Also initiators that the device does not reset or reconnect,
- * after an error or after an endpoint is destroyed.
+ * initiator, later on a shared one if the interface is open by then. Flushes
+ * end in that call. Also initiators that the device does not reset or
+ * reconnect, after an error or after an endpoint is destroyed.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -51,7 +51,7 @@ protected:
     }
 
     /* Posts one operation of each kind that uses memory of the user, and a
-     * flush. */
+     * flush, which ends with the endpoint on any initiator. */
     void post_all(uct_ep_h ep, live_peer &peer, ends &all)
     {
         uint64_t addr  = (uintptr_t)peer.loop.mem.data() + 8192;
@@ -70,7 +70,7 @@ protected:
                   uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &m_result,
                                         addr, key, &all.emplace_back().comp));
         EXPECT_EQ(UCS_INPROGRESS,
-                  uct_ep_flush(ep, 0, &all.emplace_back().comp));
+                  uct_ep_flush(ep, 0, &m_flushes.emplace_back().comp));
     }
 
     /* Destroys endpoints with outstanding operations. The shortest time counts,
@@ -92,6 +92,7 @@ protected:
                 EXPECT_EQ(before, num_modified) << "modified a QP";
             }
             expect_all(all.back(), at_once());
+            expect_all(m_flushes, 1);
         }
         EXPECT_GT(time_slow(TIME_NO_DEVICE) * 1000u, shortest);
     }
@@ -131,6 +132,7 @@ protected:
 
     uint64_t m_result = 0;
     ends m_ends;
+    ends m_flushes; /* of post_all() */
 };
 
 TEST_P(dcx_orphan, of_a_dead_peer)
@@ -188,19 +190,26 @@ TEST_P(dcx_orphan, of_a_peer_that_stands_still)
     expect_works(m_a);
 }
 
-/* The interface is closed before the operations have ended. */
+/* The interface is closed before the operations have ended: no completion is
+ * called any longer, also none of strided memory, whose resources are freed. */
 TEST_P(dcx_orphan, of_an_interface_that_is_closed)
 {
-    uct_ep_h dead = make_dead_eps(1)[0];
+    uct_ep_h dead    = make_dead_eps(1)[0];
+    uct_iov_t blocks = {m_dcx->mem.data(), 16, m_dcx->memh, 64, 8};
     ends all;
 
     post_all(dead, m_live_a, all);
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(
+                  dead, &blocks, 1, (uintptr_t)m_live_a.loop.mem.data(),
+                  dcx_peek_rkey(m_live_a.loop.memh), &all.emplace_back().comp));
     while (!m_eps.empty()) {
         destroy_ep(m_eps.front());
     }
     expect_all(all, at_once());
+    expect_all(m_flushes, 1);
     m_dcx.reset();
-    expect_all(all, 1);
+    expect_all(all, at_once());
 }
 
 /* In the callback of an earlier operation */
@@ -399,7 +408,7 @@ TEST_P(dcx_orphan, of_a_callback_before_an_error)
 }
 
 /* A flush behind copied operations, which have no completion, ends within
- * destroy on any initiator, as UCP expects when it destroys a worker. */
+ * destroy, too. */
 TEST_P(dcx_orphan, of_a_flush_behind_copies)
 {
     uct_ep_h dead = make_dead_eps(1)[0];

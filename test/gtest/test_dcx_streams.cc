@@ -194,7 +194,7 @@ TEST_P(dcx_streams, flush_while_it_drains)
     expect_works(m_b);
 }
 
-/* The interface is closed. */
+/* The interface is closed: no completion is called. */
 TEST_P(dcx_streams, close_while_it_drains)
 {
     dcx_end failed, behind;
@@ -209,7 +209,7 @@ TEST_P(dcx_streams, close_while_it_drains)
         destroy_ep(m_eps.front());
     }
     m_dcx.reset();
-    EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
+    EXPECT_EQ(0u, failed.count);
 }
 
 INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"),

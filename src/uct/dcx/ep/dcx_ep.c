@@ -5,6 +5,7 @@
  */
 #include "dcx_ep.h"
 #include "dcx_ep_cancel.h"
+#include "dcx_orphan.h"
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/recover/dcx_recover.h"
@@ -40,6 +41,7 @@ static void uct_dcx_ep_cleanup(uct_dcx_ep_t *ep)
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
     uct_dcx_pending_cleanup(ep);
+    uct_dcx_orphan_adopt(ep);
     uct_dcx_recover_leave(set, ep);
     uct_dcx_op_purge(&set->ops, ep, UCS_ERR_CANCELED);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);

@@ -249,6 +249,17 @@ void uct_dcx_strided_canceled(uct_completion_t *comp)
 }
 
 
+uct_completion_t **uct_dcx_strided_user(uct_completion_t *comp)
+{
+    if (comp->func == uct_dcx_strided_copy_done) {
+        return &ucs_derived_of(comp, uct_dcx_strided_copy_t)->comp;
+    }
+    return (comp->func == uct_dcx_strided_keyed_done) ?
+               &ucs_derived_of(comp, uct_dcx_strided_keyed_t)->comp :
+               NULL;
+}
+
+
 /* Posts the operation with a strided mkey, whose addresses begin at 0. */
 static ucs_status_t uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op,
                                                size_t length,

@@ -26,4 +26,8 @@ UCT_DCX_STRIDED_OP(tag_rndv_zcopy);
  * NULL. */
 void uct_dcx_strided_canceled(uct_completion_t *comp);
 
+/* Returns where @comp has the user's completion, if it is one of this file.
+ * Returns NULL otherwise. */
+uct_completion_t **uct_dcx_strided_user(uct_completion_t *comp);
+
 #endif

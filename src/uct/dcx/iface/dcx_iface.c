@@ -16,6 +16,7 @@
 #include "uct/dcx/ep/dcx_ep.h"
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/ep/dcx_list.h"
+#include "uct/dcx/ep/dcx_orphan.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/mem/dcx_mem_place.h"
@@ -380,6 +381,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     uct_dcx_fatal_cleanup(self);
     uct_dcx_fc_stop(&self->fc);
     uct_dcx_iface_cleanup_rx(queues);
+    uct_dcx_orphan_forget(&queues->dci);
     uct_dcx_iface_cleanup_tx(queues);
     uct_dcx_fc_cleanup(&self->fc);
     uct_dcx_recover_cleanup(&queues->dci); /* after the last endpoint */

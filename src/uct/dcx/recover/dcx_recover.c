@@ -531,9 +531,8 @@ static uct_dcx_op_t *uct_dcx_recover_find_flush(uct_dcx_dci_t *dci,
 }
 
 
-/* Ends the flushes of an endpoint that is destroyed while only copied WQEs are
- * outstanding: the user waits for nothing, and UCP expects their end in
- * uct_ep_destroy(). */
+/* Ends the flushes of an endpoint that is destroyed while WQEs are outstanding:
+ * UCP expects their end in uct_ep_destroy(). */
 static void uct_dcx_recover_end_flushes(uct_dcx_dci_t *dci,
                                         const uct_dcx_ep_t *ep)
 {
@@ -573,7 +572,7 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
         dci->txq.turn++;
         uct_dcx_txq_cancel(&dci->txq);
         uct_dcx_tx_release(set, dci);
-    } else if ((dci != NULL) && !is_awaited) {
+    } else if (dci != NULL) {
         uct_dcx_recover_end_flushes(dci, ep);
     }
 }

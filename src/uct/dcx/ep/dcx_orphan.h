@@ -1,0 +1,22 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completions of the user that outlive their endpoint: those of operations that
+ * the device still executes when the endpoint is destroyed. They are called
+ * when the device is done. Once the interface is closed they are not called any
+ * longer: ucp_worker_destroy() of UCX frees them before. Called in the
+ * interface's thread.
+ */
+#ifndef UCT_DCX_ORPHAN_H
+#define UCT_DCX_ORPHAN_H
+
+#include "uct/dcx/queue/dcx_dci_set.h"
+
+/* Replaces the completions of all operations of @ep on its initiator, before
+ * @ep is destroyed. Without memory some are not replaced. */
+void uct_dcx_orphan_adopt(uct_dcx_ep_t *ep);
+
+/* Forgets all completions that were replaced. Called before the initiators are
+ * destroyed; all endpoints are. */
+void uct_dcx_orphan_forget(uct_dcx_dci_set_t *set);
+
+#endif
