@@ -273,9 +273,11 @@ static bool rank_is_wired_up(void)
  * the endpoints are wired up. */
 static bool rank_has_begun(void)
 {
+    unsigned me = rank.me;
+
     for (unsigned i = 0; i < ledger->options.ranks; i++) {
-        if (!ledger->rank[i].is_dead && (!rank_has_ended(rank.me, i, 0) ||
-                                         !rank_has_ended(i, rank.me, 0))) {
+        if (!ledger->rank[i].is_dead &&
+            !(rank_has_ended(me, i, 0) && rank_has_ended(i, me, 0))) {
             return false;
         }
     }
@@ -283,9 +285,9 @@ static bool rank_has_begun(void)
 }
 
 /* Returns the number of operations of a flow that this rank may post: the last
- * ones wait until the ranks that have to be killed are dead. A rank with a fault
- * begins with one to each peer: its n-th message must be none of a wire-up,
- * even if a peer comes late. A rendezvous would never end
+ * ones wait until the ranks that have to be killed are dead. A rank with a
+ * fault begins with one to each peer: its n-th message must be none of a
+ * wire-up, even if a peer comes late. A rendezvous would never end
  * (docs/known-issues.md). */
 static uint32_t rank_allowed(void)
 {

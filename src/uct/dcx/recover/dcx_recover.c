@@ -550,13 +550,12 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
     uint16_t index     = uct_dcx_ep_last_dci(ep);
     uct_dcx_dci_t *dci = (index != UCT_DCX_NO_DCI) ? &set->dci[index] : NULL;
-    int is_awaited     = 0;
     int is_stopped     = 0;
 
     uct_dcx_recover_forget(set->lost, ep);
     if (dci != NULL) {
-        is_awaited = uct_dcx_recover_awaits(dci, ep);
-        is_stopped = is_awaited && !uct_dcx_dci_is_shared(dci) &&
+        is_stopped = !uct_dcx_dci_is_shared(dci) &&
+                     uct_dcx_recover_awaits(dci, ep) &&
                      uct_dcx_recover_abort(set, dci);
     }
 
