@@ -269,35 +269,14 @@ static bool rank_is_wired_up(void)
     return true;
 }
 
-/* Returns true if the first operations to and from all living ranks have ended:
- * the endpoints are wired up. */
-static bool rank_has_begun(void)
-{
-    unsigned me = rank.me;
-
-    for (unsigned i = 0; i < ledger->options.ranks; i++) {
-        if (!ledger->rank[i].is_dead &&
-            !(rank_has_ended(me, i, 0) && rank_has_ended(i, me, 0))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Returns the number of operations of a flow that this rank may post: the last
- * ones wait until the ranks that have to be killed are dead. A rank with a
- * fault begins with one to each peer: its n-th message must be none of a
- * wire-up, even if a peer comes late. A rendezvous would never end
- * (docs/known-issues.md). */
+ * ones wait until the ranks that have to be killed are dead. */
 static uint32_t rank_allowed(void)
 {
     const struct options *options = &ledger->options;
     bool waits                    = false;
     unsigned most                 = rank_min(options->ops, AROUND_EVENT);
 
-    if ((options->fault[rank.me] != NULL) && !rank_has_begun()) {
-        return 1;
-    }
     for (unsigned i = 0; i < options->ranks; i++) {
         waits |= options->event[i].is_kill && !ledger->rank[i].is_dead;
     }
