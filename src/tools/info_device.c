@@ -132,6 +132,14 @@ static void info_transport(struct info_device *dev)
     info_row_needs(row, "optional");
 }
 
+/* Describes how the device registers memory of GPUs. */
+static const char *info_gpu(const uct_dcx_device_t *device)
+{
+    return device->has_dmabuf        ? "by dma-buf" :
+           (device->peer_types != 0) ? "by peer memory" :
+                                       "no";
+}
+
 static void info_dm(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
@@ -189,6 +197,10 @@ static void info_atomics(struct info_device *dev)
     row = info_part_add(dev->part, "on-demand paging", "UCX_DCX_ODP");
     info_row_found(row, "%s", info_yes_no(device->odp_fault == NULL));
     info_row_needs(row, "to register without pinning");
+
+    row = info_part_add(dev->part, "memory of GPUs", "UCX_DCX_GPU_DIRECT_RDMA");
+    info_row_found(row, "%s", info_gpu(device));
+    info_row_needs(row, "optional");
 
     row = info_part_add(dev->part, "short address vector", "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->compact_av));

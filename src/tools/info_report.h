@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define INFO_TEXT_MAX 256
-#define INFO_ROWS_MAX 40
+#define INFO_ROWS_MAX 48
 
 /* A property that dcx needs or could use. Texts may be empty. @what and
  * @variable are not copied. */

@@ -26,6 +26,7 @@ static void uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
 /* Returns a handle other than UCT_MEM_HANDLE_NULL; registers nothing. */
 static ucs_status_t uct_dcx_view_md_mem_reg(uct_md_h md, void *address,
                                             size_t length, uint64_t flags,
+                                            const uct_dcx_ucx_dmabuf_t *buf,
                                             uct_mem_h *memh_p)
 {
     *memh_p = &uct_dcx_view_component;

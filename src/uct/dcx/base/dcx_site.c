@@ -66,6 +66,14 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
      ucs_offsetof(uct_dcx_site_md_config_t, reg_retries),
      UCS_CONFIG_TYPE_ULUNITS},
 
+    {"GPU_DIRECT_RDMA", "try",
+     "Register memory of GPUs: as a dma-buf, or by peer memory of the kernel\n"
+     "(nvidia_peermem, ROCm). \"try\" does so where kernel and device support\n"
+     "it, \"y\" fails if they do not, \"n\" has UCX copy it through host\n"
+     "memory.",
+     ucs_offsetof(uct_dcx_site_md_config_t, gpu_direct),
+     UCS_CONFIG_TYPE_TERNARY},
+
     {"SUBNET_PREFIX", "",
      "Use only InfiniBand ports of this subnet: the first half of their GIDs,\n"
      "such as fe80:0:0:0. An empty value uses ports of all subnets.",

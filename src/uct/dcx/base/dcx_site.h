@@ -22,7 +22,8 @@ typedef struct uct_dcx_site_md_config {
     int fork_init; /* ucs_ternary_auto_value_t, no "auto" */
     int devx;      /* ucs_ternary_auto_value_t, no "auto" */
     int async_events;
-    int relaxed; /* ucs_ternary_auto_value_t */
+    int relaxed;    /* ucs_ternary_auto_value_t */
+    int gpu_direct; /* ucs_ternary_auto_value_t, no "auto" */
     unsigned long reg_retries;
     char *subnet_prefix; /* "fe80:0:0:0", "": any */
 } uct_dcx_site_md_config_t;

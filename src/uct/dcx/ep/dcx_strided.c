@@ -376,15 +376,15 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 }
 
 
-/* Memory of a layout is not copied, as the processor cannot read it, and the
- * nesting of mkeys is limited. */
-static UCS_F_ALWAYS_INLINE uct_dcx_sgl_limits_t
-uct_dcx_strided_limits(const uct_dcx_strided_t *op, unsigned depth)
+/* Memory of a layout or of a GPU is not copied, as the processor cannot read
+ * it, and the nesting of mkeys is limited. */
+static UCS_F_ALWAYS_INLINE uct_dcx_sgl_limits_t uct_dcx_strided_limits(
+    const uct_dcx_strided_t *op, const uct_dcx_iov_memory_t *memory)
 {
     const uct_dcx_queues_t *queues = uct_dcx_strided_queues(op);
     const uct_dcx_limits_t *limits = &queues->limits;
     unsigned max_depth             = queues->port.dev->umr.max_depth;
-    int is_copied                  = !op->is_rndv && (depth == 0);
+    int is_copied = !op->is_rndv && (memory->depth == 0) && !memory->is_device;
 
     return (uct_dcx_sgl_limits_t){
         .max_plain  = ucs_min(ucs_min(op->max_plain, limits->strided.max_plain),
@@ -392,29 +392,27 @@ uct_dcx_strided_limits(const uct_dcx_strided_t *op, unsigned depth)
         .max_copy   = is_copied ? limits->rma_bcopy : 0,
         .copy       = limits->strided.copy,
         .copy_piece = limits->strided.copy_piece,
-        .max_klm    = (depth < max_depth) ? limits->strided.max_klm : 0,
+        .max_klm    = (memory->depth < max_depth) ? limits->strided.max_klm : 0,
     };
 }
 
 
 static int uct_dcx_strided_needs_key(void *arg, const uct_dcx_sgl_t *layout,
-                                     unsigned depth)
+                                     const uct_dcx_iov_memory_t *memory)
 {
     const uct_dcx_strided_t *op       = arg;
-    const uct_dcx_sgl_limits_t limits = uct_dcx_strided_limits(op, depth);
+    const uct_dcx_sgl_limits_t limits = uct_dcx_strided_limits(op, memory);
 
     return (layout->num > 0) && (layout->length <= op->max_length) &&
            (uct_dcx_sgl_pick(layout, &limits) == UCT_DCX_SGL_FORM_KEY);
 }
 
 
-/* Posts the operation. @depth: nesting of the layouts that the memory is in; 0
- * for virtual addresses. */
 static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
                                          const uct_dcx_sgl_t *layout,
-                                         unsigned depth)
+                                         const uct_dcx_iov_memory_t *memory)
 {
-    const uct_dcx_sgl_limits_t limits = uct_dcx_strided_limits(op, depth);
+    const uct_dcx_sgl_limits_t limits = uct_dcx_strided_limits(op, memory);
     uct_dcx_sgl_form_t form           = uct_dcx_sgl_pick(layout, &limits);
     ucs_status_t status;
 
@@ -438,8 +436,9 @@ static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
 }
 
 
-static ucs_status_t
-uct_dcx_strided_start(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
+static ucs_status_t uct_dcx_strided_start(void *arg,
+                                          const uct_dcx_sgl_t *layout,
+                                          const uct_dcx_iov_memory_t *memory)
 {
     const uct_dcx_strided_t *op = arg;
 
@@ -449,7 +448,7 @@ uct_dcx_strided_start(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    return (layout->num > 0) ? uct_dcx_strided_post(op, layout, depth) :
+    return (layout->num > 0) ? uct_dcx_strided_post(op, layout, memory) :
                                op->post(op, NULL, 0, op->comp);
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ucm/api/ucm.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
@@ -129,7 +130,8 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
     attr->reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
-                          uct_dcx_md_place_types(md);
+                          uct_dcx_md_place_types(md) | md->peer_types;
+    attr->has_dmabuf       = md->has_dmabuf;
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->demand_mem_types = md->has_odp ? UCS_BIT(UCS_MEMORY_TYPE_HOST) : 0;
     attr->needs_keys       = 1;
@@ -201,13 +203,14 @@ static void uct_dcx_md_close(uct_md_h tl_md)
 
 static ucs_status_t uct_dcx_md_mem_reg(uct_md_h tl_md, void *address,
                                        size_t length, uint64_t flags,
+                                       const uct_dcx_ucx_dmabuf_t *buf,
                                        uct_mem_h *memh_p)
 {
     if (ucs_unlikely(uct_dcx_mem_is_place((uintptr_t)address))) {
         return uct_dcx_mem_place_get(ucs_derived_of(tl_md, uct_dcx_md_t),
                                      (uintptr_t)address, length, flags, memh_p);
     }
-    return uct_dcx_mem_reg(tl_md, address, length, flags, memh_p);
+    return uct_dcx_mem_reg(tl_md, address, length, flags, buf, memh_p);
 }
 
 
@@ -273,6 +276,14 @@ static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
 };
 
 
+/* Returns the events of UCM that end registrations in the cache. */
+static int uct_dcx_md_cache_events(const uct_dcx_md_t *md)
+{
+    return UCM_EVENT_VM_UNMAPPED |
+           ((md->peer_types != 0) ? UCM_EVENT_MEM_TYPE_FREE : 0);
+}
+
+
 static ucs_status_t uct_dcx_md_init_rcache(uct_dcx_md_t *md,
                                            const uct_dcx_md_config_t *config)
 {
@@ -288,8 +299,9 @@ static ucs_status_t uct_dcx_md_init_rcache(uct_dcx_md_t *md,
     }
 
     status = uct_dcx_ucx_rcache_create(
-        &config->rcache_config, sizeof(uct_dcx_region_t),
-        &uct_dcx_mem_rcache_ops, md, name, &md->rcache);
+        &config->rcache_config, uct_dcx_md_cache_events(md),
+        sizeof(uct_dcx_region_t), &uct_dcx_mem_rcache_ops, md, name,
+        &md->rcache);
     if (status == UCS_OK) {
         md->has_cached_handles = (config->rcache != UCS_AUTO);
         if (md->has_cached_handles) {
@@ -371,6 +383,32 @@ static ucs_status_t uct_dcx_md_init_odp(uct_dcx_md_t *md,
 }
 
 
+static ucs_status_t uct_dcx_md_init_gpu(uct_dcx_md_t *md,
+                                        const uct_dcx_md_config_t *config)
+{
+    const uct_dcx_device_t *dev = &md->dev;
+
+    if (config->site.gpu_direct == UCS_NO) {
+        return UCS_OK;
+    }
+
+    if ((config->site.gpu_direct == UCS_YES) && !dev->has_dmabuf &&
+        (dev->peer_types == 0)) {
+        ucs_error(
+            "%s=y: %s cannot register memory of GPUs: the kernel has no "
+            "peer memory (nvidia_peermem, /dev/kfd), and takes no "
+            "dma-bufs; set it to try",
+            uct_dcx_site_variable(uct_dcx_md_config_table, "GPU_DIRECT_RDMA"),
+            uct_dcx_device_name(dev));
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    md->has_dmabuf = dev->has_dmabuf;
+    md->peer_types = dev->peer_types;
+    return UCS_OK;
+}
+
+
 static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
                                       const uct_dcx_md_config_t *config,
                                       uct_md_h *md_p)
@@ -410,6 +448,11 @@ static ucs_status_t uct_dcx_md_create(struct ibv_device *ibdev,
     }
 
     status = uct_dcx_md_init_odp(md, config);
+    if (status != UCS_OK) {
+        goto err_close_device;
+    }
+
+    status = uct_dcx_md_init_gpu(md, config);
     if (status != UCS_OK) {
         goto err_close_device;
     }

@@ -22,6 +22,8 @@ struct uct_dcx_md {
     ucs_rcache_t *rcache;       /* NULL: register on each call */
     int has_cached_handles;     /* handles use the cache; 0: only views do */
     int has_odp;                /* registers on demand if the caller asks */
+    int has_dmabuf;             /* registers dma-bufs */
+    uint64_t peer_types;        /* memory types with peer memory */
     ucs_linear_func_t reg_cost; /* seconds, seconds per byte */
     uct_dcx_mkeys_t mkeys;
     struct uct_dcx_keys *keys; /* strided mkeys, owned by the hook */

@@ -19,11 +19,13 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <ucs/debug/log.h>
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/memory/memtype_cache.h>
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
 
@@ -50,6 +52,15 @@ typedef struct uct_dcx_mem_call {
 } uct_dcx_mem_call_t;
 
 
+/* Memory to register */
+typedef struct uct_dcx_memory {
+    void *address;
+    size_t length;
+    uint64_t flags;                  /* UCT_MD_MEM_* */
+    const uct_dcx_ucx_dmabuf_t *buf; /* its dma-buf, or NULL */
+} uct_dcx_memory_t;
+
+
 /* This thread's current call of the cache, or NULL */
 static __thread uct_dcx_mem_call_t *uct_dcx_mem_call;
 
@@ -66,15 +77,36 @@ static int uct_dcx_mem_prot(uint64_t flags)
 }
 
 
-/* Registers memory; tries again as often as REG_RETRY_CNT says. */
-static struct ibv_mr *uct_dcx_mem_reg_mr(const uct_dcx_md_t *md, void *address,
-                                         size_t length, uint32_t access)
+/* Registers memory by verbs. Returns NULL and sets errno if it is refused. */
+static struct ibv_mr *uct_dcx_memory_try_reg(const uct_dcx_md_t *md,
+                                             const uct_dcx_memory_t *memory,
+                                             uint32_t access)
+{
+    struct ibv_mr *mr;
+
+    if (ucs_likely(memory->buf == NULL)) {
+        return ibv_reg_mr(md->dev.pd, memory->address, memory->length, access);
+    }
+
+    mr = ibv_reg_dmabuf_mr(md->dev.pd, memory->buf->offset, memory->length,
+                           (uintptr_t)memory->address, memory->buf->fd, access);
+    if (mr != NULL) {
+        mr->addr = memory->address; /* libibverbs stores the offset there */
+    }
+    return mr;
+}
+
+
+/* Registers memory; tries up to REG_RETRY_CNT times again. */
+static struct ibv_mr *uct_dcx_memory_reg(const uct_dcx_md_t *md,
+                                         const uct_dcx_memory_t *memory,
+                                         uint32_t access)
 {
     unsigned long retries = 0;
     struct ibv_mr *mr;
 
     do {
-        mr = ibv_reg_mr(md->dev.pd, address, length, access);
+        mr = uct_dcx_memory_try_reg(md, memory, access);
     } while ((mr == NULL) && (errno == EAGAIN) &&
              (retries++ < md->reg_retries));
     return mr;
@@ -82,22 +114,23 @@ static struct ibv_mr *uct_dcx_mem_reg_mr(const uct_dcx_md_t *md, void *address,
 
 
 static void uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md,
-                               void *address, size_t length, uint32_t access)
+                               const uct_dcx_memory_t *memory, uint32_t access)
 {
     region->access = access;
-    region->mr     = uct_dcx_mem_reg_mr(md, address, length, access);
+    region->mr     = uct_dcx_memory_reg(md, memory, access);
     uct_dcx_figures_add(UCT_DCX_FIGURE_REGS, region->mr != NULL);
 }
 
 
 /* Registers the region a second time, for local data. If that fails, the strict
  * registration is used for both. */
-static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
+static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md,
+                                 const uct_dcx_memory_t *memory)
 {
     struct ibv_mr *mr = NULL;
 
     if (md->dev.relaxed && (region->access & IBV_ACCESS_LOCAL_WRITE)) {
-        mr = uct_dcx_mem_reg_mr(md, region->mr->addr, region->mr->length,
+        mr = uct_dcx_memory_reg(md, memory,
                                 IBV_ACCESS_LOCAL_WRITE |
                                     IBV_ACCESS_RELAXED_ORDERING |
                                     (region->access & IBV_ACCESS_ON_DEMAND));
@@ -110,19 +143,65 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
  * registration, so these are only as many as requested. If the kernel refuses
  * such memory, region->mr is NULL. */
 static void uct_dcx_region_demand(uct_dcx_region_t *region, uct_dcx_md_t *md,
-                                  void *address, size_t length, uint64_t flags)
+                                  const uct_dcx_memory_t *memory)
 {
-    uint32_t access = (uct_dcx_mem_prot(flags) == PROT_READ) ?
+    uint32_t access = (uct_dcx_mem_prot(memory->flags) == PROT_READ) ?
                           IBV_ACCESS_REMOTE_READ :
                           md->dev.mem_access;
 
-    uct_dcx_region_reg(region, md, address, length,
-                       access | IBV_ACCESS_ON_DEMAND);
+    uct_dcx_region_reg(region, md, memory, access | IBV_ACCESS_ON_DEMAND);
     if (region->mr == NULL) {
         ucs_debug("%s: failed to register %p of %zu bytes on demand: %m; "
                   "pinning it",
-                  uct_dcx_device_name(&md->dev), address, length);
+                  uct_dcx_device_name(&md->dev), memory->address,
+                  memory->length);
     }
+}
+
+
+/* Returns 1 for memory that the processor must not touch. Without a dma-buf UCX
+ * passes no type, but has a cache of the memory of GPUs. If the cache is
+ * disabled, any memory may be of one. */
+static int uct_dcx_memory_is_device(const uct_dcx_md_t *md,
+                                    const uct_dcx_memory_t *memory)
+{
+    ucs_memory_info_t info = {.type = UCS_MEMORY_TYPE_HOST};
+    ucs_status_t status;
+
+    if (ucs_likely((memory->buf == NULL) && (md->peer_types == 0))) {
+        return 0;
+    }
+
+    if (memory->buf != NULL) {
+        return 1;
+    }
+
+    status = ucs_memtype_cache_lookup(memory->address, memory->length, &info);
+    return (status != UCS_ERR_NO_ELEM) &&
+           ((status != UCS_OK) || (info.type != UCS_MEMORY_TYPE_HOST));
+}
+
+
+static const char *uct_dcx_memory_hint(const uct_dcx_memory_t *memory)
+{
+    return (memory->buf == NULL) ? uct_dcx_device_reg_hint(errno) :
+           (errno == EBADF)      ? "; the file of the dma-buf is not open" :
+           (errno == EINVAL) ? "; the file is not a dma-buf, or is too short" :
+                               "";
+}
+
+
+static ucs_status_t uct_dcx_memory_fault(const uct_dcx_md_t *md,
+                                         const uct_dcx_memory_t *memory)
+{
+    int silent = memory->flags & UCT_MD_MEM_FLAG_HIDE_ERRORS;
+
+    ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
+            "%s: failed to register %p of %zu bytes%s: %m%s",
+            uct_dcx_device_name(&md->dev), memory->address, memory->length,
+            (memory->buf == NULL) ? "" : " as a dma-buf",
+            uct_dcx_memory_hint(memory));
+    return UCS_ERR_IO_ERROR;
 }
 
 
@@ -130,37 +209,34 @@ static void uct_dcx_region_demand(uct_dcx_region_t *region, uct_dcx_md_t *md,
  * read access only, if more is neither possible nor requested. Stores the
  * protection in @prot_p. */
 static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
-                                        uct_dcx_md_t *md, void *address,
-                                        size_t length, uint64_t flags,
+                                        uct_dcx_md_t *md,
+                                        const uct_dcx_memory_t *memory,
                                         int *prot_p)
 {
-    int silent = flags & UCT_MD_MEM_FLAG_HIDE_ERRORS;
-
-    region->idle     = NULL;
-    region->num_idle = 0;
-    region->mr       = NULL;
-    *prot_p          = PROT_READ | PROT_WRITE;
-    if (md->has_odp && (flags & UCT_MD_MEM_FLAG_NONBLOCK)) {
-        uct_dcx_region_demand(region, md, address, length, flags);
+    region->idle      = NULL;
+    region->num_idle  = 0;
+    region->mr        = NULL;
+    region->is_device = uct_dcx_memory_is_device(md, memory);
+    *prot_p           = PROT_READ | PROT_WRITE;
+    if (md->has_odp && (memory->flags & UCT_MD_MEM_FLAG_NONBLOCK) &&
+        !region->is_device) {
+        uct_dcx_region_demand(region, md, memory);
     }
     if (region->mr == NULL) {
-        uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
+        uct_dcx_region_reg(region, md, memory, md->dev.mem_access);
     }
-    if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
+    if ((region->mr == NULL) &&
+        (uct_dcx_mem_prot(memory->flags) == PROT_READ)) {
         *prot_p = PROT_READ;
-        uct_dcx_region_reg(region, md, address, length, IBV_ACCESS_REMOTE_READ);
+        uct_dcx_region_reg(region, md, memory, IBV_ACCESS_REMOTE_READ);
     }
     if (region->mr == NULL) {
-        ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
-                "%s: failed to register %p of %zu bytes: %m%s",
-                uct_dcx_device_name(&md->dev), address, length,
-                uct_dcx_device_reg_hint(errno));
-        return UCS_ERR_IO_ERROR;
+        return uct_dcx_memory_fault(md, memory);
     }
 
     region->pinned = (region->access & IBV_ACCESS_ON_DEMAND) ? NULL :
                                                                region->mr;
-    uct_dcx_region_relax(region, md);
+    uct_dcx_region_relax(region, md, memory);
     return UCS_OK;
 }
 
@@ -291,8 +367,8 @@ uct_dcx_region_find_again(uct_dcx_md_t *md, void *address, size_t length,
 
 /* Makes a region without a cache. */
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_region_make(uct_dcx_md_t *md, void *address, size_t length,
-                    uint64_t flags, uct_dcx_region_t **region_p)
+uct_dcx_region_make(uct_dcx_md_t *md, const uct_dcx_memory_t *memory,
+                    uct_dcx_region_t **region_p)
 {
     ucs_status_t status;
     int prot;
@@ -305,7 +381,7 @@ uct_dcx_region_make(uct_dcx_md_t *md, void *address, size_t length,
     }
 
     (*region_p)->rest = NULL;
-    status = uct_dcx_region_init(*region_p, md, address, length, flags, &prot);
+    status            = uct_dcx_region_init(*region_p, md, memory, &prot);
     if (status != UCS_OK) {
         ucs_free(*region_p);
     }
@@ -323,7 +399,9 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 
     flags &= ~UCT_MD_MEM_FLAG_NONBLOCK;
     if (md->rcache == NULL) {
-        return uct_dcx_region_make(md, address, length, flags, region_p);
+        const uct_dcx_memory_t memory = {address, length, flags, NULL};
+
+        return uct_dcx_region_make(md, &memory, region_p);
     }
 
     status = uct_dcx_region_find(md, address, length,
@@ -418,12 +496,63 @@ void uct_dcx_mem_cleanup(uct_dcx_md_t *md)
 }
 
 
-ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
-                             uint64_t flags, uct_mem_h *memh_p)
+/* Returns 1 for memory that is in the cache of the domain, if there is one. */
+static inline int uct_dcx_mem_is_cached(const uct_dcx_md_t *md, uint64_t flags,
+                                        const uct_dcx_ucx_dmabuf_t *buf)
 {
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    int is_cached    = md->has_cached_handles &&
-                    !(md->has_odp && (flags & UCT_MD_MEM_FLAG_NONBLOCK));
+    return md->has_cached_handles && (buf == NULL) &&
+           !(md->has_odp && (flags & UCT_MD_MEM_FLAG_NONBLOCK));
+}
+
+
+/* Checks a dma-buf as the kernel does (ib_umem_dmabuf_get(), and
+ * UVERBS_METHOD_REG_DMABUF_MR), which has one error for all. Returns NULL, or an
+ * error text. */
+static const char *uct_dcx_memory_check(const uct_dcx_md_t *md,
+                                        const uct_dcx_memory_t *memory)
+{
+    const uint64_t in_page = ucs_get_page_size() - 1;
+    uint64_t end;
+
+    return !md->has_dmabuf ?
+               "neither the kernel nor the driver supports it, or "
+               "UCX_DCX_GPU_DIRECT_RDMA=n" :
+           (memory->length == 0) ? "its length is 0" :
+           (((uintptr_t)memory->address ^ memory->buf->offset) & in_page) ?
+                                   "address and offset differ within a page" :
+           __builtin_add_overflow(memory->buf->offset, memory->length, &end) ?
+                                   "offset and length exceed 64 bits" :
+                                   NULL;
+}
+
+
+/* Makes a region of a dma-buf. */
+static ucs_status_t uct_dcx_region_make_buf(uct_dcx_md_t *md,
+                                            const uct_dcx_memory_t *memory,
+                                            uct_dcx_region_t **region_p)
+{
+    int silent        = memory->flags & UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    const char *fault = uct_dcx_memory_check(md, memory);
+
+    if (fault == NULL) {
+        return uct_dcx_region_make(md, memory, region_p);
+    }
+
+    ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
+            "%s: cannot register %p of %zu bytes at offset 0x%" PRIx64
+            " of a dma-buf: %s",
+            uct_dcx_device_name(&md->dev), memory->address, memory->length,
+            memory->buf->offset, fault);
+    return md->has_dmabuf ? UCS_ERR_INVALID_PARAM : UCS_ERR_UNSUPPORTED;
+}
+
+
+ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
+                             uint64_t flags, const uct_dcx_ucx_dmabuf_t *buf,
+                             uct_mem_h *memh_p)
+{
+    const uct_dcx_memory_t memory = {address, length, flags, buf};
+    uct_dcx_md_t *md              = ucs_derived_of(tl_md, uct_dcx_md_t);
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
@@ -434,8 +563,13 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = (is_cached ? uct_dcx_region_get : uct_dcx_region_make)(
-        md, address, length, flags, &mem->region);
+    if (uct_dcx_mem_is_cached(md, flags, buf)) {
+        status = uct_dcx_region_get(md, address, length, flags, &mem->region);
+    } else if (buf == NULL) {
+        status = uct_dcx_region_make(md, &memory, &mem->region);
+    } else {
+        status = uct_dcx_region_make_buf(md, &memory, &mem->region);
+    }
     if (status != UCS_OK) {
         uct_dcx_mem_free(md, mem);
         return status;
@@ -443,7 +577,7 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
 
     mem->lkey     = mem->region->relaxed->lkey;
     mem->rkey     = mem->region->mr->rkey;
-    mem->is_plain = uct_dcx_mem_is_pinned(mem);
+    mem->is_plain = uct_dcx_mem_is_pinned(mem) && !mem->region->is_device;
     *memh_p       = mem;
     return UCS_OK;
 }
@@ -452,13 +586,15 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
 static ucs_status_t uct_dcx_mem_pin_locked(uct_dcx_mem_t *mem)
 {
     uct_dcx_region_t *region = mem->region;
+    uct_dcx_memory_t memory  = {.address = region->mr->addr,
+                                .length  = region->mr->length};
     struct ibv_mr *mr;
 
     if (uct_dcx_mem_is_pinned(mem)) {
         return UCS_OK;
     }
 
-    mr = uct_dcx_mem_reg_mr(mem->md, region->mr->addr, region->mr->length,
+    mr = uct_dcx_memory_reg(mem->md, &memory,
                             region->access & ~IBV_ACCESS_ON_DEMAND);
     if (mr == NULL) {
         ucs_error("%s: failed to pin %p of %zu bytes: %m%s",
@@ -624,12 +760,16 @@ static ucs_status_t uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache,
                                        uint16_t rcache_flags)
 {
     uct_dcx_region_t *region = ucs_derived_of(rregion, uct_dcx_region_t);
-    uint64_t flags           = *(const uint64_t *)arg;
-    int prot                 = rregion->prot;
+    uct_dcx_memory_t memory  = {
+         .address = (void *)rregion->super.start,
+         .length  = rregion->super.end - rregion->super.start,
+         .flags   = *(const uint64_t *)arg,
+    };
+    int prot = rregion->prot;
     ucs_status_t status;
 
     if (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) {
-        flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
+        memory.flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
     }
 
     region->rest = ucs_malloc(sizeof(*region->rest), "uct_dcx_mem_rest");
@@ -637,9 +777,7 @@ static ucs_status_t uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_region_init(region, context, (void *)rregion->super.start,
-                                 rregion->super.end - rregion->super.start,
-                                 flags, &prot);
+    status        = uct_dcx_region_init(region, context, &memory, &prot);
     rregion->prot = prot;
     if (status != UCS_OK) {
         ucs_free(region->rest);

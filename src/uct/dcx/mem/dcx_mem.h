@@ -28,6 +28,11 @@
  * or tagged receive that needs such a region registers it a second time,
  * pinned (uct_dcx_mem_pin()).
  *
+ * Memory of a GPU is registered as a dma-buf if UCX passes one, otherwise like
+ * host memory, which takes peer memory (dcx_gpu.h). Its region is marked, as
+ * the processor must not touch it: operations on it are never copied. Regions
+ * of dma-bufs are not in the cache, which finds memory by its address.
+ *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
  * A domain reuses handles, and frees their memory when it closes. So the use of
@@ -64,6 +69,7 @@ typedef struct uct_dcx_region {
     struct ibv_mr *pinned;    /* @mr; on demand: the pinned registration, NULL
                                * until it is needed */
     uint32_t access;          /* IBV_ACCESS_* of @mr */
+    int is_device;            /* the processor must not touch this memory */
     uct_dcx_mkey_t *idle;     /* indirect keys without a handle */
     unsigned num_idle;        /* number of these, UCT_DCX_MEM_MAX_IDLE at
                                * most */
@@ -78,8 +84,8 @@ typedef struct uct_dcx_mem {
     uct_dcx_region_t *region;
     uct_dcx_mkey_t *mkey;       /* indirect key, or NULL */
     struct uct_dcx_mem *origin; /* itself, or the handle that owns these keys */
-    int is_plain;               /* pinned memory: no layout, no place; set after
-                                 * the keys that pinning has changed */
+    int is_plain;               /* pinned host memory: no layout, no place; set
+                                 * after the keys that pinning has changed */
     int is_bare;                /* a peer may have @rkey */
     int was_named;              /* a layout named it: the device may still have
                                  * that layout */
@@ -143,7 +149,7 @@ static inline int uct_dcx_mem_is_pinned(const uct_dcx_mem_t *mem)
 }
 
 
-/* Returns 1 for pinned memory that has its keys. */
+/* Returns 1 for pinned host memory that has its keys. */
 static inline int uct_dcx_mem_is_plain(uct_mem_h memh)
 {
     const uct_dcx_mem_t *mem = memh;
@@ -185,9 +191,12 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
 /* Implements uct_md_mem_reg() for memory: uses the cache of the domain if
- * md->has_cached_handles, otherwise registers on each call. */
+ * md->has_cached_handles, otherwise registers on each call. @buf: the dma-buf
+ * of the memory, or NULL; @address then only sets the begin of its addresses in
+ * operations. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
-                             uint64_t flags, uct_mem_h *memh_p);
+                             uint64_t flags, const uct_dcx_ucx_dmabuf_t *buf,
+                             uct_mem_h *memh_p);
 
 /* Registers memory on demand a second time, pinned, unless it is pinned. Logs
  * errors. */

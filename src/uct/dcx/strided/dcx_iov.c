@@ -54,15 +54,7 @@ static size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt,
 }
 
 
-/* The memory of entries */
-typedef struct uct_dcx_iov_memory {
-    unsigned depth; /* deepest nesting of layouts */
-    int is_pinned;  /* all of it */
-} uct_dcx_iov_memory_t;
-
-
-static uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov,
-                                               size_t iovcnt)
+uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov, size_t iovcnt)
 {
     uct_dcx_iov_memory_t memory = {.is_pinned = 1};
     const uct_dcx_mem_t *mem;
@@ -75,7 +67,8 @@ static uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov,
             continue;
         }
         memory.depth     = ucs_max(memory.depth, uct_dcx_mem_depth(mem));
-        memory.is_pinned = memory.is_pinned && uct_dcx_mem_is_layout(mem);
+        memory.is_pinned = memory.is_pinned && uct_dcx_mem_is_pinned(mem);
+        memory.is_device = memory.is_device || uct_dcx_mem_is_device(mem);
     }
     return memory;
 }
@@ -180,7 +173,7 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
         layout->is_list = is_list;
         status          = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
         if (ucs_likely(memory.is_pinned) || (status != UCS_OK) ||
-            !user->needs_key(user->arg, layout, memory.depth)) {
+            !user->needs_key(user->arg, layout, &memory)) {
             break;
         }
         status           = uct_dcx_iov_pin(iov, iovcnt);
@@ -188,7 +181,7 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     } while (status == UCS_OK);
 
     if (status == UCS_OK) {
-        status = user->func(user->arg, layout, memory.depth);
+        status = user->func(user->arg, layout, &memory);
     }
     if (layout != &few.layout) {
         ucs_free(layout);

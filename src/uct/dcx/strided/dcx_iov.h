@@ -71,6 +71,16 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_iov_is_plain(const uct_iov_t *iov,
 ucs_status_t uct_dcx_iov_pin(const uct_iov_t *iov, size_t iovcnt);
 
 
+/* The memory of entries */
+typedef struct uct_dcx_iov_memory {
+    unsigned depth; /* deepest nesting of layouts; 0: all addresses are virtual,
+                     * otherwise some are in the space of a strided mkey */
+    int is_pinned;  /* all of it */
+    int is_device;  /* the processor must not touch some of it */
+} uct_dcx_iov_memory_t;
+
+uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov, size_t iovcnt);
+
 /* An operation that needs a layout of its entries */
 typedef struct uct_dcx_iov_user {
     const char *name; /* name in messages */
@@ -78,18 +88,17 @@ typedef struct uct_dcx_iov_user {
                        * blocks must not overlap */
     int has_nests;    /* the device repeats blocks over other layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
-                         unsigned depth);
+                         const uct_dcx_iov_memory_t *memory);
 
     /* Returns 1 if @func gives the layout to the device as an mkey, for which
      * its memory has to be pinned. Called if some memory is not. */
-    int (*needs_key)(void *arg, const uct_dcx_sgl_t *layout, unsigned depth);
+    int (*needs_key)(void *arg, const uct_dcx_sgl_t *layout,
+                     const uct_dcx_iov_memory_t *memory);
     void *arg;
 } uct_dcx_iov_user_t;
 
 /* Makes a layout of the entries and calls @func with it; returns the result.
- * The layout is valid until @func returns. @depth is the deepest nesting; 0
- * means that all addresses are virtual, otherwise some are in the space of a
- * strided mkey. Entries without bytes are left out; if no others exist,
+ * The layout is valid until @func returns. Entries without bytes are left out; if no others exist,
  * layout->num is 0. Memory that is registered on demand is pinned if
  * @needs_key says so. Returns UCS_ERR_INVALID_PARAM for a wrong entry,
  * UCS_ERR_NO_MEMORY, or UCS_ERR_IO_ERROR, without a call of @func; all are

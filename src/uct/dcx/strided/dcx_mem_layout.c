@@ -172,6 +172,7 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
     layout->layout->mems = next->mems;
     next->num            = 0;
     next->is_plain       = 1;
+    next->is_device      = 0;
     next->depth          = 1;
     next->length         = 0;
 }
@@ -265,6 +266,25 @@ static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
 }
 
 
+/* Notes that the next layout names @memh, which is not plain. Other layouts that
+ * name this one would not know of memory that the processor must not touch. */
+static UCS_F_NOINLINE const char *
+uct_dcx_mem_layout_name(uct_dcx_mem_layout_t *layout, uct_mem_h memh)
+{
+    layout->next.is_plain = 0;
+    if (!uct_dcx_mem_is_device(memh)) {
+        return NULL;
+    }
+
+    layout->next.is_device = 1;
+    return (!layout->is_device &&
+            uct_dcx_keys_is_named(layout->mem->md->keys, layout->mem)) ?
+               "memh is of a GPU, but other layouts refer to this layout, "
+               "which had no such memory" :
+               NULL;
+}
+
+
 const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
                                    const uct_dcx_sgl_run_t *run)
 {
@@ -284,12 +304,14 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
     if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
         made->mems[made->num_mems++] = memh;
-        next->is_plain &= uct_dcx_mem_is_plain(memh);
+        if (ucs_unlikely(!uct_dcx_mem_is_plain(memh))) {
+            fault = uct_dcx_mem_layout_name(layout, memh);
+        }
     }
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
     next->num++;
-    return NULL;
+    return fault;
 }
 
 
@@ -329,9 +351,10 @@ ucs_status_t uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout,
 
     uct_dcx_mem_layout_number(layout);
     if (status == UCS_OK) {
-        layout->depth  = depth;
-        layout->length = layout->layout->length;
-        layout->start  = layout->layout->start;
+        layout->depth     = depth;
+        layout->length    = layout->layout->length;
+        layout->start     = layout->layout->start;
+        layout->is_device = layout->next.is_device;
     }
     return status;
 }

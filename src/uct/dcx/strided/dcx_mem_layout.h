@@ -23,7 +23,8 @@ typedef struct uct_dcx_mem_next {
     uct_dcx_mem_t **mems; /* one entry for adjacent runs with the same
                            * handle */
     unsigned num;         /* runs */
-    int is_plain;         /* names pinned memory only, no layouts */
+    int is_plain;         /* names pinned host memory only, no layouts */
+    int is_device;        /* names memory that the processor must not touch */
     unsigned depth;       /* nesting, as below */
     uint64_t length;      /* bytes */
 } uct_dcx_mem_next_t;
@@ -40,6 +41,7 @@ struct uct_dcx_mem_layout {
     unsigned depth;  /* nesting; 1: names only memory */
     uint64_t length; /* bytes */
     uint64_t start;  /* address of the first byte */
+    int is_device;   /* names memory that the processor must not touch */
 
     uct_dcx_mem_next_t next;
     uct_dcx_sgl_t *layout; /* room for the next one */
@@ -52,6 +54,17 @@ static inline unsigned uct_dcx_mem_depth(const void *memh)
     return uct_dcx_mem_is_layout(memh) ?
                ((const uct_dcx_mem_t *)memh)->layout->depth :
                0;
+}
+
+
+/* Returns 1 for memory that the processor must not touch, and for layouts with
+ * such memory. */
+static inline int uct_dcx_mem_is_device(const void *memh)
+{
+    const uct_dcx_mem_t *mem = memh;
+
+    return uct_dcx_mem_is_layout(memh) ? mem->layout->is_device :
+                                         mem->region->is_device;
 }
 
 

@@ -342,8 +342,9 @@ static ucs_status_t uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
 }
 
 
-static ucs_status_t
-uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
+static ucs_status_t uct_dcx_tm_strided_func(void *arg,
+                                            const uct_dcx_sgl_t *layout,
+                                            const uct_dcx_iov_memory_t *memory)
 {
     uct_dcx_tm_strided_recv_t *recv = arg;
     size_t max                      = recv->tm->queues->limits.rma_zcopy;
@@ -360,7 +361,7 @@ uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
     }
 
     recv->post.length = layout->length;
-    return uct_dcx_tm_strided_start(recv, layout, depth);
+    return uct_dcx_tm_strided_start(recv, layout, memory->depth);
 }
 
 
@@ -385,9 +386,12 @@ ucs_status_t uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
         .arg       = &recv,
     };
 
-    /* UCP takes no other errors than of a full list: it receives by itself. */
+    /* UCP takes no other errors than of a full list: it receives by itself. The
+     * device may leave a request in the buffer, which the processor could not
+     * read from the memory of a GPU. */
     if ((iovcnt <= UCT_DCX_IOV_MAX) &&
-        (uct_dcx_iov_pin(iov, iovcnt) != UCS_OK)) {
+        (uct_dcx_iov_memory(iov, iovcnt).is_device ||
+         (uct_dcx_iov_pin(iov, iovcnt) != UCS_OK))) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 

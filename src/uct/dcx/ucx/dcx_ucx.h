@@ -38,6 +38,7 @@
  * UCS_BIT(UCS_MEMORY_TYPE_*). */
 typedef struct uct_dcx_ucx_md_attr {
     uint64_t reg_mem_types;     /* can be registered */
+    int has_dmabuf;             /* any type can be, as a dma-buf */
     uint64_t access_mem_types;  /* usable without registration */
     uint64_t demand_mem_types;  /* can be registered on demand: without delay,
                                  * by UCT_MD_MEM_FLAG_NONBLOCK, and with
@@ -52,6 +53,13 @@ typedef struct uct_dcx_ucx_md_attr {
 } uct_dcx_ucx_md_attr_t;
 
 
+/* A dma-buf, and the place in it of memory to be registered */
+typedef struct uct_dcx_ucx_dmabuf {
+    int fd;
+    uint64_t offset;
+} uct_dcx_ucx_dmabuf_t;
+
+
 /* Operations of a memory domain. @super begins with UCT_DCX_UCX_MD_OPS, which
  * sets the members whose form depends on the version, to functions that call
  * ours. */
@@ -61,9 +69,10 @@ typedef struct uct_dcx_ucx_md_ops {
     /* All members of @attr are 0. */
     void (*query)(uct_md_h md, uct_dcx_ucx_md_attr_t *attr);
 
-    /* @flags are UCT_MD_MEM_* */
+    /* @flags are UCT_MD_MEM_*; @buf is the dma-buf of the memory, or NULL */
     ucs_status_t (*mem_reg)(uct_md_h md, void *address, size_t length,
-                            uint64_t flags, uct_mem_h *memh_p);
+                            uint64_t flags, const uct_dcx_ucx_dmabuf_t *buf,
+                            uct_mem_h *memh_p);
 
     /* @invalidate: the key can be revoked */
     ucs_status_t (*mkey_pack)(uct_md_h md, uct_mem_h memh, int invalidate,
@@ -126,9 +135,10 @@ typedef struct uct_dcx_ucx_iface_ops {
  * default of UCX_DCX_RCACHE; "auto" if UCP has a cache above all domains.
  * UCT_DCX_UCX_RCACHE_OPS: the first members of an ucs_rcache_ops_t. */
 
-/* Creates a cache of host memory; free it with ucs_rcache_destroy(). */
+/* Creates a cache of memory; free it with ucs_rcache_destroy(). @events are
+ * UCM_EVENT_* that remove memory from it. */
 ucs_status_t
-uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
+uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config, int events,
                           size_t region_size, const ucs_rcache_ops_t *ops,
                           void *context, const char *name,
                           ucs_rcache_t **rcache_p);

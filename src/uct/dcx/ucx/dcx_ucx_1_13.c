@@ -33,7 +33,8 @@ ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr)
 ucs_status_t uct_dcx_ucx_1_13_mem_reg(uct_md_h md, void *address, size_t length,
                                       unsigned flags, uct_mem_h *memh_p)
 {
-    return uct_dcx_ucx_md_ops(md)->mem_reg(md, address, length, flags, memh_p);
+    return uct_dcx_ucx_md_ops(md)->mem_reg(md, address, length, flags, NULL,
+                                           memh_p);
 }
 
 

@@ -33,7 +33,8 @@ static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
 #endif
 
 
-/* UCP keeps memory of this domain in its own cache. */
+/* UCP keeps memory of this domain in its own cache: of any type, if it may come
+ * as a dma-buf. */
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 {
     uct_dcx_ucx_md_attr_t md_attr = {};
@@ -45,6 +46,7 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
         (md_attr.needs_keys ? (UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY) :
                               0) |
         (md_attr.demand_mem_types ? UCT_MD_FLAG_ADVISE : 0) |
+        (md_attr.has_dmabuf ? UCT_MD_FLAG_REG_DMABUF : 0) |
         (md_attr.can_invalidate ? UCT_DCX_UCX_MD_INVALIDATE : 0) |
         (md_attr.can_invalidate_atomics ? UCT_DCX_UCX_MD_INVALIDATE_AMO : 0);
     attr->reg_mem_types    = md_attr.reg_mem_types;
@@ -52,7 +54,11 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 #if UCT_VERNO_MINOR >= 15
     attr->reg_nonblock_mem_types = md_attr.demand_mem_types;
 #endif
-    attr->cache_mem_types  = md_attr.needs_keys ? md_attr.reg_mem_types : 0;
+    attr->cache_mem_types  = !md_attr.needs_keys ?
+                                 0 :
+                             md_attr.has_dmabuf ?
+                                 UCS_MASK(UCS_MEMORY_TYPE_LAST) :
+                                 md_attr.reg_mem_types;
     attr->max_alloc        = ULONG_MAX;
     attr->max_reg          = md_attr.max_reg;
     attr->rkey_packed_size = md_attr.rkey_size;
@@ -68,8 +74,16 @@ ucs_status_t uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address,
                                        uct_mem_h *memh_p)
 {
     uint64_t flags = UCT_MD_MEM_REG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0);
+    const uct_dcx_ucx_dmabuf_t buf = {
+        .fd     = UCS_PARAM_VALUE(UCT_MD_MEM_REG_FIELD, params, dmabuf_fd,
+                                  DMABUF_FD, UCT_DMABUF_FD_INVALID),
+        .offset = UCS_PARAM_VALUE(UCT_MD_MEM_REG_FIELD, params, dmabuf_offset,
+                                  DMABUF_OFFSET, 0),
+    };
 
-    return uct_dcx_ucx_md_ops(md)->mem_reg(md, address, length, flags, memh_p);
+    return uct_dcx_ucx_md_ops(md)->mem_reg(
+        md, address, length, flags,
+        (buf.fd == UCT_DMABUF_FD_INVALID) ? NULL : &buf, memh_p);
 }
 
 

@@ -5,7 +5,6 @@
  */
 #include "dcx_ucx.h"
 
-#include <ucm/api/ucm.h>
 #include <ucs/arch/cpu.h>
 #include <ucs/sys/sys.h>
 #include <ucs/time/time.h>
@@ -33,7 +32,7 @@ uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
 
 
 ucs_status_t
-uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
+uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config, int events,
                           size_t region_size, const ucs_rcache_ops_t *ops,
                           void *context, const char *name,
                           ucs_rcache_t **rcache_p)
@@ -42,7 +41,7 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
 
     ucs_rcache_set_params(&params, config);
     params.region_struct_size = region_size;
-    params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
+    params.ucm_events         = events;
     params.context            = context;
     params.ops                = ops;
     params.flags |= UCT_DCX_UCX_RCACHE_FLAGS;

@@ -1,0 +1,22 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Finds out how memory of GPUs can be registered. As a dma-buf, if the device's
+ * driver takes one; or like other memory, if a module of the kernel tells the
+ * driver the pages (peer memory). Called when a device opens.
+ */
+#ifndef UCT_DCX_GPU_H
+#define UCT_DCX_GPU_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+
+/* Returns the memory types, a mask of UCS_BIT(UCS_MEMORY_TYPE_*), for which the
+ * kernel has peer memory: those that UCX assumes, by the same files
+ * (uct_ib_md_open_common() in ib_md.c). */
+uint64_t uct_dcx_gpu_peer_types(void);
+
+/* Returns 1 if the kernel and the driver of @pd register dma-bufs. */
+int uct_dcx_gpu_has_dmabuf(struct ibv_pd *pd);
+
+#endif
