@@ -3,6 +3,7 @@
  * The table of dcx_ext.h. Each function is a thin layer over strided/ and mem/.
  */
 #include "dcx_ext.h"
+#include "uct/dcx/dev/dcx_gpu.h"
 #include "uct/dcx/mem/dcx_mem_place.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
@@ -58,6 +59,7 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
 
     *attr = (uct_dcx_ext_attr_t){.max_depth = 1};
     if (md == NULL) {
+        attr->peer_types = uct_dcx_gpu_peer_types();
         attr->max_pieces = uct_dcx_ext_option_pieces();
         uct_dcx_ext_set_lengths(attr, uct_dcx_profile_defaults);
         return;

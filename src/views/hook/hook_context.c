@@ -192,7 +192,6 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     char *added = hook_tls_with_views(tls);
     ucs_status_t status;
 
-    hook_views()->enable();
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", added);
     }
@@ -234,6 +233,19 @@ static int hook_context_has_to_know(const hook_context_t *context,
            hook_views()->ucp->has_typed_handles();
 }
 
+/* Returns 0, and reports it, if views have no memory type. */
+static int hook_context_enable(hook_context_t *context)
+{
+    if (hook_views()->enable() != NULL) {
+        return 1;
+    }
+
+    hook_report_off("memory of GPUs uses all memory types that UCX has for "
+                    "zero-copy datatypes");
+    context->is_for_views = 0;
+    return 0;
+}
+
 static ucs_status_t hook_context_try(unsigned major, unsigned minor,
                                      const ucp_params_t *params,
                                      ucp_config_t *config,
@@ -249,7 +261,8 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
         hook_context_decide(context, tls);
     }
 
-    if (context->is_for_views || hook_context_has_to_know(context, tls)) {
+    if ((context->is_for_views || hook_context_has_to_know(context, tls)) &&
+        hook_context_enable(context)) {
         status = hook_context_with_tls(major, minor, params, config, text, tls,
                                        context);
     } else {

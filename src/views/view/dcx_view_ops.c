@@ -10,6 +10,7 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
@@ -28,39 +29,118 @@ static pthread_once_t uct_dcx_view_once = PTHREAD_ONCE_INIT;
 
 /* --- the type of memory --------------------------------------------------- */
 
-static int uct_dcx_view_has_devices(uct_component_h component)
+/* Adds the memory types that a domain of @component can have memory of. Domains
+ * that cannot be opened have none. */
+static uint64_t uct_dcx_view_md_types(uct_component_h component,
+                                      const char *name)
+{
+    uint64_t types = 0;
+    uct_md_config_t *config;
+    uct_md_attr_t attr;
+    uct_md_h md;
+
+    if (uct_md_config_read(component, NULL, NULL, &config) != UCS_OK) {
+        return 0;
+    }
+
+    if (uct_md_open(component, name, config, &md) == UCS_OK) {
+        if (uct_md_query(md, &attr) == UCS_OK) {
+            types = attr.cap.reg_mem_types | attr.cap.alloc_mem_types |
+                    attr.cap.access_mem_types | attr.cap.detect_mem_types;
+        }
+        uct_md_close(md);
+    }
+    uct_config_release(config);
+    return types;
+}
+
+
+/* Returns 1 for components whose domains are adapters: their types are those of
+ * peer memory, and opening them takes long. */
+static int uct_dcx_view_is_adapter(const char *name)
+{
+    static const char *const names[] = {"dcx", "ib"};
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(names); ++i) {
+        if (!strcmp(name, names[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+/* Returns the memory types of the domains of a component. */
+static uint64_t uct_dcx_view_component_types(uct_component_h component)
 {
     uct_component_attr_t attr = {
         .field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
                       UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT,
     };
+    uint64_t types = 0;
+    unsigned i;
 
-    return (uct_component_query(component, &attr) == UCS_OK) &&
-           !strncmp(attr.name, "rocm", strlen("rocm")) &&
-           (attr.md_resource_count > 0);
+    if ((uct_component_query(component, &attr) != UCS_OK) ||
+        (attr.md_resource_count == 0) || uct_dcx_view_is_adapter(attr.name)) {
+        return 0;
+    }
+
+    attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attr.md_resources = calloc(attr.md_resource_count,
+                               sizeof(*attr.md_resources));
+    if ((attr.md_resources != NULL) &&
+        (uct_component_query(component, &attr) == UCS_OK)) {
+        for (i = 0; i < attr.md_resource_count; ++i) {
+            types |= uct_dcx_view_md_types(component,
+                                           attr.md_resources[i].md_name);
+        }
+    }
+    free(attr.md_resources);
+    return types;
 }
 
 
-/* Picks a memory type that the processor cannot access, that no device here
- * has, and that UCP takes without looking for whole allocations. It is the same
- * in all processes of a job if their nodes are alike. */
-static ucs_memory_type_t uct_dcx_view_pick_type(void)
+/* Returns the memory types that this process may have, or that adapters can
+ * register. */
+static uint64_t uct_dcx_view_used_types(void)
 {
-    ucs_memory_type_t type = UCS_MEMORY_TYPE_ROCM;
     uct_component_h *components;
+    uct_dcx_ext_attr_t attr;
+    uint64_t types;
     unsigned num, i;
 
+    uct_dcx_ext.query(NULL, &attr);
+    types = attr.peer_types;
     if (uct_query_components(&components, &num) != UCS_OK) {
-        return type;
+        return types;
     }
 
     for (i = 0; i < num; ++i) {
-        if (uct_dcx_view_has_devices(components[i])) {
-            type = UCS_MEMORY_TYPE_CUDA_MANAGED;
-        }
+        types |= uct_dcx_view_component_types(components[i]);
     }
     uct_release_component_list(components);
-    return type;
+    return types;
+}
+
+
+/* Picks a memory type that the processor cannot access, that nothing here
+ * serves, and that UCP takes without looking for whole allocations. It is the
+ * same in all processes of a job if their nodes are alike. Returns
+ * UCS_MEMORY_TYPE_UNKNOWN if none is free. */
+static ucs_memory_type_t uct_dcx_view_pick_type(void)
+{
+    static const ucs_memory_type_t types[] = {UCS_MEMORY_TYPE_ROCM,
+                                              UCS_MEMORY_TYPE_CUDA_MANAGED};
+    uint64_t used                          = uct_dcx_view_used_types();
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(types); ++i) {
+        if (!(used & UCS_BIT(types[i]))) {
+            return types[i];
+        }
+    }
+    return UCS_MEMORY_TYPE_UNKNOWN;
 }
 
 
@@ -210,8 +290,12 @@ void uct_dcx_view_watch_copy_ep(void)
 
 static void uct_dcx_view_begin(void)
 {
-    uct_dcx_ext.watch(uct_dcx_view_watch_md);
-    uct_dcx_view_enable(uct_dcx_view_max, uct_dcx_view_pick_type());
+    ucs_memory_type_t type = uct_dcx_view_pick_type();
+
+    if (type != UCS_MEMORY_TYPE_UNKNOWN) {
+        uct_dcx_ext.watch(uct_dcx_view_watch_md);
+        uct_dcx_view_enable(uct_dcx_view_max, type);
+    }
 }
 
 
@@ -221,7 +305,9 @@ static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
 
     (void)uct_dcx_view_get_policy();
     pthread_once(&once, uct_dcx_view_begin);
-    return &uct_dcx_view_policy;
+    return (uct_dcx_view_memory_type() == UCS_MEMORY_TYPE_UNKNOWN) ?
+               NULL :
+               &uct_dcx_view_policy;
 }
 
 

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define UCT_DCX_VIEW_OPS         "uct_dcx_view_ops"
-#define UCT_DCX_VIEW_OPS_VERSION 5
+#define UCT_DCX_VIEW_OPS_VERSION 6
 #define UCT_DCX_VIEW_TL          "dcx_view" /* the copy transport */
 #define UCT_DCX_VIEW_OPS_MAX     4096       /* views of a process */
 
@@ -73,7 +73,8 @@ typedef struct uct_dcx_view_ops {
     const uct_dcx_view_policy_t *(*policy)(void);
 
     /* Enables views, and returns the options: memory domains that are opened
-     * from now on take views, and the copy transport has a device. */
+     * from now on take views, and the copy transport has a device. Returns NULL
+     * if this process uses all memory types that views could have. */
     const uct_dcx_view_policy_t *(*enable)(void);
 
     /* Record what the calling thread opens between begin and end. watch_end()
