@@ -405,3 +405,22 @@ void dcx_peek_unblock(uct_worker_h worker)
 {
     UCS_ASYNC_UNBLOCK(ucs_derived_of(worker, uct_priv_worker_t)->async);
 }
+
+
+ucs_status_t dcx_peek_reg_dmabuf(uct_md_h md, const struct dcx_dmabuf *buf,
+                                 uct_mem_h *memh_p)
+{
+    const uct_dcx_ucx_dmabuf_t dmabuf = {.fd = buf->fd, .offset = buf->offset};
+
+    return uct_dcx_ucx_md_ops(md)->mem_reg(
+        md, buf->address, buf->length, UCT_MD_MEM_ACCESS_ALL, &dmabuf, memh_p);
+}
+
+
+int dcx_peek_has_dmabuf(uct_md_h md)
+{
+    uct_dcx_ucx_md_attr_t attr = {};
+
+    uct_dcx_ucx_md_ops(md)->query(md, &attr);
+    return attr.has_dmabuf;
+}

@@ -156,6 +156,21 @@ void dcx_peek_register_at_free(uct_md_h md, void *address, size_t length,
 /* Returns 0 for memory that is registered on demand only. */
 int dcx_peek_is_pinned(uct_mem_h memh);
 
+/* Memory in a dma-buf, and its address in operations */
+struct dcx_dmabuf {
+    int fd;
+    uint64_t offset;
+    void *address;
+    size_t length;
+};
+
+/* Registers a dma-buf, as UCX does since 1.14. */
+ucs_status_t dcx_peek_reg_dmabuf(uct_md_h md, const struct dcx_dmabuf *buf,
+                                 uct_mem_h *memh_p);
+
+/* Returns 1 if the domain announces dma-bufs to UCX since 1.14. */
+int dcx_peek_has_dmabuf(uct_md_h md);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uct_rkey_t dcx_peek_rkey(uct_mem_h memh);

@@ -3,61 +3,24 @@
  * Attributes that the device reports of itself and of its objects: the actual
  * ones, which may differ from the requested ones
  */
+#include "dmabuf_file.h"
 #include "verbs_peer.h"
 
 #include <dirent.h>
-#include <cstdarg>
 #include <fcntl.h>
 #include <functional>
-#include <linux/dma-buf.h>
 #include <linux/udmabuf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
-/* A file that replaces a dma-buf on machines without: the device only needs to
- * synchronize and map it. */
-static int attr_dmabuf = -1;
-
-/* Replaces libc's function, which the device calls. */
-extern "C" long syscall(long number, ...) noexcept
-{
-    long a[6], ret;
-    va_list ap;
-
-    va_start(ap, number);
-    for (long &arg : a) {
-        arg = va_arg(ap, long);
-    }
-    va_end(ap);
-    if ((number == SYS_ioctl) && (a[0] == attr_dmabuf) &&
-        (a[1] == (long)DMA_BUF_IOCTL_SYNC)) {
-        return 0;
-    }
-
-    register long r10 asm("r10") = a[3];
-    register long r8 asm("r8")   = a[4];
-    register long r9 asm("r9")   = a[5];
-    asm volatile("syscall"
-                 : "=a"(ret)
-                 : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10),
-                   "r"(r8), "r"(r9)
-                 : "rcx", "r11", "memory");
-    if ((ret < 0) && (ret > -4096)) {
-        errno = -ret;
-        return -1;
-    }
-    return ret;
-}
-
-/* Address of the next mapping of attr_dmabuf; NULL: any */
+/* Address of the next mapping of a dma-buf; NULL: any */
 static void *attr_place;
 
 /* Replaces libc's function, too. */
 extern "C" void *mmap(void *addr, size_t length, int prot, int flags, int fd,
                       off_t offset) noexcept
 {
-    if ((fd >= 0) && (fd == attr_dmabuf)) {
+    if (dmabuf_file::is(fd)) {
         addr = attr_place;
     }
     return (void *)syscall(SYS_mmap, addr, length, prot, flags, fd, offset);
@@ -332,11 +295,40 @@ TEST_P(verbs_dmabuf, is_a_region_like_others)
 
 TEST_P(verbs_dmabuf, is_mapped_and_used)
 {
-    attr_dmabuf = m_file;
-    EXPECT_TRUE(expect_region(m_file));
-    attr_dmabuf = -1;
+    {
+        dmabuf_file buf(m_file);
+
+        EXPECT_TRUE(expect_region(m_file));
+    }
     EXPECT_EQ(EINVAL, error(4096, 4096, 4096, m_file, ACCESS))
         << "a file again";
+}
+
+/* An exporter may take the memory away while regions have it: the error of
+ * memory on demand that is no longer mapped. */
+TEST_P(verbs_dmabuf, is_revoked)
+{
+    dmabuf_file buf(m_file);
+    struct ibv_mr *mr = ibv_reg_dmabuf_mr(dev.pd, 0, SIZE, 0x10000, m_file,
+                                          ACCESS);
+
+    HCA_CHECK_CALL(mr != NULL);
+    ASSERT_EQ(0, ftruncate(m_file, 0));
+    {
+        verbs_pair pair(dev);
+
+        EXPECT_EQ(IBV_WC_REM_OP_ERR,
+                  run(pair.a, write().remote(0x10000, mr->rkey)));
+    }
+    {
+        verbs_pair pair(dev);
+
+        EXPECT_EQ(IBV_WC_REM_OP_ERR,
+                  run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                                  .local(0x10000, 64, mr->lkey)
+                                  .remote(dst)));
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_dmabuf, testing::Values(0));
@@ -390,13 +382,15 @@ void on_demand_owner(int fd)
 void dmabuf_owner(int fd)
 {
     other_owner(fd, [](const hca_device &dev, void *mem) {
-        attr_place  = mem;
-        attr_dmabuf = memfd_create("dmabuf", 0);
-        EXPECT_EQ(0, ftruncate(attr_dmabuf, OTHER_SIZE));
-        EXPECT_EQ(1, pwrite(attr_dmabuf, "d", 1, 0));
-        struct ibv_mr *mr = ibv_reg_dmabuf_mr(
-            dev.pd, 0, OTHER_SIZE, (uintptr_t)mem, attr_dmabuf,
-            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        int file = memfd_create("dmabuf", 0);
+        dmabuf_file buf(file);
+
+        attr_place = mem;
+        EXPECT_EQ(0, ftruncate(file, OTHER_SIZE));
+        EXPECT_EQ(1, pwrite(file, "d", 1, 0));
+        struct ibv_mr *mr =
+            ibv_reg_dmabuf_mr(dev.pd, 0, OTHER_SIZE, (uintptr_t)mem, file,
+                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
         EXPECT_EQ('d', *(char *)mem);
         return mr;
     });

@@ -39,6 +39,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_REPEAT_NEST] = "repeat_nest",
     [HCA_LACK_ODP]         = "odp",
     [HCA_LACK_ODP_ATOMIC]  = "odp_atomic",
+    [HCA_LACK_DMABUF]      = "dmabuf",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
@@ -216,8 +217,8 @@ static int hca_caps_list(const char *name, const char *usage,
 #define HCA_CAPS_FEATURES \
     "dc, devx, sm, access, uverbs, wc, atomics, dm, free_clock, rts2rst, " \
     "lag_dct, tm, tm_roce, tm_rndv_dc, tm_indirect, tm_own_key, strides, " \
-    "umr_atomic, umr_fence, repeat, repeat_nest, odp, odp_atomic, or several " \
-    "of these with commas"
+    "umr_atomic, umr_fence, repeat, repeat_nest, odp, odp_atomic, dmabuf, or " \
+    "several of these with commas"
 
 /* Variables, in this order, as a later one refines an earlier one. */
 static const struct {

@@ -39,6 +39,7 @@ enum hca_lack {
     HCA_LACK_REPEAT_NEST, /* repeated blocks over mkeys that have some */
     HCA_LACK_ODP,         /* on-demand paging */
     HCA_LACK_ODP_ATOMIC,  /* atomics on memory on demand */
+    HCA_LACK_DMABUF,      /* regions of dma-bufs */
     HCA_NUM_LACKS
 };
 

@@ -10,6 +10,7 @@
 #include "softhca/obj/hca_mkey.h"
 #include "uverbs_mr.h"
 #include "softhca/base/hca_sys.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_share.h"
 
 #include <errno.h>
@@ -171,7 +172,7 @@ static int uverbs_reg_dmabuf(struct uverbs_req *req)
     struct uverbs_mr_map map;
     int ret;
 
-    ret = uverbs_dmabuf_check(&buf);
+    ret = hca_lacks(HCA_LACK_DMABUF) ? -EOPNOTSUPP : uverbs_dmabuf_check(&buf);
     if (ret == 0) {
         ret = uverbs_dmabuf_map(&buf, &map);
     }
