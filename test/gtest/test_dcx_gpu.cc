@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of a GPU, which is not there (fake_gpu.h): registered as a dma-buf, and
- * by peer memory; announced only where that works. Each operation of the
+ * Memory of a GPU, which is not there (fake_gpu.h): registered as a dma-buf,
+ * and by peer memory; announced only where that works. Each operation of the
  * transport has it at both ends: a load or a store of the processor would end
  * the program.
  */

@@ -506,8 +506,8 @@ static inline int uct_dcx_mem_is_cached(const uct_dcx_md_t *md, uint64_t flags,
 
 
 /* Checks a dma-buf as the kernel does (ib_umem_dmabuf_get(), and
- * UVERBS_METHOD_REG_DMABUF_MR), which has one error for all. Returns NULL, or an
- * error text. */
+ * UVERBS_METHOD_REG_DMABUF_MR), which has one error for all. Returns NULL, or
+ * an error text. */
 static const char *uct_dcx_memory_check(const uct_dcx_md_t *md,
                                         const uct_dcx_memory_t *memory)
 {

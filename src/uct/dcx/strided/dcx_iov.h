@@ -98,11 +98,11 @@ typedef struct uct_dcx_iov_user {
 } uct_dcx_iov_user_t;
 
 /* Makes a layout of the entries and calls @func with it; returns the result.
- * The layout is valid until @func returns. Entries without bytes are left out; if no others exist,
- * layout->num is 0. Memory that is registered on demand is pinned if
- * @needs_key says so. Returns UCS_ERR_INVALID_PARAM for a wrong entry,
- * UCS_ERR_NO_MEMORY, or UCS_ERR_IO_ERROR, without a call of @func; all are
- * logged. */
+ * The layout is valid until @func returns. Entries without bytes are left out;
+ * if no others exist, layout->num is 0. Memory that is registered on demand is
+ * pinned if @needs_key says so. Returns UCS_ERR_INVALID_PARAM for a wrong
+ * entry, UCS_ERR_NO_MEMORY, or UCS_ERR_IO_ERROR, without a call of @func; all
+ * are logged. */
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user);
 

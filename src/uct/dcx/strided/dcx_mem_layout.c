@@ -266,8 +266,9 @@ static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
 }
 
 
-/* Notes that the next layout names @memh, which is not plain. Other layouts that
- * name this one would not know of memory that the processor must not touch. */
+/* Notes that the next layout names @memh, which is not plain. Other layouts
+ * that name this one would not know of memory that the processor must not
+ * touch. */
 static UCS_F_NOINLINE const char *
 uct_dcx_mem_layout_name(uct_dcx_mem_layout_t *layout, uct_mem_h memh)
 {

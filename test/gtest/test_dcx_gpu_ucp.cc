@@ -1,0 +1,347 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory of a GPU in UCP, which is not there (fake_gpu.h): messages, puts and
+ * gets with it at either end or both. Where dcx registers it, long ones are not
+ * copied; where it does not, UCP copies them by the GPU's own transport. A load
+ * or a store of the processor would end the program.
+ */
+#include "fake_gpu.h"
+
+#include "dcx_loop.h"
+
+extern "C" {
+#include "fake_gpu_ucx.h"
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#include "views/view/dcx_view_ops.h"
+#pragma GCC diagnostic pop
+}
+
+#include <memory>
+#include <random>
+#include <ucp/api/ucp.h>
+
+extern "C" int fake_gpu_has(const void *address)
+{
+    return fake_gpu::find(address) != NULL;
+}
+
+extern "C" void *fake_gpu_place(const void *address)
+{
+    fake_gpu *gpu = fake_gpu::find(address);
+
+    return (gpu == NULL) ? (void *)address :
+                           gpu->pages + ((uint8_t *)address - gpu->addr);
+}
+
+extern "C" void *fake_gpu_range(const void *address, size_t *length, int *fd)
+{
+    fake_gpu *gpu = fake_gpu::find(address);
+
+    *length = gpu->length;
+    *fd     = dup(gpu->fd);
+    return gpu->addr;
+}
+
+namespace {
+
+/* Memory of a GPU or of the host, of random bytes */
+class memory {
+public:
+    memory(bool is_gpu, size_t length, unsigned seed) :
+        m_gpu(is_gpu ? new fake_gpu((length + 4095) & ~4095ul) : NULL),
+        m_host(is_gpu ? 0 : length), m_length(length)
+    {
+        std::mt19937 random(seed);
+
+        for (size_t i = 0; i < length; i++) {
+            bytes()[i] = random();
+        }
+    }
+
+    /* Returns the address for operations, and for the test. */
+    uint8_t *addr() { return m_gpu ? m_gpu->addr : m_host.data(); }
+
+    uint8_t *bytes() { return m_gpu ? m_gpu->pages : m_host.data(); }
+
+    std::vector<uint8_t> data() { return {bytes(), bytes() + m_length}; }
+
+private:
+    std::unique_ptr<fake_gpu> m_gpu;
+    std::vector<uint8_t> m_host;
+    const size_t m_length;
+};
+
+const size_t lengths[] = {1, 8, 200, 2000, 10000, 100000, 3000000};
+
+class dcx_gpu_ucp : public testing::TestWithParam<int> {
+protected:
+    dcx_gpu_ucp()
+    {
+        ucp_params_t params               = {};
+        ucp_worker_params_t worker_params = {};
+        ucp_ep_params_t ep_params         = {};
+        ucp_address_t *address;
+        size_t length;
+
+        HCA_CHECK_CALL(dlopen(dcx_loop::module(), RTLD_NOW) != NULL);
+        params.field_mask = UCP_PARAM_FIELD_FEATURES;
+        params.features   = UCP_FEATURE_RMA | UCP_FEATURE_TAG | UCP_FEATURE_AM;
+        UCT_CALL(ucp_init(&params, NULL, &m_context));
+        UCT_CALL(ucp_worker_create(m_context, &worker_params, &m_worker));
+        UCT_CALL(ucp_worker_get_address(m_worker, &address, &length));
+        ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+        ep_params.address    = address;
+        UCT_CALL(ucp_ep_create(m_worker, &ep_params, &m_ep));
+        ucp_worker_release_address(m_worker, address);
+        fake_gpu_num_copied = 0;
+    }
+
+    ~dcx_gpu_ucp()
+    {
+        ucp_request_param_t param = {};
+
+        EXPECT_EQ(UCS_OK, wait(ucp_ep_close_nbx(m_ep, &param)));
+        ucp_worker_destroy(m_worker);
+        ucp_cleanup(m_context);
+    }
+
+    ucs_status_t wait(ucs_status_ptr_t request)
+    {
+        dcx_deadline deadline;
+        ucs_status_t status;
+
+        if (!UCS_PTR_IS_PTR(request)) {
+            return UCS_PTR_STATUS(request);
+        }
+        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+            deadline.check("a request");
+            ucp_worker_progress(m_worker);
+        }
+        ucp_request_free(request);
+        return status;
+    }
+
+    /* Sends the bytes with a tag, and receives them. */
+    void send(memory &from, memory &to, size_t length)
+    {
+        ucp_request_param_t param = {};
+        ucs_status_ptr_t recv, send;
+
+        recv = ucp_tag_recv_nbx(m_worker, to.addr(), length, 5, -1, &param);
+        send = ucp_tag_send_nbx(m_ep, from.addr(), length, 5, &param);
+        EXPECT_EQ(UCS_OK, wait(send));
+        EXPECT_EQ(UCS_OK, wait(recv));
+    }
+
+    /* Sends before the receive is posted. */
+    void send_first(memory &from, memory &to, size_t length)
+    {
+        ucp_request_param_t param = {};
+        ucs_status_ptr_t recv, send;
+
+        send = ucp_tag_send_nbx(m_ep, from.addr(), length, 5, &param);
+        for (unsigned i = 0; i < 100; i++) {
+            ucp_worker_progress(m_worker);
+        }
+        recv = ucp_tag_recv_nbx(m_worker, to.addr(), length, 5, -1, &param);
+        EXPECT_EQ(UCS_OK, wait(send));
+        EXPECT_EQ(UCS_OK, wait(recv));
+    }
+
+    void rma(memory &near, memory &far, size_t length, bool is_put)
+    {
+        ucp_mem_map_params_t params = {};
+        ucp_request_param_t param   = {};
+        ucp_mem_h memh;
+        ucp_rkey_h rkey;
+        void *packed;
+        size_t size;
+
+        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                            UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        params.address = far.addr();
+        params.length  = length;
+        UCT_CALL(ucp_mem_map(m_context, &params, &memh));
+        UCT_CALL(ucp_rkey_pack(m_context, memh, &packed, &size));
+        UCT_CALL(ucp_ep_rkey_unpack(m_ep, packed, &rkey));
+        ucp_rkey_buffer_release(packed);
+        EXPECT_EQ(UCS_OK,
+                  wait(is_put ?
+                           ucp_put_nbx(m_ep, near.addr(), length,
+                                       (uintptr_t)far.addr(), rkey, &param) :
+                           ucp_get_nbx(m_ep, near.addr(), length,
+                                       (uintptr_t)far.addr(), rkey, &param)));
+        EXPECT_EQ(UCS_OK, wait(ucp_ep_flush_nbx(m_ep, &param)));
+        ucp_rkey_destroy(rkey);
+        EXPECT_EQ(UCS_OK, ucp_mem_unmap(m_context, memh));
+    }
+
+    /* Runs @move for all lengths, with either end or both on the GPU. */
+    template <typename F> void run(F move)
+    {
+        for (unsigned ends = 1; ends < 4; ends++) {
+            for (size_t length : lengths) {
+                memory from(ends & 1, length, 1), to(ends & 2, length, 2);
+
+                SCOPED_TRACE("ends " + std::to_string(ends) + ", " +
+                             std::to_string(length) + " bytes");
+                move(from, to, length);
+                ASSERT_TRUE(from.data() == to.data());
+            }
+        }
+    }
+
+    ucp_context_h m_context;
+    ucp_worker_h m_worker;
+    ucp_ep_h m_ep;
+};
+
+TEST_P(dcx_gpu_ucp, tags)
+{
+    run([&](memory &from, memory &to, size_t length) {
+        send(from, to, length);
+    });
+}
+
+TEST_P(dcx_gpu_ucp, unexpected_tags)
+{
+    run([&](memory &from, memory &to, size_t length) {
+        send_first(from, to, length);
+    });
+}
+
+/* Needs UCP's newer protocols: the older ones read local memory by the
+ * processor (ucp_put_nbx() of UCX 1.13). */
+class dcx_gpu_ucp_rma : public dcx_gpu_ucp {};
+
+TEST_P(dcx_gpu_ucp_rma, puts_and_gets)
+{
+    run([&](memory &from, memory &to, size_t length) {
+        rma(from, to, length, true);
+    });
+    run([&](memory &from, memory &to, size_t length) {
+        rma(to, from, length, false);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(proto, dcx_gpu_ucp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(proto, dcx_gpu_ucp_rma, testing::Values(0));
+
+class dcx_gpu_ucp_direct : public dcx_gpu_ucp {};
+
+/* The adapter moves the data of a rendezvous. */
+TEST_P(dcx_gpu_ucp_direct, long_messages_are_not_copied)
+{
+    const size_t length = 3000000;
+    memory from(true, length, 1), to(true, length, 2);
+
+    send(from, to, length);
+    EXPECT_TRUE(from.data() == to.data());
+    EXPECT_EQ(0u, fake_gpu_num_copied);
+}
+
+INSTANTIATE_TEST_SUITE_P(peer, dcx_gpu_ucp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(peer, dcx_gpu_ucp_direct, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(tags, dcx_gpu_ucp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(tags, dcx_gpu_ucp_direct, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(proto, dcx_gpu_ucp_direct, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_ucp, testing::Values(0));
+
+class dcx_gpu_ucp_staged : public dcx_gpu_ucp {};
+
+TEST_P(dcx_gpu_ucp_staged, long_messages_are_copied)
+{
+    const size_t length = 3000000;
+    memory from(true, length, 1), to(true, length, 2);
+
+    send(from, to, length);
+    EXPECT_TRUE(from.data() == to.data());
+    EXPECT_LE(length, fake_gpu_num_copied);
+}
+
+INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_ucp_staged, testing::Values(0));
+
+/* --- the memory type of views --------------------------------------------- */
+
+/* Enables views, and returns the memory types of their transport besides the
+ * host's; 0 if there is none. */
+uint64_t view_types(const uct_dcx_view_ops_t *ops)
+{
+    uct_component_h *list;
+    uint64_t types = 0;
+    unsigned count;
+
+    if (ops->enable() == NULL) {
+        return 0;
+    }
+    UCT_CALL(uct_query_components(&list, &count));
+    for (unsigned i = 0; i < count; i++) {
+        uct_component_attr_t attr = {};
+        uct_md_config_t *config;
+        uct_md_attr_t md_attr;
+        uct_md_h md;
+
+        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
+        UCT_CALL(uct_component_query(list[i], &attr));
+        if (!strcmp(attr.name, UCT_DCX_VIEW_TL)) {
+            UCT_CALL(uct_md_config_read(list[i], NULL, NULL, &config));
+            UCT_CALL(uct_md_open(list[i], UCT_DCX_VIEW_TL, config, &md));
+            uct_config_release(config);
+            UCT_CALL(uct_md_query(md, &md_attr));
+            uct_md_close(md);
+            types = md_attr.cap.access_mem_types &
+                    ~UCS_BIT(UCS_MEMORY_TYPE_HOST);
+        }
+    }
+    uct_release_component_list(list);
+    return types;
+}
+
+/* Each mode has another GPU. */
+class dcx_gpu_views : public testing::TestWithParam<ucs_memory_type_t> {};
+
+TEST_P(dcx_gpu_views, have_a_type_of_their_own)
+{
+    auto ops = (const uct_dcx_view_ops_t *)dlsym(
+        dlopen(dcx_loop::module(), RTLD_NOW), UCT_DCX_VIEW_OPS);
+
+    if (ops == NULL) {
+        GTEST_SKIP() << "dcx was built without views";
+    }
+    EXPECT_EQ((GetParam() == UCS_MEMORY_TYPE_UNKNOWN) ? 0 : UCS_BIT(GetParam()),
+              view_types(ops));
+}
+
+INSTANTIATE_TEST_SUITE_P(no_gpu, dcx_gpu_views,
+                         testing::Values(UCS_MEMORY_TYPE_ROCM));
+INSTANTIATE_TEST_SUITE_P(rocm, dcx_gpu_views,
+                         testing::Values(UCS_MEMORY_TYPE_CUDA_MANAGED));
+INSTANTIATE_TEST_SUITE_P(kfd, dcx_gpu_views,
+                         testing::Values(UCS_MEMORY_TYPE_CUDA_MANAGED));
+INSTANTIATE_TEST_SUITE_P(all, dcx_gpu_views,
+                         testing::Values(UCS_MEMORY_TYPE_UNKNOWN));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    const std::vector<std::pair<const char *, const char *>> env = {
+        {"DCX_TEST_PEER_MEM", "y"},
+        {"UCX_TLS", "dcx,fake_gpu"}};
+    auto tags = env, proto = env, off = env;
+
+    tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
+    proto.push_back({"UCX_PROTO_ENABLE", "y"});
+    off.push_back({"UCX_DCX_GPU_DIRECT_RDMA", "n"});
+    return hca_test_main(
+        argc, argv,
+        {{"peer", env},
+         {"tags", tags},
+         {"proto", proto},
+         {"off", off},
+         {"no_gpu", {{"DCX_TEST_GPU_TYPES", "none"}}},
+         {"rocm", {{"UCX_DCX_TYPES", "y"}}},
+         {"kfd", {{"DCX_TEST_GPU_TYPES", "none"}, {"DCX_TEST_PEER_MEM", "y"}}},
+         {"all", {{"DCX_TEST_GPU_TYPES", "all"}}}});
+}
