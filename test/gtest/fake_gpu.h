@@ -118,7 +118,7 @@ private:
 
 public:
     uint8_t *const addr;  /* for operations */
-    uint8_t *const pages; /* what a kernel of the GPU would see */
+    uint8_t *const pages; /* for the test, and code of the GPU */
 
 private:
     static std::map<uint8_t *, fake_gpu *> &all()
@@ -156,7 +156,7 @@ private:
     }
 };
 
-/* --- what a kernel with peer memory does ---------------------------------- */
+/* --- a kernel with peer memory ------------------------------------------- */
 
 extern "C" int access(const char *path, int mode) noexcept
 {
