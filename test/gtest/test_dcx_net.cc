@@ -1,18 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * RoCE networks in dcx, without a device: the table of neighbours (dcx_neigh.c)
- * with a simulated kernel, and subnets (dcx_subnet.c)
+ * with a simulated kernel, subnets (dcx_subnet.c), and routes (dcx_routes.c)
  */
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <cstring>
-#include <ifaddrs.h>
 #include <string>
 
 extern "C" {
 #include "uct/dcx/net/dcx_neigh.h"
+#include "uct/dcx/net/dcx_routes.h"
 #include "uct/dcx/base/dcx_subnet.h"
 }
 
@@ -222,49 +222,56 @@ TEST(dcx_subnet, parse)
     }
 }
 
-/* The kernel's routes: 127/8 stays on this machine; there is none to an address
- * for documents, or it does not begin at "lo". */
-TEST(dcx_subnet, has_route)
+/* Routes of the interfaces 2 and 3 */
+TEST(dcx_routes, lead)
 {
-    union ibv_gid lo   = gid_of("::ffff:127.0.0.1");
-    union ibv_gid peer = gid_of("::ffff:127.9.9.9");
-    union ibv_gid far  = gid_of("::ffff:192.0.2.1");
-    unsigned netdev    = if_nametoindex("lo");
+    uct_dcx_route_entry_t entries[] = {
+        {gid_of("::ffff:0.0.0.0"), 2, 0, 0},
+        {gid_of("::ffff:10.1.0.0"), 2, 16, 0},
+        {gid_of("::ffff:10.1.0.0"), 3, 16, 0},
+        {gid_of("::ffff:10.1.7.0"), 3, 24, 0},
+        {gid_of("::ffff:10.1.7.9"), 3, 32, 1},
+        {gid_of("::ffff:10.9.0.0"), 1, 16, 0},
+        {gid_of("fd00::"), 3, 8, 0},
+    };
+    const uct_dcx_routes_t routes = {entries, 7};
+    const struct {
+        const char *peer;
+        bool from_2, from_3, from_4;
+    } rows[] = {
+        {"::ffff:192.0.2.1", true, false, false}, /* default route */
+        {"::ffff:10.1.2.3", true, true, false},   /* both rails */
+        {"::ffff:10.1.7.1", false, true, false},  /* longer prefix */
+        {"::ffff:10.1.7.9", true, true, true},    /* this machine's */
+        {"::ffff:10.9.2.3", true, true, true},    /* by "lo" */
+        {"fd00::1", false, true, false},
+        {"fe80::1", false, false, false},
+    };
 
-    EXPECT_TRUE(uct_dcx_subnet_has_route(&lo, &peer, netdev));
-    EXPECT_FALSE(uct_dcx_subnet_has_route(&lo, &far, netdev));
+    for (const auto &row : rows) {
+        SCOPED_TRACE(row.peer);
+        union ibv_gid peer = gid_of(row.peer);
+
+        EXPECT_EQ(row.from_2, uct_dcx_routes_lead(&routes, &peer, 2) != 0);
+        EXPECT_EQ(row.from_3, uct_dcx_routes_lead(&routes, &peer, 3) != 0);
+        EXPECT_EQ(row.from_4, uct_dcx_routes_lead(&routes, &peer, 4) != 0);
+    }
 }
 
-/* A neighbour of another network interface, if the machine has one, is reached
- * from there only. */
-TEST(dcx_subnet, has_route_to_neighbour)
+/* The kernel's own: 127/8 is local on every machine. */
+TEST(dcx_routes, of_the_kernel)
 {
-    unsigned lo    = if_nametoindex("lo");
-    unsigned found = 0;
-    struct ifaddrs *list;
+    union ibv_gid peer = gid_of("::ffff:127.9.9.9");
+    uct_dcx_routes_t routes;
 
-    ASSERT_EQ(0, getifaddrs(&list));
-    for (struct ifaddrs *ifa = list; ifa != NULL; ifa = ifa->ifa_next) {
-        if ((ifa->ifa_addr == NULL) || (ifa->ifa_addr->sa_family != AF_INET) ||
-            !(ifa->ifa_flags & IFF_RUNNING) ||
-            (ifa->ifa_flags & IFF_LOOPBACK)) {
-            continue;
+    for (int is_ipv4 = 0; is_ipv4 < 2; is_ipv4++) {
+        ASSERT_EQ(UCS_OK, uct_dcx_routes_init(&routes, is_ipv4));
+        EXPECT_EQ(is_ipv4, uct_dcx_routes_lead(&routes, &peer, 1));
+        for (unsigned i = 0; i < routes.count; i++) {
+            EXPECT_EQ(is_ipv4,
+                      uct_dcx_subnet_is_ipv4(&routes.entries[i].subnet));
         }
-        union ibv_gid own = gid_of("::ffff:0.0.0.0");
-        unsigned netdev   = if_nametoindex(ifa->ifa_name);
-
-        memcpy(&own.raw[12], &((struct sockaddr_in *)ifa->ifa_addr)->sin_addr,
-               4);
-        union ibv_gid peer = own;
-        peer.raw[15] ^= 1;
-        EXPECT_TRUE(uct_dcx_subnet_has_route(&own, &peer, netdev));
-        EXPECT_FALSE(uct_dcx_subnet_has_route(&own, &peer, lo));
-        EXPECT_TRUE(uct_dcx_subnet_has_route(&own, &own, lo));
-        found++;
-    }
-    freeifaddrs(list);
-    if (found == 0) {
-        GTEST_SKIP() << "the machine has only a loopback interface";
+        uct_dcx_routes_cleanup(&routes);
     }
 }
 

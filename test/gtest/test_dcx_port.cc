@@ -39,7 +39,7 @@ struct network {
     unsigned sgid_index;                            /* expected source GID */
     std::vector<unsigned> path_bits = {0, 1, 2, 3}; /* InfiniBand */
     unsigned path_factor            = 1;            /* RoCE v2 */
-    unsigned reverse_sl             = 5;            /* InfiniBand */
+    unsigned reverse_sl             = 5;            /* of answers */
 };
 
 void PrintTo(const network &net, std::ostream *os)
@@ -274,7 +274,7 @@ TEST_P(dcx_port, service_level_of_answers)
     for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
         uct_ep_h ep = m_dcx.make_ep(path);
 
-        EXPECT_EQ(is_roce() ? 0u : GetParam().reverse_sl, av_of(ep)[8] & 0x7fu);
+        EXPECT_EQ(GetParam().reverse_sl, av_of(ep)[8] & 0x7fu);
         uct_ep_destroy(ep);
     }
 }
@@ -463,6 +463,7 @@ TEST_P(dcx_port_flid, other_ib_subnet)
     EXPECT_EQ(routes, m_dcx.is_reachable(addr));
     ASSERT_EQ(UCS_OK, m_dcx.create_ep(addr, 0, &ep));
     EXPECT_EQ(m_dev.port.lid, rlid(av_of(ep)));
+    EXPECT_EQ(routes, (av_of(ep)[8] & 0x80) != 0) << "GRH, as dc_mlx5";
     uct_ep_destroy(ep);
 
     addr[ADDR_GID + 7] = 2; /* the subnet */
@@ -475,7 +476,20 @@ TEST_P(dcx_port_flid, other_ib_subnet)
 
     addr[ADDR_GID + 4] = 0; /* no FLID */
     addr[ADDR_GID + 5] = 0;
+    addr[ADDR_FLAGS] &= ~FLAG_GLOBAL;
     EXPECT_FALSE(m_dcx.is_reachable(addr));
+}
+
+/* The target answers from the GID with the FLID, and routers forward it. */
+TEST_P(dcx_port_flid, way_of_answers)
+{
+    struct ibv_qp_attr attr = query(dcx_peek_dct(m_dcx.iface), IBV_QP_AV);
+    bool routes             = !strcmp(GetParam().name, "flid");
+
+    EXPECT_EQ(routes, attr.ah_attr.is_global);
+    EXPECT_EQ(routes ? 1 : 0, attr.ah_attr.grh.sgid_index);
+    EXPECT_EQ(routes ? hop_limit : 0u, attr.ah_attr.grh.hop_limit);
+    EXPECT_EQ(routes ? tclass : 0u, attr.ah_attr.grh.traffic_class);
 }
 
 TEST_P(dcx_port_roce, other_roce_version)
@@ -522,8 +536,12 @@ TEST_P(dcx_port_ip, refused)
          "UCX_DCX_ROCE_SUBNETS allows no GID of port mlx5_0:1"},
         {"UCX_RC_ROCE_SUBNETS", "10.1.0.0",
          "UCX_RC_ROCE_SUBNETS: '10.1.0.0' is not a subnet"},
+        {"UCX_IB_ROCE_SUBNETS", "198.18.0.0/15,rubbish",
+         "UCX_IB_ROCE_SUBNETS: 'rubbish' is not a subnet"},
         {"UCX_IB_GID_INDEX", "3",
-         "UCX_IB_GID_INDEX=3: unset it, or UCX_DCX_ROCE_SUBNETS"},
+         "UCX_IB_GID_INDEX=3 and UCX_RC_ROCE_SUBNETS both choose a GID: set "
+         "UCX_DCX_GID_INDEX=auto or UCX_DCX_ROCE_SUBNETS=all"},
+        {"UCX_IB_REVERSE_SL", "8", "UCX_IB_REVERSE_SL=8 is out of range"},
         {"UCX_IB_ROCE_REACHABILITY_MODE", "route",
          "UCX_IB_ROCE_REACHABILITY_MODE=route: no network interface has"},
         {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN", "33",
@@ -532,17 +550,37 @@ TEST_P(dcx_port_ip, refused)
 
     for (const auto &row : rows) {
         SCOPED_TRACE(row.name);
-        bool has_list = !strcmp(row.name, "UCX_IB_GID_INDEX");
-        bool is_route = !strcmp(row.value, "route");
+        bool has_list   = !strcmp(row.name, "UCX_IB_GID_INDEX");
+        bool has_prefix = strstr(row.name, "PREFIX_LEN") != NULL;
         option var(row.name, row.value);
-        option list(has_list ? "UCX_DCX_ROCE_SUBNETS" : "DCX_TEST_NONE",
+        option list(has_list ? "UCX_RC_ROCE_SUBNETS" : "DCX_TEST_NONE",
                     "198.18.0.0/15");
-        option local("UCX_DCX_ROCE_LOCAL_SUBNET", is_route ? "n" : "y");
+        option local("UCX_DCX_ROCE_LOCAL_SUBNET", has_prefix ? "y" : "n");
         ucx_log_reader log;
 
         EXPECT_THROW(dcx_loop(), std::runtime_error);
         std::string text = log.take();
         EXPECT_NE(std::string::npos, text.find(row.text)) << text;
+    }
+}
+
+/* Options of dcx override both variables of the site that choose a GID. */
+TEST_P(dcx_port_ip, overridden)
+{
+    option index("UCX_IB_GID_INDEX", "1");
+    option list("UCX_IB_ROCE_SUBNETS", "198.18.0.0/15");
+
+    {
+        option all("UCX_DCX_ROCE_SUBNETS", "all");
+        dcx_loop other;
+
+        EXPECT_EQ(0xfe, other.dev_addr()[ADDR_GID]);
+    }
+    {
+        option any("UCX_DCX_GID_INDEX", "auto");
+        dcx_loop other;
+
+        EXPECT_EQ(0, other.dev_addr()[ADDR_GID]);
     }
 }
 
@@ -614,7 +652,7 @@ PORT_IB(few_reads, network{"few_reads", false, false, false, 1, 0, {0}});
 PORT_ROCE(roce, network{"roce", true, true, false, 3, 3});
 PORT_ROCE(roce_v1, network{"roce_v1", true, true, true, 3, 2});
 PORT_ROCE(lag, network{"lag", true, true, false, 2, 3});
-PORT_ROCE(factor, network{"factor", true, true, false, 3, 3, {0}, 16383});
+PORT_ROCE(factor, network{"factor", true, true, false, 3, 3, {0}, 16383, 6});
 PORT_ROCE(one_udp, network{"one_udp", true, true, false, 2, 1, {0}, 0});
 
 INSTANTIATE_TEST_SUITE_P(
@@ -671,6 +709,7 @@ int main(int argc, char **argv)
                            {"UCX_DCX_GID_INDEX", "2"},
                            {"UCX_DCX_NUM_PATHS", "3"}})},
          {"factor", with({{"SOFTHCA_LINK", "roce"},
+                          {"UCX_DCX_REVERSE_SL", "6"},
                           {"UCX_DCX_ROCE_PATH_FACTOR", "16383"},
                           {"UCX_DCX_TRAFFIC_CLASS", "auto"},
                           {"SOFTHCA_TCLASS", "33"},

@@ -157,11 +157,20 @@ static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
 }
 
 /* Counts the connection of an initiator with another target than that of its
- * last message. Streams are not told apart. */
-static __attribute__((noinline)) void
+ * last message. Streams are not told apart. Returns false if routers would drop
+ * the answers of a DC target: it sends them by the path of its context. */
+static __attribute__((noinline)) bool
 hca_wire_connect(struct hca_qp *qp, const struct hca_qp *target,
                  const struct hca_path *path)
 {
+    if ((target->type == HCA_QP_DCT) &&
+        !hca_path_passes_routers(&target->attr.path, target->obj.dev,
+                                 qp->obj.dev)) {
+        hca_debug("qp 0x%x: routers drop answers of qp 0x%x, gid %u, hops %u",
+                  qp->obj.num, target->obj.num, target->attr.path.sgid_index,
+                  target->attr.path.hop_limit);
+        return false;
+    }
     qp->req.target = target->obj.num;
     hca_debug("qp 0x%x: connects to qp 0x%x of device %u: %s 0x%x, path bits "
               "%u, sl %u, answers %u, gid %d, class %u, hops %u%s",
@@ -174,6 +183,7 @@ hca_wire_connect(struct hca_qp *qp, const struct hca_qp *target,
     if (target->type == HCA_QP_DCT) {
         hca_count(target->obj.dev, HCA_COUNT_RX_DCT_CONNECT);
     }
+    return true;
 }
 
 static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
@@ -190,10 +200,8 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
         !hca_wire_pkey_fits(qp, target)) {
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);
-    } else {
-        if (__builtin_expect(qp->req.target != msg->dest_qpn, 0)) {
-            hca_wire_connect(qp, target, msg->path);
-        }
+    } else if (__builtin_expect(qp->req.target == msg->dest_qpn, 1) ||
+               hca_wire_connect(qp, target, msg->path)) {
         hca_responder_receive(target, msg, ack);
         hca_wire_count(qp, target, msg, ack);
     }

@@ -217,7 +217,7 @@ static const struct {
      offsetof(struct hca_config, num_devs)},
     {"SOFTHCA_NODE", 0, HCA_MAX_DEVS / HCA_DEVS_PER_NODE - 1,
      offsetof(struct hca_config, node)},
-    {"SOFTHCA_SUBNET", 0, UINT16_MAX, offsetof(struct hca_config, subnet)},
+    {"SOFTHCA_SUBNET", 0, UINT16_MAX - 1, offsetof(struct hca_config, subnet)},
     {"SOFTHCA_LMC", 0, 7, offsetof(struct hca_config, lmc)},
     {"SOFTHCA_TCLASS", 0, 255, offsetof(struct hca_config, tclass)},
     {"SOFTHCA_DCI_STREAMS", 0, HCA_MAX_LOG_STREAMS,
@@ -284,6 +284,25 @@ static void hca_dev_log_other(unsigned n, uint8_t other)
               (other & HCA_LINK_DOWN) ? "down" : "up");
 }
 
+/* Sets the subnet of device @n of this node, unless another process has set it.
+ * Returns false if that was another one. */
+static bool hca_dev_set_subnet(unsigned n)
+{
+    uint16_t other = 0, own = hca_config.subnet + 1;
+
+    if (!atomic_compare_exchange_strong(
+            &hca_fabric->dev_subnet[hca_dev_local(n)], &other, own) &&
+        (other != own)) {
+        hca_error(
+            "SOFTHCA_SUBNET=%u: mlx5_%u of node %u is in subnet %u of the "
+            "running fabric; use that, another SOFTHCA_NODE or another "
+            "SOFTHCA_FABRIC",
+            hca_config.subnet, n, hca_config.node, other - 1u);
+        return false;
+    }
+    return true;
+}
+
 int hca_dev_register(void)
 {
     struct hca_proc *self = &hca_fabric->procs[hca_self];
@@ -298,13 +317,16 @@ int hca_dev_register(void)
                            HCA_LINK_DOWN :
                            0);
 
+        /* before the device is there for others */
+        if (!hca_dev_set_subnet(n)) {
+            return -EINVAL;
+        }
         if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &other,
                                             own) &&
             (other != own)) {
             hca_dev_log_other(n, other);
             return -EINVAL;
         }
-        hca_fabric->dev_subnet[dev] = hca_config.subnet;
     }
     return 0;
 }
@@ -337,7 +359,7 @@ void hca_dev_mac(unsigned dev, uint8_t mac[6])
  * gives (UCX, uct_ib_iface_gid_index()). */
 static void hca_dev_gid_ib(unsigned dev, unsigned index, uint8_t gid[16])
 {
-    uint16_t subnet = hca_fabric->dev_subnet[dev], flid = hca_dev_flid(dev);
+    uint16_t subnet = hca_dev_subnet(dev), flid = hca_dev_flid(dev);
     uint64_t guid = (index == 0) ? hca_dev_guid(dev) :
                                    htobe64((0x001405ull << 40) | dev);
 
@@ -388,7 +410,7 @@ enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
 {
     memset(gid, 0, 16);
     if (!hca_dev_is_roce(dev)) {
-        if (index > (hca_fabric->dev_subnet[dev] != 0)) {
+        if (index > (hca_dev_subnet(dev) != 0)) {
             return HCA_GID_NONE;
         }
         hca_dev_gid_ib(dev, index, gid);

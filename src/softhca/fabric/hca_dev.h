@@ -175,11 +175,19 @@ static inline uint16_t hca_dev_lid(unsigned dev)
     return hca_dev_is_roce(dev) ? 0 : hca_dev_path_lid(dev, 0);
 }
 
-/* Returns the LID by which routers lead from other subnets to the port; 0 in
- * the default subnet, which has no routers. */
+/* Returns the number of the subnet of a device; 0: the default one. */
+static inline unsigned hca_dev_subnet(unsigned dev)
+{
+    uint16_t subnet = hca_fabric->dev_subnet[dev];
+
+    return (subnet == 0) ? 0 : subnet - 1u;
+}
+
+/* Returns the LID by which routers lead from other subnets to the port. It is 0
+ * in the default subnet, which has no routers. */
 static inline uint16_t hca_dev_flid(unsigned dev)
 {
-    return (hca_fabric->dev_subnet[dev] == 0) ? 0 : HCA_FLID_FIRST + dev;
+    return (hca_dev_subnet(dev) == 0) ? 0 : HCA_FLID_FIRST + dev;
 }
 
 /* Returns the GUID of the node and the port (big endian, as in verbs). */

@@ -97,7 +97,7 @@ struct hca_fabric {
     _Atomic(uint32_t) procs_end; /* no slot from here on was ever used */
     uint16_t chunk_owner[HCA_MAX_CHUNKS];       /* slot + 1, 0 free */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS];    /* HCA_LINK_* of hca_dev.h */
-    _Atomic(uint16_t) dev_subnet[HCA_MAX_DEVS]; /* 0: the default one */
+    _Atomic(uint16_t) dev_subnet[HCA_MAX_DEVS]; /* number + 1; 0: unset */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS];  /* keeper's slot; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS];  /* datagrams that had one */
     _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS];  /* messages that had one */

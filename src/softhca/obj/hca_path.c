@@ -22,15 +22,26 @@ static bool hca_path_gid_leads(const struct hca_path *path, unsigned from,
     return false;
 }
 
+bool hca_path_passes_routers(const struct hca_path *path, unsigned from,
+                             unsigned to)
+{
+    uint8_t gid[16];
+
+    return (hca_dev_subnet(from) == hca_dev_subnet(to)) ||
+           ((path->hop_limit > 1) &&
+            (hca_dev_gid(from, path->sgid_index, gid) == HCA_GID_IB) &&
+            ((gid[4] | gid[5]) != 0));
+}
+
 /* Returns true if the LID is one of the port; or in another subnet its FLID, by
  * which routers forward a packet with a route header. */
 static bool hca_path_lid_leads(const struct hca_path *path, unsigned from,
                                unsigned to)
 {
-    return (hca_fabric->dev_subnet[from] == hca_fabric->dev_subnet[to]) ?
+    return (hca_dev_subnet(from) == hca_dev_subnet(to)) ?
                (path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to) :
                (path->dlid != 0) && (path->dlid == hca_dev_flid(to)) &&
-                   path->grh;
+                   path->grh && hca_path_passes_routers(path, from, to);
 }
 
 static bool hca_path_fits(const struct hca_path *path, unsigned from,

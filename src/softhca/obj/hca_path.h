@@ -17,6 +17,12 @@
 bool hca_path_find(const struct hca_path *path, unsigned from, unsigned to,
                    struct hca_way *way);
 
+/* Returns true if routers forward packets of this path between the subnets of
+ * both devices: they have a hop left, and a source GID with an FLID, which makes
+ * the way back. Always true within a subnet. */
+bool hca_path_passes_routers(const struct hca_path *path, unsigned from,
+                             unsigned to);
+
 /* Bytes at the start of struct hca_path: LID and service levels */
 #define HCA_PATH_HEAD 4
 
@@ -33,6 +39,7 @@ static inline bool hca_way_is(const struct hca_way *way,
            !memcmp(own, path, HCA_PATH_HEAD) && (own->grh == path->grh) &&
            (!way->has_gid ||
             ((own->sgid_index == path->sgid_index) &&
+             (own->hop_limit == path->hop_limit) &&
              !memcmp(own->dgid, path->dgid, sizeof(own->dgid)) &&
              !memcmp(own->dmac, path->dmac, sizeof(own->dmac))));
 }

@@ -16,19 +16,20 @@
     (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
 
 /* Reads the local part of the address vector: SL, source GID, traffic class,
- * hop limit, flow label. A DCT learns the address of a peer from its packets:
- * DLID and DGID are ignored. */
+ * hop limit, flow label. Ignores the last four without a GRH, as ib_uverbs does
+ * (copy_ah_attr_from_uverbs()). A DCT learns the address of a peer from its
+ * packets: DLID and DGID are ignored. */
 static void uverbs_dct_path(const struct ib_uverbs_qp_dest *dest,
                             struct hca_path *path)
 {
-    *path = (struct hca_path){
-        .sl         = dest->sl,
-        .grh        = dest->is_global != 0,
-        .sgid_index = dest->sgid_index,
-        .hop_limit  = dest->hop_limit,
-        .tclass     = dest->traffic_class,
-        .flow_label = dest->flow_label,
-    };
+    *path = (struct hca_path){.sl = dest->sl};
+    if (dest->is_global) {
+        path->grh        = true;
+        path->sgid_index = dest->sgid_index;
+        path->hop_limit  = dest->hop_limit;
+        path->tclass     = dest->traffic_class;
+        path->flow_label = dest->flow_label;
+    }
 }
 
 /* Checks only the port; the step to RTR checks the rest, as CREATE_DCT does for

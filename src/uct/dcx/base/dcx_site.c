@@ -103,10 +103,10 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
  * it. */
 ucs_config_field_t uct_dcx_site_port_table[] = {
     {"GID_INDEX", "auto",
-     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand, or 1 if that\n"
-     "has an FLID and FLID_ROUTE is set. On RoCE it\n"
-     "is the first one of RoCE v2 with an IPv4 address, else with an IPv6\n"
-     "address, link-local ones last; else of RoCE v1 in the same order.",
+     "Index of the port's GID to use. On InfiniBand \"auto\" is 0, or 1 if that\n"
+     "one has an FLID and FLID_ROUTE is set. On RoCE it is the first one of\n"
+     "RoCE v2 with an IPv4 address, else with an IPv6 address, link-local ones\n"
+     "last; else of RoCE v1 in the same order.",
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -122,7 +122,7 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
 
     {"REVERSE_SL", "auto",
      "InfiniBand service level of acknowledgements and other answers of a\n"
-     "peer, 0-15. \"auto\" is that of the requests.",
+     "peer, 0-15; on RoCE their priority, 0-7. \"auto\" is SL.",
      ucs_offsetof(uct_dcx_iface_config_t, path.reverse_sl),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -193,7 +193,7 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
 
     {"LID_PATH_BITS", "0-127",
      "Low bits of the LIDs of each path on InfiniBand, such as 0,2-3. Values\n"
-     "of 2^LMC and above are skipped. More paths use them from the first one\n"
+     "of 2^LMC and above are skipped. Further paths start with the first one\n"
      "again.",
      ucs_offsetof(uct_dcx_iface_config_t, path.lid_path_bits),
      UCS_CONFIG_TYPE_ARRAY(uct_dcx_path_bits)},
@@ -215,8 +215,9 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "Peers that are reachable on RoCE v2, of those whose address is of the\n"
      "same family:\n"
      "\n"
-     "route         The kernel's route to the peer begins at the network\n"
-     "              interface that has the port's address.\n"
+     "route         The network interface with the port's address has a route\n"
+     "              to the peer, and no other one has a longer prefix. The\n"
+     "              routes are read when the port opens.\n"
      "\n"
      "local_subnet  The peer is in the port's IP subnet.\n"
      "\n"
@@ -249,7 +250,8 @@ static ucs_config_field_t uct_dcx_site_rc_table[] = {
     {"MAX_RD_ATOMIC", "auto",
      "Maximum number of gets and atomics of one DCI that are on the wire at a\n"
      "time, 1-128. Fails if the device allows less. \"auto\" is 16, or the\n"
-     "limit of the device if that is lower.",
+     "limit of the device if that is lower. More than 16 need peers whose\n"
+     "devices answer as many: dcx does not ask them.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -286,9 +288,8 @@ static ucs_config_field_t uct_dcx_site_dc_table[] = {
 
     {"DCT_FULL_HANDSHAKE", "n",
      "Make initiators wait for an answer of this process before they send it\n"
-     "data, each time that they turn to it. Costs a round trip, but survives\n"
-     "more losses of packets. \"try\" enables it if DEVX is there, \"y\" fails\n"
-     "if it is not.",
+     "data, each time that they connect to it. Costs a round trip. Needs DEVX.\n"
+     "\"try\" does without if the device refuses it, \"y\" fails.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.full_handshake),
      UCS_CONFIG_TYPE_TERNARY},
 
@@ -418,6 +419,32 @@ static void uct_dcx_site_walk(const ucs_config_field_t *table,
 void uct_dcx_site_warn(const ucs_config_field_t *table)
 {
     uct_dcx_site_walk(table, table, 0);
+}
+
+
+void uct_dcx_site_log_ignored(void)
+{
+    static const char *names[]    = {"DCI_FULL_HANDSHAKE", "LAG_PORT_AFFINITY",
+                                     "DCT_PORT_AFFINITY",  "EXP_BACKOFF",
+                                     "LOG_ACK_REQ_FREQ",   "ECE",
+                                     "TX_NUM_GET_BYTES",   "REG_MT_THRESH"};
+    static const char *prefixes[] = {"DC_MLX5_", "DC_", "RC_MLX5_", "RC_",
+                                     "IB_"};
+    ucs_config_field_t field      = {.parser = UCS_CONFIG_TYPE_STRING};
+    uct_dcx_site_source_t source;
+    unsigned i, j;
+
+    for (i = 0; i < ucs_static_array_size(names); ++i) {
+        field.name = names[i];
+        for (j = 0; j < ucs_static_array_size(prefixes); ++j) {
+            memset(&source, 0, sizeof(source));
+            uct_dcx_site_read(prefixes[j], &field, &source);
+            if (source.is_set) {
+                ucs_info("%s=%s has no effect on dcx", source.variable,
+                         source.value);
+            }
+        }
+    }
 }
 
 

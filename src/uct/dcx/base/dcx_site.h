@@ -58,6 +58,10 @@ void uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
  * used, at level "info". */
 void uct_dcx_site_warn(const ucs_config_field_t *table);
 
+/* Logs each option of the site that dcx has no counterpart of, at level
+ * "info". */
+void uct_dcx_site_log_ignored(void);
+
 /* Returns the name of the variable that sets @option, valid until the thread
  * calls this again. */
 const char *uct_dcx_site_variable(const ucs_config_field_t *table,

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * GIDs of RoCE v2 as IP addresses: the length of their subnet prefix, and a
- * comparison of subnets; routes; FLIDs of InfiniBand. Pure code: knows no port,
- * so that a test needs no device.
+ * The subnets of GIDs. On RoCE v2 a GID is an IP address: the length of its
+ * prefix, and a comparison of subnets. On InfiniBand its prefix may have an
+ * FLID. Knows no port, so that a test needs no device.
  */
 #ifndef UCT_DCX_SUBNET_H
 #define UCT_DCX_SUBNET_H
@@ -36,6 +36,18 @@ static inline uint16_t uct_dcx_subnet_flid(const uint8_t *gid)
     return memcmp(gid, prefix, sizeof(prefix)) ? 0 : (gid[4] << 8) | gid[5];
 }
 
+/* Returns non-zero for an InfiniBand GID whose packets need a route header: its
+ * prefix is not the link-local one, nor site-local without an FLID (UCX,
+ * uct_ib_address_gid_is_global()). */
+static inline int uct_dcx_subnet_is_global(const uint8_t *gid)
+{
+    static const uint8_t link_local[8] = {0xfe, 0x80};
+    static const uint8_t site_local[6] = {0xfe, 0xc0};
+
+    return memcmp(gid, link_local, sizeof(link_local)) &&
+           memcmp(gid, site_local, sizeof(site_local));
+}
+
 /* Returns non-zero if both addresses are of one family, and their first @bits
  * bits are equal. */
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
@@ -51,11 +63,5 @@ int uct_dcx_subnet_find(const union ibv_gid *gid, unsigned *bits,
 /* Reads "10.1.0.0/16" or "fd00::/8" into @gid and @bits. Returns 0 if @text is
  * no subnet. */
 int uct_dcx_subnet_parse(const char *text, union ibv_gid *gid, unsigned *bits);
-
-/* Asks the kernel for its route from local address @own to @peer, both of one
- * family. Returns non-zero if it begins at network interface @netdev, or stays
- * on this machine. */
-int uct_dcx_subnet_has_route(const union ibv_gid *own,
-                             const union ibv_gid *peer, unsigned netdev);
 
 #endif

@@ -52,13 +52,23 @@ ucs_status_t uct_dcx_devx_create(uct_dcx_devx_obj_t *obj,
                                  const uct_dcx_device_t *dev, const char *name,
                                  const void *in, size_t size)
 {
+    return uct_dcx_devx_try_create(obj, dev, name, in, size,
+                                   UCS_LOG_LEVEL_ERROR);
+}
+
+
+ucs_status_t uct_dcx_devx_try_create(uct_dcx_devx_obj_t *obj,
+                                     const uct_dcx_device_t *dev,
+                                     const char *name, const void *in,
+                                     size_t size, ucs_log_level_t level)
+{
     struct prm_cmd_out out = {};
 
     obj->obj = mlx5dv_devx_obj_create(dev->ctx, in, size, &out, sizeof(out));
     if (obj->obj == NULL) {
-        ucs_error("%s: failed to create %s: %m (status 0x%x, syndrome 0x%x)",
-                  uct_dcx_device_name(dev), name, out.status,
-                  be32toh(out.syndrome));
+        ucs_log(
+            level, "%s: failed to create %s: %m (status 0x%x, syndrome 0x%x)",
+            uct_dcx_device_name(dev), name, out.status, be32toh(out.syndrome));
         return UCS_ERR_IO_ERROR;
     }
 

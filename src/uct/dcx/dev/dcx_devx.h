@@ -45,10 +45,14 @@ typedef struct uct_dcx_devx_obj {
 
 /* Run the command @in of @size bytes, which creates an object of the kind
  * @name, or changes @obj; @what names the change. Log errors, with the device's
- * syndrome. */
+ * syndrome: uct_dcx_devx_try_create() at @level. */
 ucs_status_t uct_dcx_devx_create(uct_dcx_devx_obj_t *obj,
                                  const uct_dcx_device_t *dev, const char *name,
                                  const void *in, size_t size);
+ucs_status_t uct_dcx_devx_try_create(uct_dcx_devx_obj_t *obj,
+                                     const uct_dcx_device_t *dev,
+                                     const char *name, const void *in,
+                                     size_t size, ucs_log_level_t level);
 ucs_status_t uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj,
                                  const char *what, const void *in, size_t size);
 

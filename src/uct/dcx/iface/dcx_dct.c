@@ -122,9 +122,12 @@ static void uct_dcx_dct_fill_path(const uct_dcx_port_t *port,
 }
 
 
+/* Logs errors at @level. The target belongs to no counter set: the port's
+ * hw_counters do not count it. */
 static ucs_status_t
 uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
-                        const uct_dcx_iface_config_t *config)
+                        const uct_dcx_iface_config_t *config,
+                        int full_handshake, ucs_log_level_t level)
 {
     const uct_dcx_device_t *dev = queues->port.dev;
     uct_dcx_rx_t *rx            = &queues->rx;
@@ -134,9 +137,8 @@ uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
 
     dctc->offload = htobe32((rx->num_tags > 0) ? PRM_OFFLOAD_RNDV : 0);
     dctc->cqn     = htobe32(rx->cq.cqn);
-    dctc->rights =
-        uct_dcx_dct_rights(&dev->atomic) |
-        htobe32((config->rx.full_handshake != UCS_NO) ? PRM_DCTC_HANDSHAKE : 0);
+    dctc->rights  = uct_dcx_dct_rights(&dev->atomic) |
+                   htobe32(full_handshake ? PRM_DCTC_HANDSHAKE : 0);
     dctc->cs_res      = (config->rx.inl == 0) ? 0 : PRM_DCTC_CS_RES_64;
     dctc->min_rnr_nak = uct_dcx_config_rnr_code(config->rx.rnr_timeout);
     dctc->srqn = htobe32((rx->num_tags > 0) ? rx->xrq.obj.number : rx->srqn);
@@ -144,34 +146,58 @@ uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
     dctc->dc_access_key = htobe64(rx->dc_key);
     uct_dcx_dct_fill_path(&queues->port, dctc);
 
-    status = uct_dcx_devx_create(&rx->dct_obj, dev, "DCT", &in, sizeof(in));
+    status = uct_dcx_devx_try_create(&rx->dct_obj, dev, "DCT", &in, sizeof(in),
+                                     level);
     if (status != UCS_OK) {
         return status;
     }
 
-    rx->dctn = rx->dct_obj.number;
+    rx->dctn         = rx->dct_obj.number;
+    rx->has_devx_dct = 1;
     return UCS_OK;
+}
+
+
+/* Creates the target by DEVX for full handshakes. */
+static ucs_status_t
+uct_dcx_dct_create_handshake(uct_dcx_queues_t *queues,
+                             const uct_dcx_iface_config_t *config)
+{
+    int is_forced = config->rx.full_handshake == UCS_YES;
+    ucs_status_t status;
+
+    status = !queues->port.dev->answers ?
+                 UCS_ERR_UNSUPPORTED :
+                 uct_dcx_dct_create_devx(queues, config, 1,
+                                         is_forced ? UCS_LOG_LEVEL_ERROR :
+                                                     UCS_LOG_LEVEL_DEBUG);
+    if ((status != UCS_OK) && is_forced) {
+        ucs_error("%s=y: %s has no DEVX, or refuses full handshakes; set it to "
+                  "try or n",
+                  uct_dcx_config_variable("DCT_FULL_HANDSHAKE"),
+                  queues->port.name);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return status;
 }
 
 
 ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
                               const uct_dcx_iface_config_t *config)
 {
-    int has_devx = queues->port.dev->answers;
+    ucs_status_t status;
 
-    if ((config->rx.full_handshake == UCS_YES) && !has_devx) {
-        ucs_error("%s=y: %s has no DEVX, which is needed for that; set it to "
-                  "try or n",
-                  uct_dcx_config_variable("DCT_FULL_HANDSHAKE"),
-                  queues->port.name);
-        return UCS_ERR_UNSUPPORTED;
+    queues->rx.has_devx_dct = 0;
+    if (config->rx.full_handshake != UCS_NO) {
+        status = uct_dcx_dct_create_handshake(queues, config);
+        if ((status == UCS_OK) || (config->rx.full_handshake == UCS_YES)) {
+            return status;
+        }
+        ucs_debug("%s: without full handshakes", queues->port.name);
     }
-
-    queues->rx.has_devx_dct = (queues->rx.num_tags > 0) ||
-                              ((config->rx.full_handshake != UCS_NO) &&
-                               has_devx);
-    return queues->rx.has_devx_dct ? uct_dcx_dct_create_devx(queues, config) :
-                                     uct_dcx_dct_create_verbs(queues, config);
+    return (queues->rx.num_tags > 0) ?
+               uct_dcx_dct_create_devx(queues, config, 0, UCS_LOG_LEVEL_ERROR) :
+               uct_dcx_dct_create_verbs(queues, config);
 }
 
 

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC target that all peers address. Created by verbs; or by DEVX if the
- * device matches tags, as verbs cannot attach a DCT to an XRQ, and for full
- * handshakes, which verbs cannot request. Called when an
- * interface opens and closes.
+ * The DC target that all peers address. Created by verbs. Created by DEVX if the
+ * device matches tags, as verbs cannot attach a DCT to an XRQ, or for full
+ * handshakes, which verbs cannot request. Called when an interface opens and
+ * closes.
  */
 #ifndef UCT_DCX_DCT_H
 #define UCT_DCX_DCT_H

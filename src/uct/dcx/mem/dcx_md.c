@@ -598,6 +598,7 @@ uct_dcx_query_md_resources(uct_component_t *component,
     {
         uct_dcx_site_warn(uct_dcx_md_config_table);
         uct_dcx_site_warn(uct_dcx_iface_config_table);
+        uct_dcx_site_log_ignored();
     }
 
     /* ENOSYS: the kernel has no RDMA */

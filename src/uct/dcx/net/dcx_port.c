@@ -197,8 +197,7 @@ static ucs_status_t uct_dcx_port_resolve(void *arg, const union ibv_gid *gid,
 static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
 {
     return (port->is_global || !port->dev->compact_av ||
-            !(port->pkey & 0x8000) || (port->path_bits[0] != 0) ||
-            (port->flid_route && (uct_dcx_subnet_flid(port->gid.raw) != 0))) ?
+            !(port->pkey & 0x8000) || (port->path_bits[0] != 0)) ?
                UINT32_MAX :
                htobe16(port->pkey);
 }
@@ -237,6 +236,14 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
         return status;
     }
 
+    if (port->netdev != 0) {
+        status = uct_dcx_routes_init(&port->routes,
+                                     uct_dcx_subnet_is_ipv4(&port->gid));
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
     port->plain_pkey = uct_dcx_port_plain_pkey(port);
     uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
     return UCS_OK;
@@ -246,6 +253,7 @@ ucs_status_t uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md,
 void uct_dcx_port_cleanup(uct_dcx_port_t *port)
 {
     uct_dcx_neigh_cleanup(&port->neigh);
+    uct_dcx_routes_cleanup(&port->routes);
 }
 
 

@@ -15,6 +15,7 @@
 #include "uct/dcx/base/dcx_config.h"
 #include "uct/dcx/mem/dcx_md.h"
 #include "dcx_neigh.h"
+#include "dcx_routes.h"
 
 
 /* ibv_port_attr.active_speed, 100 Gb/s for each lane */
@@ -36,7 +37,7 @@ typedef struct uct_dcx_port {
     uint16_t pkey;    /* bit 15: full member */
     uint16_t pkey_index;
     uint8_t sl;
-    uint8_t reverse_sl; /* of a peer's answers; 0 on RoCE */
+    uint8_t reverse_sl; /* of a peer's answers; on RoCE their priority */
     uint8_t is_ordered; /* puts of one DCI reach the peer's
                          * memory in the order of posting */
     uint8_t traffic_class;
@@ -48,13 +49,14 @@ typedef struct uct_dcx_port {
     uint8_t path_bits[UCT_DCX_MAX_LIDS]; /* low bits of the LIDs of
                                           * each path; 0 on RoCE */
     uint16_t path_factor;                /* difference of UDP source ports */
-    uint8_t prefix_len;    /* RoCE v2: leading bits of the IP address
+    uint8_t prefix_len;      /* RoCE v2: leading bits of the IP address
                             * that a peer must share; 0: none */
-    unsigned netdev;       /* RoCE v2: index of the network interface
+    unsigned netdev;         /* RoCE v2: index of the network interface
                             * that routes to a peer have to begin at;
                             * 0: any */
-    uct_dcx_neigh_t neigh; /* RoCE */
-    uint32_t plain_pkey;   /* pkey, big endian, of the peers whose
+    uct_dcx_routes_t routes; /* RoCE v2, if @netdev is set */
+    uct_dcx_neigh_t neigh;   /* RoCE */
+    uint32_t plain_pkey;     /* pkey, big endian, of the peers whose
                             * address vector is made by the short way
                             * of uct_dcx_port_make_av();
                             * UINT32_MAX: none */

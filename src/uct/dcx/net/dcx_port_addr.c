@@ -75,7 +75,7 @@ static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
     return (port->gid_type != IBV_GID_TYPE_ROCE_V2) ||
            (uct_dcx_subnet_is_same(&port->gid, &gid, port->prefix_len) &&
             ((port->netdev == 0) ||
-             uct_dcx_subnet_has_route(&port->gid, &gid, port->netdev)));
+             uct_dcx_routes_lead(&port->routes, &gid, port->netdev)));
 }
 
 
@@ -168,8 +168,9 @@ static void uct_dcx_port_make_grh(const uct_dcx_port_t *port,
 }
 
 
-/* Returns the service level of the target's answers as the address vector has
- * it, in bits 27 to 24 (UCX, uct_dc_mlx5_set_dgram_seg()). */
+/* Returns the service level of the target's answers, or on RoCE their priority,
+ * as the address vector has it, in bits 27 to 24 (UCX,
+ * uct_dc_mlx5_set_dgram_seg()). */
 static UCS_F_ALWAYS_INLINE __be32
 uct_dcx_port_answer_sl(const uct_dcx_port_t *port)
 {
@@ -186,20 +187,17 @@ static void uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
 {
     const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
     uint16_t flid                  = uct_dcx_port_flid(port, addr);
-    int is_global                  = port->is_global ||
-                    (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL) || (flid != 0);
+    int is_global = port->is_global || (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
     unsigned peer_lmc = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
     uint8_t bits      = port->path_bits[route->path_index % port->num_bits];
+    uint16_t peer_bits;
 
-    /* The low bits of the LIDs select the path to a port. */
+    /* The low bits of the LIDs select the path to a port. An FLID stays as it
+     * is: a router may know only that one. */
+    peer_bits        = bits & UCS_MASK(peer_lmc);
     av->stat_rate_sl = port->sl;
     av->fl_mlid      = bits;
-    if (flid != 0) {
-        av->rlid = htobe16(flid);
-    } else {
-        av->rlid = addr->lid | htobe16(bits & UCS_MASK(peer_lmc));
-    }
-
+    av->rlid = (flid != 0) ? htobe16(flid) : addr->lid | htobe16(peer_bits);
     if (is_global) {
         uct_dcx_port_make_grh(port, addr, grh);
     }
@@ -244,7 +242,7 @@ static ucs_status_t uct_dcx_port_make_roce_av(uct_dcx_port_t *port,
         return status;
     }
 
-    av->dqp_dct      = htobe32(MLX5_EXTENDED_UD_AV);
+    av->dqp_dct = uct_dcx_port_answer_sl(port) | htobe32(MLX5_EXTENDED_UD_AV);
     av->stat_rate_sl = port->sl << 1;
     av->rlid = (port->gid_type == IBV_GID_TYPE_ROCE_V2) ? htobe16(udp_port) : 0;
     uct_dcx_port_make_grh(port, addr, grh);

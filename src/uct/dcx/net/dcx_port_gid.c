@@ -7,7 +7,12 @@
 #include "uct/dcx/base/dcx_subnet.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
+
+
+/* Index of the GID with an FLID on InfiniBand */
+#define UCT_DCX_FLID_GID 1
 
 
 /* Returns the rank of a GID: the highest is the default, 0 is unusable. The
@@ -25,28 +30,51 @@ static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
 }
 
 
-/* Returns 1 if ROCE_SUBNETS allows a GID, -1 after an error that is logged. */
-static int uct_dcx_port_allows_gid(const ucs_config_allow_list_t *subnets,
-                                   const union ibv_gid *gid)
-{
-    union ibv_gid subnet;
-    unsigned i, bits;
+/* A subnet of ROCE_SUBNETS */
+typedef struct uct_dcx_port_subnet {
+    union ibv_gid gid;
+    unsigned bits;
+} uct_dcx_port_subnet_t;
 
-    for (i = 0; (subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) &&
-                (i < subnets->array.count);
-         ++i) {
-        if (!uct_dcx_subnet_parse(subnets->array.names[i], &subnet, &bits)) {
+
+/* Reads all of ROCE_SUBNETS into @subnets. Logs errors. */
+static ucs_status_t
+uct_dcx_port_parse_subnets(const ucs_config_allow_list_t *list,
+                           uct_dcx_port_subnet_t *subnets)
+{
+    unsigned i;
+
+    for (i = 0; i < list->array.count; ++i) {
+        if (!uct_dcx_subnet_parse(list->array.names[i], &subnets[i].gid,
+                                  &subnets[i].bits)) {
             ucs_error("%s: '%s' is not a subnet: set it to addresses such as "
                       "10.1.0.0/16",
                       uct_dcx_config_variable("ROCE_SUBNETS"),
-                      subnets->array.names[i]);
-            return -1;
-        }
-        if (uct_dcx_subnet_is_same(gid, &subnet, bits)) {
-            return subnets->mode == UCS_CONFIG_ALLOW_LIST_ALLOW;
+                      list->array.names[i]);
+            return UCS_ERR_INVALID_PARAM;
         }
     }
-    return subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW;
+    return UCS_OK;
+}
+
+
+/* Returns 1 if ROCE_SUBNETS allows a GID. */
+static int uct_dcx_port_allows_gid(const ucs_config_allow_list_t *list,
+                                   const uct_dcx_port_subnet_t *subnets,
+                                   const union ibv_gid *gid)
+{
+    unsigned i = 0;
+
+    if (list->mode == UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) {
+        return 1;
+    }
+
+    while ((i < list->array.count) &&
+           !uct_dcx_subnet_is_same(gid, &subnets[i].gid, subnets[i].bits)) {
+        ++i;
+    }
+    return (i < list->array.count) ==
+           (list->mode == UCS_CONFIG_ALLOW_LIST_ALLOW);
 }
 
 
@@ -67,16 +95,20 @@ static ucs_status_t uct_dcx_port_query_gid(const uct_dcx_port_t *port,
 }
 
 
+/* Finds the best GID that ROCE_SUBNETS allows. Stores its rank in @best_rating,
+ * 0 if there is none. */
 static ucs_status_t
-uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
-                             const ucs_config_allow_list_t *subnets,
-                             struct ibv_gid_entry *best)
+uct_dcx_port_search_gid(const uct_dcx_port_t *port,
+                        const ucs_config_allow_list_t *list,
+                        const uct_dcx_port_subnet_t *subnets,
+                        struct ibv_gid_entry *best, unsigned *best_rating)
 {
-    unsigned rating, best_rating = 0;
     struct ibv_gid_entry entry;
     ucs_status_t status;
-    int index, allowed;
+    unsigned rating;
+    int index;
 
+    *best_rating = 0;
     for (index = 0; index < port->attr.gid_tbl_len; ++index) {
         status = uct_dcx_port_query_gid(port, index, &entry);
         if (status == UCS_ERR_NO_ELEM) {
@@ -86,23 +118,46 @@ uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
             return status;
         }
 
-        allowed = uct_dcx_port_allows_gid(subnets, &entry.gid);
-        if (allowed < 0) {
-            return UCS_ERR_INVALID_PARAM;
-        }
-
         rating = uct_dcx_port_rate_gid(&entry);
-        if (allowed && (rating > best_rating)) {
-            best_rating = rating;
-            *best       = entry;
+        if ((rating > *best_rating) &&
+            uct_dcx_port_allows_gid(list, subnets, &entry.gid)) {
+            *best_rating = rating;
+            *best        = entry;
         }
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_port_select_roce_gid(uct_dcx_port_t *port,
+                             const ucs_config_allow_list_t *list,
+                             struct ibv_gid_entry *best)
+{
+    unsigned best_rating           = 0;
+    uct_dcx_port_subnet_t *subnets = NULL;
+    ucs_status_t status            = UCS_OK;
+
+    if (list->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) {
+        subnets = ucs_calloc(list->array.count + 1, sizeof(*subnets),
+                             "uct_dcx_port_subnets");
+        status  = (subnets == NULL) ? UCS_ERR_NO_MEMORY :
+                                      uct_dcx_port_parse_subnets(list, subnets);
+    }
+    if (status == UCS_OK) {
+        status = uct_dcx_port_search_gid(port, list, subnets, best,
+                                         &best_rating);
+    }
+    ucs_free(subnets);
+    if (status != UCS_OK) {
+        return status;
     }
 
     if (best_rating != 0) {
         return UCS_OK;
     }
 
-    if (subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) {
+    if (list->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL) {
         ucs_error("%s allows no GID of port %s; 'ibv_devinfo -v' lists them",
                   uct_dcx_config_variable("ROCE_SUBNETS"), port->name);
         return UCS_ERR_INVALID_PARAM;
@@ -123,10 +178,14 @@ static unsigned uct_dcx_port_ib_gid_index(const uct_dcx_port_t *port,
     static const uint8_t oui[] = {0x00, 0x14, 0x05};
     union ibv_gid gid;
 
-    return config->path.flid_route && (port->attr.gid_tbl_len > 1) &&
-           (ibv_query_gid(port->dev->ctx, port->num, 1, &gid) == 0) &&
-           (uct_dcx_subnet_flid(gid.raw) != 0) &&
-           !memcmp(&gid.raw[8], oui, sizeof(oui));
+    return config->path.flid_route &&
+                   (port->attr.gid_tbl_len > UCT_DCX_FLID_GID) &&
+                   (ibv_query_gid(port->dev->ctx, port->num, UCT_DCX_FLID_GID,
+                                  &gid) == 0) &&
+                   (uct_dcx_subnet_flid(gid.raw) != 0) &&
+                   !memcmp(&gid.raw[8], oui, sizeof(oui)) ?
+               UCT_DCX_FLID_GID :
+               0;
 }
 
 
@@ -136,13 +195,17 @@ static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
     const ucs_config_allow_list_t *subnets = &config->path.roce_subnets;
     unsigned long gid_index                = config->path.gid_index;
     struct ibv_gid_entry entry             = {};
+    char variable[64];
     ucs_status_t status;
 
     if (uct_dcx_port_is_roce(port) && (gid_index != UCS_ULUNITS_AUTO) &&
         (subnets->mode != UCS_CONFIG_ALLOW_LIST_ALLOW_ALL)) {
-        ucs_error("%s=%lu: unset it, or UCX_DCX_ROCE_SUBNETS, which chooses a "
-                  "GID, too",
-                  uct_dcx_config_variable("GID_INDEX"), gid_index);
+        /* the name is overwritten by that of another option */
+        ucs_strncpy_zero(variable, uct_dcx_config_variable("GID_INDEX"),
+                         sizeof(variable));
+        ucs_error("%s=%lu and %s both choose a GID: set UCX_DCX_GID_INDEX=auto "
+                  "or UCX_DCX_ROCE_SUBNETS=all",
+                  variable, gid_index, uct_dcx_config_variable("ROCE_SUBNETS"));
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -176,8 +239,8 @@ static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
 }
 
 
-/* Finds the network interface with the port's address. @option, @value: why;
- * @fix: option to set if there is none. */
+/* Finds the network interface with the port's address. If there is none, logs
+ * that @option=@value needs one, and that @fix has to be set. */
 static ucs_status_t uct_dcx_port_find_netdev(const uct_dcx_port_t *port,
                                              const char *option,
                                              const char *value, const char *fix,
@@ -241,6 +304,13 @@ ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
     status = uct_dcx_port_find_gid(port, config);
     if ((status != UCS_OK) || (port->gid_type != IBV_GID_TYPE_ROCE_V2)) {
         return status;
+    }
+
+    if (config->path.roce_local_subnet &&
+        (config->path.roce_reach != UCT_DCX_REACH_LOCAL_SUBNET)) {
+        ucs_info("%s=y limits port %s to peers of its subnet, as if "
+                 "ROCE_REACHABILITY_MODE were local_subnet",
+                 uct_dcx_config_variable("ROCE_LOCAL_SUBNET"), port->name);
     }
 
     if (config->path.roce_local_subnet ||

@@ -5,6 +5,7 @@
  * gives them (ib_iface.c).
  */
 #include "dcx_port.h"
+#include "uct/dcx/base/dcx_subnet.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/string.h>
@@ -33,19 +34,20 @@ static uint8_t uct_dcx_port_roce_tclass(const uct_dcx_port_t *port)
 }
 
 
-/* Adds the values of a range, which may go down, to the bits of paths. */
+/* Adds the values of a range, which may go down, to the bits of paths. Skips
+ * values that the LMC does not allow. */
 static void uct_dcx_port_add_bits(uct_dcx_port_t *port,
                                   const ucs_range_spec_t *range)
 {
-    unsigned last = UCS_MASK(port->attr.lmc);
-    int step      = (range->first <= range->last) ? 1 : -1;
-    unsigned num  = abs((int)(range->last - range->first)) + 1;
-    unsigned bits = range->first;
+    unsigned max  = UCS_MASK(port->attr.lmc);
+    unsigned low  = ucs_min(range->first, range->last);
+    unsigned high = ucs_min(ucs_max(range->first, range->last), max);
+    unsigned i, num = (low <= high) ? high - low + 1 : 0;
 
-    for (; num > 0; --num, bits += step) {
-        if ((bits <= last) && (port->num_bits < UCT_DCX_MAX_LIDS)) {
-            port->path_bits[port->num_bits++] = bits;
-        }
+    for (i = 0; (i < num) && (port->num_bits < UCT_DCX_MAX_LIDS); ++i) {
+        port->path_bits[port->num_bits++] = (range->first <= range->last) ?
+                                                low + i :
+                                                high - i;
     }
 }
 
@@ -126,7 +128,8 @@ ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
     port->path_factor   = config->path.roce_path_factor;
     port->flid_route    = config->path.flid_route;
     port->is_global = uct_dcx_port_is_roce(port) || config->path.is_global ||
-                      (port->attr.flags & IBV_QPF_GRH_REQUIRED);
+                      (port->attr.flags & IBV_QPF_GRH_REQUIRED) ||
+                      uct_dcx_subnet_is_global(port->gid.raw);
     port->num_paths = (config->path.num_paths != UCS_ULUNITS_AUTO) ?
                           config->path.num_paths :
                           uct_dcx_port_default_paths(port);

@@ -35,6 +35,16 @@ static void uct_dcx_port_query_sls(const uct_dcx_port_t *port,
 }
 
 
+/* Returns the service level of a peer's answers. */
+static uint8_t uct_dcx_port_reverse_sl(const uct_dcx_port_t *port,
+                                       const uct_dcx_iface_config_t *config)
+{
+    return (config->path.reverse_sl == UCS_ULUNITS_AUTO) ?
+               port->sl :
+               config->path.reverse_sl;
+}
+
+
 /* Sets the priority on Ethernet, which does not affect routes: ignores
  * AR_ENABLE, as UCX does. */
 static ucs_status_t
@@ -48,7 +58,17 @@ uct_dcx_port_init_priority(uct_dcx_port_t *port,
         return UCS_ERR_INVALID_PARAM;
     }
 
+    if ((config->path.reverse_sl != UCS_ULUNITS_AUTO) &&
+        (config->path.reverse_sl > 7)) {
+        ucs_error("%s=%lu is out of range: on RoCE it is the priority, set it "
+                  "to 0-7",
+                  uct_dcx_config_variable("REVERSE_SL"),
+                  config->path.reverse_sl);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     port->sl = (config->path.sl == UCS_ULUNITS_AUTO) ? 0 : config->path.sl;
+    port->reverse_sl = uct_dcx_port_reverse_sl(port, config);
     port->is_ordered = !port->dev->may_reorder;
     return UCS_OK;
 }
@@ -80,9 +100,7 @@ static ucs_status_t uct_dcx_port_choose_sl(uct_dcx_port_t *port,
     }
 
     port->sl         = ucs_ffs64(chosen);
-    port->reverse_sl = (config->path.reverse_sl == UCS_ULUNITS_AUTO) ?
-                           port->sl :
-                           config->path.reverse_sl;
+    port->reverse_sl = uct_dcx_port_reverse_sl(port, config);
     port->is_ordered = !port->dev->may_reorder && (plain & UCS_BIT(port->sl));
     return UCS_OK;
 }

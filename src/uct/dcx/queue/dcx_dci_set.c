@@ -251,8 +251,7 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 /* Limit of a 3-bit field in the queue's context */
 #define UCT_DCX_DCI_MAX_RETRIES 7
 
-/* Reads and atomics in flight that any target can answer: with more, the peer's
- * device must not be an older one */
+/* Default of MAX_RD_ATOMIC: each mlx5 device answers 16 */
 #define UCT_DCX_DCI_AUTO_RD_ATOMIC 16
 
 
@@ -292,6 +291,7 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
                                         const uct_dcx_iface_config_t *config)
 {
     uct_dcx_sizes_t sizes;
+    const char *variable;
 
     uct_dcx_sizes_init(&sizes, config, 0);
     set->params.max_send_wr = sizes.max_send_wr;
@@ -314,7 +314,15 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
                                     config->tx.max_rd_atomic :
                                     ucs_min(set->port->dev->max_rd_atomic,
                                             UCT_DCX_DCI_AUTO_RD_ATOMIC);
-
+    if (set->params.max_rd_atomic > UCT_DCX_DCI_AUTO_RD_ATOMIC) {
+        variable = uct_dcx_config_variable("MAX_RD_ATOMIC");
+        /* dc_mlx5 asks the peer, so this may be safe for the site */
+        ucs_log(strncmp(variable, "UCX_DCX_", 8) ? UCS_LOG_LEVEL_WARN :
+                                                   UCS_LOG_LEVEL_INFO,
+                "%s=%u: gets and atomics fail if the device of a peer answers "
+                "fewer at a time",
+                variable, set->params.max_rd_atomic);
+    }
     set->params.fence       = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
                                                       UCT_DCX_WQE_STRONG_ORDER;
     set->params.log_streams = ucs_ilog2(config->tx.num_streams);

@@ -66,7 +66,7 @@ typedef struct uct_dcx_rx {
     unsigned num_tags;   /* tagged buffers, 0: the device matches no
                           * tags */
     struct ibv_srq *srq; /* by verbs, if @num_tags is 0 */
-    uint32_t srqn;       /* its number */
+    uint32_t srqn;       /* number of the shared receive queue */
     int srq_failed;      /* set by the thread of events, dcx_async.c */
     struct ibv_qp *dct;
     uct_dcx_xrq_t xrq; /* by DEVX, if @num_tags is not 0 */
