@@ -171,7 +171,7 @@ void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
     if (config->tx.max_rd_atomic == UCS_ULUNITS_AUTO) {
         row = info_part_add(part, "reads in flight", "UCX_DCX_MAX_RD_ATOMIC");
         info_row_found(row, "%u", dev->max_rd_atomic);
-        info_row_needs(row, "16 at most");
+        info_row_needs(row, "%u at most", UCT_DCX_AUTO_RD_ATOMIC);
     } else {
         info_limit(part, &reads);
     }

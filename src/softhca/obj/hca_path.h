@@ -18,7 +18,7 @@ bool hca_path_find(const struct hca_path *path, unsigned from, unsigned to,
                    struct hca_way *way);
 
 /* Returns true if routers forward packets of this path between the subnets of
- * both devices: they have a hop left, and a source GID with an FLID, which makes
+ * both devices: they have a hop left, and a source GID with an FLID, which is
  * the way back. Always true within a subnet. */
 bool hca_path_passes_routers(const struct hca_path *path, unsigned from,
                              unsigned to);

@@ -45,7 +45,11 @@ enum {
 };
 
 
-/* Peers that a RoCE v2 port reaches, indices in the names of dcx_site.c */
+/* Most that MAX_RD_ATOMIC=auto sets: each mlx5 device answers 16 */
+#define UCT_DCX_AUTO_RD_ATOMIC 16
+
+
+/* Values of ROCE_REACHABILITY_MODE, indices in the names of dcx_site.c */
 enum { UCT_DCX_REACH_ROUTE, UCT_DCX_REACH_LOCAL_SUBNET, UCT_DCX_REACH_ALL };
 
 

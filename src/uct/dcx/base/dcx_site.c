@@ -103,10 +103,10 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
  * it. */
 ucs_config_field_t uct_dcx_site_port_table[] = {
     {"GID_INDEX", "auto",
-     "Index of the port's GID to use. On InfiniBand \"auto\" is 0, or 1 if that\n"
-     "one has an FLID and FLID_ROUTE is set. On RoCE it is the first one of\n"
-     "RoCE v2 with an IPv4 address, else with an IPv6 address, link-local ones\n"
-     "last; else of RoCE v1 in the same order.",
+     "Index of the port's GID to use. On InfiniBand \"auto\" is 0, or 1 if\n"
+     "that one has an FLID and FLID_ROUTE is set. On RoCE it is the first one\n"
+     "of RoCE v2 with an IPv4 address, else with an IPv6 address, link-local\n"
+     "ones last; else of RoCE v1 in the same order.",
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -172,8 +172,8 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      UCS_CONFIG_TYPE_BOOL},
 
     {"FLID_ROUTE", "y",
-     "On InfiniBand, reach ports of other subnets by their FLID, if the subnet\n"
-     "manager has given one to this port, too, in its site-local GID 1.\n"
+     "On InfiniBand, reach ports of other subnets by their FLID, if the\n"
+     "subnet manager has given one to this port, too, in its GID 1.\n"
      "IS_GLOBAL is not needed for that.",
      ucs_offsetof(uct_dcx_iface_config_t, path.flid_route),
      UCS_CONFIG_TYPE_BOOL},
@@ -206,8 +206,8 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      UCS_CONFIG_TYPE_UINT},
 
     {"ROCE_LOCAL_SUBNET", "n",
-     "On RoCE v2, treat only peers of the same IP subnet as reachable: \"y\" is\n"
-     "ROCE_REACHABILITY_MODE=local_subnet. \"n\" has no effect.",
+     "On RoCE v2, treat only peers of the same IP subnet as reachable: \"y\"\n"
+     "is ROCE_REACHABILITY_MODE=local_subnet. \"n\" has no effect.",
      ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
      UCS_CONFIG_TYPE_BOOL},
 
@@ -288,8 +288,8 @@ static ucs_config_field_t uct_dcx_site_dc_table[] = {
 
     {"DCT_FULL_HANDSHAKE", "n",
      "Make initiators wait for an answer of this process before they send it\n"
-     "data, each time that they connect to it. Costs a round trip. Needs DEVX.\n"
-     "\"try\" does without if the device refuses it, \"y\" fails.",
+     "data, each time that they connect to it. Costs a round trip. Needs\n"
+     "DEVX. \"try\" does without if the device refuses it, \"y\" fails.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.full_handshake),
      UCS_CONFIG_TYPE_TERNARY},
 

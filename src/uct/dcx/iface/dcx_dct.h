@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC target that all peers address. Created by verbs. Created by DEVX if the
+ * The DC target that all peers address. Created by verbs, but by DEVX if the
  * device matches tags, as verbs cannot attach a DCT to an XRQ, or for full
  * handshakes, which verbs cannot request. Called when an interface opens and
  * closes.

@@ -97,7 +97,8 @@ static struct ibv_mr *uct_dcx_memory_try_reg(const uct_dcx_md_t *md,
 }
 
 
-/* Registers memory; tries up to REG_RETRY_CNT times again. */
+/* Registers memory. Tries again up to REG_RETRY_CNT times: pages on demand may
+ * be invalidated while the kernel prefetches them (UCX, ib_md.c). */
 static struct ibv_mr *uct_dcx_memory_reg(const uct_dcx_md_t *md,
                                          const uct_dcx_memory_t *memory,
                                          uint32_t access)

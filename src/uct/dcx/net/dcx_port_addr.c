@@ -366,7 +366,7 @@ static void uct_dcx_port_fill_path(const uct_dcx_port_t *port,
         ads->sl        = port->sl << PRM_ADS_ETH_PRIO;
         memcpy(ads->rmac, grh->rmac, sizeof(ads->rmac));
     } else {
-        ads->rlid     = av->rlid;
+        ads->rlid     = htobe16(port->attr.lid); /* path bits are 0 */
         ads->grh_mlid = port->is_global ? PRM_ADS_GRH : 0;
         ads->sl       = port->sl;
     }

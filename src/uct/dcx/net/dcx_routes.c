@@ -43,8 +43,8 @@ static ucs_status_t uct_dcx_routes_add(uct_dcx_routes_t *routes,
 }
 
 
-/* Adds a route. Skips routes of other types, such as "unreachable", and those of
- * several next hops, which have no network interface here. */
+/* Adds a route. Skips routes of other types, such as "unreachable". Skips
+ * routes of several next hops, which have no network interface here. */
 static ucs_status_t uct_dcx_routes_parse(uct_dcx_routes_t *routes,
                                          const struct nlmsghdr *msg)
 {

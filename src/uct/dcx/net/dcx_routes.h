@@ -34,9 +34,9 @@ ucs_status_t uct_dcx_routes_init(uct_dcx_routes_t *routes, int is_ipv4);
 void uct_dcx_routes_cleanup(uct_dcx_routes_t *routes);
 
 /* Returns non-zero if network interface @netdev has a route to @peer, and no
- * other one has a route with a longer prefix. Also if the loopback interface has
- * a route to @peer, or @peer is an address of this machine (UCX,
- * uct_ib_iface_roce_is_routable()). */
+ * other one has a route with a longer prefix. Also returns non-zero if the
+ * loopback interface has a route to @peer, or @peer is an address of this
+ * machine (UCX, uct_ib_iface_roce_is_routable()). */
 int uct_dcx_routes_lead(const uct_dcx_routes_t *routes,
                         const union ibv_gid *peer, unsigned netdev);
 

@@ -251,10 +251,6 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 /* Limit of a 3-bit field in the queue's context */
 #define UCT_DCX_DCI_MAX_RETRIES 7
 
-/* Default of MAX_RD_ATOMIC: each mlx5 device answers 16 */
-#define UCT_DCX_DCI_AUTO_RD_ATOMIC 16
-
-
 static unsigned uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set,
                                       const char *option, unsigned value,
                                       unsigned limit)
@@ -313,8 +309,8 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
     set->params.max_rd_atomic = (config->tx.max_rd_atomic != UCS_ULUNITS_AUTO) ?
                                     config->tx.max_rd_atomic :
                                     ucs_min(set->port->dev->max_rd_atomic,
-                                            UCT_DCX_DCI_AUTO_RD_ATOMIC);
-    if (set->params.max_rd_atomic > UCT_DCX_DCI_AUTO_RD_ATOMIC) {
+                                            UCT_DCX_AUTO_RD_ATOMIC);
+    if (set->params.max_rd_atomic > UCT_DCX_AUTO_RD_ATOMIC) {
         variable = uct_dcx_config_variable("MAX_RD_ATOMIC");
         /* dc_mlx5 asks the peer, so this may be safe for the site */
         ucs_log(strncmp(variable, "UCX_DCX_", 8) ? UCS_LOG_LEVEL_WARN :
