@@ -33,8 +33,9 @@ static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
 #endif
 
 
-/* UCP keeps memory of this domain in its own cache: of any type, if it may come
- * as a dma-buf. */
+/* UCP keeps memory of this domain in its own cache. A dma-buf may be of any
+ * type. Since 1.22 UCP skips memory that no device can register, such as CUDA's
+ * managed memory without a dma-buf. */
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 {
     uct_dcx_ucx_md_attr_t md_attr = {};
@@ -54,11 +55,14 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 #if UCT_VERNO_MINOR >= 15
     attr->reg_nonblock_mem_types = md_attr.demand_mem_types;
 #endif
-    attr->cache_mem_types  = !md_attr.needs_keys ?
-                                 0 :
-                             md_attr.has_dmabuf ?
+#if UCT_VERNO_MINOR >= 22
+    attr->required_mem_flags = md_attr.needs_keys ? UCS_MEM_FLAG_REGISTRABLE :
+                                                    0;
+#endif
+    attr->cache_mem_types  = md_attr.has_dmabuf ?
                                  UCS_MASK(UCS_MEMORY_TYPE_LAST) :
-                                 md_attr.reg_mem_types;
+                             md_attr.needs_keys ? md_attr.reg_mem_types :
+                                                  0;
     attr->max_alloc        = ULONG_MAX;
     attr->max_reg          = md_attr.max_reg;
     attr->rkey_packed_size = md_attr.rkey_size;
