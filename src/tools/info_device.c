@@ -7,6 +7,7 @@
 #include "info_device.h"
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/base/dcx_sizes.h"
+#include "uct/dcx/dev/dcx_gpu.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 #include "uct/dcx/strided/dcx_key.h"
 #include "info_limit.h"
@@ -133,10 +134,20 @@ static void info_transport(struct info_device *dev)
 }
 
 /* Describes how the device registers memory of GPUs. */
-static const char *info_gpu(const uct_dcx_device_t *device)
+static const char *info_gpu(const struct info_device *dev)
 {
-    return device->has_dmabuf        ? "by dma-buf" :
-           (device->peer_types != 0) ? "by peer memory" :
+    int has_dmabuf, has_peers;
+
+    if (dev->md_config->site.gpu_direct == UCS_NO) {
+        return "no";
+    }
+
+    has_dmabuf = UCT_DCX_UCX_HAS_DMABUF &&
+                 uct_dcx_gpu_has_dmabuf(dev->md.dev.pd);
+    has_peers = uct_dcx_gpu_peer_types() != 0;
+    return (has_dmabuf && has_peers) ? "by dma-buf, peer memory" :
+           has_dmabuf                ? "by dma-buf" :
+           has_peers                 ? "by peer memory" :
                                        "no";
 }
 
@@ -199,7 +210,7 @@ static void info_atomics(struct info_device *dev)
     info_row_needs(row, "to register without pinning");
 
     row = info_part_add(dev->part, "memory of GPUs", "UCX_DCX_GPU_DIRECT_RDMA");
-    info_row_found(row, "%s", info_gpu(device));
+    info_row_found(row, "%s", info_gpu(dev));
     info_row_needs(row, "optional");
 
     row = info_part_add(dev->part, "short address vector", "UCX_DCX_DEVX");

@@ -5,7 +5,6 @@
  * capabilities that verbs do not show.
  */
 #include "dcx_device.h"
-#include "dcx_gpu.h"
 #include "common/prm_cmd.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -539,8 +538,6 @@ ucs_status_t uct_dcx_device_open(uct_dcx_device_t *dev,
     dev->mem_access =
         UCT_DCX_DEVICE_MEM_ACCESS |
         ((dev->atomic.std || dev->atomic.ext) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
-    dev->has_dmabuf = uct_dcx_gpu_has_dmabuf(dev->pd);
-    dev->peer_types = uct_dcx_gpu_peer_types();
     uct_dcx_device_load_profile(dev, profile);
     uct_dcx_device_probe_dc(dev);
     uct_dcx_device_query_streams(dev);

@@ -84,9 +84,6 @@ typedef struct uct_dcx_device {
                           * or this is unknown */
     const char *odp_fault; /* reason why memory cannot be registered on demand,
                             * in words; NULL: it can */
-    int has_dmabuf;        /* registers dma-bufs */
-    uint64_t peer_types;   /* memory types with peer memory,
-                            * see dcx_gpu.h */
     uint8_t log_streams;   /* log2 of a DCI's streams, 0: it has
                           * none */
     uint8_t log_errored;   /* log2 of the streams that may be in

@@ -7,12 +7,14 @@
 #include "dcx_md.h"
 #include "dcx_mem_place.h"
 #include "uct/dcx/base/dcx_config.h"
+#include "uct/dcx/dev/dcx_gpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ucm/api/ucm.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/memory/memtype_cache.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/stubs.h>
 #include <ucs/type/init_once.h>
@@ -130,7 +132,7 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
     attr->reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
-                          uct_dcx_md_place_types(md) | md->peer_types;
+                          uct_dcx_md_place_types(md) | md->gpu_types;
     attr->has_dmabuf       = md->has_dmabuf;
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->demand_mem_types = md->has_odp ? UCS_BIT(UCS_MEMORY_TYPE_HOST) : 0;
@@ -383,28 +385,46 @@ static ucs_status_t uct_dcx_md_init_odp(uct_dcx_md_t *md,
 }
 
 
+/* Logs that all memory counts as memory of a GPU if UCX cannot tell them apart:
+ * the lookup of any memory then fails. */
+static void uct_dcx_md_check_types(const uct_dcx_md_t *md)
+{
+    ucs_memory_info_t info;
+
+    if ((md->peer_types != 0) &&
+        (ucs_memtype_cache_lookup(md, sizeof(*md), &info) ==
+         UCS_ERR_UNSUPPORTED)) {
+        ucs_diag("%s: UCX has no cache of memory types (UCX_MEMTYPE_CACHE=n): "
+                 "all memory is handled as memory of a GPU, which disables "
+                 "on-demand paging, tag matching, and copies of short pieces",
+                 uct_dcx_device_name(&md->dev));
+    }
+}
+
+
+/* With "n", too, the kernel registers memory with peer memory if a program asks
+ * for that. */
 static ucs_status_t uct_dcx_md_init_gpu(uct_dcx_md_t *md,
                                         const uct_dcx_md_config_t *config)
 {
-    const uct_dcx_device_t *dev = &md->dev;
-
+    md->peer_types = uct_dcx_gpu_peer_types();
+    uct_dcx_md_check_types(md);
     if (config->site.gpu_direct == UCS_NO) {
         return UCS_OK;
     }
 
-    if ((config->site.gpu_direct == UCS_YES) && !dev->has_dmabuf &&
-        (dev->peer_types == 0)) {
+    md->gpu_types  = md->peer_types;
+    md->has_dmabuf = uct_dcx_gpu_has_dmabuf(md->dev.pd);
+    if ((config->site.gpu_direct == UCS_YES) && (md->gpu_types == 0) &&
+        !(UCT_DCX_UCX_HAS_DMABUF && md->has_dmabuf)) {
         ucs_error(
             "%s=y: %s cannot register memory of GPUs: the kernel has no "
-            "peer memory (nvidia_peermem, /dev/kfd), and takes no "
-            "dma-bufs; set it to try",
+            "peer memory (nvidia_peermem, /dev/kfd), and it or UCX has "
+            "no dma-bufs; set it to try",
             uct_dcx_site_variable(uct_dcx_md_config_table, "GPU_DIRECT_RDMA"),
-            uct_dcx_device_name(dev));
+            uct_dcx_device_name(&md->dev));
         return UCS_ERR_UNSUPPORTED;
     }
-
-    md->has_dmabuf = dev->has_dmabuf;
-    md->peer_types = dev->peer_types;
     return UCS_OK;
 }
 

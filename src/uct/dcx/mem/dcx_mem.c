@@ -160,26 +160,25 @@ static void uct_dcx_region_demand(uct_dcx_region_t *region, uct_dcx_md_t *md,
 }
 
 
-/* Returns 1 for memory that the processor must not touch. Without a dma-buf UCX
- * passes no type, but has a cache of the memory of GPUs. If the cache is
- * disabled, any memory may be of one. */
+/* Returns 1 for memory that the processor must not touch. UCX has a cache of the
+ * memory of GPUs, without that of the host; it is searched for one address. So
+ * both ends are looked up. If the cache is disabled, any memory may be of a
+ * GPU. */
 static int uct_dcx_memory_is_device(const uct_dcx_md_t *md,
                                     const uct_dcx_memory_t *memory)
 {
-    ucs_memory_info_t info = {.type = UCS_MEMORY_TYPE_HOST};
-    ucs_status_t status;
-
-    if (ucs_likely((memory->buf == NULL) && (md->peer_types == 0))) {
-        return 0;
-    }
+    const char *begin = memory->address;
+    ucs_memory_info_t info;
 
     if (memory->buf != NULL) {
         return 1;
     }
 
-    status = ucs_memtype_cache_lookup(memory->address, memory->length, &info);
-    return (status != UCS_ERR_NO_ELEM) &&
-           ((status != UCS_OK) || (info.type != UCS_MEMORY_TYPE_HOST));
+    return ucs_unlikely(md->peer_types != 0) &&
+           ((ucs_memtype_cache_lookup(begin, memory->length, &info) !=
+             UCS_ERR_NO_ELEM) ||
+            (ucs_memtype_cache_lookup(begin + memory->length - 1, 1, &info) !=
+             UCS_ERR_NO_ELEM));
 }
 
 
@@ -218,7 +217,8 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
     region->num_idle  = 0;
     region->mr        = NULL;
     region->is_device = uct_dcx_memory_is_device(md, memory);
-    *prot_p           = PROT_READ | PROT_WRITE;
+    md->has_devices |= region->is_device;
+    *prot_p = PROT_READ | PROT_WRITE;
     if (md->has_odp && (memory->flags & UCT_MD_MEM_FLAG_NONBLOCK) &&
         !region->is_device) {
         uct_dcx_region_demand(region, md, memory);

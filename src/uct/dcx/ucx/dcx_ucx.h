@@ -53,6 +53,8 @@ typedef struct uct_dcx_ucx_md_attr {
 } uct_dcx_ucx_md_attr_t;
 
 
+/* UCT_DCX_UCX_HAS_DMABUF: 1 since UCX 1.14, which passes dma-bufs, else 0 */
+
 /* A dma-buf, and the place in it of memory to be registered */
 typedef struct uct_dcx_ucx_dmabuf {
     int fd;

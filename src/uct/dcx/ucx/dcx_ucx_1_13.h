@@ -13,6 +13,7 @@
 
 typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
+#define UCT_DCX_UCX_HAS_DMABUF 0
 #define UCT_DCX_UCX_RKEY_UNPACK_ARG
 #define UCT_DCX_UCX_PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
 #define UCT_DCX_UCX_MKEY_PACK_RANGE(_address, _length)

@@ -26,6 +26,8 @@
 
 /* --- parameters ----------------------------------------------------------- */
 
+#define UCT_DCX_UCX_HAS_DMABUF 1
+
 #if UCT_VERNO_MINOR >= 15
 #define UCT_DCX_UCX_PACK_INVALIDATE \
     (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
