@@ -78,6 +78,13 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
 
 /* --- memory --------------------------------------------------------------- */
 
+static void uct_dcx_ext_dereg(uct_md_h md, uct_dcx_ext_region_t *region)
+{
+    (void)uct_dcx_region_put(ucs_derived_of(md, uct_dcx_md_t), region);
+}
+
+
+/* Refuses memory of a GPU, as its users copy by the processor, too. */
 static ucs_status_t uct_dcx_ext_reg(uct_md_h md, void *address, size_t length,
                                     uint64_t flags,
                                     uct_dcx_ext_region_t **region_p,
@@ -87,16 +94,16 @@ static ucs_status_t uct_dcx_ext_reg(uct_md_h md, void *address, size_t length,
 
     status = uct_dcx_region_get(ucs_derived_of(md, uct_dcx_md_t), address,
                                 length, flags, region_p);
-    if (status == UCS_OK) {
-        *lkey_p = (*region_p)->mr->lkey;
+    if (status != UCS_OK) {
+        return status;
     }
-    return status;
-}
 
-
-static void uct_dcx_ext_dereg(uct_md_h md, uct_dcx_ext_region_t *region)
-{
-    (void)uct_dcx_region_put(ucs_derived_of(md, uct_dcx_md_t), region);
+    if ((*region_p)->is_device) {
+        uct_dcx_ext_dereg(md, *region_p);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    *lkey_p = (*region_p)->mr->lkey;
+    return UCS_OK;
 }
 
 

@@ -79,7 +79,8 @@ typedef struct uct_dcx_ext_form {
 typedef struct uct_dcx_ext_ops {
     void (*query)(uct_md_h md, uct_dcx_ext_attr_t *attr);
 
-    /* Registers memory until dereg(); @flags are UCT_MD_MEM_*. */
+    /* Registers memory until dereg(); @flags are UCT_MD_MEM_*. Returns
+     * UCS_ERR_UNSUPPORTED for memory of a GPU, which is not logged. */
     ucs_status_t (*reg)(uct_md_h md, void *address, size_t length,
                         uint64_t flags, uct_dcx_ext_region_t **region_p,
                         uint32_t *lkey_p);

@@ -358,7 +358,8 @@ static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 
 
 /* Returns 0 for memory of a GPU: devices could reach it, but the transport that
- * copies views could not. */
+ * copies views could not. Fast check of the first address: the registration of
+ * each region refuses such memory, too. */
 static int uct_dcx_view_is_host(const shape_data_t *data)
 {
     const ucs_memtype_cache_t *cache = ucs_memtype_cache_global_instance;

@@ -59,7 +59,7 @@ static uint64_t uct_dcx_view_md_types(uct_component_h component,
  * peer memory, and opening them takes long. */
 static int uct_dcx_view_is_adapter(const char *name)
 {
-    static const char *const names[] = {"dcx", "ib"};
+    static const char *const names[] = {"dcx", "ib", "gga"};
     unsigned i;
 
     for (i = 0; i < ucs_static_array_size(names); ++i) {
