@@ -352,10 +352,20 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
                                              const uct_dcx_sgl_t *layout,
                                              size_t max_copy)
 {
-    ucs_error("%s: %zu bytes in %zu pieces: without an mkey for the layout, "
-              "the maximum is %zu pieces or %zu bytes",
+    int has_keys = uct_dcx_queues_keys(uct_dcx_strided_queues(op)) != NULL;
+
+    ucs_error("%s: %zu bytes in %zu pieces: %s; without an mkey for the "
+              "layout, the maximum is %zu pieces or %zu bytes%s",
               op->name, (size_t)layout->length,
-              (size_t)uct_dcx_sgl_num_pieces(layout), op->max_plain, max_copy);
+              (size_t)uct_dcx_sgl_num_pieces(layout),
+              has_keys ? "no mkey is large enough, or peers hold all that the "
+                         "device makes (UCX_DCX_UMR_MAX_ENTRIES, "
+                         "UCX_DCX_UMR_SLOTS)" :
+                         "the device makes no mkeys (UMR, DEVX)",
+              op->max_plain, max_copy,
+              ((max_copy == 0) && !op->is_rndv) ?
+                  ", as memory of a GPU or a layout is not copied" :
+                  "");
     return UCS_ERR_UNSUPPORTED;
 }
 

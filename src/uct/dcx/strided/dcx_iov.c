@@ -54,7 +54,23 @@ static size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt,
 }
 
 
-uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov, size_t iovcnt)
+int uct_dcx_iov_is_device(const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if (!uct_dcx_iov_is_empty(&iov[i]) &&
+            !uct_dcx_mem_is_plain(iov[i].memh) &&
+            uct_dcx_mem_is_device(iov[i].memh)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+static uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov,
+                                               size_t iovcnt)
 {
     uct_dcx_iov_memory_t memory = {.is_pinned = 1};
     const uct_dcx_mem_t *mem;
@@ -68,7 +84,8 @@ uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov, size_t iovcnt)
         }
         memory.depth     = ucs_max(memory.depth, uct_dcx_mem_depth(mem));
         memory.is_pinned = memory.is_pinned && uct_dcx_mem_is_pinned(mem);
-        memory.is_device = memory.is_device || uct_dcx_mem_is_device(mem);
+        memory.is_device = memory.is_device || (!uct_dcx_mem_is_layout(mem) &&
+                                                mem->region->is_device);
     }
     return memory;
 }

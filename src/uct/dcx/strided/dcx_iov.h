@@ -76,10 +76,12 @@ typedef struct uct_dcx_iov_memory {
     unsigned depth; /* deepest nesting of layouts; 0: all addresses are virtual,
                      * otherwise some are in the space of a strided mkey */
     int is_pinned;  /* all of it */
-    int is_device;  /* the processor must not touch some of it */
+    int is_device;  /* some of it is device memory; layouts are not searched,
+                     * as they are never copied */
 } uct_dcx_iov_memory_t;
 
-uct_dcx_iov_memory_t uct_dcx_iov_memory(const uct_iov_t *iov, size_t iovcnt);
+/* Returns 1 if some memory of the entries is device memory, also by layouts. */
+int uct_dcx_iov_is_device(const uct_iov_t *iov, size_t iovcnt);
 
 /* An operation that needs a layout of its entries */
 typedef struct uct_dcx_iov_user {

@@ -3,10 +3,48 @@
  * Handles of layouts; see dcx_mem_layout.h.
  */
 #include "dcx_mem_layout.h"
+#include "dcx_key_queue.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
+
+
+/* --- memory of GPUs ------------------------------------------------------- */
+
+/* Searches the current layouts: one that others name may get another. */
+static int uct_dcx_mem_is_device_locked(const uct_dcx_mem_t *mem)
+{
+    const uct_dcx_key_ref_t *ref, *end;
+
+    if (!uct_dcx_mem_is_layout(mem)) {
+        return mem->region->is_device;
+    }
+
+    ref = mem->layout->key->refs;
+    end = ref + mem->layout->key->num_refs;
+    while ((ref < end) && ((ref->mem == NULL) || (ref->mem->md == NULL) ||
+                           !uct_dcx_mem_is_device_locked(ref->mem))) {
+        ++ref;
+    }
+    return ref < end;
+}
+
+
+int uct_dcx_mem_is_device(const uct_dcx_mem_t *mem)
+{
+    uct_dcx_md_t *md = mem->md;
+    int is_device;
+
+    if ((md == NULL) || !md->has_devices) {
+        return 0;
+    }
+
+    ucs_spin_lock(&md->keys->lock);
+    is_device = uct_dcx_mem_is_device_locked(mem);
+    ucs_spin_unlock(&md->keys->lock);
+    return is_device;
+}
 
 
 /* --- creation ------------------------------------------------------------- */
@@ -172,7 +210,6 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
     layout->layout->mems = next->mems;
     next->num            = 0;
     next->is_plain       = 1;
-    next->is_device      = 0;
     next->depth          = 1;
     next->length         = 0;
 }
@@ -266,26 +303,6 @@ static const char *uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout,
 }
 
 
-/* Notes that the next layout names @memh, which is not plain. Other layouts
- * that name this one would not know of memory that the processor must not
- * touch. */
-static UCS_F_NOINLINE const char *
-uct_dcx_mem_layout_name(uct_dcx_mem_layout_t *layout, uct_mem_h memh)
-{
-    layout->next.is_plain = 0;
-    if (!uct_dcx_mem_is_device(memh)) {
-        return NULL;
-    }
-
-    layout->next.is_device = 1;
-    return (!layout->is_device &&
-            uct_dcx_keys_is_named(layout->mem->md->keys, layout->mem)) ?
-               "memh is of a GPU, but other layouts refer to this layout, "
-               "which had no such memory" :
-               NULL;
-}
-
-
 const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
                                    const uct_dcx_sgl_run_t *run)
 {
@@ -305,14 +322,12 @@ const char *uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
     if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
         made->mems[made->num_mems++] = memh;
-        if (ucs_unlikely(!uct_dcx_mem_is_plain(memh))) {
-            fault = uct_dcx_mem_layout_name(layout, memh);
-        }
+        next->is_plain &= uct_dcx_mem_is_plain(memh);
     }
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
     next->num++;
-    return fault;
+    return NULL;
 }
 
 
@@ -352,10 +367,9 @@ ucs_status_t uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout,
 
     uct_dcx_mem_layout_number(layout);
     if (status == UCS_OK) {
-        layout->depth     = depth;
-        layout->length    = layout->layout->length;
-        layout->start     = layout->layout->start;
-        layout->is_device = layout->next.is_device;
+        layout->depth  = depth;
+        layout->length = layout->layout->length;
+        layout->start  = layout->layout->start;
     }
     return status;
 }

@@ -24,7 +24,6 @@ typedef struct uct_dcx_mem_next {
                            * handle */
     unsigned num;         /* runs */
     int is_plain;         /* names pinned host memory only, no layouts */
-    int is_device;        /* names memory that the processor must not touch */
     unsigned depth;       /* nesting, as below */
     uint64_t length;      /* bytes */
 } uct_dcx_mem_next_t;
@@ -41,7 +40,6 @@ struct uct_dcx_mem_layout {
     unsigned depth;  /* nesting; 1: names only memory */
     uint64_t length; /* bytes */
     uint64_t start;  /* address of the first byte */
-    int is_device;   /* names memory that the processor must not touch */
 
     uct_dcx_mem_next_t next;
     uct_dcx_sgl_t *layout; /* room for the next one */
@@ -57,15 +55,9 @@ static inline unsigned uct_dcx_mem_depth(const void *memh)
 }
 
 
-/* Returns 1 for memory that the processor must not touch, and for layouts with
- * such memory. */
-static inline int uct_dcx_mem_is_device(const void *memh)
-{
-    const uct_dcx_mem_t *mem = memh;
-
-    return uct_dcx_mem_is_layout(memh) ? mem->layout->is_device :
-                                         mem->region->is_device;
-}
+/* Returns 1 for memory that the processor must not touch, and for layouts that
+ * name such memory at any depth. */
+int uct_dcx_mem_is_device(const uct_dcx_mem_t *mem);
 
 
 /* Returns the layout of a handle, or NULL. */

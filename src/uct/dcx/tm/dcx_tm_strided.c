@@ -390,7 +390,7 @@ ucs_status_t uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
      * device may leave a request in the buffer, which the processor could not
      * read from the memory of a GPU. */
     if ((iovcnt <= UCT_DCX_IOV_MAX) &&
-        (uct_dcx_iov_memory(iov, iovcnt).is_device ||
+        (uct_dcx_iov_is_device(iov, iovcnt) ||
          (uct_dcx_iov_pin(iov, iovcnt) != UCS_OK))) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }
