@@ -7,32 +7,38 @@
 #ifndef DCX_TEST_DMABUF_FILE_H
 #define DCX_TEST_DMABUF_FILE_H
 
-#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <linux/dma-buf.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* A file that is a dma-buf for the device while this exists */
+/* Marks a file as a dma-buf for the device while this exists. The mark is the
+ * sticky bit of the file's mode, so all descriptors of the file have it. */
 class dmabuf_file {
 public:
-    explicit dmabuf_file(int fd) : m_fd(fd) { known(fd) = true; }
+    explicit dmabuf_file(int fd) : m_fd(fd) { mark(fd); }
 
-    ~dmabuf_file() { known(m_fd) = false; }
+    ~dmabuf_file() { fchmod(m_fd, MODE); }
 
     dmabuf_file(const dmabuf_file &) = delete;
 
-    static bool is(int fd) { return (fd >= 0) && (fd < MAX) && known(fd); }
+    /* Marks a file for as long as it exists. */
+    static void mark(int fd) { fchmod(fd, MODE | S_ISVTX); }
+
+    static bool is(int fd)
+    {
+        struct stat stat;
+        int error = errno;
+        bool is   = (fd >= 0) && (fstat(fd, &stat) == 0) &&
+                  S_ISREG(stat.st_mode) && ((stat.st_mode & S_ISVTX) != 0);
+
+        errno = error;
+        return is;
+    }
 
 private:
-    enum { MAX = 1024 };
-
-    static std::atomic<bool> &known(int fd)
-    {
-        static std::atomic<bool> files[MAX];
-
-        return files[fd];
-    }
+    enum { MODE = 0600 };
 
     const int m_fd;
 };

@@ -39,15 +39,14 @@ public:
 
     /* @length: a multiple of the page */
     explicit fake_gpu(size_t size) :
-        length(size), fd(make(size)), m_file(fd),
-        addr((uint8_t *)map(PROT_NONE)),
+        length(size), fd(make(size)), addr((uint8_t *)map(PROT_NONE)),
         pages((uint8_t *)map(PROT_READ | PROT_WRITE))
     {
         {
             std::lock_guard<std::mutex> guard(lock());
             all()[addr] = this;
         }
-        announce();
+        announce(addr, length);
     }
 
     ~fake_gpu()
@@ -64,17 +63,18 @@ public:
 
     fake_gpu(const fake_gpu &) = delete;
 
-    /* Tells UCX that the memory is a GPU's. */
-    void announce()
+    /* Tells UCX that memory is a GPU's; host memory, too, for tests that only
+     * look at the type. UCX has flags of memory types since 1.22. */
+    static void announce(void *begin, size_t size)
     {
-        ucs_memory_info_t info;
-
-        ucs_memtype_cache_lookup(addr, length, &info); /* makes the cache */
+        if (!has_types()) {
+            return;
+        }
 #if UCT_VERNO_MINOR >= 22
-        ucs_memtype_cache_update(addr, length, TYPE, UCS_SYS_DEVICE_ID_UNKNOWN,
-                                 0);
+        ucs_memtype_cache_update(begin, size, TYPE, UCS_SYS_DEVICE_ID_UNKNOWN,
+                                 UCS_MEM_FLAG_REGISTRABLE);
 #else
-        ucs_memtype_cache_update(addr, length, TYPE, UCS_SYS_DEVICE_ID_UNKNOWN);
+        ucs_memtype_cache_update(begin, size, TYPE, UCS_SYS_DEVICE_ID_UNKNOWN);
 #endif
     }
 
@@ -87,7 +87,9 @@ public:
         event.mem_type.size     = length;
         event.mem_type.mem_type = TYPE;
         ucm_event_dispatch(UCM_EVENT_MEM_TYPE_FREE, &event);
-        ucs_memtype_cache_remove(addr, length);
+        if (has_types()) {
+            ucs_memtype_cache_remove(addr, length);
+        }
     }
 
     static bool has_peer_mem()
@@ -112,11 +114,6 @@ public:
 
     const size_t length;
     const int fd;
-
-private:
-    const dmabuf_file m_file;
-
-public:
     uint8_t *const addr;  /* for operations */
     uint8_t *const pages; /* for the test, and code of the GPU */
 
@@ -135,6 +132,14 @@ private:
         return lock;
     }
 
+    /* Returns false with UCX_MEMTYPE_CACHE=n; makes the cache. */
+    static bool has_types()
+    {
+        ucs_memory_info_t info;
+
+        return ucs_memtype_cache_lookup(&info, 1, &info) != UCS_ERR_UNSUPPORTED;
+    }
+
     static int make(size_t size)
     {
         int fd = memfd_create("fake_gpu", MFD_CLOEXEC);
@@ -142,6 +147,7 @@ private:
         if ((fd < 0) || (ftruncate(fd, size) != 0)) {
             throw std::runtime_error("no memory for a fake GPU");
         }
+        dmabuf_file::mark(fd);
         return fd;
     }
 
@@ -167,7 +173,36 @@ extern "C" int access(const char *path, int mode) noexcept
                real(path, mode);
 }
 
-/* Behind ibv_reg_mr(), which is a macro */
+/* Registers memory of a GPU by its file. The kernel takes such memory on
+ * demand, too, and only fails when the device faults. */
+static struct ibv_mr *fake_gpu_reg(struct ibv_pd *pd, fake_gpu *gpu, void *addr,
+                                   size_t length, uint64_t iova,
+                                   unsigned access)
+{
+    struct ibv_mr *mr = ibv_reg_dmabuf_mr(pd, (uint8_t *)addr - gpu->addr,
+                                          length, iova, gpu->fd,
+                                          access & ~IBV_ACCESS_ON_DEMAND);
+
+    if (mr != NULL) {
+        mr->addr = addr;
+    }
+    return mr;
+}
+
+/* ibv_reg_mr() is a macro that calls one of these, by the access. */
+#undef ibv_reg_mr
+
+extern "C" struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr,
+                                     size_t length, int access)
+{
+    static auto real = (decltype(&ibv_reg_mr))dlsym(RTLD_NEXT, "ibv_reg_mr");
+    fake_gpu *gpu    = fake_gpu::has_peer_mem() ? fake_gpu::find(addr) : NULL;
+
+    return (gpu == NULL) ?
+               real(pd, addr, length, access) :
+               fake_gpu_reg(pd, gpu, addr, length, (uintptr_t)addr, access);
+}
+
 extern "C" struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
                                            size_t length, uint64_t iova,
                                            unsigned access)
@@ -176,16 +211,8 @@ extern "C" struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
                                                           "ibv_reg_mr_iova2");
     fake_gpu *gpu    = fake_gpu::has_peer_mem() ? fake_gpu::find(addr) : NULL;
 
-    if (gpu == NULL) {
-        return real(pd, addr, length, iova, access);
-    }
-
-    struct ibv_mr *mr = ibv_reg_dmabuf_mr(pd, (uint8_t *)addr - gpu->addr,
-                                          length, iova, gpu->fd, access);
-    if (mr != NULL) {
-        mr->addr = addr;
-    }
-    return mr;
+    return (gpu == NULL) ? real(pd, addr, length, iova, access) :
+                           fake_gpu_reg(pd, gpu, addr, length, iova, access);
 }
 
 #endif

@@ -73,15 +73,17 @@ typedef uct_md_mem_attr_t fake_gpu_attr_t;
 static ucs_status_t fake_gpu_mem_query(uct_md_h md, const void *address,
                                        size_t length, fake_gpu_attr_t *attr)
 {
+    int *fd_p = (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) ?
+                    &attr->dmabuf_fd :
+                    NULL;
     size_t bytes;
     void *begin;
-    int fd;
 
     if (!fake_gpu_has(address)) {
         return UCS_ERR_INVALID_ADDR;
     }
 
-    begin = fake_gpu_range(address, &bytes, &fd);
+    begin = fake_gpu_range(address, &bytes, fd_p);
     if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) {
         attr->mem_type = UCS_MEMORY_TYPE_ROCM;
     }
@@ -93,9 +95,6 @@ static ucs_status_t fake_gpu_mem_query(uct_md_h md, const void *address,
     }
     if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) {
         attr->alloc_length = bytes;
-    }
-    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) {
-        attr->dmabuf_fd = fd;
     }
     if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET) {
         attr->dmabuf_offset = UCS_PTR_BYTE_DIFF(begin, address);

@@ -19,8 +19,9 @@ int fake_gpu_has(const void *address);
 /* Returns the place where the processor may access a byte: for any memory. */
 void *fake_gpu_place(const void *address);
 
-/* Returns the first byte, the length and the file of memory of the GPU. */
-void *fake_gpu_range(const void *address, size_t *length, int *fd);
+/* Returns the first byte and the length of memory of the GPU. Stores a new
+ * descriptor of its file in @fd_p, unless this is NULL. */
+void *fake_gpu_range(const void *address, size_t *length, int *fd_p);
 
 /* Number of bytes that the transport has copied */
 extern size_t fake_gpu_num_copied;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of a GPU, which is not there (fake_gpu.h): registered as a dma-buf,
- * and by peer memory; announced only where that works. Each operation of the
+ * Memory of a fake GPU (fake_gpu.h): registered as a dma-buf, and by peer
+ * memory; announced only where that works. Each operation of the
  * transport has it at both ends: a load or a store of the processor would end
  * the program.
  */
@@ -9,7 +9,9 @@
 
 #include "dcx_layout_bench.h"
 #include "dcx_pack_key.h"
+#include "dcx_region.h"
 
+#include <functional>
 #include <random>
 
 namespace {
@@ -37,9 +39,10 @@ struct gpu_mem : fake_gpu {
     {
         const struct dcx_dmabuf buf = {fd, 0, addr, size};
 
-        return has_peer_mem() ? uct_md_mem_reg(m_dcx.md(), addr, size,
-                                               UCT_MD_MEM_ACCESS_ALL, &memh) :
-                                dcx_peek_reg_dmabuf(m_dcx.md(), &buf, &memh);
+        return has_peer_mem() ?
+                   uct_md_mem_reg(m_dcx.md(), addr, size,
+                                  UCT_MD_MEM_ACCESS_ALL | flags, &memh) :
+                   dcx_peek_reg_dmabuf(m_dcx.md(), &buf, &memh);
     }
 
     void release()
@@ -73,6 +76,7 @@ struct gpu_mem : fake_gpu {
     }
 
     uct_mem_h memh = NULL;
+    unsigned flags = 0; /* UCT_MD_MEM_*, of peer memory */
 
 private:
     dcx_loop &m_dcx;
@@ -138,6 +142,45 @@ protected:
                                     (uintptr_t)from.addr + offset, from.rkey(),
                                     comp);
         });
+    }
+
+    /* Moves few bytes in many pieces, which are copied in memory of the
+     * host. */
+    void short_pieces()
+    {
+        const unsigned num = 100;
+        gpu_mem from(m_dcx), to(m_dcx, 2);
+
+        for (size_t bytes : {1, 8, 20}) {
+            EXPECT_EQ(UCS_OK, put(to, 8, {from.piece(16, bytes, 64, num)}));
+            EXPECT_EQ(from.data(16, bytes, 64, num),
+                      to.data(8, bytes * num, 0, 1));
+            EXPECT_EQ(UCS_OK, get(to, 0, {from.piece(32, bytes, 64, num)}));
+            EXPECT_EQ(to.data(0, bytes * num, 0, 1),
+                      from.data(32, bytes, 64, num));
+        }
+    }
+
+    /* Returns the number of layouts that an operation has made. */
+    uint64_t layouts_of(const std::function<void()> &what)
+    {
+        struct dcx_layout_stats before, after;
+
+        dcx_peek_layouts(m_dcx.iface, &before);
+        what();
+        dcx_peek_layouts(m_dcx.iface, &after);
+        return after.misses - before.misses;
+    }
+
+    /* Waits for an active or tagged message of at least @length bytes. */
+    void wait_for_message(size_t length)
+    {
+        dcx_deadline deadline;
+
+        while (m_came.size() < length) {
+            deadline.check("a message");
+            uct_worker_progress(m_dcx.worker);
+        }
     }
 
     dcx_loop m_dcx;
@@ -240,24 +283,43 @@ TEST_P(dcx_gpu, revoked_memory_ends_the_endpoint)
     }
 }
 
-/* A key of its own, which covers the addresses of the memory */
 TEST_P(dcx_gpu, key_that_can_be_invalidated)
 {
     gpu_mem to(m_dcx);
     uct_iov_t iov = {m_dcx.mem.data(), 100, m_dcx.memh, 0, 1};
+    uct_md_mem_dereg_params_t params = {};
     std::vector<uint8_t> key(64);
     uct_rkey_bundle_t bundle;
+    uct_ep_h ep = m_dcx.make_ep();
+    dcx_end invalidation;
+    auto post = [&](uct_completion_t *comp) {
+        return uct_ep_put_zcopy(ep, &iov, 1, (uintptr_t)to.addr + 5000,
+                                bundle.rkey, comp);
+    };
 
     ASSERT_EQ(UCS_OK, dcx_pack_key(m_dcx.md(), to.memh, to.addr, size, true,
                                    key.data()));
     UCT_CALL(uct_rkey_unpack(m_dcx.component(), key.data(), &bundle));
-    EXPECT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
-                  return uct_ep_put_zcopy(m_dcx.ep, &iov, 1,
-                                          (uintptr_t)to.addr + 5000,
-                                          bundle.rkey, comp);
-              }));
+    EXPECT_EQ(UCS_OK, run(post));
     EXPECT_EQ(0, memcmp(m_dcx.mem.data(), to.pages + 5000, 100));
+
+    params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
+                        UCT_MD_MEM_DEREG_FIELD_FLAGS |
+                        UCT_MD_MEM_DEREG_FIELD_COMPLETION;
+    params.memh  = to.memh;
+    params.flags = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+    params.comp  = &invalidation.comp;
+    ASSERT_EQ(UCS_OK, uct_md_mem_dereg_v2(m_dcx.md(), &params));
+    to.memh = NULL;
+    EXPECT_EQ(1u, invalidation.count);
+    EXPECT_EQ(UCS_OK, invalidation.status);
+
+    memset(to.pages + 5000, 0, 100);
+    EXPECT_NE(UCS_OK, run(post));
+    EXPECT_NE("", m_log.take());
+    EXPECT_EQ(std::vector<uint8_t>(100), to.data(5000, 100, 0, 1));
     UCT_CALL(uct_rkey_release(m_dcx.component(), &bundle));
+    uct_ep_destroy(ep);
 }
 
 /* --- operations ----------------------------------------------------------- */
@@ -274,22 +336,9 @@ TEST_P(dcx_gpu, one_piece)
     }
 }
 
-/* Few bytes in many pieces, which are copied in memory of the host */
 TEST_P(dcx_gpu, short_pieces_are_not_copied)
 {
-    const unsigned num = 100;
-    gpu_mem from(m_dcx), to(m_dcx, 2);
-    struct dcx_layout_stats before, after;
-
-    dcx_peek_layouts(m_dcx.iface, &before);
-    for (size_t bytes : {1, 8, 20}) {
-        EXPECT_EQ(UCS_OK, put(to, 8, {from.piece(16, bytes, 64, num)}));
-        EXPECT_EQ(from.data(16, bytes, 64, num), to.data(8, bytes * num, 0, 1));
-        EXPECT_EQ(UCS_OK, get(to, 0, {from.piece(32, bytes, 64, num)}));
-        EXPECT_EQ(to.data(0, bytes * num, 0, 1), from.data(32, bytes, 64, num));
-    }
-    dcx_peek_layouts(m_dcx.iface, &after);
-    EXPECT_LE(before.misses + 6, after.misses);
+    EXPECT_LE(6u, layouts_of([&] { short_pieces(); }));
 }
 
 /* A list with memory of the host and of a GPU */
@@ -330,9 +379,7 @@ TEST_P(dcx_gpu, active_messages)
                       return uct_ep_am_zcopy(m_dcx.ep, AM_ID, &header,
                                              sizeof(header), &iov, 1, 0, comp);
                   }));
-        while (m_came.size() < expected.size()) {
-            uct_worker_progress(m_dcx.worker);
-        }
+        wait_for_message(expected.size());
         EXPECT_EQ(expected, m_came);
         m_came.clear();
     }
@@ -357,22 +404,6 @@ TEST_P(dcx_gpu, layouts)
     EXPECT_EQ(a.data(0, 8, 32, 50), b.data(0, 8, 16, 50));
     EXPECT_EQ(UCS_OK, get(flat, 100, {{NULL, 400, to.memh, 0, 1}}));
     EXPECT_EQ(flat.data(100, 400, 0, 1), b.data(0, 8, 16, 50));
-}
-
-/* Others would not know that the processor must not touch the memory. */
-TEST_P(dcx_gpu, layout_that_others_name_does_not_get_it)
-{
-    gpu_mem gpu(m_dcx);
-    layout_handle inner(m_dcx, 4), outer(m_dcx, 4);
-    const blocks host = {{(uintptr_t)m_dcx.mem.data(), 8, 8, m_dcx.memh}};
-
-    ASSERT_EQ(UCS_OK, inner.try_set(8, host));
-    ASSERT_EQ(UCS_OK, inner.wait());
-    ASSERT_EQ(UCS_OK, outer.try_set(1, {{0, 16, 0, inner.memh}}));
-    ASSERT_EQ(UCS_OK, outer.wait());
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              inner.try_set(8, {{(uintptr_t)gpu.addr, 8, 8, gpu.memh}}));
-    EXPECT_NE(std::string::npos, m_log.take().find("memh is of a GPU"));
 }
 
 TEST_P(dcx_gpu, lists)
@@ -410,7 +441,59 @@ TEST_P(dcx_gpu, lists)
 INSTANTIATE_TEST_SUITE_P(dmabuf, dcx_gpu, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(peer, dcx_gpu, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(relaxed, dcx_gpu, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(demand, dcx_gpu, testing::Values(0));
+
+class dcx_gpu_peer : public dcx_gpu {};
+
+/* UCX's cache of memory types is searched for one address. */
+TEST_P(dcx_gpu_peer, host_memory_with_a_last_page_of_a_gpu)
+{
+    const size_t length = 4 * page;
+    dcx_region from(m_dcx, 2 * length, 1);
+    uint8_t *begin = (uint8_t *)(((uintptr_t)from.bytes.data() + page - 1) &
+                                 -page);
+    gpu_mem to(m_dcx);
+    auto put_some = [&] {
+        uct_mem_h memh;
+
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), begin, length,
+                                UCT_MD_MEM_ACCESS_ALL, &memh));
+        EXPECT_EQ(UCS_OK, put(to, 0, {{begin, 8, memh, 64, 100}}));
+        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    };
+
+    EXPECT_EQ(0u, layouts_of(put_some));
+    fake_gpu::announce(begin + length - page, page);
+    EXPECT_EQ(1u, layouts_of(put_some));
+    ucs_memtype_cache_remove(begin + length - page, page);
+}
+
+INSTANTIATE_TEST_SUITE_P(peer, dcx_gpu_peer, testing::Values(0));
+
+class dcx_gpu_relaxed : public dcx_gpu {};
+
+TEST_P(dcx_gpu_relaxed, has_a_key_for_local_data)
+{
+    gpu_mem gpu(m_dcx);
+
+    EXPECT_NE(dcx_peek_lkey(gpu.memh), dcx_peek_rkey(gpu.memh));
+}
+
+INSTANTIATE_TEST_SUITE_P(relaxed, dcx_gpu_relaxed, testing::Values(0));
+
+class dcx_gpu_demand : public dcx_gpu {};
+
+TEST_P(dcx_gpu_demand, is_pinned)
+{
+    gpu_mem gpu(m_dcx);
+
+    ASSERT_NE(0u, m_attr.cap.flags & UCT_MD_FLAG_ADVISE);
+    gpu.release();
+    gpu.flags = UCT_MD_MEM_FLAG_NONBLOCK;
+    ASSERT_EQ(UCS_OK, gpu.reg());
+    EXPECT_TRUE(dcx_peek_is_pinned(gpu.memh));
+}
+
+INSTANTIATE_TEST_SUITE_P(demand, dcx_gpu_demand, testing::Values(0));
 
 /* --- tags ----------------------------------------------------------------- */
 
@@ -434,6 +517,27 @@ TEST_P(dcx_gpu_tags, receives_are_left_to_ucp)
     EXPECT_EQ(0u, dcx_peek_num_posted(m_dcx.iface));
 }
 
+/* A layout that another one names gets the memory later. */
+TEST_P(dcx_gpu_tags, receives_of_nested_layouts_are_left_to_ucp)
+{
+    gpu_mem gpu(m_dcx);
+    layout_handle inner(m_dcx, 4), outer(m_dcx, 4);
+    uct_iov_t iov         = {NULL, 16, outer.memh, 0, 1};
+    uct_tag_context_t ctx = {};
+
+    ASSERT_EQ(UCS_OK, inner.try_set(8, {{(uintptr_t)m_dcx.mem.data(), 8, 8,
+                                         m_dcx.memh}}));
+    ASSERT_EQ(UCS_OK, inner.wait());
+    ASSERT_EQ(UCS_OK, outer.try_set(1, {{0, 16, 0, inner.memh}}));
+    ASSERT_EQ(UCS_OK, outer.wait());
+    ASSERT_EQ(UCS_OK,
+              inner.try_set(8, {{(uintptr_t)gpu.addr, 8, 8, gpu.memh}}));
+    ASSERT_EQ(UCS_OK, inner.wait());
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
+              uct_iface_tag_recv_zcopy(m_dcx.iface, 5, -1, &iov, 1, &ctx));
+    EXPECT_EQ(0u, dcx_peek_num_posted(m_dcx.iface));
+}
+
 TEST_P(dcx_gpu_tags, messages)
 {
     gpu_mem gpu(m_dcx);
@@ -450,9 +554,7 @@ TEST_P(dcx_gpu_tags, messages)
                       return uct_ep_tag_eager_zcopy(m_dcx.ep, 7, 0, &iov, 1, 0,
                                                     comp);
                   }));
-        while (m_came.empty()) {
-            uct_worker_progress(m_dcx.worker);
-        }
+        wait_for_message(1);
         EXPECT_EQ(gpu.data(16, 12, 40, num), m_came);
         m_came.clear();
     }
@@ -527,7 +629,7 @@ TEST_P(dcx_gpu_cache, keeps_memory_until_it_is_freed)
     EXPECT_EQ(first, dcx_peek_lkey(gpu.memh));
     gpu.release();
     gpu.announce_free();
-    gpu.announce();
+    fake_gpu::announce(gpu.addr, gpu.length);
     ASSERT_EQ(UCS_OK, gpu.reg());
     EXPECT_NE(first, dcx_peek_lkey(gpu.memh));
 }
@@ -555,6 +657,35 @@ TEST_P(dcx_no_gpu, is_not_announced)
 INSTANTIATE_TEST_SUITE_P(none, dcx_no_gpu, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(off, dcx_no_gpu, testing::Values(0));
 
+class dcx_gpu_off : public dcx_gpu {};
+
+/* The kernel registers the memory, although dcx does not announce that. */
+TEST_P(dcx_gpu_off, short_pieces_are_not_copied)
+{
+    EXPECT_LE(6u, layouts_of([&] { short_pieces(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_off, testing::Values(0));
+
+class dcx_gpu_no_types : public dcx_gpu {};
+
+/* Any memory may be of a GPU. */
+TEST_P(dcx_gpu_no_types, short_pieces_are_not_copied)
+{
+    EXPECT_LE(6u, layouts_of([&] { short_pieces(); }));
+}
+
+TEST_P(dcx_gpu_no_types, is_logged)
+{
+    ucx_log_reader log(UCS_LOG_LEVEL_DIAG);
+    dcx_loop dcx;
+    std::string logged = log.take();
+
+    EXPECT_NE(std::string::npos, logged.find("UCX_MEMTYPE_CACHE=n")) << logged;
+}
+
+INSTANTIATE_TEST_SUITE_P(no_types, dcx_gpu_no_types, testing::Values(0));
+
 class dcx_gpu_refused : public dcx_gpu {};
 
 /* Without peer memory the kernel cannot find the pages. */
@@ -580,21 +711,47 @@ TEST_P(dcx_gpu_refused, option_y_fails)
 
 INSTANTIATE_TEST_SUITE_P(none, dcx_gpu_refused, testing::Values(0));
 
+class dcx_gpu_forced : public dcx_gpu {};
+
+/* UCX passes dma-bufs since 1.14. */
+TEST_P(dcx_gpu_forced, option_y_needs_dmabufs_of_ucx)
+{
+    setenv("UCX_DCX_GPU_DIRECT_RDMA", "y", 1);
+#if UCT_VERNO_MINOR >= 14
+    dcx_loop();
+#else
+    EXPECT_THROW(dcx_loop(), std::runtime_error);
+    std::string logged = m_log.take();
+    EXPECT_NE(std::string::npos, logged.find("it or UCX has no dma-bufs"))
+        << logged;
+#endif
+    unsetenv("UCX_DCX_GPU_DIRECT_RDMA");
+}
+
+INSTANTIATE_TEST_SUITE_P(dmabuf, dcx_gpu_forced, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
 {
     return hca_test_main(
         argc, argv,
-        {{"dmabuf", {{"UCX_DCX_GPU_DIRECT_RDMA", "y"}}},
-         {"peer", {{"DCX_TEST_PEER_MEM", "y"}, {"UCX_DCX_RCACHE", "n"}}},
+        {{"dmabuf", {}},
+         {"peer",
+          {{"DCX_TEST_PEER_MEM", "y"},
+           {"UCX_DCX_RCACHE", "n"},
+           {"UCX_DCX_GPU_DIRECT_RDMA", "y"}}},
          {"cached", {{"DCX_TEST_PEER_MEM", "y"}, {"UCX_DCX_RCACHE", "y"}}},
          {"relaxed",
           {{"SOFTHCA_ORDER", "relaxed"},
            {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
-         {"demand", {{"UCX_DCX_ODP", "y"}}},
+         {"demand", {{"DCX_TEST_PEER_MEM", "y"}, {"UCX_DCX_ODP", "y"}}},
          {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}},
          {"none", {{"SOFTHCA_LACKS", "dmabuf"}}},
+         {"no_types",
+          {{"DCX_TEST_PEER_MEM", "y"},
+           {"UCX_MEMTYPE_CACHE", "n"},
+           {"UCX_LOG_LEVEL", "diag"}}},
          {"off",
           {{"DCX_TEST_PEER_MEM", "y"}, {"UCX_DCX_GPU_DIRECT_RDMA", "n"}}}});
 }

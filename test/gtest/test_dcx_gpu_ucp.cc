@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of a GPU in UCP, which is not there (fake_gpu.h): messages, puts and
- * gets with it at either end or both. Where dcx registers it, long ones are not
+ * Memory of a fake GPU (fake_gpu.h) in UCP: messages, puts and gets with it at
+ * either end or both. Where dcx registers it, long ones are not
  * copied; where it does not, UCP copies them by the GPU's own transport. A load
  * or a store of the processor would end the program.
  */
@@ -34,12 +34,14 @@ extern "C" void *fake_gpu_place(const void *address)
                            gpu->pages + ((uint8_t *)address - gpu->addr);
 }
 
-extern "C" void *fake_gpu_range(const void *address, size_t *length, int *fd)
+extern "C" void *fake_gpu_range(const void *address, size_t *length, int *fd_p)
 {
     fake_gpu *gpu = fake_gpu::find(address);
 
     *length = gpu->length;
-    *fd     = dup(gpu->fd);
+    if (fd_p != NULL) {
+        *fd_p = dup(gpu->fd);
+    }
     return gpu->addr;
 }
 
@@ -265,16 +267,14 @@ INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_ucp_staged, testing::Values(0));
 /* --- the memory type of views --------------------------------------------- */
 
 /* Enables views, and returns the memory types of their transport besides the
- * host's; 0 if there is none. */
+ * host's. */
 uint64_t view_types(const uct_dcx_view_ops_t *ops)
 {
     uct_component_h *list;
     uint64_t types = 0;
     unsigned count;
 
-    if (ops->enable() == NULL) {
-        return 0;
-    }
+    HCA_CHECK_CALL(ops->enable() != NULL);
     UCT_CALL(uct_query_components(&list, &count));
     for (unsigned i = 0; i < count; i++) {
         uct_component_attr_t attr = {};
@@ -309,8 +309,11 @@ TEST_P(dcx_gpu_views, have_a_type_of_their_own)
     if (ops == NULL) {
         GTEST_SKIP() << "dcx was built without views";
     }
-    EXPECT_EQ((GetParam() == UCS_MEMORY_TYPE_UNKNOWN) ? 0 : UCS_BIT(GetParam()),
-              view_types(ops));
+    if (GetParam() == UCS_MEMORY_TYPE_UNKNOWN) {
+        EXPECT_EQ(NULL, ops->enable());
+    } else {
+        EXPECT_EQ(UCS_BIT(GetParam()), view_types(ops));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(no_gpu, dcx_gpu_views,

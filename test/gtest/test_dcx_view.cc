@@ -5,6 +5,7 @@
  * and views whose memory, key or domain goes away
  */
 #include "dcx_match_bench.h"
+#include "fake_gpu.h"
 #include "dcx_view_bench.h"
 #include "forged_profile.h"
 
@@ -528,6 +529,24 @@ TEST_P(dcx_view_test, memory_of_a_gpu)
     ucs_memtype_cache_remove(m_pages.bytes, SIZE / 2);
     check(type, m_pages, 0, 1);
 }
+
+class dcx_view_gpu : public dcx_view_test {};
+
+/* A type that begins in host memory, of a kernel that registers both */
+TEST_P(dcx_view_gpu, memory_of_the_host_and_a_gpu)
+{
+    view_type type({nest(0, 64, {{2, SIZE - 64}})}, SIZE);
+    shape_data_t data = {type.shape, (char *)m_pages.bytes, 1};
+    uct_dcx_view_t *view;
+
+    fake_gpu::announce(m_pages.bytes + SIZE - PAGE, PAGE);
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
+    ucs_memtype_cache_remove(m_pages.bytes + SIZE - PAGE, PAGE);
+    check(type, m_pages, 0, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(gpu, dcx_view_gpu, testing::Values(0));
 
 /* More data than views: the least recently used view is reused. */
 TEST_P(dcx_view_test, more_than_there_are)
@@ -1444,7 +1463,7 @@ int main(int argc, char **argv)
         {"SOFTHCA_LOG", "error"},
     };
     auto cached = env, strict = env, roce = env, tags = env, few = env;
-    auto set = env, alone = env;
+    auto set = env, alone = env, gpu = env;
 
     cached.push_back({"UCX_DCX_RCACHE", "y"});
     alone.push_back({"UCX_DCX_RCACHE", "auto"});
@@ -1455,6 +1474,8 @@ int main(int argc, char **argv)
     few.push_back({"UCX_DCX_UMR_LAYOUTS", "3"});
     few.push_back({"UCX_DCX_RCACHE", "y"});
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
+    gpu.push_back({"UCX_DCX_RCACHE", "n"});
+    gpu.push_back({"DCX_TEST_PEER_MEM", "y"});
     set.push_back({"UCX_DCX_TYPES_MIN_LENGTH", "16k"});
     set.push_back({"UCX_DCX_TYPES_MIN_BLOCK", "1"});
     return hca_test_main(argc, argv,
@@ -1464,6 +1485,7 @@ int main(int argc, char **argv)
                           {"roce", roce},
                           {"tags", tags},
                           {"few", few},
+                          {"gpu", gpu},
                           {"measured", env},
                           {"set", set}});
 }
