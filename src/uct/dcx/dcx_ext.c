@@ -59,7 +59,6 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
 
     *attr = (uct_dcx_ext_attr_t){.max_depth = 1};
     if (md == NULL) {
-        attr->peer_types = uct_dcx_gpu_peer_types();
         attr->max_pieces = uct_dcx_ext_option_pieces();
         uct_dcx_ext_set_lengths(attr, uct_dcx_profile_defaults);
         return;
@@ -204,15 +203,16 @@ static ucs_status_t uct_dcx_ext_place(uct_md_h tl_md, unsigned index,
 
 
 const uct_dcx_ext_ops_t uct_dcx_ext = {
-    .query   = uct_dcx_ext_query,
-    .reg     = uct_dcx_ext_reg,
-    .dereg   = uct_dcx_ext_dereg,
-    .make    = uct_dcx_ext_make,
-    .destroy = uct_dcx_mem_layout_destroy,
-    .set     = uct_dcx_ext_set,
-    .wait    = uct_dcx_ext_wait,
-    .revoke  = uct_dcx_mem_layout_revoke,
-    .enable  = uct_dcx_mem_places_enable,
-    .place   = uct_dcx_ext_place,
-    .watch   = uct_dcx_md_set_watch,
+    .query      = uct_dcx_ext_query,
+    .peer_types = uct_dcx_gpu_peer_types,
+    .reg        = uct_dcx_ext_reg,
+    .dereg      = uct_dcx_ext_dereg,
+    .make       = uct_dcx_ext_make,
+    .destroy    = uct_dcx_mem_layout_destroy,
+    .set        = uct_dcx_ext_set,
+    .wait       = uct_dcx_ext_wait,
+    .revoke     = uct_dcx_mem_layout_revoke,
+    .enable     = uct_dcx_mem_places_enable,
+    .place      = uct_dcx_ext_place,
+    .watch      = uct_dcx_md_set_watch,
 };

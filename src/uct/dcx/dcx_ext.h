@@ -26,14 +26,12 @@ enum {
 
 /* Limits of a domain; with @md = NULL, limits before one is open */
 typedef struct uct_dcx_ext_attr {
-    uint64_t peer_types; /* memory types of GPUs that devices register without a
-                          * dma-buf; only with @md = NULL */
-    int has_keys;        /* keys can be made: the device has UMR, and an
+    int has_keys;       /* keys can be made: the device has UMR, and an
                          * interface was opened since enable() */
-    unsigned max_depth;  /* deepest nesting of layouts; 1: no nesting */
-    int has_nests;       /* repeated entries may lie in layouts with repeated
+    unsigned max_depth; /* deepest nesting of layouts; 1: no nesting */
+    int has_nests;      /* repeated entries may lie in layouts with repeated
                          * entries */
-    size_t max_pieces;   /* capacity of the largest key; before a domain is
+    size_t max_pieces;  /* capacity of the largest key; before a domain is
                          * open, the limit of the options, 0 if they are
                          * invalid */
     size_t sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
@@ -78,6 +76,10 @@ typedef struct uct_dcx_ext_form {
 
 typedef struct uct_dcx_ext_ops {
     void (*query)(uct_md_h md, uct_dcx_ext_attr_t *attr);
+
+    /* Returns the memory types of GPUs that devices register without a dma-buf,
+     * a mask of UCS_BIT(UCS_MEMORY_TYPE_*). */
+    uint64_t (*peer_types)(void);
 
     /* Registers memory until dereg(); @flags are UCT_MD_MEM_*. Returns
      * UCS_ERR_UNSUPPORTED for memory of a GPU, which is not logged. */

@@ -106,12 +106,9 @@ static uint64_t uct_dcx_view_component_types(uct_component_h component)
 static uint64_t uct_dcx_view_used_types(void)
 {
     uct_component_h *components;
-    uct_dcx_ext_attr_t attr;
-    uint64_t types;
+    uint64_t types = uct_dcx_ext.peer_types();
     unsigned num, i;
 
-    uct_dcx_ext.query(NULL, &attr);
-    types = attr.peer_types;
     if (uct_query_components(&components, &num) != UCS_OK) {
         return types;
     }

@@ -35,8 +35,7 @@ uint64_t uct_dcx_gpu_peer_types(void)
 }
 
 
-/* A kernel and a driver with dma-bufs look up the file first. Without, they
- * refuse the method. */
+/* A kernel and a driver with dma-bufs answer EBADF, others EOPNOTSUPP. */
 int uct_dcx_gpu_has_dmabuf(struct ibv_pd *pd)
 {
     struct ibv_mr *mr;

@@ -24,7 +24,7 @@ struct uct_dcx_md {
     int has_odp;                /* registers on demand if the caller asks */
     int has_dmabuf;             /* registers dma-bufs */
     uint64_t peer_types;        /* memory types with peer memory */
-    uint64_t gpu_types;         /* those of them that UCP may register */
+    uint64_t gpu_types;         /* of @peer_types: UCP may register them */
     int has_devices;            /* memory of a GPU was registered */
     ucs_linear_func_t reg_cost; /* seconds, seconds per byte */
     uct_dcx_mkeys_t mkeys;

@@ -184,9 +184,14 @@ static int uct_dcx_memory_is_device(const uct_dcx_md_t *md,
 
 static const char *uct_dcx_memory_hint(const uct_dcx_memory_t *memory)
 {
-    return (memory->buf == NULL) ? uct_dcx_device_reg_hint(errno) :
-           (errno == EBADF)      ? "; the file of the dma-buf is not open" :
-           (errno == EINVAL) ? "; the file is not a dma-buf, or is too short" :
+    if (memory->buf == NULL) {
+        return uct_dcx_device_reg_hint(errno);
+    }
+    return (errno == EBADF)  ? "; the file of the dma-buf is not open" :
+           (errno == EINVAL) ? "; the kernel refuses the file, its offset, or "
+                               "the length" :
+           (errno == EOPNOTSUPP) ?
+                               "; its exporter gives other devices no access" :
                                "";
 }
 
@@ -506,24 +511,20 @@ static inline int uct_dcx_mem_is_cached(const uct_dcx_md_t *md, uint64_t flags,
 }
 
 
-/* Checks a dma-buf as the kernel does (ib_umem_dmabuf_get(), and
- * UVERBS_METHOD_REG_DMABUF_MR), which has one error for all. Returns NULL, or
- * an error text. */
+/* Returns NULL, or an error text for a dma-buf that cannot be registered. The
+ * kernel has the same error for a wrong place in a page as for others. */
 static const char *uct_dcx_memory_check(const uct_dcx_md_t *md,
                                         const uct_dcx_memory_t *memory)
 {
-    const uint64_t in_page = ucs_get_page_size() - 1;
-    uint64_t end;
+    uint64_t distance = (uintptr_t)memory->address ^ memory->buf->offset;
 
-    return !md->has_dmabuf ?
-               "neither the kernel nor the driver supports it, or "
-               "UCX_DCX_GPU_DIRECT_RDMA=n" :
-           (memory->length == 0) ? "its length is 0" :
-           (((uintptr_t)memory->address ^ memory->buf->offset) & in_page) ?
-                                   "address and offset differ within a page" :
-           __builtin_add_overflow(memory->buf->offset, memory->length, &end) ?
-                                   "offset and length exceed 64 bits" :
-                                   NULL;
+    if (!md->has_dmabuf) {
+        return "the kernel or the driver lacks it, or "
+               "UCX_DCX_GPU_DIRECT_RDMA=n";
+    }
+    return (distance & (ucs_get_page_size() - 1)) ?
+               "address and offset differ within a page" :
+               NULL;
 }
 
 
