@@ -63,15 +63,18 @@ static ucs_status_t fake_gpu_query(uct_md_h md, uct_md_attr_v2_t *attr)
 }
 
 
+/* Since UCX 1.22 with flags of memory types; the bits of other fields are the
+ * same. */
 #if UCT_VERNO_MINOR >= 22
-typedef uct_md_mem_attr_v2_t fake_gpu_attr_t;
+typedef uct_md_mem_attr_v2_t fake_gpu_mem_attr_t;
 #else
-typedef uct_md_mem_attr_t fake_gpu_attr_t;
+typedef uct_md_mem_attr_t fake_gpu_mem_attr_t;
 #endif
+
 
 /* UCP closes the file after it has registered the memory. */
 static ucs_status_t fake_gpu_mem_query(uct_md_h md, const void *address,
-                                       size_t length, fake_gpu_attr_t *attr)
+                                       size_t length, fake_gpu_mem_attr_t *attr)
 {
     int *fd_p = (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) ?
                     &attr->dmabuf_fd :
@@ -99,6 +102,11 @@ static ucs_status_t fake_gpu_mem_query(uct_md_h md, const void *address,
     if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET) {
         attr->dmabuf_offset = UCS_PTR_BYTE_DIFF(begin, address);
     }
+#if UCT_VERNO_MINOR >= 22
+    if (attr->field_mask & UCT_MD_MEM_ATTR_V2_FIELD_MEM_FLAGS) {
+        attr->mem_flags = UCS_MEM_FLAG_REGISTRABLE;
+    }
+#endif
     return UCS_OK;
 }
 #else
