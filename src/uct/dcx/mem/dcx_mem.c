@@ -160,10 +160,9 @@ static void uct_dcx_region_demand(uct_dcx_region_t *region, uct_dcx_md_t *md,
 }
 
 
-/* Returns 1 for memory that the processor must not touch. UCX has a cache of the
- * memory of GPUs, without that of the host; it is searched for one address. So
- * both ends are looked up. If the cache is disabled, any memory may be of a
- * GPU. */
+/* Returns 1 for memory that the processor must not touch. UCX has a cache of
+ * memory of GPUs, which is searched for one address: look up both ends. If the
+ * cache is disabled, any memory may be of a GPU. */
 static int uct_dcx_memory_is_device(const uct_dcx_md_t *md,
                                     const uct_dcx_memory_t *memory)
 {
