@@ -31,7 +31,7 @@ const std::map<std::string, option> options = {
     {"PCI_RELAXED_ORDERING",
      {{"n", "try", "auto"}, {"perhaps", "2", "y" /* the device has none */}}},
     {"ODP", {{"y", "n", "try"}, {"perhaps", "2"}}},
-    {"GPU_DIRECT_RDMA", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"GPU_DIRECT_RDMA", {{"n", "try"}, {"perhaps", "2"}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"PROFILE", {{"auto", "none"}, {}}},
