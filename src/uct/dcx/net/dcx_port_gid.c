@@ -239,12 +239,12 @@ static ucs_status_t uct_dcx_port_find_gid(uct_dcx_port_t *port,
 }
 
 
-/* Finds the network interface with the port's address. If there is none, logs
- * that @option=@value needs one, and that @fix has to be set. */
+/* Finds the network interface with the port's address, for
+ * ROCE_SUBNET_PREFIX_LEN=auto, or if @is_route for the mode "route". Logs
+ * errors. */
 static ucs_status_t uct_dcx_port_find_netdev(const uct_dcx_port_t *port,
-                                             const char *option,
-                                             const char *value, const char *fix,
-                                             unsigned *bits, unsigned *netdev)
+                                             int is_route, unsigned *bits,
+                                             unsigned *netdev)
 {
     if (uct_dcx_subnet_find(&port->gid, bits, netdev)) {
         return UCS_OK;
@@ -252,8 +252,11 @@ static ucs_status_t uct_dcx_port_find_netdev(const uct_dcx_port_t *port,
 
     ucs_error("%s=%s: no network interface has the address of %s, GID %u: set "
               "UCX_DCX_%s",
-              uct_dcx_config_variable(option), value, port->name,
-              port->gid_index, fix);
+              uct_dcx_config_variable(is_route ? "ROCE_REACHABILITY_MODE" :
+                                                 "ROCE_SUBNET_PREFIX_LEN"),
+              is_route ? "route" : "auto", port->name, port->gid_index,
+              is_route ? "ROCE_REACHABILITY_MODE=all" :
+                         "ROCE_SUBNET_PREFIX_LEN");
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -274,9 +277,7 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
     }
 
     if (bits == UCS_ULUNITS_AUTO) {
-        status = uct_dcx_port_find_netdev(port, "ROCE_SUBNET_PREFIX_LEN",
-                                          "auto", "ROCE_SUBNET_PREFIX_LEN",
-                                          &found, &netdev);
+        status = uct_dcx_port_find_netdev(port, 0, &found, &netdev);
         if (status != UCS_OK) {
             return status;
         }
@@ -319,8 +320,6 @@ ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
     }
 
     return (config->path.roce_reach == UCT_DCX_REACH_ROUTE) ?
-               uct_dcx_port_find_netdev(port, "ROCE_REACHABILITY_MODE", "route",
-                                        "ROCE_REACHABILITY_MODE=all", &bits,
-                                        &port->netdev) :
+               uct_dcx_port_find_netdev(port, 1, &bits, &port->netdev) :
                UCS_OK;
 }
