@@ -25,6 +25,7 @@ enum {
     AM_ID    = 5,
     ROW      = 8,    /* endpoints that send between calls of progress: one per
                       * DCI */
+    MANY     = 64,   /* endpoints for which dcx uses all receive buffers */
     ACTIVE   = 1000, /* maximum number of endpoints that send */
     MESSAGES = 8000
 };
@@ -131,11 +132,15 @@ static void send_all(const struct bench_pair *pair, uct_ep_h *eps,
 }
 
 /* Lets both sides create objects that they create on first use: initiators when
- * they post, also the receiver's for its grants. */
+ * they post, also the receiver's for its grants; and the second half of dcx's
+ * receive buffers, which many endpoints need. */
 static void warm_up(const struct bench_pair *pair)
 {
     struct bench_pair back = *pair;
-    uct_ep_h eps[ROW];
+    uct_ep_h eps[MANY];
+
+    create(pair, eps, MANY);
+    destroy(eps, MANY);
 
     create(pair, eps, ROW);
     send_all(pair, eps, ROW, message);

@@ -48,7 +48,7 @@ TEST_P(dcx_wqe_diff, is_complete)
     for (const auto &op : all_ops()) {
         wqe_bytes ours = build(op, 0);
         std::vector<uint8_t> seen(ours.size());
-        size_t unseen = 0, expected = 32; /* no immediate */
+        size_t unseen = 0, expected = 36; /* no immediate, nor SL of answers */
 
         for (const auto &field : wqe_list(ours)) {
             for (unsigned i = 0; i < field.size; i++) {

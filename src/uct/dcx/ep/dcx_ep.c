@@ -6,6 +6,7 @@
 #include "dcx_ep.h"
 #include "dcx_ep_cancel.h"
 #include "dcx_orphan.h"
+#include "uct/dcx/fc/dcx_fc_grant.h"
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/recover/dcx_recover.h"

@@ -19,13 +19,6 @@
  * takes a receive buffer, and the receiver may only be busy. */
 #define UCT_DCX_FC_RESEND_TICK 8
 
-/* Messages of an endpoint that take no credit at a time: a request, and the
- * answer to one */
-#define UCT_DCX_FC_EXTRA_MSGS 2
-
-/* Peers for which the first half of the receive queue is always enough */
-#define UCT_DCX_FC_MIN_PEERS 4
-
 
 /* --- requests ------------------------------------------------------------- */
 
@@ -331,26 +324,6 @@ int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc)
         }
     }
     return 0;
-}
-
-
-/* --- receive buffers ------------------------------------------------------ */
-
-void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer)
-{
-    uct_dcx_queues_t *queues = fc->queues;
-    unsigned extra = fc->bank.granted[0] + fc->bank.granted[1] + offer;
-    size_t num_eps = queues->eps.plain.num_used + queues->eps.grh.num_used +
-                     queues->eps.small.num_used;
-    size_t own = ucs_max(num_eps, UCT_DCX_FC_MIN_PEERS) *
-                 (fc->bank.base + UCT_DCX_FC_EXTRA_MSGS);
-
-    if (ucs_unlikely((own + extra >= queues->rx.length) ||
-                     (extra > fc->bank.size * 3 / 4)) &&
-        (queues->rx.length < queues->rx.max_length)) {
-        uct_dcx_srq_grow(&queues->rx);
-        uct_dcx_queues_refill(queues);
-    }
 }
 
 

@@ -147,13 +147,6 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep);
 
 
-/* Uses the whole receive queue if the first half is too short for all grants,
- * @offer more credits, and the bases of as many peers as there are endpoints.
- * Peers without an endpoint here are not known. The whole queue is used, too,
- * if grants take most of the bank: then many peers send. */
-void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer);
-
-
 /* Sets the initial credits of a new endpoint. */
 static inline void uct_dcx_fc_init_ep(uct_dcx_ep_t *ep, uint16_t credits)
 {

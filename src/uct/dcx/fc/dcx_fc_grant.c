@@ -47,6 +47,14 @@
 #define UCT_DCX_FC_PAUSE 0.001
 
 
+/* Messages of an endpoint that take no credit at a time: a request, and the
+ * answer to one */
+#define UCT_DCX_FC_EXTRA_MSGS 2
+
+/* Peers for which the first half of the receive queue is always enough */
+#define UCT_DCX_FC_MIN_PEERS 4
+
+
 /* An answer, and the endpoint to the peer that sent the request. Both are
  * reused for the next request of any peer. */
 typedef struct uct_dcx_fc_answer {
@@ -127,6 +135,24 @@ static ucs_status_t uct_dcx_fc_set_target(uct_dcx_fc_t *fc,
     ep->flags = (ep->flags & ~UCT_DCX_EP_FLAG_GRH) |
                 (uct_dcx_av_has_grh(&ep->av) ? UCT_DCX_EP_FLAG_GRH : 0);
     return UCS_OK;
+}
+
+
+void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer)
+{
+    uct_dcx_queues_t *queues = fc->queues;
+    unsigned extra = fc->bank.granted[0] + fc->bank.granted[1] + offer;
+    size_t num_eps = queues->eps.plain.num_used + queues->eps.grh.num_used +
+                     queues->eps.small.num_used;
+    size_t own = ucs_max(num_eps, UCT_DCX_FC_MIN_PEERS) *
+                 (fc->bank.base + UCT_DCX_FC_EXTRA_MSGS);
+
+    if (ucs_unlikely((own + extra >= queues->rx.length) ||
+                     (extra > fc->bank.size * 3 / 4)) &&
+        (queues->rx.length < queues->rx.max_length)) {
+        uct_dcx_srq_grow(&queues->rx);
+        uct_dcx_queues_refill(queues);
+    }
 }
 
 

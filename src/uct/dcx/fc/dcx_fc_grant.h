@@ -30,4 +30,10 @@ void uct_dcx_fc_answer(uct_dcx_fc_t *fc, uint8_t id,
 void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
                                 const uct_dcx_fc_request_t *request);
 
+/* Uses the whole receive queue if the first half is too short for all grants,
+ * @offer more credits, and the bases of as many peers as there are endpoints.
+ * Peers without an endpoint here are not known. The whole queue is used, too,
+ * if grants take most of the bank: then many peers send. */
+void uct_dcx_fc_check_queue(uct_dcx_fc_t *fc, unsigned offer);
+
 #endif

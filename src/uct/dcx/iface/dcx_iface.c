@@ -17,7 +17,7 @@
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/ep/dcx_list.h"
 #include "uct/dcx/ep/dcx_orphan.h"
-#include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/fc/dcx_fc_grant.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/mem/dcx_mem_place.h"
 #include "uct/dcx/queue/dcx_desc.h"

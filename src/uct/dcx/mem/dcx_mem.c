@@ -221,8 +221,10 @@ static ucs_status_t uct_dcx_region_init(uct_dcx_region_t *region,
     region->num_idle  = 0;
     region->mr        = NULL;
     region->is_device = uct_dcx_memory_is_device(md, memory);
-    md->has_devices |= region->is_device;
-    *prot_p = PROT_READ | PROT_WRITE;
+    *prot_p           = PROT_READ | PROT_WRITE;
+    if (ucs_unlikely(region->is_device)) {
+        md->has_devices = 1; /* never cleared: other threads set it, too */
+    }
     if (md->has_odp && (memory->flags & UCT_MD_MEM_FLAG_NONBLOCK) &&
         !region->is_device) {
         uct_dcx_region_demand(region, md, memory);
