@@ -14,7 +14,7 @@ static void info_site_row(struct info_part *part,
 
     uct_dcx_site_find(table, option, &source);
     if (!source.is_set || source.is_bad ||
-        !strncmp(source.variable, "UCX_DCX_", strlen("UCX_DCX_"))) {
+        uct_dcx_site_is_own(source.variable)) {
         return;
     }
     row = info_part_add(part, option, NULL);

@@ -7,7 +7,7 @@
  */
 #include "fake_gpu.h"
 
-#include "dcx_loop.h"
+#include "dcx_ucp.h"
 
 extern "C" {
 #include "fake_gpu_ucx.h"
@@ -76,52 +76,11 @@ private:
 
 const size_t lengths[] = {1, 8, 200, 2000, 10000, 100000, 3000000};
 
-class dcx_gpu_ucp : public testing::TestWithParam<int> {
+class dcx_gpu_ucp : public dcx_ucp {
 protected:
-    dcx_gpu_ucp()
+    dcx_gpu_ucp() : dcx_ucp(UCP_FEATURE_RMA | UCP_FEATURE_TAG | UCP_FEATURE_AM)
     {
-        ucp_params_t params               = {};
-        ucp_worker_params_t worker_params = {};
-        ucp_ep_params_t ep_params         = {};
-        ucp_address_t *address;
-        size_t length;
-
-        HCA_CHECK_CALL(dlopen(dcx_loop::module(), RTLD_NOW) != NULL);
-        params.field_mask = UCP_PARAM_FIELD_FEATURES;
-        params.features   = UCP_FEATURE_RMA | UCP_FEATURE_TAG | UCP_FEATURE_AM;
-        UCT_CALL(ucp_init(&params, NULL, &m_context));
-        UCT_CALL(ucp_worker_create(m_context, &worker_params, &m_worker));
-        UCT_CALL(ucp_worker_get_address(m_worker, &address, &length));
-        ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-        ep_params.address    = address;
-        UCT_CALL(ucp_ep_create(m_worker, &ep_params, &m_ep));
-        ucp_worker_release_address(m_worker, address);
         fake_gpu_num_copied = 0;
-    }
-
-    ~dcx_gpu_ucp()
-    {
-        ucp_request_param_t param = {};
-
-        EXPECT_EQ(UCS_OK, wait(ucp_ep_close_nbx(m_ep, &param)));
-        ucp_worker_destroy(m_worker);
-        ucp_cleanup(m_context);
-    }
-
-    ucs_status_t wait(ucs_status_ptr_t request)
-    {
-        dcx_deadline deadline;
-        ucs_status_t status;
-
-        if (!UCS_PTR_IS_PTR(request)) {
-            return UCS_PTR_STATUS(request);
-        }
-        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-            deadline.check("a request");
-            ucp_worker_progress(m_worker);
-        }
-        ucp_request_free(request);
-        return status;
     }
 
     /* Sends the bytes with a tag, and receives them. */
@@ -134,6 +93,16 @@ protected:
         send = ucp_tag_send_nbx(m_ep, from.addr(), length, 5, &param);
         EXPECT_EQ(UCS_OK, wait(send));
         EXPECT_EQ(UCS_OK, wait(recv));
+    }
+
+    /* Sends a message between GPUs. Returns the bytes that were copied. */
+    size_t copied_of(size_t length)
+    {
+        memory from(true, length, 1), to(true, length, 2);
+
+        send(from, to, length);
+        EXPECT_TRUE(from.data() == to.data());
+        return fake_gpu_num_copied;
     }
 
     /* Sends before the receive is posted. */
@@ -193,10 +162,6 @@ protected:
             }
         }
     }
-
-    ucp_context_h m_context;
-    ucp_worker_h m_worker;
-    ucp_ep_h m_ep;
 };
 
 TEST_P(dcx_gpu_ucp, tags)
@@ -235,12 +200,7 @@ class dcx_gpu_ucp_direct : public dcx_gpu_ucp {};
 /* The adapter moves the data of a rendezvous. */
 TEST_P(dcx_gpu_ucp_direct, long_messages_are_not_copied)
 {
-    const size_t length = 3000000;
-    memory from(true, length, 1), to(true, length, 2);
-
-    send(from, to, length);
-    EXPECT_TRUE(from.data() == to.data());
-    EXPECT_EQ(0u, fake_gpu_num_copied);
+    EXPECT_EQ(0u, copied_of(3000000));
 }
 
 INSTANTIATE_TEST_SUITE_P(peer, dcx_gpu_ucp, testing::Values(0));
@@ -254,12 +214,7 @@ class dcx_gpu_ucp_staged : public dcx_gpu_ucp {};
 
 TEST_P(dcx_gpu_ucp_staged, long_messages_are_copied)
 {
-    const size_t length = 3000000;
-    memory from(true, length, 1), to(true, length, 2);
-
-    send(from, to, length);
-    EXPECT_TRUE(from.data() == to.data());
-    EXPECT_LE(length, fake_gpu_num_copied);
+    EXPECT_LE(3000000u, copied_of(3000000));
 }
 
 INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_ucp_staged, testing::Values(0));

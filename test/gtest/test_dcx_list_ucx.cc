@@ -6,9 +6,8 @@
  */
 #include "dcx_list_bench.h"
 #include "dcx_list_memory.h"
+#include "dcx_ucp.h"
 
-#include <dlfcn.h>
-#include <ucp/api/ucp.h>
 #include <uct/api/version.h>
 
 #if UCT_VERNO_MINOR >= 22
@@ -78,26 +77,10 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_list_uct, testing::Values(false));
 
 /* --- UCP ------------------------------------------------------------------ */
 
-class dcx_list_ucp : public testing::TestWithParam<int> {
+class dcx_list_ucp : public dcx_ucp {
 protected:
-    dcx_list_ucp()
+    dcx_list_ucp() : dcx_ucp(UCP_FEATURE_RMA)
     {
-        ucp_params_t params               = {};
-        ucp_worker_params_t worker_params = {};
-        ucp_ep_params_t ep_params         = {};
-        ucp_address_t *address;
-        size_t length;
-
-        HCA_CHECK_CALL(dlopen(dcx_loop::module(), RTLD_NOW) != NULL);
-        params.field_mask = UCP_PARAM_FIELD_FEATURES;
-        params.features   = UCP_FEATURE_RMA;
-        UCT_CALL(ucp_init(&params, NULL, &m_context));
-        UCT_CALL(ucp_worker_create(m_context, &worker_params, &m_worker));
-        UCT_CALL(ucp_worker_get_address(m_worker, &address, &length));
-        ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-        ep_params.address    = address;
-        UCT_CALL(ucp_ep_create(m_worker, &ep_params, &m_ep));
-        ucp_worker_release_address(m_worker, address);
         m_near_memh = map(m_near);
         m_far_memh  = map(m_far);
         unpack();
@@ -105,14 +88,10 @@ protected:
 
     ~dcx_list_ucp()
     {
-        ucp_request_param_t param = {};
-
         ucp_rkey_destroy(m_rkey);
-        EXPECT_EQ(UCS_OK, wait(ucp_ep_close_nbx(m_ep, &param)));
+        close_ep();
         EXPECT_EQ(UCS_OK, ucp_mem_unmap(m_context, m_near_memh));
         EXPECT_EQ(UCS_OK, ucp_mem_unmap(m_context, m_far_memh));
-        ucp_worker_destroy(m_worker);
-        ucp_cleanup(m_context);
     }
 
     ucp_mem_h map(const dcx_list_memory &memory)
@@ -136,23 +115,6 @@ protected:
         UCT_CALL(ucp_rkey_pack(m_context, m_far_memh, &packed, &length));
         UCT_CALL(ucp_ep_rkey_unpack(m_ep, packed, &m_rkey));
         ucp_rkey_buffer_release(packed);
-    }
-
-    /* Waits for a request, and returns its status. */
-    ucs_status_t wait(ucs_status_ptr_t request)
-    {
-        dcx_deadline deadline;
-        ucs_status_t status;
-
-        if (!UCS_PTR_IS_PTR(request)) {
-            return UCS_PTR_STATUS(request);
-        }
-        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-            deadline.check("a request");
-            ucp_worker_progress(m_worker);
-        }
-        ucp_request_free(request);
-        return status;
     }
 
     /* Puts pieces at the same offsets of both sides. */
@@ -197,9 +159,6 @@ protected:
                                 &param));
     }
 
-    ucp_context_h m_context;
-    ucp_worker_h m_worker;
-    ucp_ep_h m_ep;
     dcx_list_memory m_near, m_far;
     ucp_mem_h m_near_memh, m_far_memh;
     ucp_rkey_h m_rkey;

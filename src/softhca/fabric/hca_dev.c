@@ -9,6 +9,7 @@
 #include "hca_caps.h"
 #include "softhca/base/hca_log.h"
 
+#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
@@ -82,19 +83,40 @@ static int hca_config_link(const char *name, enum hca_link *link)
     return -EINVAL;
 }
 
+/* Reads a number of up to @max at the start of a list with commas: @prefix,
+ * "0x" or "", and digits. Returns its end, or NULL if it is none. */
+static const char *hca_config_number(const char *str, const char *prefix,
+                                     unsigned long max, unsigned long *value)
+{
+    size_t length = strlen(prefix);
+    char *end;
+
+    if (strncmp(str, prefix, length) || !isxdigit((uint8_t)str[length])) {
+        return NULL;
+    }
+    *value = strtoul(str, &end, (length == 0) ? 10 : 16);
+    return ((end == str) || (*value > max) ||
+            ((*end != ',') && (*end != '\0'))) ?
+               NULL :
+               end;
+}
+
+/* Returns the next number of the list, or NULL. */
+static const char *hca_config_next(const char *end)
+{
+    return (*end == ',') ? end + 1 : NULL;
+}
+
 /* Sets the first entries of the table; the others name no partition. */
 static int hca_config_pkeys(const char *name, uint16_t *pkeys)
 {
-    const char *str = getenv(name);
+    const char *str = getenv(name), *end;
     unsigned count  = 0;
     unsigned long pkey;
-    char *end;
 
-    for (const char *p = str; p != NULL; p = (*end == ',') ? end + 1 : NULL) {
-        pkey = strtoul(p, &end, 16);
-        if ((strncmp(p, "0x", 2) != 0) || (end == p + 2) || (pkey > 0xffff) ||
-            ((*end != ',') && (*end != '\0')) ||
-            (count == HCA_PKEY_TABLE_LEN)) {
+    for (const char *p = str; p != NULL; p = hca_config_next(end)) {
+        end = hca_config_number(p, "0x", 0xffff, &pkey);
+        if ((end == NULL) || (count == HCA_PKEY_TABLE_LEN)) {
             hca_error("%s=%s: use up to %u P_Keys such as 0xffff,0x8001, from "
                       "0x0 to 0xffff",
                       name, str, HCA_PKEY_TABLE_LEN);
@@ -107,15 +129,13 @@ static int hca_config_pkeys(const char *name, uint16_t *pkeys)
 
 static int hca_config_sls(const char *name, uint16_t *sls)
 {
-    const char *str = getenv(name);
+    const char *str = getenv(name), *end;
     uint16_t mask   = 0;
     unsigned long sl;
-    char *end;
 
-    for (const char *p = str; p != NULL; p = (*end == ',') ? end + 1 : NULL) {
-        sl = strtoul(p, &end, 10);
-        if ((*p < '0') || (*p > '9') || (sl > 15) ||
-            ((*end != ',') && (*end != '\0'))) {
+    for (const char *p = str; p != NULL; p = hca_config_next(end)) {
+        end = hca_config_number(p, "", 15, &sl);
+        if (end == NULL) {
             hca_error("%s=%s: use service levels from 0 to 15, such as 0,5",
                       name, str);
             return -EINVAL;

@@ -183,6 +183,12 @@ static inline unsigned hca_dev_subnet(unsigned dev)
     return (subnet == 0) ? 0 : subnet - 1u;
 }
 
+/* Returns true if no router is between two devices. */
+static inline bool hca_dev_are_near(unsigned a, unsigned b)
+{
+    return hca_dev_subnet(a) == hca_dev_subnet(b);
+}
+
 /* Returns the LID by which routers lead from other subnets to the port. It is 0
  * in the default subnet, which has no routers. */
 static inline uint16_t hca_dev_flid(unsigned dev)

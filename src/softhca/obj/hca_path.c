@@ -27,7 +27,7 @@ bool hca_path_passes_routers(const struct hca_path *path, unsigned from,
 {
     uint8_t gid[16];
 
-    return (hca_dev_subnet(from) == hca_dev_subnet(to)) ||
+    return hca_dev_are_near(from, to) ||
            ((path->hop_limit > 1) &&
             (hca_dev_gid(from, path->sgid_index, gid) == HCA_GID_IB) &&
             ((gid[4] | gid[5]) != 0));
@@ -38,7 +38,7 @@ bool hca_path_passes_routers(const struct hca_path *path, unsigned from,
 static bool hca_path_lid_leads(const struct hca_path *path, unsigned from,
                                unsigned to)
 {
-    return (hca_dev_subnet(from) == hca_dev_subnet(to)) ?
+    return hca_dev_are_near(from, to) ?
                (path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to) :
                (path->dlid != 0) && (path->dlid == hca_dev_flid(to)) &&
                    path->grh && hca_path_passes_routers(path, from, to);

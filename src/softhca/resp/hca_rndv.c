@@ -51,8 +51,7 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
     const struct hca_msg *msg = resp->msg;
     struct hca_path *path     = &rndv->job.way_back;
     bool is_roce              = hca_dev_is_roce(rndv->job.dev);
-    bool is_near              = hca_dev_subnet(rndv->job.dev) ==
-                   hca_dev_subnet(msg->src_dev);
+    bool is_near              = hca_dev_are_near(rndv->job.dev, msg->src_dev);
     uint16_t lid = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
 
     path->dlid       = is_near ? lid : hca_dev_flid(msg->src_dev);

@@ -406,8 +406,7 @@ static void uct_dcx_site_walk(const ucs_config_field_t *table,
                 ucs_warn("%s=%s is not a valid value of UCX_DCX_%s, so dcx "
                          "fails to open; 'ucx_info -cf' shows the valid ones",
                          source.variable, source.value, field->name);
-            } else if (source.is_set &&
-                       strncmp(source.variable, "UCX_DCX_", 8)) {
+            } else if (source.is_set && !uct_dcx_site_is_own(source.variable)) {
                 ucs_info("%s=%s is used, as UCX_DCX_%s is not set",
                          source.variable, source.value, field->name);
             }

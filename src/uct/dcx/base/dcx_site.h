@@ -14,6 +14,7 @@
 #ifndef UCT_DCX_SITE_H
 #define UCT_DCX_SITE_H
 
+#include <string.h>
 #include <ucs/config/parser.h>
 
 
@@ -52,6 +53,14 @@ extern ucs_config_field_t uct_dcx_site_dc_mlx5_table[];
  * the environment or in UCX's configuration file. Not for the data path. */
 void uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
                        uct_dcx_site_source_t *source);
+
+/* Returns 1 if @variable is dcx's own, 0 if it is one of UCX. */
+static inline int uct_dcx_site_is_own(const char *variable)
+{
+    static const char prefix[] = "UCX_DCX_";
+
+    return strncmp(variable, prefix, sizeof(prefix) - 1) == 0;
+}
 
 /* Warns of each option of the site with a value that the parser refuses: the
  * parser's own message names no variable. Logs each variable of UCX that is

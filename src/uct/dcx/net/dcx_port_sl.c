@@ -35,13 +35,18 @@ static void uct_dcx_port_query_sls(const uct_dcx_port_t *port,
 }
 
 
-/* Returns the service level of a peer's answers. */
-static uint8_t uct_dcx_port_reverse_sl(const uct_dcx_port_t *port,
-                                       const uct_dcx_iface_config_t *config)
+/* Refuses a service level that is no priority. */
+static ucs_status_t uct_dcx_port_check_priority(const char *option,
+                                                unsigned long level)
 {
-    return (config->path.reverse_sl == UCS_ULUNITS_AUTO) ?
-               port->sl :
-               config->path.reverse_sl;
+    if ((level == UCS_ULUNITS_AUTO) || (level <= 7)) {
+        return UCS_OK;
+    }
+
+    ucs_error("%s=%lu is out of range: on RoCE it is the priority, set it to "
+              "0-7",
+              uct_dcx_config_variable(option), level);
+    return UCS_ERR_INVALID_PARAM;
 }
 
 
@@ -51,24 +56,18 @@ static ucs_status_t
 uct_dcx_port_init_priority(uct_dcx_port_t *port,
                            const uct_dcx_iface_config_t *config)
 {
-    if ((config->path.sl != UCS_ULUNITS_AUTO) && (config->path.sl > 7)) {
-        ucs_error("%s=%lu is out of range: on RoCE it is the priority, set it "
-                  "to 0-7",
-                  uct_dcx_config_variable("SL"), config->path.sl);
-        return UCS_ERR_INVALID_PARAM;
-    }
+    ucs_status_t status;
 
-    if ((config->path.reverse_sl != UCS_ULUNITS_AUTO) &&
-        (config->path.reverse_sl > 7)) {
-        ucs_error("%s=%lu is out of range: on RoCE it is the priority, set it "
-                  "to 0-7",
-                  uct_dcx_config_variable("REVERSE_SL"),
-                  config->path.reverse_sl);
-        return UCS_ERR_INVALID_PARAM;
+    status = uct_dcx_port_check_priority("SL", config->path.sl);
+    if (status == UCS_OK) {
+        status = uct_dcx_port_check_priority("REVERSE_SL",
+                                             config->path.reverse_sl);
+    }
+    if (status != UCS_OK) {
+        return status;
     }
 
     port->sl = (config->path.sl == UCS_ULUNITS_AUTO) ? 0 : config->path.sl;
-    port->reverse_sl = uct_dcx_port_reverse_sl(port, config);
     port->is_ordered = !port->dev->may_reorder;
     return UCS_OK;
 }
@@ -100,7 +99,6 @@ static ucs_status_t uct_dcx_port_choose_sl(uct_dcx_port_t *port,
     }
 
     port->sl         = ucs_ffs64(chosen);
-    port->reverse_sl = uct_dcx_port_reverse_sl(port, config);
     port->is_ordered = !port->dev->may_reorder && (plain & UCS_BIT(port->sl));
     return UCS_OK;
 }
@@ -120,9 +118,14 @@ ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
     status = uct_dcx_port_is_roce(port) ?
                  uct_dcx_port_init_priority(port, config) :
                  uct_dcx_port_choose_sl(port, config);
-    if (status == UCS_OK) {
-        ucs_debug("%s: SL %u, RDMA %s", port->name, port->sl,
-                  port->is_ordered ? "in order" : "in any order");
+    if (status != UCS_OK) {
+        return status;
     }
-    return status;
+
+    port->reverse_sl = (config->path.reverse_sl == UCS_ULUNITS_AUTO) ?
+                           port->sl :
+                           config->path.reverse_sl;
+    ucs_debug("%s: SL %u, RDMA %s", port->name, port->sl,
+              port->is_ordered ? "in order" : "in any order");
+    return UCS_OK;
 }

@@ -6,6 +6,7 @@
  */
 #include "dcx_dci.h"
 #include "uct/dcx/base/dcx_trace.h"
+#include "uct/dcx/base/dcx_site.h"
 #include "uct/dcx/base/dcx_sizes.h"
 
 #include <sys/random.h>
@@ -251,6 +252,7 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 /* Limit of a 3-bit field in the queue's context */
 #define UCT_DCX_DCI_MAX_RETRIES 7
 
+
 static unsigned uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set,
                                       const char *option, unsigned value,
                                       unsigned limit)
@@ -268,18 +270,31 @@ static ucs_status_t
 uct_dcx_dci_set_check_reads(const uct_dcx_dci_set_t *set,
                             const uct_dcx_iface_config_t *config)
 {
-    unsigned limit = set->port->dev->max_rd_atomic;
+    unsigned long requests = config->tx.max_rd_atomic;
+    unsigned limit         = set->port->dev->max_rd_atomic;
+    const char *variable;
 
-    if ((config->tx.max_rd_atomic == UCS_ULUNITS_AUTO) ||
-        (config->tx.max_rd_atomic <= limit)) {
+    if (requests == UCS_ULUNITS_AUTO) {
         return UCS_OK;
     }
 
-    ucs_error("%s=%lu exceeds the limit of %s, which is %u: set it to that or "
-              "to auto",
-              uct_dcx_config_variable("MAX_RD_ATOMIC"),
-              config->tx.max_rd_atomic, set->port->name, limit);
-    return UCS_ERR_INVALID_PARAM;
+    variable = uct_dcx_config_variable("MAX_RD_ATOMIC");
+    if (requests > limit) {
+        ucs_error("%s=%lu exceeds the limit of %s, which is %u: set it to that "
+                  "or to auto",
+                  variable, requests, set->port->name, limit);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (requests > UCT_DCX_AUTO_RD_ATOMIC) {
+        /* dc_mlx5 asks the peer, so this may be safe for the site */
+        ucs_log(uct_dcx_site_is_own(variable) ? UCS_LOG_LEVEL_INFO :
+                                                UCS_LOG_LEVEL_WARN,
+                "%s=%lu: gets and atomics fail if the device of a peer answers "
+                "fewer at a time",
+                variable, requests);
+    }
+    return UCS_OK;
 }
 
 
@@ -287,7 +302,6 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
                                         const uct_dcx_iface_config_t *config)
 {
     uct_dcx_sizes_t sizes;
-    const char *variable;
 
     uct_dcx_sizes_init(&sizes, config, 0);
     set->params.max_send_wr = sizes.max_send_wr;
@@ -310,15 +324,7 @@ static void uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
                                     config->tx.max_rd_atomic :
                                     ucs_min(set->port->dev->max_rd_atomic,
                                             UCT_DCX_AUTO_RD_ATOMIC);
-    if (set->params.max_rd_atomic > UCT_DCX_AUTO_RD_ATOMIC) {
-        variable = uct_dcx_config_variable("MAX_RD_ATOMIC");
-        /* dc_mlx5 asks the peer, so this may be safe for the site */
-        ucs_log(strncmp(variable, "UCX_DCX_", 8) ? UCS_LOG_LEVEL_WARN :
-                                                   UCS_LOG_LEVEL_INFO,
-                "%s=%u: gets and atomics fail if the device of a peer answers "
-                "fewer at a time",
-                variable, set->params.max_rd_atomic);
-    }
+
     set->params.fence       = set->port->is_ordered ? MLX5_WQE_CTRL_FENCE :
                                                       UCT_DCX_WQE_STRONG_ORDER;
     set->params.log_streams = ucs_ilog2(config->tx.num_streams);
