@@ -14,6 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char info_live_denied[] =
+    "belongs to another user, or cannot be read";
+
 /* Prints one line. Returns the exit status. */
 static int info_live_fail(const char *pid, const char *reason)
 {
@@ -21,13 +24,16 @@ static int info_live_fail(const char *pid, const char *reason)
     return INFO_BAD;
 }
 
-/* Returns an open descriptor of the figures, -1 if the folder has none. */
+/* Returns an open descriptor of the figures, -1 with errno if the folder has
+ * none, or shows none: root without CAP_SYS_PTRACE may list it, but not read its
+ * links. */
 static int info_live_find(DIR *folder)
 {
     static const char name[] = "/memfd:" UCT_DCX_FIGURES_NAME;
     struct dirent *entry;
     char target[64];
     ssize_t length;
+    int error = ENOENT;
 
     while ((entry = readdir(folder)) != NULL) {
         length = readlinkat(dirfd(folder), entry->d_name, target,
@@ -36,7 +42,11 @@ static int info_live_find(DIR *folder)
             !strncmp(target, name, sizeof(name) - 1)) {
             return openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
         }
+        if ((length < 0) && (errno == EACCES)) {
+            error = EACCES;
+        }
     }
+    errno = error;
     return -1;
 }
 
@@ -89,19 +99,21 @@ int info_live_print(const char *pid)
     snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
     folder = opendir(path);
     if (folder == NULL) {
-        return info_live_fail(
-            pid,
-            (errno == ENOENT) ? "does not exist" :
-            (errno == EACCES) ? "belongs to another user, or cannot be read" :
-                                strerror(errno));
+        return info_live_fail(pid, (errno == ENOENT) ? "does not exist" :
+                                   (errno == EACCES) ? info_live_denied :
+                                                       strerror(errno));
     }
 
     fd = info_live_find(folder);
-    closedir(folder);
     if (fd < 0) {
-        return info_live_fail(pid, "has no figures: start it with "
-                                   "UCX_DCX_REPORT=y");
+        status = info_live_fail(pid, (errno == EACCES) ?
+                                         info_live_denied :
+                                         "has no figures: start it with "
+                                         "UCX_DCX_REPORT=y");
+        closedir(folder);
+        return status;
     }
+    closedir(folder);
     status = info_live_read(pid, fd);
     close(fd);
     return status;
