@@ -210,6 +210,14 @@ INSTANTIATE_TEST_SUITE_P(tags, dcx_gpu_ucp_direct, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(proto, dcx_gpu_ucp_direct, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_ucp, testing::Values(0));
 
+/* Registers dma-bufs only. UCP passes them since 1.16, and with the newer
+ * protocols of 1.14 and 1.15. */
+#if UCT_VERNO_MINOR >= 14
+INSTANTIATE_TEST_SUITE_P(dmabuf, dcx_gpu_ucp, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(dmabuf, dcx_gpu_ucp_rma, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(dmabuf, dcx_gpu_ucp_direct, testing::Values(0));
+#endif
+
 class dcx_gpu_ucp_staged : public dcx_gpu_ucp {};
 
 TEST_P(dcx_gpu_ucp_staged, long_messages_are_copied)
@@ -287,17 +295,20 @@ int main(int argc, char **argv)
     const std::vector<std::pair<const char *, const char *>> env = {
         {"DCX_TEST_PEER_MEM", "y"},
         {"UCX_TLS", "dcx,fake_gpu"}};
-    auto tags = env, proto = env, off = env;
+    auto tags = env, proto = env, off = env, dmabuf = env;
 
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
     proto.push_back({"UCX_PROTO_ENABLE", "y"});
     off.push_back({"UCX_DCX_GPU_DIRECT_RDMA", "n"});
+    dmabuf.push_back({"UCX_PROTO_ENABLE", "y"});
+    dmabuf.push_back({"DCX_TEST_PEER_MEM", "n"});
     return hca_test_main(
         argc, argv,
         {{"peer", env},
          {"tags", tags},
          {"proto", proto},
          {"off", off},
+         {"dmabuf", dmabuf},
          {"no_gpu", {{"DCX_TEST_GPU_TYPES", "none"}}},
          {"rocm", {{"UCX_DCX_TYPES", "y"}}},
          {"kfd", {{"DCX_TEST_GPU_TYPES", "none"}, {"DCX_TEST_PEER_MEM", "y"}}},
