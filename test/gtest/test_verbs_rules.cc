@@ -437,6 +437,32 @@ TEST_P(verbs_inval_raced, takes_the_layout)
 
 INSTANTIATE_TEST_SUITE_P(raced, verbs_inval_raced, testing::Values(0));
 
+class verbs_inval_early : public verbs_rules {};
+
+/* The UMR succeeds, and what uses the mkey behind it fails: on the own side, and
+ * on that of a peer. */
+TEST_P(verbs_inval_early, takes_the_layout_before_its_use)
+{
+    umr_pair pair(dev);
+    umr_key key(dev.pd);
+    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, pair.run(write().remote(0, key.rkey())));
+    pair.reconnect();
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_LOC_PROT_ERR, pair.run(verbs_op(IBV_WR_RDMA_WRITE, 1)
+                                                .local(0, 64, key.lkey())
+                                                .remote(dst)));
+    pair.reconnect();
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+}
+
+INSTANTIATE_TEST_SUITE_P(early, verbs_inval_early, testing::Values(0));
+
 /* --- rules of the fabric -------------------------------------------------- */
 
 class verbs_fabric_rules : public verbs_rules {
@@ -614,6 +640,7 @@ int main(int argc, char **argv)
               {"SOFTHCA_LOG", "info"}}},
             {"umr", {{"SOFTHCA_FAULT", "umr_refused:nth=2"}}},
             {"raced", {{"SOFTHCA_FAULT", "inval_raced:nth=2"}}},
+            {"early", {{"SOFTHCA_FAULT", "inval_early:nth=2:count=2"}}},
             {"shared", {}},
         });
 }

@@ -379,26 +379,45 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
-/* Returns an error if a rule refuses the UMR. An invalidation that was in front
- * of it, and late, takes effect after it. */
-__attribute__((cold)) static enum hca_check
+/* Returns the fault of a rule that selects the UMR, or HCA_FAULT_NONE. */
+__attribute__((cold)) static enum hca_fault_what
 hca_request_umr_fault(const struct hca_request *rq)
 {
     struct hca_rule_event event = {.point = HCA_RULE_UMR};
     const struct hca_rule *rule;
+    enum hca_fault_what what;
     uint64_t n;
 
     rule = hca_rules_find(&event, &n);
     if (rule == NULL) {
-        return HCA_OK;
+        return HCA_FAULT_NONE;
     }
-    hca_info("qp 0x%x: fault: %s of a WQE", rq->wqe.qpn,
-             hca_rule_name(rule->what));
-    if (rule->what == HCA_FAULT_UMR_REFUSED) {
+    what = rule->what;
+    hca_info("qp 0x%x: fault: %s of a WQE", rq->wqe.qpn, hca_rule_name(what));
+    return what;
+}
+
+/* Executes a UMR, and an invalidation out of its order: that of the layout
+ * before, which has come late, or that of this layout, which comes early. */
+static enum hca_check hca_request_umr_change(struct hca_request *rq)
+{
+    enum hca_fault_what what = HCA_FAULT_NONE;
+    enum hca_check check;
+
+    if (hca_rules_are_set()) {
+        what = hca_request_umr_fault(rq);
+    }
+    if (__builtin_expect(what == HCA_FAULT_NONE, 1)) {
+        return hca_umr_execute(rq->qp, &rq->wqe);
+    }
+    if (what == HCA_FAULT_UMR_REFUSED) {
         return HCA_CHECK_UMR_KEY;
     }
+    check = (what == HCA_FAULT_INVAL_EARLY) ?
+                hca_umr_execute(rq->qp, &rq->wqe) :
+                HCA_CHECK_UMR_NOT_FREE;
     hca_umr_free(rq->qp, &rq->wqe);
-    return HCA_CHECK_UMR_NOT_FREE;
+    return check;
 }
 
 /* Executes a UMR. If the next WQE was rung before the UMR has completed, by the
@@ -407,18 +426,10 @@ hca_request_umr_fault(const struct hca_request *rq)
 static enum hca_check hca_request_umr(struct hca_request *rq)
 {
     struct hca_qp *qp    = rq->qp;
-    enum hca_check check = HCA_OK;
-    uint16_t rung;
+    enum hca_check check = hca_request_umr_change(rq);
+    uint16_t rung        = qp->req.ci + hca_qp_sq_posted(qp);
 
-    if (hca_rules_are_set()) {
-        check = hca_request_umr_fault(rq);
-    }
-    if (check != HCA_OK) {
-        return check;
-    }
-    check              = hca_umr_execute(qp, &rq->wqe);
-    rung               = qp->req.ci + hca_qp_sq_posted(qp);
-    qp->req.behind_umr = !qp->has_streams &&
+    qp->req.behind_umr = (check == HCA_OK) && !qp->has_streams &&
                          (rung != (uint16_t)(rq->wqe.idx + rq->wqe.blocks));
     return check;
 }

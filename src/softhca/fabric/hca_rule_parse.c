@@ -37,6 +37,7 @@ static const struct {
     [HCA_FAULT_DEVICE_FATAL]    = {"device_fatal", HCA_RULE_REQUEST},
     [HCA_FAULT_UMR_REFUSED]     = {"umr_refused", HCA_RULE_UMR},
     [HCA_FAULT_INVAL_RACED]     = {"inval_raced", HCA_RULE_UMR},
+    [HCA_FAULT_INVAL_EARLY]     = {"inval_early", HCA_RULE_UMR},
     [HCA_FAULT_FAIL_VERB]       = {"fail_verb", HCA_RULE_VERB},
     [HCA_FAULT_FAIL_DEVX]       = {"fail_devx", HCA_RULE_DEVX},
     [HCA_FAULT_FAIL_ALLOC]      = {"fail_alloc", HCA_RULE_ALLOC},
