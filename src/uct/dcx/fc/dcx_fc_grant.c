@@ -289,7 +289,7 @@ static void uct_dcx_fc_resume_others(uct_dcx_fc_t *fc,
 static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
                                    uct_dcx_fc_answer_t *answer)
 {
-    const uct_dcx_target_t *origin = &answer->request.origin;
+    uct_dcx_target_t origin = answer->request.origin; /* it may be dropped */
 
     if (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH) {
         uct_dcx_port_forget(&fc->queues->port, &answer->ep.grh);
@@ -302,8 +302,8 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
     }
 
     ucs_list_add_tail(&fc->late, &answer->list);
-    uct_dcx_fc_move_origin(&fc->late, &fc->late, origin);
-    uct_dcx_fc_move_origin(&fc->waiting, &fc->late, origin);
+    uct_dcx_fc_move_origin(&fc->late, &fc->late, &origin);
+    uct_dcx_fc_move_origin(&fc->waiting, &fc->late, &origin);
 }
 
 
