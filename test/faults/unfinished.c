@@ -12,7 +12,7 @@
 #include <string.h>
 #include <ucp/api/ucp.h>
 
-enum { NUM_EPS = 4, NUM_OPS = 8, LENGTH = 60000 };
+enum { NUM_EPS = 4, NUM_OPS = 8, LENGTH = 60000, MIN_OUTSTANDING = 30 };
 
 static struct {
     ucp_context_h context;
@@ -144,6 +144,10 @@ int main(int argc, char **argv)
     }
     printf("%s: %u outstanding\n", op, all.outstanding);
     fflush(stdout);
+    if (all.outstanding < MIN_OUTSTANDING) {
+        printf("FAIL: the device was not late\n");
+        return 1;
+    }
     for (unsigned i = 0; i < NUM_EPS; i++) {
         ucp_rkey_destroy(all.key[i]);
     }
