@@ -15,12 +15,16 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
     size_t waiting = sizeof(struct hca_stream) << qp->log_streams;
     size_t errored = sizeof(uint16_t) << qp->log_errored;
     struct hca_streams *streams;
-    size_t inlined = (qp->cs_req == 0) ?
-                         0 :
-                         sizeof(*streams->inlined) << qp->sq.log_cnt;
+    size_t inlined = (qp->cs_req == 0) ? 1 : 1u << qp->sq.log_cnt;
 
-    streams = calloc(1, sizeof(*streams) + waiting + wqes + errored + inlined);
+    streams = calloc(1, sizeof(*streams) + waiting + wqes + errored +
+                            inlined * sizeof(*streams->inlined));
     if (streams != NULL) {
+        streams->max_waiting  = 1u << qp->log_streams;
+        streams->max_errored  = 1u << qp->log_errored;
+        streams->mask         = (1u << qp->sq.log_cnt) - 1;
+        streams->inlined_mask = inlined - 1;
+
         streams->waiting = (void *)(streams + 1);
         streams->wqes    = (void *)((char *)streams->waiting + waiting);
         streams->errored = (void *)((char *)streams->wqes + wqes);
@@ -184,7 +188,7 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
         streams->errored[streams->num_errored++] = entry->stream;
     }
     if ((check < HCA_CHECK_LKEY) ||
-        (streams->num_errored == 1u << qp->log_errored)) {
+        (streams->num_errored == streams->max_errored)) {
         streams->num_errored = 0; /* the whole queue fails */
         hca_qp_fail_requester(qp);
     }

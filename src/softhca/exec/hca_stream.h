@@ -55,13 +55,16 @@ struct hca_stream {
     uint64_t due; /* hca_time_ns() */
 };
 
-/* The fetched WQEs of one queue: req.fetched basic blocks from req.ci on. */
+/* The fetched WQEs of one queue: req.fetched basic blocks from req.ci on.
+ * Sizes are not read from the QP, as any process may write there. */
 struct hca_streams {
     unsigned num_waiting, num_errored;
-    struct hca_stream *waiting;  /* 2^log_streams */
-    uint16_t *errored;           /* 2^log_errored */
+    unsigned max_waiting, max_errored;
+    unsigned mask, inlined_mask; /* of an index of `wqes`, of `inlined` */
+    struct hca_stream *waiting;
+    uint16_t *errored;
     struct hca_stream_wqe *wqes; /* index: its first basic block */
-    uint8_t (*inlined)[64];      /* data for its CQE, if the QP has cs_req */
+    uint8_t (*inlined)[64];      /* data for its CQE; one without cs_req */
 };
 
 /* The QP has a send queue. */
@@ -74,7 +77,9 @@ static inline struct hca_streams *hca_stream_of(const struct hca_qp *qp)
 static inline struct hca_stream_wqe *hca_stream_wqe(const struct hca_qp *qp,
                                                     uint16_t idx)
 {
-    return &hca_stream_of(qp)->wqes[idx & ((1u << qp->sq.log_cnt) - 1)];
+    struct hca_streams *streams = hca_stream_of(qp);
+
+    return &streams->wqes[idx & streams->mask];
 }
 
 /* Returns the buffer for CQE data of the WQE at @idx, if the QP has cs_req. It
@@ -82,7 +87,9 @@ static inline struct hca_stream_wqe *hca_stream_wqe(const struct hca_qp *qp,
  * may be allocated. */
 static inline uint8_t *hca_stream_inlined(const struct hca_qp *qp, uint16_t idx)
 {
-    return hca_stream_of(qp)->inlined[idx & ((1u << qp->sq.log_cnt) - 1)];
+    struct hca_streams *streams = hca_stream_of(qp);
+
+    return streams->inlined[idx & streams->inlined_mask];
 }
 
 /* Returns true if the WQE was executed and its result is not written yet. */

@@ -236,7 +236,7 @@ static bool hca_stream_fetch(struct hca_qp *qp)
     is_errored = is_read && (hca_stream_errored(streams, wqe.stream) != NULL);
     waiting    = is_read ? hca_stream_waiting(streams, wqe.stream) : NULL;
     if (!is_errored && (waiting == NULL) &&
-        (streams->num_waiting == 1u << qp->log_streams)) {
+        (streams->num_waiting == streams->max_waiting)) {
         return false;
     }
     *entry = (struct hca_stream_wqe){

@@ -29,13 +29,21 @@ struct hca_service {
     bool acked;
 };
 
-static const struct hca_service hca_services[] = {
+#define HCA_NUM_SERVICES 8u
+
+static const struct hca_service hca_services[HCA_NUM_SERVICES] = {
     [HCA_QP_RC]       = {"rc", HCA_QP_RC, true},
     [HCA_QP_UC]       = {"uc", HCA_QP_UC, false},
     [HCA_QP_UD]       = {"ud", HCA_QP_UD, false},
     [HCA_QP_XRC_SEND] = {"xrc", HCA_QP_XRC_RECV, true},
     [HCA_QP_DCI]      = {"dc", HCA_QP_DCT, true},
 };
+
+/* Returns the service of a QP. Any process may have written its type. */
+static const struct hca_service *hca_service_of(const struct hca_qp *qp)
+{
+    return &hca_services[qp->type % HCA_NUM_SERVICES];
+}
 
 static const char *const hca_msg_names[] = {
     [HCA_MSG_SEND]   = "send",
@@ -194,7 +202,7 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
     if (target == NULL) {
         return;
     }
-    if ((target->type != hca_services[qp->type].peer) ||
+    if ((target->type != hca_service_of(qp)->peer) ||
         !hca_path_leads(msg->path, msg->src_dev, target->obj.dev,
                         &qp->req.way) ||
         !hca_wire_pkey_fits(qp, target)) {
@@ -228,7 +236,7 @@ static __attribute__((noinline)) void
 hca_wire_send_faulty(struct hca_qp *qp, const struct hca_msg *msg,
                      struct hca_ack *ack)
 {
-    bool is_acked         = hca_services[qp->type].acked;
+    bool is_acked         = hca_service_of(qp)->acked;
     struct hca_msg spared = *msg;
     enum hca_fault_way way;
     struct hca_sgl data;
@@ -261,7 +269,7 @@ hca_wire_send_faulty(struct hca_qp *qp, const struct hca_msg *msg,
 void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
                    struct hca_ack *ack)
 {
-    const struct hca_service *service = &hca_services[qp->type];
+    const struct hca_service *service = hca_service_of(qp);
 
     *ack = (struct hca_ack){.code = HCA_ACK_NONE};
     if (hca_rules_are_set() && !msg->is_spared) {

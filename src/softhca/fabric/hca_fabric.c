@@ -132,7 +132,8 @@ static void hca_fabric_format(void)
 static int hca_fabric_check(void)
 {
     if ((hca_fabric->magic == HCA_FABRIC_MAGIC) &&
-        (hca_fabric->source == hca_source_sum)) {
+        (hca_fabric->source == hca_source_sum) &&
+        (hca_fabric->tables == hca_page_up(sizeof(struct hca_fabric)))) {
         return 0;
     }
     hca_error("fabric: the running one is from another build of softhca; set "

@@ -245,8 +245,16 @@ static bool hca_proc_ask(unsigned slot, uint32_t gen)
     return ret != -ESRCH;
 }
 
-bool hca_proc_alive(unsigned slot)
+/* Returns the slot that an object names. Any process may have written it: none
+ * is beyond the tables of this file. */
+static unsigned hca_proc_slot(unsigned slot)
 {
+    return slot % HCA_MAX_PROCS;
+}
+
+bool hca_proc_alive(unsigned owner)
+{
+    unsigned slot         = hca_proc_slot(owner);
     struct hca_proc *proc = &hca_fabric->procs[slot];
     uint32_t gen;
 
@@ -280,8 +288,9 @@ static int hca_proc_write_ask(unsigned slot)
     return ((ret != 0) && (hca_proc_check(proc) == -ESRCH)) ? -ESRCH : ret;
 }
 
-void hca_proc_have_watched(unsigned slot)
+void hca_proc_have_watched(unsigned owner)
 {
+    unsigned slot               = hca_proc_slot(owner);
     const struct hca_proc *proc = &hca_fabric->procs[slot];
     uint32_t gen                = proc->gen;
     int ret;

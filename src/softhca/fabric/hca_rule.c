@@ -29,19 +29,26 @@ static bool hca_rule_has_op(const struct hca_rule *rule,
            ((rule->op == HCA_RULE_ANY_OP) && (event->op < HCA_RULE_OP_UMR));
 }
 
+static bool hca_rule_has_name(const struct hca_rule *rule,
+                              const struct hca_rule_event *event)
+{
+    return (rule->name[0] == '\0') ||
+           ((event->name != NULL) &&
+            !strncmp(rule->name, event->name, HCA_RULE_NAME));
+}
+
 bool hca_rule_matches(const struct hca_rule *rule,
                       const struct hca_rule_event *event)
 {
     unsigned what = atomic_load_explicit(&rule->what, memory_order_acquire);
 
     return (what != HCA_FAULT_NONE) && (what < HCA_NUM_FAULTS) &&
-           (hca_rule_point(what) == event->point) &&
+           (hca_rule_point(what) == event->point) && (rule->every != 0) &&
            hca_rule_has_op(rule, event) && (event->length >= rule->min) &&
            (event->length <= rule->max) &&
            ((rule->peer == 0) || (rule->peer == (uint64_t)event->peer)) &&
            ((rule->pid == 0) || (rule->pid == (uint64_t)getpid())) &&
-           ((rule->name[0] == '\0') || !strcmp(rule->name, event->name)) &&
-           hca_rule_has_begun(rule);
+           hca_rule_has_name(rule, event) && hca_rule_has_begun(rule);
 }
 
 /* With a chance, the hits are counted. Without, the number of an event says

@@ -58,9 +58,10 @@ bool hca_minis_take(const struct hca_minis *minis, const struct hca_cqe *cqe)
 /* The RSS hash and the checksum of a mini CQE are of Ethernet: 0 here. */
 void hca_minis_add(struct hca_minis *minis, const struct hca_cqe *cqe)
 {
-    struct prm_mini_cqe *mini = &minis->minis[minis->num];
+    unsigned num              = hca_minis_num(minis) % HCA_MINIS_MAX;
+    struct prm_mini_cqe *mini = &minis->minis[num];
 
-    if (minis->num == 0) {
+    if (num == 0) {
         minis->first = *cqe;
     }
     *mini = (struct prm_mini_cqe){.byte_cnt = htobe32(cqe->byte_cnt)};
@@ -68,5 +69,5 @@ void hca_minis_add(struct hca_minis *minis, const struct hca_cqe *cqe)
         mini->send.wqe_counter = htobe16(cqe->wqe_counter);
         mini->send.opcode      = cqe->sop_qpn >> 24;
     }
-    minis->num++;
+    minis->num = num + 1;
 }

@@ -25,6 +25,14 @@ struct hca_minis {
     struct prm_mini_cqe minis[HCA_MINIS_MAX];
 };
 
+/* Returns how many are held. Any process may have written the number. */
+static inline unsigned hca_minis_num(const struct hca_minis *minis)
+{
+    unsigned num = __atomic_load_n(&minis->num, __ATOMIC_RELAXED);
+
+    return (num < HCA_MINIS_MAX) ? num : HCA_MINIS_MAX;
+}
+
 static inline struct hca_minis *hca_cq_minis(const struct hca_cq *cq)
 {
     return hca_ptr(cq->minis);

@@ -29,7 +29,7 @@ void hca_cq_repair(void *obj)
     }
     if (hca_cqe_is_put(cq)) {
         if ((minis != NULL) && (minis->num > 0)) {
-            num        = minis->num;
+            num        = hca_minis_num(minis);
             minis->num = 0;
         }
         hca_cq_advance(cq, num);
@@ -87,7 +87,7 @@ static enum hca_check hca_cq_overrun(struct hca_cq *cq)
 static void hca_cq_close_locked(struct hca_cq *cq)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
-    unsigned num            = minis->num;
+    unsigned num            = hca_minis_num(minis);
 
     if (num > 1) {
         hca_cqe_put_minis(cq, minis);

@@ -19,8 +19,9 @@ void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
 void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)
 {
     struct hca_cqe title = minis->first;
+    unsigned num         = hca_minis_num(minis);
 
-    for (unsigned i = 0; i < minis->num; i += PRM_MINI_CQES) {
+    for (unsigned i = 0; i < num; i += PRM_MINI_CQES) {
         memcpy(hca_cqe_at(cq, cq->pi + ((i == 0) ? 1 : i)), &minis->minis[i],
                PRM_MINI_CQES * sizeof(minis->minis[0]));
         if (hca_pcie_is_on()) {
@@ -28,13 +29,13 @@ void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)
                           PRM_MINI_CQES * sizeof(minis->minis[0]));
         }
     }
-    title.byte_cnt = minis->num;
+    title.byte_cnt = num;
     hca_cqe_put(cq, &title, PRM_CQE_FORMAT_COMPRESSED);
 }
 
 bool hca_cqe_is_put(const struct hca_cq *cq)
 {
-    uint8_t op_own = hca_cqe_at(cq, cq->pi)[(1u << cq->ring.log_stride) - 1];
+    uint8_t op_own = hca_cqe_at(cq, cq->pi)[hca_cqe_second(cq) + 63];
 
     return ((op_own >> 4) != MLX5_CQE_INVALID) &&
            ((op_own & 1) == ((cq->pi >> cq->ring.log_cnt) & 1));

@@ -108,6 +108,13 @@ HCA_CQE_F uint8_t *hca_cqe_at(const struct hca_cq *cq, uint32_t index)
                              ((size_t)slot << cq->ring.log_stride));
 }
 
+/* Returns the offset of the last 64 bytes of an entry, of which there are 64 or
+ * 128: 0 or 64, whatever a process has written to the queue. */
+HCA_CQE_F size_t hca_cqe_second(const struct hca_cq *cq)
+{
+    return (cq->ring.log_stride & 1) * 64;
+}
+
 static inline void hca_cqe_count(struct hca_cq *cq, uint8_t opcode,
                                  uint64_t length)
 {
@@ -158,7 +165,7 @@ HCA_CQE_F void hca_cqe_put_inline(struct hca_cq *cq, const struct hca_cqe *cqe,
                                   uint8_t format, uint64_t time)
 {
     uint8_t *entry  = hca_cqe_at(cq, cq->pi);
-    uint8_t *target = entry + (1u << cq->ring.log_stride) - 64;
+    uint8_t *target = entry + hca_cqe_second(cq);
     uint32_t op_own = (cqe->opcode << 4) | format |
                       ((cq->pi >> cq->ring.log_cnt) & 1) |
                       (cqe->solicited ? HCA_CQE_SE : 0);

@@ -220,16 +220,17 @@ static void hca_srq_count_strides(struct hca_srq *srq,
 }
 
 /* Returns the strides of a packet. One without data takes a stride, too. */
-static uint64_t hca_srq_num_strides(const struct hca_srq *srq, uint64_t length)
+static uint64_t hca_num_strides(unsigned log_size, uint64_t length)
 {
-    return (length == 0) ? 1 : ((length - 1) >> srq->strides.log_size) + 1;
+    return (length == 0) ? 1 : ((length - 1) >> log_size) + 1;
 }
 
 enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
                                     uint64_t length, struct hca_recv *recv)
 {
     uint32_t number       = srq->strides.number;
-    uint64_t need         = hca_srq_num_strides(srq, length);
+    unsigned log_size     = srq->strides.log_size % 32;
+    uint64_t need         = hca_num_strides(log_size, length);
     struct hca_srq_wqe at = {};
     enum hca_check check;
     uint32_t left;
@@ -247,14 +248,14 @@ enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
     recv->num_strides = (need <= left) ? need : left;
     recv->mp_flags    = (need <= left) ? 0 : PRM_CQE_MP_FILLER;
     hca_srq_count_strides(srq, &at, recv->num_strides);
-    if (recv->length < (uint64_t)number << srq->strides.log_size) {
+    if (recv->length < (uint64_t)number << log_size) {
         return hca_check_recv(HCA_CHECK_STRIDES, qp->obj.num, recv->length);
     }
     if (need > number) {
         return hca_check_recv(HCA_CHECK_RECV_LEN, qp->obj.num, length);
     }
-    hca_recv_cut(recv, (uint64_t)recv->stride << srq->strides.log_size,
-                 (uint64_t)recv->num_strides << srq->strides.log_size);
+    hca_recv_cut(recv, (uint64_t)recv->stride << log_size,
+                 (uint64_t)recv->num_strides << log_size);
     return HCA_OK;
 }
 
