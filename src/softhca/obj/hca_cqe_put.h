@@ -109,7 +109,7 @@ HCA_CQE_F uint8_t *hca_cqe_at(const struct hca_cq *cq, uint32_t index)
 }
 
 /* Returns the offset of the last 64 bytes of an entry, of which there are 64 or
- * 128: 0 or 64, whatever a process has written to the queue. */
+ * 128: 0 or 64, as any process may have written to the queue. */
 HCA_CQE_F size_t hca_cqe_second(const struct hca_cq *cq)
 {
     return (cq->ring.log_stride & 1) * 64;
