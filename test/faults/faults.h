@@ -36,7 +36,7 @@ enum { OP_NONE, OP_POSTED, OP_OK };
 enum {
     PHASE_START,
     PHASE_READY,    /* has published its address and key */
-    PHASE_WIRED,    /* has its endpoints */
+    PHASE_WIRED,    /* has its endpoints, wired up if any rank has a fault */
     PHASE_DONE,     /* its operations and receives have ended */
     PHASE_CLOSED,   /* its endpoints are closed */
     PHASE_FINISHED, /* its worker is destroyed, nothing was left over */

@@ -24,6 +24,9 @@
  * answers to a dead peer (8 s) */
 #define POOLS_MS 15000
 
+/* Id of the messages of rank_greet() */
+#define GREETING_ID 2
+
 struct rank rank;
 
 static const char *const phase_names[] = {
@@ -185,6 +188,97 @@ static bool rank_connect(struct peer *peer)
     rank_need("remote key",
               ucp_ep_rkey_unpack(peer->ep, info->key, &peer->key));
     return true;
+}
+
+/* --- wire-up -------------------------------------------------------------- */
+
+static ucs_status_t rank_greeted(void *arg, const void *header,
+                                 size_t header_length, void *data,
+                                 size_t length,
+                                 const ucp_am_recv_param_t *param)
+{
+    (void)arg;
+    (void)header;
+    (void)header_length;
+    (void)length;
+    (void)param;
+    rank.peer[*(unsigned *)data].has_greeted = true;
+    rank_event();
+    return UCS_OK;
+}
+
+static void rank_set_greeted(void)
+{
+    ucp_am_handler_param_t handler = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB,
+        .id = GREETING_ID,
+        .cb = rank_greeted,
+    };
+
+    rank_need("handler of greetings",
+              ucp_worker_set_am_recv_handler(rank.worker, &handler));
+}
+
+/* Returns true if endpoints to and from @peer are wired up before a fault may
+ * begin. */
+static bool rank_greets(const struct peer *peer)
+{
+    bool has_fault = false;
+
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        has_fault |= ledger->options.fault[i] != NULL;
+    }
+    return has_fault && (peer->ep != NULL) &&
+           (ledger_sends(rank.me) || ledger_sends(peer->rank));
+}
+
+static void rank_greeting_ended(void *request, ucs_status_t status, void *arg)
+{
+    (void)arg;
+    ucp_request_free(request);
+    rank.requests--;
+    rank_need("greeting", status);
+}
+
+/* Sends a message that the peer might reply to: UCP holds it back until the
+ * peer has sent the id of its endpoint, which is the end of the wire-up. */
+static void rank_greet(const struct peer *peer)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
+        .flags        = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY,
+        .cb.send      = rank_greeting_ended,
+    };
+    ucs_status_ptr_t result = ucp_am_send_nbx(
+        peer->ep, GREETING_ID, NULL, 0, &rank.me, sizeof(rank.me), &param);
+
+    if (UCS_PTR_IS_PTR(result)) {
+        rank.requests++;
+    } else {
+        rank_need("greeting", UCS_PTR_STATUS(result));
+    }
+}
+
+/* Ends the wire-up of all endpoints before the first operation of any rank, so
+ * that the messages that a fault selects are none of a wire-up: UCX sends these
+ * once, and waits for ever if one is lost (docs/known-issues.md). */
+static void rank_wire_up(void)
+{
+    bool is_wired;
+
+    for (unsigned i = 0; i < ledger->options.ranks; i++) {
+        if (rank_greets(&rank.peer[i])) {
+            rank_greet(&rank.peer[i]);
+        }
+    }
+    do {
+        rank_progress("wire-up");
+        is_wired = (rank.requests == 0);
+        for (unsigned i = 0; i < ledger->options.ranks; i++) {
+            is_wired &= !rank_greets(&rank.peer[i]) || rank.peer[i].has_greeted;
+        }
+    } while (!is_wired);
 }
 
 static void rank_closed(void *request, ucs_status_t status, void *arg)
@@ -450,6 +544,7 @@ static void rank_begin(void)
         rank_fail("no interface of dcx shows its pools");
     }
     op_begin();
+    rank_set_greeted();
     if (ledger->options.op->is_list) {
         lists_publish();
     }
@@ -501,6 +596,7 @@ int rank_run(unsigned me)
         }
     }
     rank_check_event(); /* nothing is posted to a rank that is killed here */
+    rank_wire_up();
     rank_enter(PHASE_WIRED);
     ledger->rank[me].first = time_now_us();
     while (!rank_work()) {

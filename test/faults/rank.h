@@ -35,7 +35,8 @@ struct peer {
     ucp_rkey_h key;
     uct_ep_h list_ep; /* of lists, which have no other */
     uct_rkey_bundle_t list_key;
-    bool has_failed; /* its error handler was called */
+    bool has_greeted; /* its first message has arrived */
+    bool has_failed;  /* its error handler was called */
     bool is_closed;
     uint32_t posted;  /* operations */
     uint32_t checked; /* of the peer on this rank, verified in order */
