@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of a fake GPU (fake_gpu.h) in UCP: messages, puts and gets with it at
- * either end or both. Where dcx registers it, long ones are not
- * copied; where it does not, UCP copies them by the GPU's own transport. A load
- * or a store of the processor would end the program.
+ * Memory of a fake GPU (fake_gpu.h) in UCP: messages with tags, active messages,
+ * puts and gets with it at either end or both. Where dcx registers it, long ones
+ * are not copied; where it does not, UCP copies them by the GPU's own transport.
+ * A load or a store of the processor would end the program.
  */
 #include "fake_gpu.h"
 
@@ -80,7 +80,6 @@ class dcx_gpu_ucp : public dcx_ucp {
 protected:
     dcx_gpu_ucp() : dcx_ucp(UCP_FEATURE_RMA | UCP_FEATURE_TAG | UCP_FEATURE_AM)
     {
-        fake_gpu_num_copied = 0;
     }
 
     /* Sends the bytes with a tag, and receives them. */
@@ -93,16 +92,6 @@ protected:
         send = ucp_tag_send_nbx(m_ep, from.addr(), length, 5, &param);
         EXPECT_EQ(UCS_OK, wait(send));
         EXPECT_EQ(UCS_OK, wait(recv));
-    }
-
-    /* Sends a message between GPUs. Returns the bytes that were copied. */
-    size_t copied_of(size_t length)
-    {
-        memory from(true, length, 1), to(true, length, 2);
-
-        send(from, to, length);
-        EXPECT_TRUE(from.data() == to.data());
-        return fake_gpu_num_copied;
     }
 
     /* Sends before the receive is posted. */
@@ -118,6 +107,73 @@ protected:
         recv = ucp_tag_recv_nbx(m_worker, to.addr(), length, 5, -1, &param);
         EXPECT_EQ(UCS_OK, wait(send));
         EXPECT_EQ(UCS_OK, wait(recv));
+    }
+
+    /* An active message to be received into a buffer */
+    struct message {
+        dcx_gpu_ucp *test;
+        memory *to;
+        bool is_rndv     = false;
+        bool is_received = false;
+    };
+
+    /* Receives an active message, whose data is here or at the sender. */
+    static ucs_status_t receive_am(void *arg, const void *header,
+                                   size_t header_length, void *data,
+                                   size_t length,
+                                   const ucp_am_recv_param_t *param)
+    {
+        message *msg             = (message *)arg;
+        ucp_request_param_t recv = {};
+        ucp_am_recv_data_nbx_callback_t cb;
+        ucs_status_ptr_t request;
+
+        EXPECT_EQ("header", std::string((const char *)header, header_length));
+        cb = [](void *req, ucs_status_t status, size_t, void *user_data) {
+            EXPECT_EQ(UCS_OK, status);
+            ((message *)user_data)->is_received = true;
+            ucp_request_free(req);
+        };
+        recv.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                            UCP_OP_ATTR_FIELD_USER_DATA;
+        recv.cb.recv_am = cb;
+        recv.user_data  = arg;
+        msg->is_rndv    = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+        request         = ucp_am_recv_data_nbx(msg->test->m_worker, data,
+                                               msg->to->addr(), length, &recv);
+        if (!UCS_PTR_IS_PTR(request)) {
+            EXPECT_EQ(UCS_OK, UCS_PTR_STATUS(request));
+            msg->is_received = true;
+        }
+        return msg->is_rndv ? UCS_INPROGRESS : UCS_OK;
+    }
+
+    /* Sends an active message: @flag is UCP_AM_SEND_FLAG_EAGER or _RNDV. */
+    void send_am(memory &from, memory &to, size_t length, uint32_t flag)
+    {
+        ucp_am_handler_param_t handler = {};
+        ucp_request_param_t param      = {};
+        message msg                    = {this, &to};
+        dcx_deadline deadline;
+
+        handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                             UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                             UCP_AM_HANDLER_PARAM_FIELD_CB |
+                             UCP_AM_HANDLER_PARAM_FIELD_ARG;
+        handler.id    = 3;
+        handler.flags = UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA;
+        handler.cb    = receive_am;
+        handler.arg   = &msg;
+        UCT_CALL(ucp_worker_set_am_recv_handler(m_worker, &handler));
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        param.flags        = flag;
+        EXPECT_EQ(UCS_OK, wait(ucp_am_send_nbx(m_ep, 3, "header", 6,
+                                               from.addr(), length, &param)));
+        while (!msg.is_received) {
+            deadline.check("an active message");
+            ucp_worker_progress(m_worker);
+        }
+        EXPECT_EQ(flag == UCP_AM_SEND_FLAG_RNDV, msg.is_rndv);
     }
 
     void rma(memory &near, memory &far, size_t length, bool is_put)
@@ -146,6 +202,29 @@ protected:
         EXPECT_EQ(UCS_OK, wait(ucp_ep_flush_nbx(m_ep, &param)));
         ucp_rkey_destroy(rkey);
         EXPECT_EQ(UCS_OK, ucp_mem_unmap(m_context, memh));
+    }
+
+    /* Moves 3,000,000 bytes from GPU to GPU. Returns the bytes copied. */
+    template <typename F> size_t copied_by(F move)
+    {
+        const size_t length = 3000000;
+        memory from(true, length, 1), to(true, length, 2);
+
+        fake_gpu_num_copied = 0;
+        move(from, to, length);
+        EXPECT_TRUE(from.data() == to.data());
+        return fake_gpu_num_copied;
+    }
+
+    /* Calls @check with the bytes that each rendezvous copies. */
+    template <typename F> void check_copies(F check)
+    {
+        check(copied_by([&](memory &from, memory &to, size_t length) {
+            send(from, to, length);
+        }));
+        check(copied_by([&](memory &from, memory &to, size_t length) {
+            send_am(from, to, length, UCP_AM_SEND_FLAG_RNDV);
+        }));
     }
 
     /* Runs @move for all lengths, with either end or both on the GPU. */
@@ -178,6 +257,16 @@ TEST_P(dcx_gpu_ucp, unexpected_tags)
     });
 }
 
+TEST_P(dcx_gpu_ucp, active_messages)
+{
+    for (uint32_t flag : {UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_RNDV}) {
+        run([&](memory &from, memory &to, size_t length) {
+            SCOPED_TRACE("flag " + std::to_string(flag));
+            send_am(from, to, length, flag);
+        });
+    }
+}
+
 /* Needs UCP's newer protocols: the older ones read local memory by the
  * processor (ucp_put_nbx() of UCX 1.13). */
 class dcx_gpu_ucp_rma : public dcx_gpu_ucp {};
@@ -200,7 +289,7 @@ class dcx_gpu_ucp_direct : public dcx_gpu_ucp {};
 /* The adapter moves the data of a rendezvous. */
 TEST_P(dcx_gpu_ucp_direct, long_messages_are_not_copied)
 {
-    EXPECT_EQ(0u, copied_of(3000000));
+    check_copies([](size_t copied) { EXPECT_EQ(0u, copied); });
 }
 
 INSTANTIATE_TEST_SUITE_P(peer, dcx_gpu_ucp, testing::Values(0));
@@ -222,7 +311,7 @@ class dcx_gpu_ucp_staged : public dcx_gpu_ucp {};
 
 TEST_P(dcx_gpu_ucp_staged, long_messages_are_copied)
 {
-    EXPECT_LE(3000000u, copied_of(3000000));
+    check_copies([](size_t copied) { EXPECT_LE(3000000u, copied); });
 }
 
 INSTANTIATE_TEST_SUITE_P(off, dcx_gpu_ucp_staged, testing::Values(0));
