@@ -69,6 +69,7 @@ _Static_assert(sizeof(uct_dcx_figures_block_t) % sizeof(uint64_t) == 0,
                "is summed as an array");
 
 uct_dcx_figures_t *uct_dcx_figures;
+int uct_dcx_figures_is_printed;
 
 /* protects the use of blocks and ports */
 static pthread_mutex_t uct_dcx_figures_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -196,7 +197,7 @@ static void uct_dcx_figures_sum(uct_dcx_figures_block_t *sum,
     uint64_t *sums         = (uint64_t *)sum;
     unsigned i;
 
-    for (i = 0; i < sizeof(*sum) / sizeof(*sums); ++i) {
+    for (i = 0; i < UCT_DCX_FIGURES_COUNTS; ++i) {
         __atomic_fetch_add(&sums[i], counts[i], __ATOMIC_RELAXED);
     }
 }
@@ -248,15 +249,23 @@ static void uct_dcx_figures_print_ports(const uct_dcx_figures_t *figures,
 }
 
 
+void uct_dcx_figures_total(const uct_dcx_figures_t *figures,
+                           uct_dcx_figures_block_t *sum)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_FIGURES_BLOCKS; ++i) {
+        uct_dcx_figures_sum(sum, &figures->blocks[i]);
+    }
+}
+
+
 void uct_dcx_figures_print(const uct_dcx_figures_t *figures, FILE *out)
 {
     uct_dcx_figures_block_t sum = {};
     unsigned i;
 
-    for (i = 0; i < UCT_DCX_FIGURES_BLOCKS; ++i) {
-        uct_dcx_figures_sum(&sum, &figures->blocks[i]);
-    }
-
+    uct_dcx_figures_total(figures, &sum);
     fprintf(out, "dcx figures:%s%.15s process %d\n",
             (figures->rank[0] == '\0') ? "" : " rank ", figures->rank,
             figures->pid);
@@ -299,7 +308,8 @@ static void __attribute__((destructor)) uct_dcx_figures_end(void)
 {
     char *text;
 
-    if ((uct_dcx_figures == NULL) || (uct_dcx_figures->pid != getpid())) {
+    if (!uct_dcx_figures_is_printed || (uct_dcx_figures == NULL) ||
+        (uct_dcx_figures->pid != getpid())) {
         return;
     }
 

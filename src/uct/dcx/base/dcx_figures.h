@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Figures of a process with UCX_DCX_REPORT=y: operations, bytes, waits and rare
- * events. They are in a memfd, which dcx_info --live finds in /proc and reads:
- * the kernel refuses other users, and no file is left by a process that is
- * killed. At the end of the process they are printed. A forked child has none
- * until it opens an interface.
+ * Figures of a process with UCX_DCX_REPORT=y or UCX's statistics: operations,
+ * bytes, waits and rare events. They are in a memfd, which dcx_info --live finds
+ * in /proc and reads: the kernel refuses other users, and no file is left by a
+ * process that is killed. With the option they are printed at the end of the
+ * process. A forked child has none until it opens an interface.
  *
  * Each open interface has a block of its own, so that threads do not share one.
  * Block 0 has the sums of closed interfaces, and counts of the process. Needs
@@ -74,6 +74,10 @@ typedef struct uct_dcx_figures_block {
     uint64_t counts[UCT_DCX_FIGURE_LAST];
 } uct_dcx_figures_block_t;
 
+enum {
+    UCT_DCX_FIGURES_COUNTS = sizeof(uct_dcx_figures_block_t) / sizeof(uint64_t)
+};
+
 
 /* Counters of a port in sysfs; names are in dcx_figures.c. */
 enum { UCT_DCX_NUM_PORT_COUNTS = 16 };
@@ -96,6 +100,9 @@ typedef struct uct_dcx_figures {
 /* NULL: the process counts nothing */
 extern uct_dcx_figures_t *uct_dcx_figures;
 
+/* Non-zero: the process prints the table when it ends */
+extern int uct_dcx_figures_is_printed;
+
 
 /* Returns a block for an interface of @port. Returns NULL if memory is short,
  * or too many interfaces are open. */
@@ -104,6 +111,10 @@ uct_dcx_figures_block_t *uct_dcx_figures_open(const char *port);
 /* Adds the block to the sums of closed interfaces, and frees it. Does nothing
  * if it is of the parent of this process. */
 void uct_dcx_figures_close(uct_dcx_figures_block_t *block);
+
+/* Adds the counts of all blocks to @sum. */
+void uct_dcx_figures_total(const uct_dcx_figures_t *figures,
+                           uct_dcx_figures_block_t *sum);
 
 /* Prints the figures as a table, with those of the ports since they were
  * opened, if they can be read. */

@@ -1,20 +1,24 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Operations with a count around each, in place of the interface's own. So an
- * interface without UCX_DCX_REPORT=y has no instruction more. Figures are in
- * base/dcx_figures.h. Lists and rare events are counted where they happen, for
- * the whole process, by a test of a pointer. Owned by the interface's thread.
+ * interface without UCX_DCX_REPORT=y or UCX's statistics has no instruction
+ * more. Figures are in base/dcx_figures.h. Lists and rare events are counted
+ * where they happen, for the whole process, by a test of a pointer. Owned by the
+ * interface's thread.
  */
 #include "dcx_count.h"
+#include "dcx_stats.h"
 #include "uct/dcx/base/dcx_figures.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/stats/stats.h>
 #include <uct/base/uct_iov.inl>
 
 
-/* Calls of progress after which the statistics of layouts are read */
-#define UCT_DCX_COUNT_LAYOUTS 1024
+/* Calls of progress after which the statistics of layouts are read, and UCX's
+ * statistics are written */
+#define UCT_DCX_COUNT_PERIOD 1024
 
 struct uct_dcx_count {
     uct_iface_ops_t ops; /* the interface's own */
@@ -267,14 +271,16 @@ uct_dcx_count_pending_add(uct_ep_h ep, uct_pending_req_t *req, unsigned flags)
 }
 
 
-/* Adds the statistics of the domain's layouts since the last call. */
-static void uct_dcx_count_layouts(uct_dcx_iface_t *iface)
+/* Adds the statistics of the domain's layouts since the last call. Copies all
+ * figures to UCX's statistics. */
+static void uct_dcx_count_update(uct_dcx_iface_t *iface)
 {
     uct_dcx_md_t *md = ucs_derived_of(iface->super.super.md, uct_dcx_md_t);
 
     if ((md->keys != NULL) && uct_dcx_keys_is_open(md->keys)) {
         uct_dcx_keys_count(md->keys);
     }
+    uct_dcx_stats_update();
 }
 
 
@@ -282,8 +288,8 @@ static unsigned uct_dcx_count_progress(uct_iface_h tl_iface)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
 
-    if (ucs_unlikely(iface->count->num_calls++ % UCT_DCX_COUNT_LAYOUTS == 0)) {
-        uct_dcx_count_layouts(iface);
+    if (ucs_unlikely(iface->count->num_calls++ % UCT_DCX_COUNT_PERIOD == 0)) {
+        uct_dcx_count_update(iface);
     }
     return iface->count->ops.iface_progress(tl_iface);
 }
@@ -324,7 +330,7 @@ void uct_dcx_count_init(uct_dcx_iface_t *iface,
     uct_dcx_count_t *count;
 
     iface->count = NULL;
-    if (!config->report) {
+    if (!config->report && !ucs_stats_is_active()) {
         return;
     }
 
@@ -332,19 +338,20 @@ void uct_dcx_count_init(uct_dcx_iface_t *iface,
         1, sizeof(*count) + queues->dci.pool.max_dci * sizeof(*count->targets),
         "dcx_count");
     if (count == NULL) {
-        ucs_warn("%s: no memory for UCX_DCX_REPORT", queues->port.name);
+        ucs_warn("%s: no memory for figures", queues->port.name);
         return;
     }
 
     count->figures = uct_dcx_figures_open(queues->port.name);
     if (count->figures == NULL) {
-        ucs_warn("%s: UCX_DCX_REPORT counts %d interfaces at most, and needs "
-                 "memory and a descriptor",
+        ucs_warn("%s: UCX_DCX_REPORT and UCX_STATS_DEST count %d interfaces at "
+                 "most, and need memory and a descriptor",
                  queues->port.name, UCT_DCX_FIGURES_BLOCKS - 1);
         ucs_free(count);
         return;
     }
 
+    uct_dcx_figures_is_printed |= config->report;
     count->ops   = queues->super.super.ops;
     iface->count = count;
     uct_dcx_count_replace(&queues->super.super.ops);
@@ -354,7 +361,7 @@ void uct_dcx_count_init(uct_dcx_iface_t *iface,
 void uct_dcx_count_cleanup(uct_dcx_iface_t *iface)
 {
     if (iface->count != NULL) {
-        uct_dcx_count_layouts(iface);
+        uct_dcx_count_update(iface);
         uct_dcx_figures_close(iface->count->figures);
         iface->super.super.super.ops = iface->count->ops;
         ucs_free(iface->count);

@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Counts the operations of an interface with UCX_DCX_REPORT=y: dcx_count.c. */
+/* Counts the operations of an interface with UCX_DCX_REPORT=y, or if UCX writes
+ * statistics: dcx_count.c. */
 #ifndef UCT_DCX_COUNT_H
 #define UCT_DCX_COUNT_H
 
 #include "dcx_iface.h"
 
-/* Starts counting, if the option says so: replaces operations of the interface,
- * which is open. A failure is logged, and nothing is counted. */
+/* Starts counting, if it is on: replaces operations of the interface, which is
+ * open. A failure is logged, and nothing is counted. */
 void uct_dcx_count_init(uct_dcx_iface_t *iface,
                         const uct_dcx_iface_config_t *config);
 

@@ -216,7 +216,7 @@ static void uct_dcx_vfs_mkeys(void *obj, ucs_string_buffer_t *text, void *arg,
 }
 
 
-/* Shows the figures of the process, with UCX_DCX_REPORT=y. */
+/* Shows the figures of the process, if it counts. */
 static void uct_dcx_vfs_figures(void *obj, ucs_string_buffer_t *text, void *arg,
                                 uint64_t arg_u64)
 {

@@ -60,6 +60,7 @@ enum { UCT_DCX_EP_NO_FC_ENTRY = UINT16_MAX };
 
 struct uct_dcx_ep {
     uct_base_ep_t super;
+    UCS_STATS_NODE_DECLARE(unused) /* pads the size to a multiple of 16 */
     ucs_arbiter_group_t pending;
     uct_dcx_av_t av;
     uint16_t dci;    /* or UCT_DCX_NO_DCI */
@@ -99,11 +100,13 @@ typedef struct uct_dcx_small_ep {
 } UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
 
 /* Sizes are limited, as a job has an endpoint for each peer. With asserts UCX's
- * arbiter group takes 16 bytes more. */
-#define UCT_DCX_EP_ASSERT_SIZE (UCS_ENABLE_ASSERT * 16)
-static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_ASSERT_SIZE,
+ * arbiter group takes 16 bytes more. With UCX's statistics a pointer to them and
+ * a pad take 16 bytes more. */
+#define UCT_DCX_EP_EXTRA_SIZE \
+    (UCS_ENABLE_ASSERT * 16 + 2 * (sizeof(uct_base_ep_t) - sizeof(uct_ep_t)))
+static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_EXTRA_SIZE,
               "endpoint without GRH");
-static_assert(sizeof(uct_dcx_grh_ep_t) <= 80 + UCT_DCX_EP_ASSERT_SIZE,
+static_assert(sizeof(uct_dcx_grh_ep_t) <= 80 + UCT_DCX_EP_EXTRA_SIZE,
               "endpoint with GRH");
 static_assert((sizeof(uct_dcx_ep_t) % 16 == 0) &&
                   (sizeof(uct_dcx_grh_ep_t) % 16 == 0),
