@@ -4,10 +4,11 @@
 # jobs of 2 to 32 ranks, each of which sends to all others, over dcx, dc_mlx5 and
 # rc_mlx5 on softhca. Sourced by contrib/bench.
 #
-# The memory of a rank is the sum of two: the private pages that it has written and
-# its part of registered pages, less those of a rank that only opens the device;
-# and its part of the device's shared segment, which holds the rings that libmlx5
-# allocates, less the segment of a device without queues.
+# The memory of a rank has two terms. The first is the private pages that it
+# has written and its part of registered pages; the base is a rank that only
+# opens the device. The second is its part of the device's shared segment, which
+# holds the rings that libmlx5 allocates; the base is a segment without queues.
+# Each base is subtracted.
 
 jobs_ranks='2 4 8 16 32'
 # NAME:UCX_TLS:RECEIVE-BUFFERS; 0 stands for the transport's default

@@ -88,7 +88,8 @@ static size_t selftest_memory_level(const char *folder,
     return limit - ucs_min(limit, usage);
 }
 
-/* Returns the smallest limit of a cgroup and those above it. */
+/* Returns the fewest free bytes of a cgroup and its ancestors; SIZE_MAX if none
+ * has a limit. A cgroup whose usage is not readable counts as empty. */
 static size_t selftest_memory_path(const char *root, const char *path,
                                    const struct selftest_cgroup *cgroup)
 {

@@ -10,10 +10,12 @@
  *
  *     LENGTH BLOCK PACK UNPACK CONTIGUOUS RATIO... CONTIGUOUS RATIO...
  *
- * in microseconds, first for puts, then for gets. A ratio is the time of an
- * operation with blocks on the local side, on the peer's side, or on both, over
- * that of the contiguous operation and the packing and unpacking that it saves.
- * All are medians over the rounds; ratios are of times in one round.
+ * LENGTH and BLOCK are in bytes; PACK, UNPACK and CONTIGUOUS are in
+ * microseconds. CONTIGUOUS and its ratios come first for puts, then for gets. A
+ * ratio is the time of an operation with blocks on the local side, on the
+ * peer's side, or on both, over that of the contiguous operation and the
+ * packing and unpacking that it saves. Times and ratios are medians over the
+ * rounds; each ratio is of times in one round.
  */
 #include "uct_pair.h"
 
@@ -49,7 +51,8 @@ static const struct layout {
     {MAX_LENGTH, 16384},
 };
 
-/* Memory of the peer, and its handle of the blocks of each layout */
+/* Sent by the peer: addresses of its device and its interface, its memory, and
+ * packed keys of that memory and of the blocks of each layout */
 struct card {
     uint8_t dev_addr[MAX_ADDR];
     uint8_t iface_addr[MAX_ADDR];
@@ -214,8 +217,8 @@ static uct_iov_t local_iov(const struct turns *turns, int sides)
                        .count  = layout->length / layout->block};
 }
 
-/* Runs one operation. The first one with a layout waits for it, in a round that
- * is not counted. */
+/* Runs one operation; tries again after UCS_ERR_NO_RESOURCE. The first one with
+ * local blocks gets this until its mkey is ready; that round is not counted. */
 static void operate(struct turns *turns, int is_get, int sides)
 {
     uct_iov_t iov   = local_iov(turns, sides);
@@ -239,7 +242,8 @@ static void operate(struct turns *turns, int is_get, int sides)
     bench_check(turns->comp.status, "completion");
 }
 
-/* Copies as a program does that knows the length of a number. */
+/* Packs or unpacks (@is_pack). Copies blocks of 8 bytes by a memcpy() of
+ * constant length, as a program with an array of doubles does. */
 static void copy_rows(uint8_t *rows, uint8_t *flat, const struct layout *layout,
                       int is_pack)
 {
@@ -345,7 +349,8 @@ int main(int argc, char **argv)
 
     rounds = (argc == 4) ? atoi(argv[3]) : 0;
     if ((rounds < 1) || (rounds > MAX_ROUNDS)) {
-        fprintf(stderr, "usage: strided_turns dcx DEVICE ROUNDS\n");
+        fprintf(stderr, "usage: strided_turns dcx DEVICE ROUNDS (1 to %d)\n",
+                MAX_ROUNDS);
         return 2;
     }
     fd = start_peer(argv[1], argv[2], &pid);

@@ -6,10 +6,11 @@
  *     views dcx DEVICE
  *
  *   again  the data that the view had before
- *   new    other data: one view, two buffers in turn
+ *   new    other data: one view, two buffers in turn. The first of the ROUNDS
+ *          has the data that the view had before.
  *
- * Progress of the device's layout queue until completion is counted, too, with
- * the minimum number of calls.
+ * Opening a view waits for its UMRs, and the count includes polling for them.
+ * softhca needs the fewest polls.
  */
 #define _GNU_SOURCE
 #include "collect.h"
@@ -24,7 +25,7 @@ enum { ROUNDS = 8, HALF = BENCH_MEM_SIZE / 2 };
 
 extern const uct_dcx_view_ops_t uct_dcx_view_ops;
 
-/* Creates a list of blocks at distances that all differ. */
+/* Creates a list of blocks at irregular distances. */
 static shape_t *list_of(size_t pieces)
 {
     shape_builder_t *builder = shape_build_begin(pieces);

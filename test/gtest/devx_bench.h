@@ -126,9 +126,9 @@ inline uint32_t devx_pdn(struct ibv_pd *pd)
 constexpr unsigned DEVX_MODE_KLM = 2, DEVX_MODE_KSM = 3;
 constexpr size_t DEVX_MKC = 0x10;
 
-/* CREATE_MKEY with all access rights, for any QP, variant 0x42. Of the length
- * @length, over KLMs, or if @log_size is not 0 over KSMs of 1 << @log_size
- * bytes. */
+/* Returns a mailbox for CREATE_MKEY: all access rights, any QP, variant 0x42,
+ * @length bytes from @start on, over @klms. If @log_size is 0, the entries are
+ * KLMs; otherwise KSMs of 1 << @log_size bytes. */
 inline devx_mailbox devx_mkey_in(struct ibv_pd *pd, uint64_t start,
                                  uint64_t length,
                                  const std::vector<devx_klm> &klms,

@@ -197,8 +197,8 @@ TEST_P(dcx_op, failed_and_destroyed)
     m_log.take();
 }
 
-/* A new endpoint gets the address of the failed one: its operations
- * continue. */
+/* The completion destroys the failed endpoint and creates another, which gets
+ * the same pointer. Operations of the new endpoint do not fail. */
 TEST_P(dcx_op, failed_and_another_is_in_its_place)
 {
     uct_ep_h first = m_ep;
@@ -264,8 +264,8 @@ TEST_P(dcx_op, destroyed_with_wqe)
     EXPECT_EQ(UCS_ERR_CANCELED, end.status);
 }
 
-/* Destroyed in the completion of an operation that the error completion of a
- * later WQE reports */
+/* The endpoint is destroyed in the completion of an operation. The error
+ * completion of a later WQE reports that operation as complete. */
 TEST_P(dcx_op, destroyed_before_an_error)
 {
     dcx_end failed, end([&] {

@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
 
 class dcx_pending_dead : public dcx_pending {};
 
-/* The only initiator waits for a peer that is dead: a live one is served by
- * another before that one's retries are exhausted. */
+/* The only initiator waits for a dead peer. A second initiator is created and
+ * serves the live peer, before the retries to the dead peer are exhausted. */
 TEST_P(dcx_pending_dead, live_peer_is_served)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -266,7 +266,7 @@ int main(int argc, char **argv)
     /* eight tries of 134 ms */
     dead.push_back({"UCX_DCX_TIMEOUT", "0.1s"});
     dead.push_back({"UCX_DCX_RETRY_COUNT", "7"});
-    /* has an entry for each initiator, also for those that are added */
+    /* the report keeps an entry for each initiator, also for additional ones */
     dead.push_back({"UCX_DCX_REPORT", "y"});
     return hca_test_main(argc, argv,
                          {{"pending", env}, {"fc", fc}, {"dead", dead}});

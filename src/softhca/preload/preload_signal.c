@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handling and blocking of signals by programs: the device's handler for the
- * faults of doorbells always stays in place and reachable (hca_trap.h). This
- * file only has the functions under libc's names.
+ * Exports libc's functions for handlers and masks of signals. They keep the
+ * device's handler for doorbell faults installed and unblocked (hca_trap.h),
+ * and hide the handler of preload_end.c. sigset(), sighold(), sigblock() and
+ * system calls of the program bypass them.
  */
 #define _GNU_SOURCE
 #include "preload.h"

@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Atomic operations on an application's memory: atomic towards each other
- * (IBV_ATOMIC_HCA); on memory of this process also towards the CPUs.
+ * Atomic operations on an application's memory. They are atomic towards each
+ * other (IBV_ATOMIC_HCA). They are also atomic towards the CPUs if this process
+ * reaches the operand by loads and stores: in its own memory, or in pages of a
+ * peer that it has mapped.
  */
 #ifndef HCA_ATOMIC_H
 #define HCA_ATOMIC_H

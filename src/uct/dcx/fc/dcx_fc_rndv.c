@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Questions for rendezvous that wait for a FIN; see dcx_fc_rndv.h.
+ * Asks for rendezvous that wait for a FIN, answers peers that ask, and ends
+ * those that the peer reports as lost; see dcx_fc_rndv.h.
  */
 #include "dcx_fc_rndv.h"
 #include "dcx_fc_grant.h"

@@ -11,15 +11,18 @@
  * handle has. Invalidating it completes at once, and does not affect other
  * handles of the region, nor their peers. When such a handle is only
  * deregistered, its key stays with the region for the next handle, up to a
- * limit. A handle without such a key, or whose region's own key was packed as
- * well, is invalidated with its region: that is removed from the cache, and the
- * invalidation completes when the last holder releases it.
+ * limit. A handle that has no such key, or that also packed its region's own
+ * key, is invalidated with its region. A region of the cache is removed from
+ * it; the invalidation completes when the last holder releases the region. Any
+ * other region has one handle, and is deregistered at once.
  *
- * With relaxed ordering of PCIe a region is registered twice: peers and
- * indirect keys use the strict registration, local data of an operation the
- * relaxed one. The completion is written after local data, in order (PCIe: a
- * write without the attribute passes no other). A peer that writes sees no such
- * completion, so only a strict key keeps the order that it requests.
+ * A region with local write access is registered twice if the domain uses
+ * relaxed ordering of PCIe (md->dev.relaxed): peers and indirect keys use the
+ * strict registration, local data of an operation the relaxed one. If the
+ * second registration fails, the strict one serves both. The completion is
+ * written after local data, in order (PCIe: a write without the attribute
+ * passes no other). A peer that writes sees no such completion, so only a
+ * strict key keeps the order that it requests.
  *
  * A region that is registered on demand (UCT_MD_MEM_FLAG_NONBLOCK) is not
  * pinned, and is not in the cache. Mlx5 devices do not page through indirect
@@ -102,7 +105,7 @@ enum {
     UCT_DCX_RKEY_PACKED_SIZE = 8,
 
     /* Maximum of a region's idle keys: UCX's usual number of handles of a
-     * region. A burst leaves more, but the device's keys are limited. */
+     * region. Further ones are destroyed, as the device's keys are limited. */
     UCT_DCX_MEM_MAX_IDLE = 16
 };
 
@@ -191,9 +194,10 @@ ucs_status_t uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
 
 /* Implements uct_md_mem_reg() for memory: uses the cache of the domain if
- * md->has_cached_handles, otherwise registers on each call. @buf: the dma-buf
- * of the memory, or NULL; @address then only sets the begin of its addresses in
- * operations. */
+ * md->has_cached_handles, except for dma-bufs and memory on demand; otherwise
+ * registers on each call. @buf: the dma-buf of the memory, or NULL. With a
+ * dma-buf, @address is the first address in operations; it and the offset in
+ * the dma-buf must be equal modulo the page size. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, const uct_dcx_ucx_dmabuf_t *buf,
                              uct_mem_h *memh_p);
@@ -202,8 +206,8 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
  * errors. */
 ucs_status_t uct_dcx_mem_pin(uct_mem_h memh);
 
-/* Implements uct_md_mem_advise(): faults pages of a region in that is
- * registered on demand, and waits for them. */
+/* Implements uct_md_mem_advise(). UCT_MADV_WILLNEED faults in pages of a region
+ * on demand that is not pinned, and waits for them. Otherwise, does nothing. */
 ucs_status_t uct_dcx_mem_advise(uct_md_h md, uct_mem_h memh, void *address,
                                 size_t length, unsigned advice);
 

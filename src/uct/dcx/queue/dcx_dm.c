@@ -10,8 +10,9 @@
 #include <ucs/sys/math.h>
 
 
-/* Bytes to which the data is aligned, for uct_dcx_bf_copy(). A segment starts
- * with the bytes before the data. */
+/* Alignment of the source of uct_dcx_bf_copy(), in bytes. The copy starts at
+ * the last such boundary that is not behind the start of the data, so a segment
+ * may start with up to 15 bytes from before it. */
 #define UCT_DCX_DM_ALIGN 16
 
 
