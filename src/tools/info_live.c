@@ -25,8 +25,8 @@ static int info_live_fail(const char *pid, const char *reason)
 }
 
 /* Returns an open descriptor of the figures, -1 with errno if the folder has
- * none, or shows none: root without CAP_SYS_PTRACE may list it, but not read its
- * links. */
+ * none, or shows none: root without CAP_SYS_PTRACE may list it, but not read
+ * its links. */
 static int info_live_find(DIR *folder)
 {
     static const char name[] = "/memfd:" UCT_DCX_FIGURES_NAME;

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of a fake GPU (fake_gpu.h) in UCP: messages with tags, active messages,
- * puts and gets with it at either end or both. Where dcx registers it, long ones
- * are not copied; where it does not, UCP copies them by the GPU's own transport.
- * A load or a store of the processor would end the program.
+ * Memory of a fake GPU (fake_gpu.h) in UCP: messages with tags, active
+ * messages, puts and gets with it at either end or both. Where dcx registers
+ * it, long ones are not copied; where it does not, UCP copies them by the GPU's
+ * own transport. A load or a store of the processor would end the program.
  */
 #include "fake_gpu.h"
 

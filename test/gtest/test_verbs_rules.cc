@@ -439,8 +439,8 @@ INSTANTIATE_TEST_SUITE_P(raced, verbs_inval_raced, testing::Values(0));
 
 class verbs_inval_early : public verbs_rules {};
 
-/* The UMR succeeds, and what uses the mkey behind it fails: on the own side, and
- * on that of a peer. */
+/* The UMR succeeds, and what uses the mkey behind it fails: on the own side,
+ * and on that of a peer. */
 TEST_P(verbs_inval_early, takes_the_layout_before_its_use)
 {
     umr_pair pair(dev);

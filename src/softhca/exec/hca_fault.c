@@ -182,7 +182,9 @@ void hca_fault_local(struct hca_qp *qp, uint8_t op)
     if (fault.rule != NULL) {
         hca_info("qp 0x%x: fault: %s of a WQE", atomic_load(&qp->obj.num),
                  hca_rule_name(fault.rule->what));
-        hca_faults[fault.rule->what].act(&fault);
+        if (hca_faults[fault.rule->what].act != NULL) {
+            hca_faults[fault.rule->what].act(&fault);
+        }
     }
 }
 

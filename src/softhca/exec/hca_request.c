@@ -416,7 +416,9 @@ static enum hca_check hca_request_umr_change(struct hca_request *rq)
     check = (what == HCA_FAULT_INVAL_EARLY) ?
                 hca_umr_execute(rq->qp, &rq->wqe) :
                 HCA_CHECK_UMR_NOT_FREE;
-    hca_umr_free(rq->qp, &rq->wqe);
+    if ((check == HCA_OK) || (what != HCA_FAULT_INVAL_EARLY)) {
+        hca_umr_free(rq->qp, &rq->wqe);
+    }
     return check;
 }
 

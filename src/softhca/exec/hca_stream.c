@@ -11,19 +11,23 @@
 
 struct hca_streams *hca_stream_new(const struct hca_qp *qp)
 {
-    size_t wqes    = sizeof(struct hca_stream_wqe) << qp->sq.log_cnt;
-    size_t waiting = sizeof(struct hca_stream) << qp->log_streams;
-    size_t errored = sizeof(uint16_t) << qp->log_errored;
+    /* any process may write the QP: bounds shifts, and reads each once */
+    size_t num_wqes    = (size_t)1 << (qp->sq.log_cnt & 15);
+    size_t num_waiting = (size_t)1 << (qp->log_streams & 15);
+    size_t num_errored = (size_t)1 << (qp->log_errored & 15);
+    size_t num_inlined = (qp->cs_req == 0) ? 1 : num_wqes;
+    size_t wqes        = num_wqes * sizeof(struct hca_stream_wqe);
+    size_t waiting     = num_waiting * sizeof(struct hca_stream);
+    size_t errored     = num_errored * sizeof(uint16_t);
     struct hca_streams *streams;
-    size_t inlined = (qp->cs_req == 0) ? 1 : 1u << qp->sq.log_cnt;
 
     streams = calloc(1, sizeof(*streams) + waiting + wqes + errored +
-                            inlined * sizeof(*streams->inlined));
+                            num_inlined * sizeof(*streams->inlined));
     if (streams != NULL) {
-        streams->max_waiting  = 1u << qp->log_streams;
-        streams->max_errored  = 1u << qp->log_errored;
-        streams->mask         = (1u << qp->sq.log_cnt) - 1;
-        streams->inlined_mask = inlined - 1;
+        streams->max_waiting  = num_waiting;
+        streams->max_errored  = num_errored;
+        streams->mask         = num_wqes - 1;
+        streams->inlined_mask = num_inlined - 1;
 
         streams->waiting = (void *)(streams + 1);
         streams->wqes    = (void *)((char *)streams->waiting + waiting);

@@ -228,7 +228,7 @@ static bool hca_stream_fetch(struct hca_qp *qp)
     bool is_read, is_errored;
     struct hca_wqe wqe;
 
-    if ((rung <= qp->req.fetched) || (rung > 1u << qp->sq.log_cnt)) {
+    if ((rung <= qp->req.fetched) || (rung > streams->mask + 1u)) {
         return false;
     }
     hca_wqe_peek(&wqe, qp, idx, posted);

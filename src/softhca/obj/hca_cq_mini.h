@@ -33,6 +33,19 @@ static inline unsigned hca_minis_num(const struct hca_minis *minis)
     return (num < HCA_MINIS_MAX) ? num : HCA_MINIS_MAX;
 }
 
+/* Returns the title. A held completion has none of the members that are set
+ * here: any process may have written them. */
+static inline struct hca_cqe hca_minis_title(const struct hca_minis *minis)
+{
+    struct hca_cqe title = minis->first;
+
+    title.front    = NULL;
+    title.data     = NULL;
+    title.data_len = 0;
+    title.app      = 0;
+    return title;
+}
+
 static inline struct hca_minis *hca_cq_minis(const struct hca_cq *cq)
 {
     return hca_ptr(cq->minis);

@@ -88,11 +88,13 @@ static void hca_cq_close_locked(struct hca_cq *cq)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
     unsigned num            = hca_minis_num(minis);
+    struct hca_cqe title;
 
     if (num > 1) {
         hca_cqe_put_minis(cq, minis);
     } else if (num == 1) {
-        hca_cqe_put(cq, &minis->first, 0);
+        title = hca_minis_title(minis);
+        hca_cqe_put(cq, &title, 0);
     }
     hca_cq_advance(cq, num);
     atomic_signal_fence(memory_order_release); /* hca_cq_repair() */

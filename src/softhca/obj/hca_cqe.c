@@ -18,7 +18,7 @@ void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format)
 
 void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)
 {
-    struct hca_cqe title = minis->first;
+    struct hca_cqe title = hca_minis_title(minis);
     unsigned num         = hca_minis_num(minis);
 
     for (unsigned i = 0; i < num; i += PRM_MINI_CQES) {

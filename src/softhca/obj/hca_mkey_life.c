@@ -175,11 +175,13 @@ static bool hca_mkey_wait_count(_Atomic(uint32_t) *count, unsigned proc)
 
 static bool hca_mkey_wait_turn(unsigned owner, unsigned turn)
 {
+    unsigned end = atomic_load(&hca_fabric->procs_end);
     bool is_done = true;
 
+    end = (end < HCA_MAX_PROCS) ? end :
+                                  HCA_MAX_PROCS; /* any process writes it */
     atomic_store(&hca_fabric->procs[owner].turn, !turn);
-    for (unsigned i = 1; is_done && (i < atomic_load(&hca_fabric->procs_end));
-         i++) {
+    for (unsigned i = 1; is_done && (i < end); i++) {
         if (atomic_load(&hca_fabric->procs[i].state) != HCA_PROC_FREE) {
             is_done = hca_mkey_wait_count(
                 &hca_fabric->accesses[i].of[owner][turn], i);

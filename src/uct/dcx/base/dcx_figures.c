@@ -254,9 +254,13 @@ void uct_dcx_figures_total(const uct_dcx_figures_t *figures,
 {
     unsigned i;
 
+    pthread_mutex_lock(&uct_dcx_figures_lock);
     for (i = 0; i < UCT_DCX_FIGURES_BLOCKS; ++i) {
-        uct_dcx_figures_sum(sum, &figures->blocks[i]);
+        if (figures->is_used[i]) {
+            uct_dcx_figures_sum(sum, &figures->blocks[i]);
+        }
     }
+    pthread_mutex_unlock(&uct_dcx_figures_lock);
 }
 
 

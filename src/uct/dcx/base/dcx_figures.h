@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Figures of a process with UCX_DCX_REPORT=y or UCX's statistics: operations,
- * bytes, waits and rare events. They are in a memfd, which dcx_info --live finds
- * in /proc and reads: the kernel refuses other users, and no file is left by a
- * process that is killed. With the option they are printed at the end of the
- * process. A forked child has none until it opens an interface.
+ * bytes, waits and rare events. They are in a memfd, which dcx_info --live
+ * finds in /proc and reads: the kernel refuses other users, and no file is left
+ * by a process that is killed. With the option they are printed at the end of
+ * the process. A forked child has none until it opens an interface.
  *
  * Each open interface has a block of its own, so that threads do not share one.
  * Block 0 has the sums of closed interfaces, and counts of the process. Needs

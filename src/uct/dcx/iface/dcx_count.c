@@ -3,8 +3,8 @@
  * Operations with a count around each, in place of the interface's own. So an
  * interface without UCX_DCX_REPORT=y or UCX's statistics has no instruction
  * more. Figures are in base/dcx_figures.h. Lists and rare events are counted
- * where they happen, for the whole process, by a test of a pointer. Owned by the
- * interface's thread.
+ * where they happen, for the whole process, by a test of a pointer. Owned by
+ * the interface's thread.
  */
 #include "dcx_count.h"
 #include "dcx_stats.h"
@@ -351,7 +351,9 @@ void uct_dcx_count_init(uct_dcx_iface_t *iface,
         return;
     }
 
-    uct_dcx_figures_is_printed |= config->report;
+    if (config->report) {
+        uct_dcx_figures_is_printed = 1;
+    }
     count->ops   = queues->super.super.ops;
     iface->count = count;
     uct_dcx_count_replace(&queues->super.super.ops);

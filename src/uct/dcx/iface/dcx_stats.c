@@ -66,8 +66,9 @@ static ucs_stats_class_t uct_dcx_stats_class = {
 _Static_assert(UCT_DCX_FIGURES_COUNTS <= 64, "UCX prints the first 64");
 
 static ucs_stats_node_t *uct_dcx_stats_node;
+static int uct_dcx_stats_has_ended;
 
-/* protects the node */
+/* protects both */
 static pthread_mutex_t uct_dcx_stats_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
@@ -79,9 +80,9 @@ void uct_dcx_stats_update(void)
         return;
     }
 
-    uct_dcx_figures_total(uct_dcx_figures, &sum);
     pthread_mutex_lock(&uct_dcx_stats_lock);
-    if ((uct_dcx_stats_node == NULL) &&
+    uct_dcx_figures_total(uct_dcx_figures, &sum);
+    if (!uct_dcx_stats_has_ended && (uct_dcx_stats_node == NULL) &&
         (ucs_stats_node_alloc(&uct_dcx_stats_node, &uct_dcx_stats_class,
                               ucs_stats_get_root(), "") != UCS_OK)) {
         ucs_debug("no memory for statistics of dcx");
@@ -93,10 +94,16 @@ void uct_dcx_stats_update(void)
 }
 
 
-/* Before libucs writes the statistics and ends */
+/* Copies for the last time, before libucs writes the statistics and ends. Other
+ * threads may still use interfaces. */
 static void __attribute__((destructor)) uct_dcx_stats_end(void)
 {
+    uct_dcx_stats_update();
+    pthread_mutex_lock(&uct_dcx_stats_lock);
     ucs_stats_node_free(uct_dcx_stats_node);
+    uct_dcx_stats_node      = NULL;
+    uct_dcx_stats_has_ended = 1;
+    pthread_mutex_unlock(&uct_dcx_stats_lock);
 }
 
 #else

@@ -100,8 +100,8 @@ typedef struct uct_dcx_small_ep {
 } UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
 
 /* Sizes are limited, as a job has an endpoint for each peer. With asserts UCX's
- * arbiter group takes 16 bytes more. With UCX's statistics a pointer to them and
- * a pad take 16 bytes more. */
+ * arbiter group takes 16 bytes more. With UCX's statistics a pointer to them
+ * and a pad take 16 bytes more. */
 #define UCT_DCX_EP_EXTRA_SIZE \
     (UCS_ENABLE_ASSERT * 16 + 2 * (sizeof(uct_base_ep_t) - sizeof(uct_ep_t)))
 static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_EXTRA_SIZE,
