@@ -220,16 +220,20 @@ static void rank_set_greeted(void)
               ucp_worker_set_am_recv_handler(rank.worker, &handler));
 }
 
-/* Returns true if endpoints to and from @peer are wired up before a fault may
- * begin. */
-static bool rank_greets(const struct peer *peer)
+static bool rank_any_has_fault(void)
 {
     bool has_fault = false;
 
     for (unsigned i = 0; i < ledger->options.ranks; i++) {
         has_fault |= ledger->options.fault[i] != NULL;
     }
-    return has_fault && (peer->ep != NULL) &&
+    return has_fault;
+}
+
+/* Returns true if endpoints to and from @peer are used. */
+static bool rank_meets(const struct peer *peer)
+{
+    return (peer->ep != NULL) &&
            (ledger_sends(rank.me) || ledger_sends(peer->rank));
 }
 
@@ -265,18 +269,19 @@ static void rank_greet(const struct peer *peer)
  * once, and waits for ever if one is lost (docs/known-issues.md). */
 static void rank_wire_up(void)
 {
+    bool greets = rank_any_has_fault();
     bool is_wired;
 
-    for (unsigned i = 0; i < ledger->options.ranks; i++) {
-        if (rank_greets(&rank.peer[i])) {
+    for (unsigned i = 0; greets && (i < ledger->options.ranks); i++) {
+        if (rank_meets(&rank.peer[i])) {
             rank_greet(&rank.peer[i]);
         }
     }
     do {
         rank_progress("wire-up");
         is_wired = (rank.requests == 0);
-        for (unsigned i = 0; i < ledger->options.ranks; i++) {
-            is_wired &= !rank_greets(&rank.peer[i]) || rank.peer[i].has_greeted;
+        for (unsigned i = 0; greets && (i < ledger->options.ranks); i++) {
+            is_wired &= !rank_meets(&rank.peer[i]) || rank.peer[i].has_greeted;
         }
     } while (!is_wired);
 }

@@ -398,67 +398,68 @@ TEST_P(verbs_counted, logs_the_number_of_commands)
 
 INSTANTIATE_TEST_SUITE_P(counted, verbs_counted, testing::Values(0));
 
-class verbs_umr_refused : public verbs_rules {};
+/* A layout of the destination, set and used by a pair of QPs */
+class verbs_umr_rules : public verbs_rules {
+protected:
+    enum ibv_wc_status set() { return pair.set(key, layout); }
+
+    /* Writes to the layout as a peer. */
+    enum ibv_wc_status use() { return pair.run(write().remote(0, key.rkey())); }
+
+    umr_pair pair{dev};
+    umr_key key{dev.pd};
+    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
+};
+
+class verbs_umr_refused : public verbs_umr_rules {};
 
 TEST_P(verbs_umr_refused, ends_as_a_bind_error)
 {
-    umr_pair pair(dev);
-    umr_key key(dev.pd);
-    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
-
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_MW_BIND_ERR, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, set());
     pair.reconnect();
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_SUCCESS, use());
     EXPECT_EQ(0, flipped(dst, 0x11));
 }
 
 INSTANTIATE_TEST_SUITE_P(umr, verbs_umr_refused, testing::Values(0));
 
-class verbs_inval_raced : public verbs_rules {};
+class verbs_inval_raced : public verbs_umr_rules {};
 
 /* The mkey has no layout after it, unlike after umr_refused. */
 TEST_P(verbs_inval_raced, takes_the_layout)
 {
-    umr_pair pair(dev);
-    umr_key key(dev.pd);
-    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
-
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
-    EXPECT_EQ(IBV_WC_MW_BIND_ERR, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_SUCCESS, use());
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, set());
     pair.reconnect();
-    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, use());
     pair.reconnect();
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_SUCCESS, use());
 }
 
 INSTANTIATE_TEST_SUITE_P(raced, verbs_inval_raced, testing::Values(0));
 
-class verbs_inval_early : public verbs_rules {};
+class verbs_inval_early : public verbs_umr_rules {};
 
 /* The UMR succeeds, and what uses the mkey behind it fails: on the own side,
  * and on that of a peer. */
 TEST_P(verbs_inval_early, takes_the_layout_before_its_use)
 {
-    umr_pair pair(dev);
-    umr_key key(dev.pd);
-    umr_layout layout = umr_layout().range(dst.addr, 64, dst.mr->lkey);
-
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_SUCCESS, use());
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, use());
     pair.reconnect();
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
     EXPECT_EQ(IBV_WC_LOC_PROT_ERR, pair.run(verbs_op(IBV_WR_RDMA_WRITE, 1)
                                                 .local(0, 64, key.lkey())
                                                 .remote(dst)));
     pair.reconnect();
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.set(key, layout));
-    EXPECT_EQ(IBV_WC_SUCCESS, pair.run(write().remote(0, key.rkey())));
+    EXPECT_EQ(IBV_WC_SUCCESS, set());
+    EXPECT_EQ(IBV_WC_SUCCESS, use());
 }
 
 INSTANTIATE_TEST_SUITE_P(early, verbs_inval_early, testing::Values(0));

@@ -126,6 +126,16 @@ static const struct {
     /* clang-format on */
 };
 
+/* Does what the fault does beside its answer. Some do nothing. */
+static void hca_fault_act(const struct hca_fault *fault)
+{
+    enum hca_fault_what what = fault->rule->what;
+
+    if (hca_faults[what].act != NULL) {
+        hca_faults[what].act(fault);
+    }
+}
+
 /* Fills in the message's event. A port that a rule keeps down comes up with the
  * next event that the rule does not select.
  * @return the rule that selects it, or NULL. */
@@ -167,9 +177,7 @@ enum hca_fault_way hca_fault_request(struct hca_qp *qp,
     }
     *random   = hca_rule_random(rule, fault.n, 2);
     ack->code = hca_faults[rule->what].code;
-    if (hca_faults[rule->what].act != NULL) {
-        hca_faults[rule->what].act(&fault);
-    }
+    hca_fault_act(&fault);
     return hca_faults[rule->what].way;
 }
 
@@ -182,9 +190,7 @@ void hca_fault_local(struct hca_qp *qp, uint8_t op)
     if (fault.rule != NULL) {
         hca_info("qp 0x%x: fault: %s of a WQE", atomic_load(&qp->obj.num),
                  hca_rule_name(fault.rule->what));
-        if (hca_faults[fault.rule->what].act != NULL) {
-            hca_faults[fault.rule->what].act(&fault);
-        }
+        hca_fault_act(&fault);
     }
 }
 

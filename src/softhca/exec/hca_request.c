@@ -401,22 +401,20 @@ hca_request_umr_fault(const struct hca_request *rq)
  * before, which has come late, or that of this layout, which comes early. */
 static enum hca_check hca_request_umr_change(struct hca_request *rq)
 {
-    enum hca_fault_what what = HCA_FAULT_NONE;
+    enum hca_fault_what what;
     enum hca_check check;
 
-    if (hca_rules_are_set()) {
-        what = hca_request_umr_fault(rq);
-    }
-    if (__builtin_expect(what == HCA_FAULT_NONE, 1)) {
+    if (!hca_rules_are_set()) {
         return hca_umr_execute(rq->qp, &rq->wqe);
     }
+    what = hca_request_umr_fault(rq);
     if (what == HCA_FAULT_UMR_REFUSED) {
         return HCA_CHECK_UMR_KEY;
     }
-    check = (what == HCA_FAULT_INVAL_EARLY) ?
-                hca_umr_execute(rq->qp, &rq->wqe) :
-                HCA_CHECK_UMR_NOT_FREE;
-    if ((check == HCA_OK) || (what != HCA_FAULT_INVAL_EARLY)) {
+    check = (what == HCA_FAULT_INVAL_RACED) ? HCA_CHECK_UMR_NOT_FREE :
+                                              hca_umr_execute(rq->qp, &rq->wqe);
+    if ((what == HCA_FAULT_INVAL_RACED) ||
+        ((what == HCA_FAULT_INVAL_EARLY) && (check == HCA_OK))) {
         hca_umr_free(rq->qp, &rq->wqe);
     }
     return check;

@@ -26,16 +26,16 @@ int hca_proc_check(const struct hca_proc *proc);
  * process found dead is reaped (hca_fabric_reap()): hold no lock of another
  * process' object. A process whose state is unknown, or that cannot be watched,
  * counts as alive, with a warning. */
-bool hca_proc_alive(unsigned proc);
+bool hca_proc_alive(unsigned owner);
 
 /* Returns true if the process of a slot lives this moment, even if it has left
  * the fabric. Reads a file each time, and frees nothing. */
 bool hca_proc_lives(unsigned proc);
 
-/* Makes the helper of process @proc watch this process, which is about to use
- * objects of @proc: so @proc notices its end even if it never sends to it. Done
- * once in the lives of both, and only if @proc has a helper. */
-void hca_proc_have_watched(unsigned proc);
+/* Makes the helper of process @owner watch this process, which is about to use
+ * objects of @owner: so @owner notices its end even if it never sends to it.
+ * Done once in the lives of both, and only if @owner has a helper. */
+void hca_proc_have_watched(unsigned owner);
 
 /* Opens descriptor @fd of another process here, without blocking.
  * @param access  O_RDWR or O_RDONLY

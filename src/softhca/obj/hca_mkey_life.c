@@ -178,8 +178,8 @@ static bool hca_mkey_wait_turn(unsigned owner, unsigned turn)
     unsigned end = atomic_load(&hca_fabric->procs_end);
     bool is_done = true;
 
-    end = (end < HCA_MAX_PROCS) ? end :
-                                  HCA_MAX_PROCS; /* any process writes it */
+    /* any process may have written it */
+    end = (end < HCA_MAX_PROCS) ? end : HCA_MAX_PROCS;
     atomic_store(&hca_fabric->procs[owner].turn, !turn);
     for (unsigned i = 1; is_done && (i < end); i++) {
         if (atomic_load(&hca_fabric->procs[i].state) != HCA_PROC_FREE) {

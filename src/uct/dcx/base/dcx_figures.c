@@ -11,39 +11,14 @@
 #include <unistd.h>
 
 
-static const char *const uct_dcx_figures_ops[UCT_DCX_OP_LAST] = {
-    [UCT_DCX_OP_AM_SHORT]  = "am_short",
-    [UCT_DCX_OP_AM_BCOPY]  = "am_bcopy",
-    [UCT_DCX_OP_AM_ZCOPY]  = "am_zcopy",
-    [UCT_DCX_OP_PUT_SHORT] = "put_short",
-    [UCT_DCX_OP_PUT_BCOPY] = "put_bcopy",
-    [UCT_DCX_OP_PUT_ZCOPY] = "put_zcopy",
-    [UCT_DCX_OP_PUT_LIST]  = "put_sgl_zcopy",
-    [UCT_DCX_OP_GET_BCOPY] = "get_bcopy",
-    [UCT_DCX_OP_GET_ZCOPY] = "get_zcopy",
-    [UCT_DCX_OP_GET_LIST]  = "get_sgl_zcopy",
-    [UCT_DCX_OP_ATOMIC]    = "atomic",
-    [UCT_DCX_OP_TAG_SHORT] = "tag_eager_short",
-    [UCT_DCX_OP_TAG_BCOPY] = "tag_eager_bcopy",
-    [UCT_DCX_OP_TAG_ZCOPY] = "tag_eager_zcopy",
-    [UCT_DCX_OP_TAG_RNDV]  = "tag_rndv",
-    [UCT_DCX_OP_TAG_RECV]  = "tag_recv",
-};
+#define UCT_DCX_FIGURES_OP_NAME(_op, _name)               _name
+#define UCT_DCX_FIGURES_OTHER_TEXT(_figure, _name, _text) _text
 
-static const char *const uct_dcx_figures_text[UCT_DCX_FIGURE_LAST] = {
-    [UCT_DCX_FIGURE_PENDING]   = "requests that waited in a queue",
-    [UCT_DCX_FIGURE_CONNECTS]  = "connections to another target",
-    [UCT_DCX_FIGURE_CREDITS]   = "requests for credits",
-    [UCT_DCX_FIGURE_RETRY_EXC] = "endpoints failed, retries exhausted",
-    [UCT_DCX_FIGURE_RNR_EXC]   = "endpoints failed, RNR retries exhausted",
-    [UCT_DCX_FIGURE_FAILURES]  = "endpoints failed, other reasons",
-    [UCT_DCX_FIGURE_REGS]      = "registrations",
-    [UCT_DCX_FIGURE_HITS]      = "strided layouts found",
-    [UCT_DCX_FIGURE_MISSES]    = "strided layouts written",
-    [UCT_DCX_FIGURE_EVICTIONS] = "strided layouts evicted",
-    [UCT_DCX_FIGURE_EXHAUSTED] = "operations without a strided mkey",
-    [UCT_DCX_FIGURE_SETS]      = "layouts of handles set",
-};
+static const char *const uct_dcx_figures_ops[] = {
+    UCT_DCX_FIGURES_OPS(UCT_DCX_FIGURES_OP_NAME)};
+
+static const char *const uct_dcx_figures_text[] = {
+    UCT_DCX_FIGURES_OTHERS(UCT_DCX_FIGURES_OTHER_TEXT)};
 
 /* of ib_core, and of mlx5_ib (drivers/infiniband/hw/mlx5/counters.c) */
 static const char *const uct_dcx_figures_counts[UCT_DCX_NUM_PORT_COUNTS] = {

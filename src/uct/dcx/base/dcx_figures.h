@@ -22,42 +22,59 @@
 #define UCT_DCX_FIGURES_PORTS  8
 
 
-/* Kinds of operations; names are in dcx_figures.c. */
+/* clang-format off */
+
+/* Kinds of operations: UCT_DCX_OP_* and the name in reports */
+#define UCT_DCX_FIGURES_OPS(_add) \
+    _add(AM_SHORT, "am_short"), \
+    _add(AM_BCOPY, "am_bcopy"), \
+    _add(AM_ZCOPY, "am_zcopy"), \
+    _add(PUT_SHORT, "put_short"), \
+    _add(PUT_BCOPY, "put_bcopy"), \
+    _add(PUT_ZCOPY, "put_zcopy"), \
+    _add(PUT_LIST, "put_sgl_zcopy"), \
+    _add(GET_BCOPY, "get_bcopy"), \
+    _add(GET_ZCOPY, "get_zcopy"), \
+    _add(GET_LIST, "get_sgl_zcopy"), \
+    _add(ATOMIC, "atomic"), \
+    _add(TAG_SHORT, "tag_eager_short"), \
+    _add(TAG_BCOPY, "tag_eager_bcopy"), \
+    _add(TAG_ZCOPY, "tag_eager_zcopy"), \
+    _add(TAG_RNDV, "tag_rndv"), \
+    _add(TAG_RECV, "tag_recv")
+
+/* Other counts: UCT_DCX_FIGURE_*, the name in UCX's statistics, the text in
+ * reports. A connection is an operation on an initiator whose last one went to
+ * another target. */
+#define UCT_DCX_FIGURES_OTHERS(_add) \
+    _add(PENDING, "queued", "requests that waited in a queue"), \
+    _add(CONNECTS, "connections", "connections to another target"), \
+    _add(CREDITS, "credit_requests", "requests for credits"), \
+    _add(RETRY_EXC, "failed_retries", "endpoints failed, retries exhausted"), \
+    _add(RNR_EXC, "failed_rnr_retries", \
+         "endpoints failed, RNR retries exhausted"), \
+    _add(FAILURES, "failed_other", "endpoints failed, other reasons"), \
+    _add(REGS, "registrations", "registrations"), \
+    _add(HITS, "layouts_found", "strided layouts found"), \
+    _add(MISSES, "layouts_written", "strided layouts written"), \
+    _add(EVICTIONS, "layouts_evicted", "strided layouts evicted"), \
+    _add(EXHAUSTED, "no_strided_mkey", "operations without a strided mkey"), \
+    _add(SETS, "layouts_set", "layouts of handles set")
+
+/* clang-format on */
+
+#define UCT_DCX_FIGURES_OP_ENUM(_op, _name) UCT_DCX_OP_##_op
+
 typedef enum uct_dcx_figure_op {
-    UCT_DCX_OP_AM_SHORT,
-    UCT_DCX_OP_AM_BCOPY,
-    UCT_DCX_OP_AM_ZCOPY,
-    UCT_DCX_OP_PUT_SHORT,
-    UCT_DCX_OP_PUT_BCOPY,
-    UCT_DCX_OP_PUT_ZCOPY,
-    UCT_DCX_OP_PUT_LIST,
-    UCT_DCX_OP_GET_BCOPY,
-    UCT_DCX_OP_GET_ZCOPY,
-    UCT_DCX_OP_GET_LIST,
-    UCT_DCX_OP_ATOMIC,
-    UCT_DCX_OP_TAG_SHORT,
-    UCT_DCX_OP_TAG_BCOPY,
-    UCT_DCX_OP_TAG_ZCOPY,
-    UCT_DCX_OP_TAG_RNDV,
-    UCT_DCX_OP_TAG_RECV,
+    UCT_DCX_FIGURES_OPS(UCT_DCX_FIGURES_OP_ENUM),
     UCT_DCX_OP_LAST
 } uct_dcx_figure_op_t;
 
-/* Other counts */
+#define UCT_DCX_FIGURES_OTHER_ENUM(_figure, _name, _text) \
+    UCT_DCX_FIGURE_##_figure
+
 typedef enum uct_dcx_figure {
-    UCT_DCX_FIGURE_PENDING,  /* requests that were queued */
-    UCT_DCX_FIGURE_CONNECTS, /* operations on an initiator whose last one went
-                              * to another target */
-    UCT_DCX_FIGURE_CREDITS,  /* requests for credits */
-    UCT_DCX_FIGURE_RETRY_EXC,
-    UCT_DCX_FIGURE_RNR_EXC,
-    UCT_DCX_FIGURE_FAILURES, /* of endpoints, for another reason */
-    UCT_DCX_FIGURE_REGS,
-    UCT_DCX_FIGURE_HITS,
-    UCT_DCX_FIGURE_MISSES,
-    UCT_DCX_FIGURE_EVICTIONS,
-    UCT_DCX_FIGURE_EXHAUSTED,
-    UCT_DCX_FIGURE_SETS,
+    UCT_DCX_FIGURES_OTHERS(UCT_DCX_FIGURES_OTHER_ENUM),
     UCT_DCX_FIGURE_LAST
 } uct_dcx_figure_t;
 

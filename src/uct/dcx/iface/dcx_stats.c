@@ -17,50 +17,17 @@
 #include <pthread.h>
 
 
-/* Counters of an operation; the index follows from the block's layout. */
-#define UCT_DCX_STATS_OP(_op, _name) \
-    [3 * UCT_DCX_OP_##_op]          = _name, \
-         [3 * UCT_DCX_OP_##_op + 1] = _name "_bytes", \
-         [3 * UCT_DCX_OP_##_op + 2] = _name "_no_room"
+/* Names in the order of the members of uct_dcx_figures_block_t */
+#define UCT_DCX_STATS_OP(_op, _name) _name, _name "_bytes", _name "_no_room"
 
-#define UCT_DCX_STATS_COUNT(_figure, _name) \
-    [3 * UCT_DCX_OP_LAST + UCT_DCX_FIGURE_##_figure] = _name
+#define UCT_DCX_STATS_OTHER(_figure, _name, _text) _name
 
 static ucs_stats_class_t uct_dcx_stats_class = {
-    .name         = "dcx",
-    .num_counters = UCT_DCX_FIGURES_COUNTS,
-    .class_id     = UCS_STATS_CLASS_ID_INVALID,
-    .counter_names =
-        {
-            UCT_DCX_STATS_OP(AM_SHORT, "am_short"),
-            UCT_DCX_STATS_OP(AM_BCOPY, "am_bcopy"),
-            UCT_DCX_STATS_OP(AM_ZCOPY, "am_zcopy"),
-            UCT_DCX_STATS_OP(PUT_SHORT, "put_short"),
-            UCT_DCX_STATS_OP(PUT_BCOPY, "put_bcopy"),
-            UCT_DCX_STATS_OP(PUT_ZCOPY, "put_zcopy"),
-            UCT_DCX_STATS_OP(PUT_LIST, "put_sgl_zcopy"),
-            UCT_DCX_STATS_OP(GET_BCOPY, "get_bcopy"),
-            UCT_DCX_STATS_OP(GET_ZCOPY, "get_zcopy"),
-            UCT_DCX_STATS_OP(GET_LIST, "get_sgl_zcopy"),
-            UCT_DCX_STATS_OP(ATOMIC, "atomic"),
-            UCT_DCX_STATS_OP(TAG_SHORT, "tag_eager_short"),
-            UCT_DCX_STATS_OP(TAG_BCOPY, "tag_eager_bcopy"),
-            UCT_DCX_STATS_OP(TAG_ZCOPY, "tag_eager_zcopy"),
-            UCT_DCX_STATS_OP(TAG_RNDV, "tag_rndv"),
-            UCT_DCX_STATS_OP(TAG_RECV, "tag_recv"),
-            UCT_DCX_STATS_COUNT(PENDING, "queued"),
-            UCT_DCX_STATS_COUNT(CONNECTS, "connections"),
-            UCT_DCX_STATS_COUNT(CREDITS, "credit_requests"),
-            UCT_DCX_STATS_COUNT(RETRY_EXC, "failed_retries"),
-            UCT_DCX_STATS_COUNT(RNR_EXC, "failed_rnr_retries"),
-            UCT_DCX_STATS_COUNT(FAILURES, "failed_other"),
-            UCT_DCX_STATS_COUNT(REGS, "registrations"),
-            UCT_DCX_STATS_COUNT(HITS, "layouts_found"),
-            UCT_DCX_STATS_COUNT(MISSES, "layouts_written"),
-            UCT_DCX_STATS_COUNT(EVICTIONS, "layouts_evicted"),
-            UCT_DCX_STATS_COUNT(EXHAUSTED, "no_strided_mkey"),
-            UCT_DCX_STATS_COUNT(SETS, "layouts_set"),
-        },
+    .name          = "dcx",
+    .num_counters  = UCT_DCX_FIGURES_COUNTS,
+    .class_id      = UCS_STATS_CLASS_ID_INVALID,
+    .counter_names = {UCT_DCX_FIGURES_OPS(UCT_DCX_STATS_OP),
+                      UCT_DCX_FIGURES_OTHERS(UCT_DCX_STATS_OTHER)},
 };
 
 _Static_assert(UCT_DCX_FIGURES_COUNTS <= 64, "UCX prints the first 64");
