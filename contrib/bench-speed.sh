@@ -154,12 +154,12 @@ apart()
 }
 
 # crowd NP: prints the mean one-way us of 64-byte ping-pongs, NP/2 pairs at once on
-# two cores. The kernel places the ranks.
+# two cores. The kernel places the ranks: enough rounds for it to move them often.
 crowd()
 {
     UCX_TLS=$tls,self apart taskset -c 0,1 "$run" "${device[@]}" \
         mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
-        -np "$1" "$build/test/bench/mpi_pairs" 3000 64 2> "$work/mpi.log" ||
+        -np "$1" "$build/test/bench/mpi_pairs" 60000 64 2> "$work/mpi.log" ||
         { cat "$work/mpi.log" >&2; return 1; }
 }
 

@@ -30,7 +30,7 @@ make_chroot()
         die "$2 has other files in it: name a new folder"
     install_packages debootstrap
     mirror=$(system_mirror) || exit
-    as_root rm -rf "$2.new" # of an interrupted installation
+    as_root rm -rf "$2.new" # left by an interrupted installation
     mkdir -p "$2" "$2.new"
     say "installing Debian $1 in $2"
     apart debootstrap --variant=minbase "$1" "$2.new" "$mirror" \

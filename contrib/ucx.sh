@@ -102,7 +102,8 @@ use_ucx()
     export CPATH=$ucx_prefix/include LIBRARY_PATH=$ucx_prefix/lib
 }
 
-# Prints an identity of the source tree, which differs from that of any other
+# Prints an identity of the source tree, which differs from that of any other; it
+# stays the same if a file in a folder is edited
 ucx_tree_name()
 {
     if [ -n "$ucx_tree" ]; then

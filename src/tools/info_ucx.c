@@ -49,11 +49,11 @@ static void info_ucx_value(const char *name, char *value, size_t max)
     free(text);
 }
 
-/* Returns the value of UCX_TLS that connections by socket address need; NULL:
- * nothing is missing. UCP asks the connection manager for the network interface
- * of the address, and continues only if a transport has it. With rdma_cm it is
- * that of the port; otherwise only TCP has one (wireup_cm.c:
- * ucp_cm_client_resolve_cb()). */
+/* Returns the setting UCX_TLS=... that connections by socket address need.
+ * NULL: none is needed, or UCX_TLS excludes transports: not checked. UCP
+ * asks the connection manager for the network interface of the address, and
+ * continues only if a transport has it. With rdma_cm it is that of the port;
+ * otherwise only TCP has one (wireup_cm.c: ucp_cm_client_resolve_cb()). */
 const char *info_ucx_sockaddr(void)
 {
     static char variables[INFO_TEXT_MAX + sizeof("UCX_TLS=,tcp")];

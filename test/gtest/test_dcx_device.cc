@@ -23,14 +23,15 @@ extern "C" {
 
 namespace {
 
-/* Fills page `page`; returns false to refuse the command. If it is empty, the
- * device answers */
+/* Answers QUERY_HCA_CAP: fills page `page`, or returns false to refuse the
+ * command. If it is not set, the software device answers. */
 std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
 
 /* Answer to QUERY_LAG: true if the device's ports are bonded */
 bool is_bond;
 
-/* Calls of ibv_query_device_ex(), and the result; 0: that of the real one */
+/* num_queries: calls of ibv_query_device_ex(). query_result: the error that it
+ * returns; 0 calls the real function. */
 unsigned num_queries;
 int query_result;
 decltype(verbs_context::query_device_ex) real_query;
@@ -190,7 +191,8 @@ TEST_F(dcx_device, extended_atomics_are_not_wanted)
     expect_atomics(open(UCS_TRY, UCS_NO), 8, 0, false);
 }
 
-/* Without an answer, atomics are derived from verbs and UCX_DCX_EXT_ATOMICS. */
+/* Atomics are derived from verbs and UCX_DCX_EXT_ATOMICS if the device does not
+ * answer. */
 TEST_F(dcx_device, no_answer)
 {
     answer = [](unsigned, struct prm_query_hca_cap_out *) { return false; };

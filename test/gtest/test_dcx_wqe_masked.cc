@@ -79,7 +79,7 @@ TEST_P(dcx_wqe_masked, atomics)
     dc_op op = remote({.opcode = MLX5_OPCODE_ATOMIC_FA, .sges = pieces(1, 8)});
 
     for (const auto &row : masked_rows) {
-        /* at the last index, a WQE of two blocks wraps around the ring */
+        /* a WQE of two blocks wraps around the ring at the last index */
         for (uint16_t index : {(uint16_t)0, (uint16_t)last}) {
             m_twin.advance(index, m_ah);
             index            = m_twin.index();

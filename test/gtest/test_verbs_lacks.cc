@@ -175,7 +175,8 @@ TEST_P(verbs_lacks, device_memory)
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
-/* create_user_odp_mr() of mlx5_ib */
+/* Fails with EOPNOTSUPP, as the kernel's ib_check_mr_access() does for a device
+ * without on-demand paging. */
 TEST_P(verbs_lacks, on_demand_paging)
 {
     struct ibv_device **list       = ibv_get_device_list(NULL);
@@ -333,8 +334,8 @@ TEST_P(verbs_memlock, is_counted_for_umems)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
-/* can_do_mlock() of the kernel: with a limit of 0 the error does not report the
- * limit. */
+/* Fails with EPERM, not ENOMEM, if the limit is 0, as the kernel's
+ * can_do_mlock() requires. */
 TEST_P(verbs_memlock, is_not_permitted_without_any)
 {
     set_limit(1);

@@ -219,16 +219,14 @@ static bool hca_mem_writes(const struct hca_mem_move *move)
  *         meanwhile: the caller lets the kernel copy, which finds the right
  *         pages. */
 static inline __attribute__((always_inline)) int
-hca_mem_copy_near(const struct hca_mem_move *move, void *near, void *far,
+hca_mem_copy_near(struct hca_owner owner, bool writes, void *near, void *far,
                   void *own, size_t length)
 {
-    bool writes = hca_mem_writes(move);
-    int ret     = writes ? hca_trap_guard_memcpy(near, own, length) :
-                           hca_trap_guard_memcpy(own, near, length);
+    int ret = writes ? hca_trap_guard_memcpy(near, own, length) :
+                       hca_trap_guard_memcpy(own, near, length);
 
     return __builtin_expect(
-               (ret == 0) &&
-                   (hca_mem_near(move->owner, far, length, writes) == near),
+               (ret == 0) && (hca_mem_near(owner, far, length, writes) == near),
                1) ?
                0 :
                -EFAULT;
@@ -296,7 +294,8 @@ static int hca_mem_mixed_piece(struct hca_mem_far *far, char *own, char *peers,
         }
         if ((near == NULL) ||
             ((ret == 0) &&
-             (hca_mem_copy_near(&far->move, near, peers, own, n) != 0))) {
+             (hca_mem_copy_near(far->move.owner, hca_mem_writes(&far->move),
+                                near, peers, own, n) != 0))) {
             ret = hca_mem_far_add(far, own, peers, n);
         }
         own += n;
@@ -394,52 +393,58 @@ hca_mem_any(const struct hca_mem_move *move, size_t total)
     return -EFAULT;
 }
 
-/* Copies one piece that is mapped here as a whole: the most usual case. */
-static inline __attribute__((always_inline)) int
-hca_mem_other(const struct hca_mem_move *move, size_t total)
-{
-    void *far = move->remote[0].iov_base, *near;
-
-    if (__builtin_expect((move->nlocal == 1) && (move->nremote == 1), 1)) {
-        near = hca_mem_near(move->owner, far, total, hca_mem_writes(move));
-        if ((near != NULL) &&
-            (hca_mem_copy_near(move, near, far, move->local[0].iov_base,
-                               total) == 0)) {
-            return 0;
-        }
-    }
-    return hca_mem_any(move, total);
-}
-
-/* Inline, as most messages take this path. */
-static inline __attribute__((always_inline)) int
+/* Copies in any way. */
+static __attribute__((noinline)) int
 hca_mem_run(const struct hca_mem_move *move)
 {
-    bool writes  = hca_mem_writes(move);
     size_t total = hca_mem_total(move->local, move->nlocal);
 
     if (total == 0) {
         return 0;
     }
     if (move->owner.proc != hca_self) {
-        return hca_mem_other(move, total);
+        return hca_mem_any(move, total);
     }
-    return writes ? hca_mem_copy(move->remote, move->local, total) :
-                    hca_mem_copy(move->local, move->remote, total);
+    return hca_mem_writes(move) ?
+               hca_mem_copy(move->remote, move->local, total) :
+               hca_mem_copy(move->local, move->remote, total);
+}
+
+/* Copies one piece that loads and stores reach as a whole: the most usual case.
+ * @return false if it does not; a part of it may have been copied. */
+static inline __attribute__((always_inline)) bool
+hca_mem_one(struct hca_owner owner, bool writes, const struct iovec *local,
+            unsigned nlocal, const struct iovec *remote, unsigned nremote)
+{
+    size_t length;
+    void *near;
+
+    if (__builtin_expect((nlocal != 1) || (nremote != 1), 0)) {
+        return false;
+    }
+    length = local->iov_len;
+    near   = hca_mem_near(owner, remote->iov_base, length, writes);
+    return (near != NULL) &&
+           (hca_mem_copy_near(owner, writes, near, remote->iov_base,
+                              local->iov_base, length) == 0);
 }
 
 int hca_mem_write(struct hca_owner owner, const struct iovec *local,
                   unsigned nlocal, const struct iovec *remote, unsigned nremote)
 {
-    return hca_mem_run(&(struct hca_mem_move){process_vm_writev, owner, local,
-                                              nlocal, remote, nremote});
+    return hca_mem_one(owner, true, local, nlocal, remote, nremote) ?
+               0 :
+               hca_mem_run(&(struct hca_mem_move){
+                   process_vm_writev, owner, local, nlocal, remote, nremote});
 }
 
 int hca_mem_read(struct hca_owner owner, const struct iovec *local,
                  unsigned nlocal, const struct iovec *remote, unsigned nremote)
 {
-    return hca_mem_run(&(struct hca_mem_move){process_vm_readv, owner, local,
-                                              nlocal, remote, nremote});
+    return hca_mem_one(owner, false, local, nlocal, remote, nremote) ?
+               0 :
+               hca_mem_run(&(struct hca_mem_move){
+                   process_vm_readv, owner, local, nlocal, remote, nremote});
 }
 
 void hca_mem_prefetch(struct hca_owner owner, const void *base, size_t length)

@@ -100,11 +100,13 @@ const struct hca_mkey *hca_mkey_peek(uint32_t key);
  * @return NULL if there is none. */
 static inline const struct hca_mkey *hca_mkey_find(uint32_t key, unsigned proc)
 {
-    const struct hca_mkey *mkey = hca_mkey_peek(key);
+    const struct hca_mkey *mkey =
+        (const struct hca_mkey *)hca_obj_peek(HCA_KIND_MKEY, key >> 8);
 
     /* the number is read again: another process' mkey is not kept, and its slot
      * may have become one of @proc's meanwhile */
-    return ((mkey != NULL) && (mkey->obj.proc == proc) &&
+    return ((mkey != NULL) && (mkey->variant == (key & 0xff)) &&
+            (mkey->obj.proc == proc) &&
             (atomic_load(&mkey->obj.num) == (key >> 8))) ?
                mkey :
                NULL;
@@ -134,6 +136,20 @@ bool hca_mkey_is_indirect(uint32_t key);
  * it leads to. */
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
+
+/* Returns true if hca_mkey_check() would return HCA_KEY_OK for a region of the
+ * most usual kind: pinned, and readable by its own process. */
+static inline bool hca_mkey_is_plain(const struct hca_mkey *mkey,
+                                     const struct hca_key_use *use)
+{
+    const uint32_t access = use->access | IBV_ACCESS_ON_DEMAND;
+
+    return (mkey->type == HCA_MKEY_MR) && !mkey->is_free &&
+           !mkey->no_local_read && (mkey->obj.dev == use->dev) &&
+           (mkey->pdn == use->pdn) && (mkey->qpn == HCA_ANY_QPN) &&
+           ((mkey->access & access) == use->access) &&
+           hca_mkey_spans(mkey, use->addr, use->length);
+}
 
 /* Invalidate use->key, if its mkey allows that (a window of type 2, some
  * indirect mkeys), for a WQE of the QP, or for a message to it. Accesses under

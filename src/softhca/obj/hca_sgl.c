@@ -30,11 +30,10 @@ static enum hca_key_fault hca_sgl_add_via(struct hca_sgl *sgl,
     return HCA_KEY_OK;
 }
 
-/* Appends memory whose pages may be missing. Not inlined, as it would cost
- * other memory 15 instructions. */
-__attribute__((noinline)) static enum hca_key_fault
-hca_sgl_add_on_demand(struct hca_sgl *sgl, const struct hca_mkey *mkey,
-                      uint64_t va, uint64_t length)
+/* Appends memory whose pages may be missing. */
+static enum hca_key_fault hca_sgl_add_on_demand(struct hca_sgl *sgl,
+                                                const struct hca_mkey *mkey,
+                                                uint64_t va, uint64_t length)
 {
     if (!sgl->on_demand) {
         memset(sgl->demand, 0, sizeof(sgl->demand));
@@ -162,11 +161,19 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
 }
 
-static enum hca_key_fault hca_sgl_add_rare(struct hca_sgl *sgl,
-                                           const struct hca_mkey *mkey,
-                                           const struct hca_key_use *use)
+/* Appends the range of any mkey but a plain one. */
+static __attribute__((noinline)) enum hca_key_fault
+hca_sgl_add_any(struct hca_sgl *sgl, const struct hca_mkey *mkey,
+                const struct hca_key_use *use)
 {
+    enum hca_key_fault fault = hca_mkey_check(mkey, use);
+
+    if (fault != HCA_KEY_OK) {
+        return fault;
+    }
     switch (mkey->type) {
+    case HCA_MKEY_MR:
+        return hca_sgl_add_range(sgl, mkey, use);
     case HCA_MKEY_MW:
         return hca_sgl_add_window(sgl, mkey, use);
     case HCA_MKEY_NULL:
@@ -180,7 +187,6 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use)
 {
     const struct hca_mkey *mkey;
-    enum hca_key_fault fault;
 
     if (!sgl->is_access) {
         sgl->turn      = hca_mkeys_enter(sgl->owner.proc);
@@ -191,13 +197,13 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
     if (__builtin_expect(mkey == NULL, 0)) {
         return HCA_KEY_UNKNOWN;
     }
-    fault = hca_mkey_check(mkey, use);
-    if (__builtin_expect(fault != HCA_KEY_OK, 0)) {
-        return fault;
+    if (__builtin_expect(!hca_mkey_is_plain(mkey, use), 0)) {
+        return hca_sgl_add_any(sgl, mkey, use);
     }
-    return __builtin_expect(mkey->type == HCA_MKEY_MR, 1) ?
-               hca_sgl_add_range(sgl, mkey, use) :
-               hca_sgl_add_rare(sgl, mkey, use);
+    return hca_sgl_add(sgl, (void *)(mkey->va + (use->addr - mkey->iova)),
+                       use->length) ?
+               HCA_KEY_OK :
+               HCA_KEY_PIECES;
 }
 
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length)

@@ -76,8 +76,8 @@ static ssize_t preload_answer(int fd, const struct nlmsghdr *request)
                (ssize_t)request->nlmsg_len;
 }
 
-/* Returns true for a message to the kernel, to the part of RDMA netlink that
- * knows devices. */
+/* Returns true for a message to the kernel's RDMA netlink client of devices,
+ * RDMA_NL_NLDEV. */
 static bool preload_is_request(const struct msghdr *msg)
 {
     const struct sockaddr_nl *to = msg->msg_name;

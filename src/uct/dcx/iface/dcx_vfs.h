@@ -5,7 +5,8 @@
 
 #include <uct/api/uct.h>
 
-/* iface_vfs_refresh of UCT: adds the file "in_use". */
+/* iface_vfs_refresh of UCT: adds the files in_use, initiators, target, credits,
+ * tags, mkeys and, if the process counts, figures. */
 void uct_dcx_vfs_refresh(uct_iface_h tl_iface);
 
 #endif

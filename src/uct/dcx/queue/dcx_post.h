@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Posting: begins a WQE with the address of the peer, and hands it to the
- * device. Inlined into the operations (ep/) and into flow control. Rare cases,
- * a global route header or a shared initiator, are handled out of line, after
- * the segments are written. Used by the interface's thread.
+ * device. Inlined into the operations (ep/) and into flow control. A
+ * global route header, which RoCE and devices without the compact address
+ * vector always need, and a shared initiator are handled out of line, after the
+ * segments are written. Used by the interface's thread.
  */
 #ifndef UCT_DCX_POST_H
 #define UCT_DCX_POST_H
