@@ -130,6 +130,17 @@ protected:
         }
     }
 
+    /* Puts more blocks than fit in a WQE: its completion is one of dcx. */
+    void put_blocks(uct_ep_h ep, live_peer &peer, dcx_end &end)
+    {
+        uct_iov_t blocks = {m_dcx->mem.data(), 16, m_dcx->memh, 64, 64};
+
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(ep, &blocks, 1,
+                                   (uintptr_t)peer.loop.mem.data(),
+                                   dcx_peek_rkey(peer.loop.memh), &end.comp));
+    }
+
     uint64_t m_result = 0;
     ends m_ends;
     ends m_flushes; /* of post_all() */
@@ -194,15 +205,11 @@ TEST_P(dcx_orphan, of_a_peer_that_stands_still)
  * called any longer, also none of strided memory, whose resources are freed. */
 TEST_P(dcx_orphan, of_an_interface_that_is_closed)
 {
-    uct_ep_h dead    = make_dead_eps(1)[0];
-    uct_iov_t blocks = {m_dcx->mem.data(), 16, m_dcx->memh, 64, 8};
+    uct_ep_h dead = make_dead_eps(1)[0];
     ends all;
 
     post_all(dead, m_live_a, all);
-    EXPECT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(
-                  dead, &blocks, 1, (uintptr_t)m_live_a.loop.mem.data(),
-                  dcx_peek_rkey(m_live_a.loop.memh), &all.emplace_back().comp));
+    put_blocks(dead, m_live_a, all.emplace_back());
     while (!m_eps.empty()) {
         destroy_ep(m_eps.front());
     }
@@ -210,6 +217,29 @@ TEST_P(dcx_orphan, of_an_interface_that_is_closed)
     expect_all(m_flushes, 1);
     m_dcx.reset();
     expect_all(all, at_once());
+}
+
+/* The interface is closed before its endpoints are destroyed: their operations
+ * end, as UCP has not freed them. Those of an endpoint that was destroyed do
+ * not. */
+TEST_P(dcx_orphan, beside_endpoints_that_exist)
+{
+    std::vector<uct_ep_h> dead = make_dead_eps(2);
+    ucx_log_reader log;
+    ends all, gone;
+
+    post_if_room(
+        [&] { return try_put(dead[1], m_live_a, gone.emplace_back()); });
+    post_all(dead[0], m_live_a, all);
+    put_blocks(dead[0], m_live_a, all.emplace_back());
+    destroy_ep(dead[1]);
+    m_eps.clear();
+    m_dcx.reset();
+    expect_all(gone, at_once());
+    expect_all(all, 1);
+    expect_all(m_flushes, 1);
+    EXPECT_NE(std::string::npos,
+              log.take().find("3 endpoints were not destroyed"));
 }
 
 /* In the callback of an earlier operation */

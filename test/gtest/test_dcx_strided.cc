@@ -499,26 +499,33 @@ TEST_P(dcx_strided, endpoint_destroyed)
 }
 
 /* The operation ends with its endpoint on an exclusive initiator. On a shared
- * one its resources are freed, but its completion is not called. */
+ * one its resources are freed, but its completion is not called, unless the
+ * endpoint exists. */
 TEST_P(dcx_strided, interface_closed)
 {
-    dcx_loop other;
-    region mem(other, 8192, 4);
-    uct_ep_h ep            = other.make_ep(m_dcx);
-    const uct_iov_t blocks = mem.at(0, 8, 64, 100);
-    dcx_deadline deadline;
-    dcx_end end;
+    for (bool is_destroyed : {true, false}) {
+        dcx_loop other;
+        region mem(other, 8192, 4);
+        uct_ep_h ep            = other.make_ep(m_dcx);
+        const uct_iov_t blocks = mem.at(0, 8, 64, 100);
+        dcx_deadline deadline;
+        dcx_end end;
 
-    while (uct_ep_put_zcopy(ep, &blocks, 1, (uintptr_t)m_remote.bytes.data(),
-                            m_rkey, &end.comp) == UCS_ERR_NO_RESOURCE) {
-        deadline.check("an initiator and a layout");
-        uct_worker_progress(other.worker);
+        while (uct_ep_put_zcopy(ep, &blocks, 1,
+                                (uintptr_t)m_remote.bytes.data(), m_rkey,
+                                &end.comp) == UCS_ERR_NO_RESOURCE) {
+            deadline.check("an initiator and a layout");
+            uct_worker_progress(other.worker);
+        }
+        if (is_destroyed) {
+            uct_ep_destroy(ep);
+        }
+        unsigned ended = is_destroyed ? end.count : 1;
+        other.close_iface();
+        EXPECT_EQ(ended, end.count);
+        EXPECT_EQ(ended ? UCS_ERR_CANCELED : UCS_INPROGRESS, end.status);
+        EXPECT_EQ(is_destroyed, m_log.take().empty());
     }
-    uct_ep_destroy(ep);
-    unsigned ended = end.count;
-    other.close_iface();
-    EXPECT_EQ(ended, end.count);
-    EXPECT_EQ(ended ? UCS_ERR_CANCELED : UCS_INPROGRESS, end.status);
 }
 
 INSTANTIATE_TEST_SUITE_P(exclusive, dcx_strided, testing::Values(0));

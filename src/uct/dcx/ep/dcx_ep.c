@@ -42,7 +42,7 @@ static void uct_dcx_ep_cleanup(uct_dcx_ep_t *ep)
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
     uct_dcx_pending_cleanup(ep);
-    uct_dcx_orphan_adopt(ep);
+    uct_dcx_orphan_mark(ep);
     uct_dcx_recover_leave(set, ep);
     uct_dcx_op_purge(&set->ops, ep, UCS_ERR_CANCELED);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);

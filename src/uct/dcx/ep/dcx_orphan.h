@@ -11,12 +11,13 @@
 
 #include "uct/dcx/queue/dcx_dci_set.h"
 
-/* Replaces the completions of all operations of @ep on its initiator, before
- * @ep is destroyed. Without memory some are not replaced. */
-void uct_dcx_orphan_adopt(uct_dcx_ep_t *ep);
+/* Notes which of the completions of @ep's outstanding operations are of dcx.
+ * Called before @ep is destroyed. */
+void uct_dcx_orphan_mark(uct_dcx_ep_t *ep);
 
-/* Forgets all completions that were replaced. Called before the initiators are
- * destroyed; all endpoints are. */
+/* Forgets the user's completions of endpoints that were destroyed. Called
+ * before the initiators are destroyed, which ends the operations of all other
+ * endpoints with UCS_ERR_CANCELED. */
 void uct_dcx_orphan_forget(uct_dcx_dci_set_t *set);
 
 #endif

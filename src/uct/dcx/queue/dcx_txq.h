@@ -30,12 +30,14 @@ struct uct_dcx_slot {
                                * have not */
     uct_completion_t *comp;
     void *buffer;
-    uint16_t index;  /* first WQEBB of its WQE */
-    int16_t status;  /* overrides the completion status unless
-                      * UCS_OK */
-    uint16_t result; /* place of an atomic's result in @results of
-                      * a DCI; it moves in the ring with the
-                      * slot */
+    uint16_t index;     /* first WQEBB of its WQE */
+    int16_t status;     /* overrides the completion status unless
+                         * UCS_OK */
+    uint16_t result;    /* place of an atomic's result in @results of
+                         * a DCI; it moves in the ring with the
+                         * slot */
+    uint8_t is_strided; /* @comp is of ep/dcx_strided.c; undefined
+                         * before the endpoint is destroyed */
 };
 
 struct uct_dcx_txq {
