@@ -399,6 +399,50 @@ TEST_P(dcx_orphan, of_a_callback_of_recovery)
     expect_works(m_a);
 }
 
+/* In the callback of a failed operation, while other failed operations and the
+ * flush of the endpoint have not ended */
+TEST_P(dcx_orphan, of_a_flush_in_a_callback_of_recovery)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end behind, flushed, first([&] {
+        destroy_ep(dead);
+        EXPECT_EQ(1u, flushed.count);
+    });
+
+    put(dead, m_live_a, first);
+    put(dead, m_live_a, behind);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, 0, &flushed.comp));
+    flush();
+    EXPECT_EQ(1u, first.count);
+    EXPECT_EQ(1u, behind.count);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, flushed.status);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_b);
+}
+
+/* The callback of a failed operation cancels and destroys another endpoint. */
+TEST_P(dcx_orphan, of_a_canceled_endpoint_in_a_callback_of_recovery)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end behind, flushed, first([&] {
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_flush(m_b, UCT_FLUSH_FLAG_CANCEL, &flushed.comp));
+        destroy_ep(m_b);
+        EXPECT_EQ(1u, flushed.count);
+        EXPECT_EQ(0u, behind.count) << "it is another's";
+    });
+
+    put(dead, m_live_a, first);
+    put(dead, m_live_a, behind);
+    flush();
+    EXPECT_EQ(1u, first.count);
+    EXPECT_EQ(1u, behind.count);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, flushed.status);
+    expect_works(m_a);
+}
+
 /* The peer does not answer. The endpoint is destroyed before or after the
  * device reports that, but before the error is polled. */
 TEST_P(dcx_orphan, of_an_error)

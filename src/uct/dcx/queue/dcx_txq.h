@@ -48,8 +48,8 @@ struct uct_dcx_txq {
     uint16_t tail;         /* the next slot; runs freely */
     unsigned turn;         /* incremented by resets, and by returns to a
                             * pool */
-    ucs_list_link_t ops;   /* operations that wait for a WQE, ordered by
-                            * index */
+    ucs_list_link_t ops;   /* operations that wait for a WQE, which are
+                            * flushes, ordered by index */
     uct_dcx_cq_t *cq;
     struct ibv_qp *qp; /* NULL: not created yet */
 };

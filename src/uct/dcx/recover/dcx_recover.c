@@ -495,14 +495,7 @@ static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 static int uct_dcx_recover_awaits(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 {
     const uct_dcx_slot_t *slot;
-    uct_dcx_op_t *op;
     uint16_t number;
-
-    ucs_list_for_each (op, &dci->txq.ops, wqe) {
-        if ((op->ep == ep) && (op->end != NULL)) {
-            return 1;
-        }
-    }
 
     for (number = dci->txq.head; number != dci->txq.tail; ++number) {
         slot = uct_dcx_txq_slot(&dci->txq, number);
@@ -517,13 +510,13 @@ static int uct_dcx_recover_awaits(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 
 
 /* Returns a flush of @ep, which is being destroyed, or NULL. */
-static uct_dcx_op_t *uct_dcx_recover_find_flush(uct_dcx_dci_t *dci,
+static uct_dcx_op_t *uct_dcx_recover_find_flush(ucs_list_link_t *flushes,
                                                 const uct_dcx_ep_t *ep)
 {
     uct_dcx_op_t *op;
 
-    ucs_list_for_each (op, &dci->txq.ops, wqe) {
-        if ((op->ep == ep) && (op->end == NULL)) {
+    ucs_list_for_each (op, flushes, wqe) {
+        if (op->ep == ep) {
             return op;
         }
     }
@@ -531,14 +524,15 @@ static uct_dcx_op_t *uct_dcx_recover_find_flush(uct_dcx_dci_t *dci,
 }
 
 
-/* Ends the flushes of an endpoint that is destroyed while WQEs are outstanding:
- * UCP expects their end in uct_ep_destroy(). */
-static void uct_dcx_recover_end_flushes(uct_dcx_dci_t *dci,
+/* Ends the flushes of an endpoint that is destroyed while WQEs are outstanding,
+ * or lost operations are being ended: UCP expects their end in
+ * uct_ep_destroy(). */
+static void uct_dcx_recover_end_flushes(ucs_list_link_t *flushes,
                                         const uct_dcx_ep_t *ep)
 {
     uct_dcx_op_t *op;
 
-    while ((op = uct_dcx_recover_find_flush(dci, ep)) != NULL) {
+    while ((op = uct_dcx_recover_find_flush(flushes, ep)) != NULL) {
         uct_dcx_op_wqe_done(op, UCS_ERR_CANCELED);
     }
 }
@@ -572,6 +566,7 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
         uct_dcx_txq_cancel(&dci->txq);
         uct_dcx_tx_release(set, dci);
     } else if (dci != NULL) {
-        uct_dcx_recover_end_flushes(dci, ep);
+        uct_dcx_recover_end_flushes(&dci->txq.ops, ep);
     }
+    uct_dcx_recover_end_flushes(&set->lost->ops, ep);
 }

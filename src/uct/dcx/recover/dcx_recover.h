@@ -41,9 +41,10 @@ void uct_dcx_recover_close(uct_dcx_dci_set_t *set);
 void uct_dcx_recover_close_ep(uct_dcx_ep_t *ep);
 
 /* Detaches an endpoint that is being destroyed: its error handler is not called
- * any longer. Its lost operations and its flushes end before this returns. On
- * an exclusive initiator whose queue could be reset, all of its operations do.
- * Others end when the device has completed them. */
+ * any longer. Its flushes end before this returns. On an exclusive initiator
+ * whose queue could be reset, all of its operations do, also lost ones. On any
+ * other one they end when the device has completed them; lost ones end with the
+ * report that is under way. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
