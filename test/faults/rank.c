@@ -230,10 +230,19 @@ static bool rank_any_has_fault(void)
     return has_fault;
 }
 
-/* Returns true if endpoints to and from @peer are used. */
+/* Returns true if @peer is killed before it posts its first operation: it does
+ * not end a wire-up. */
+static bool rank_is_killed_first(const struct peer *peer)
+{
+    const struct event *event = &ledger->options.event[peer->rank];
+
+    return event->is_kill && (event->after == 0);
+}
+
+/* Returns true if endpoints to and from @peer are used, and can be wired up. */
 static bool rank_meets(const struct peer *peer)
 {
-    return (peer->ep != NULL) &&
+    return (peer->ep != NULL) && !rank_is_killed_first(peer) &&
            (ledger_sends(rank.me) || ledger_sends(peer->rank));
 }
 
