@@ -114,9 +114,11 @@ enum {
                 UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB
 };
 
-static void bench_side_open(struct bench_pair *pair, struct bench_side *side,
-                            const char *tl, const char *dev, int tm_fields,
-                            uct_tag_unexp_eager_cb_t eager_cb, void *eager_arg)
+static void bench_side_open_with(struct bench_pair *pair,
+                                 struct bench_side *side, const char *tl,
+                                 const char *dev, int tm_fields,
+                                 uct_tag_unexp_eager_cb_t eager_cb,
+                                 void *eager_arg)
 {
     uct_iface_params_t params = {
         .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
@@ -147,7 +149,13 @@ static void bench_side_open(struct bench_pair *pair, struct bench_side *side,
     BENCH_CHECK(uct_iface_get_address(side->iface, side->iface_addr));
 }
 
-static void bench_side_close(struct bench_side *side)
+void bench_side_open(struct bench_pair *pair, struct bench_side *side,
+                     const char *tl, const char *dev)
+{
+    bench_side_open_with(pair, side, tl, dev, 0, NULL, NULL);
+}
+
+void bench_side_close(struct bench_side *side)
 {
     uct_iface_close(side->iface);
     uct_worker_destroy(side->worker);
@@ -195,8 +203,10 @@ static void bench_pair_open_with(struct bench_pair *pair, const char *tl,
 {
     memset(pair, 0, sizeof(*pair));
     bench_find_md(pair, tl, dev);
-    bench_side_open(pair, &pair->a, tl, dev, tm_fields, eager_cb, eager_arg);
-    bench_side_open(pair, &pair->b, tl, dev, tm_fields, eager_cb, eager_arg);
+    bench_side_open_with(pair, &pair->a, tl, dev, tm_fields, eager_cb,
+                         eager_arg);
+    bench_side_open_with(pair, &pair->b, tl, dev, tm_fields, eager_cb,
+                         eager_arg);
     bench_register(pair);
     pair->ep = bench_pair_connect(pair);
 }

@@ -51,6 +51,13 @@ void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
 
 void bench_pair_close(struct bench_pair *pair);
 
+/* Opens another interface on the memory domain of the pair, with a worker of its
+ * own; the caller closes it before the pair. */
+void bench_side_open(struct bench_pair *pair, struct bench_side *side,
+                     const char *tl, const char *dev);
+
+void bench_side_close(struct bench_side *side);
+
 /* Creates another endpoint from a to b; the caller destroys it. */
 uct_ep_h bench_pair_connect(const struct bench_pair *pair);
 

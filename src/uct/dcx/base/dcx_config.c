@@ -39,15 +39,17 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"NUM_DCI", "8",
      "Maximum number of DC initiators (DCIs), 1-1024. A DCI is a send queue\n"
      "that serves one endpoint at a time, so this many endpoints can have\n"
-     "operations in flight. It is created when it is first needed. Raise this\n"
-     "if a process sends to many peers at the same time.",
+     "operations in flight. One is created for each endpoint that sends, up\n"
+     "to this number; then the one that was assigned longest ago changes its\n"
+     "endpoint. Raise this if a process sends to many peers at the same time.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.num_dci), UCS_CONFIG_TYPE_UINT},
 
     {"TX_POLICY", "dcs_quota",
      "How an endpoint gets a DCI:\n"
      "\n"
-     "dcs        The endpoint takes the most recently used idle DCI, and\n"
-     "           keeps it while operations are outstanding.\n"
+     "dcs        The endpoint takes the DCI that it used last, or the next\n"
+     "           idle one if another endpoint has used it since, and keeps it\n"
+     "           while operations are outstanding.\n"
      "\n"
      "dcs_quota  Like dcs. If other endpoints wait for a DCI, an endpoint\n"
      "           that has used up its QUOTA stops sending, releases its DCI\n"

@@ -3,8 +3,10 @@
  * The policies of choosing a DC initiator; see dcx_policy.h. They are the same
  * as in UCX's dc_mlx5.
  *
- * "dcs": idle initiators form a stack. So few of them are in use, they stay in
- * the device's cache, and unused ones need not exist. An endpoint keeps its
+ * "dcs": an endpoint takes the initiator that it used last, unless another one
+ * has used it since: the device connects an initiator again for each new
+ * target. Otherwise it takes that one of the idle initiators which has been
+ * assigned to its last endpoint for the longest time. An endpoint keeps its
  * initiator while it has operations outstanding on it, which keeps them in
  * order. An endpoint that never pauses then never releases its initiator.
  * "dcs_quota" takes it away from an endpoint that has used its quota while
@@ -16,8 +18,8 @@
  */
 #include "dcx_policy.h"
 
+#include <assert.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <ucs/sys/math.h>
 
 
@@ -49,18 +51,8 @@ const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index)
 }
 
 
-/* Makes @num more initiators idle; the lowest number is taken first. */
-static void uct_dcx_pool_add(uct_dcx_pool_t *pool, unsigned num)
-{
-    pool->num_dci += num;
-    for (; num > 0; --num) {
-        pool->idle[pool->num_idle] = pool->num_dci - 1 - pool->num_idle;
-        pool->num_idle++;
-    }
-}
-
-
-int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
+void uct_dcx_pool_init(uct_dcx_pool_t *pool,
+                       const uct_dcx_pool_params_t *params)
 {
     const uct_dcx_policy_t *policy = &uct_dcx_policies[params->policy];
     unsigned num_dci = uct_dcx_policy_num_dci(policy, params->num_dci);
@@ -71,33 +63,26 @@ int uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
     pool->num_streams = policy->has_streams ? params->num_streams : 1;
     pool->next_stream = 0;
     pool->random      = params->seed;
-    pool->num_idle    = 0;
-    pool->num_dci     = policy->is_shared ? num_dci : 0;
+    pool->num_idle    = policy->is_shared ? 0 : num_dci;
+    pool->num_dci     = num_dci;
     pool->max_dci     = policy->is_shared ? num_dci : most;
-    pool->idle        = malloc(pool->max_dci * sizeof(*pool->idle));
-    if (pool->idle == NULL) {
-        return -1;
-    }
+}
 
-    if (!policy->is_shared) {
-        uct_dcx_pool_add(pool, num_dci);
-    }
-    return 0;
+
+void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, unsigned num_dci)
+{
+    assert(pool->num_idle >= pool->num_dci - num_dci);
+    pool->num_idle -= pool->num_dci - num_dci;
+    pool->num_dci = num_dci;
 }
 
 
 void uct_dcx_pool_grow(uct_dcx_pool_t *pool)
 {
-    assert(pool->num_idle == 0);
-    uct_dcx_pool_add(pool,
-                     ucs_min(pool->num_dci, pool->max_dci - pool->num_dci));
-}
+    unsigned num = ucs_min(pool->num_dci, pool->max_dci - pool->num_dci);
 
-
-void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool)
-{
-    free(pool->idle);
-    pool->idle = NULL;
+    pool->num_idle += num;
+    pool->num_dci += num;
 }
 
 
@@ -123,14 +108,4 @@ uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool)
         .dci    = uct_dcx_pool_random(pool) % pool->num_dci,
         .stream = pool->next_stream++ % pool->num_streams,
     };
-}
-
-
-void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci)
-{
-    /* Released initiators are on top of those never used, so only initiators
-     * behind @dci are left, and some in use may never return. */
-    assert(pool->num_idle + dci + 1 <= pool->num_dci);
-    (void)dci;
-    pool->num_idle = 0;
 }

@@ -11,7 +11,6 @@
 #ifndef UCT_DCX_POLICY_H
 #define UCT_DCX_POLICY_H
 
-#include <assert.h>
 #include <stdint.h>
 
 #define UCT_DCX_NO_DCI UINT16_MAX
@@ -44,10 +43,9 @@ typedef struct uct_dcx_policy {
 
 typedef struct uct_dcx_pool {
     const uct_dcx_policy_t *policy;
-    uint16_t *idle; /* stack of idle exclusive initiators */
-    unsigned num_idle;
-    unsigned num_dci; /* maximum, at present */
-    unsigned max_dci; /* maximum of @num_dci */
+    unsigned num_idle; /* exclusive initiators without an endpoint */
+    unsigned num_dci;  /* maximum, at present */
+    unsigned max_dci;  /* maximum of @num_dci */
 
     /* Maximum of WQEBBs that an endpoint may have on an exclusive initiator
      * while others wait for one, including those outstanding at that time.
@@ -74,22 +72,19 @@ static inline unsigned uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy,
 }
 
 
-/* Makes NUM_DCI exclusive initiators idle; number 0 is taken first. Returns 0,
- * or -1 if memory is short. */
-int uct_dcx_pool_init(uct_dcx_pool_t *pool,
-                      const uct_dcx_pool_params_t *params);
-
-void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
+/* Makes NUM_DCI exclusive initiators idle. */
+void uct_dcx_pool_init(uct_dcx_pool_t *pool,
+                       const uct_dcx_pool_params_t *params);
 
 /* Returns the initiator and stream of a new endpoint, for its life; initiator
  * UCT_DCX_NO_DCI if the endpoint takes one when it sends. */
 uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
 
-/* Removes @dci, which was just taken and could not be created, and all idle
- * initiators: none of them was ever taken. */
-void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);
+/* Removes all but the first @num_dci initiators; the others are idle. */
+void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, unsigned num_dci);
 
-/* Doubles the number of initiators, up to the maximum; none is idle before. */
+/* Doubles the number of initiators, up to the maximum. The new ones are
+ * idle. */
 void uct_dcx_pool_grow(uct_dcx_pool_t *pool);
 
 
@@ -99,30 +94,10 @@ static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
 }
 
 
-/* Takes an exclusive initiator for an endpoint that has none. Returns its
- * number, or UCT_DCX_NO_DCI if none is idle. */
-static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
-{
-    if (pool->num_idle == 0) {
-        return UCT_DCX_NO_DCI;
-    }
-
-    return pool->idle[--pool->num_idle];
-}
-
-
 /* Removes all idle initiators: no endpoint gets one any longer. */
 static inline void uct_dcx_pool_close(uct_dcx_pool_t *pool)
 {
     pool->num_idle = 0;
-}
-
-
-/* Returns an exclusive initiator to the pool. */
-static inline void uct_dcx_pool_put(uct_dcx_pool_t *pool, uint16_t dci)
-{
-    assert(pool->num_idle < pool->num_dci);
-    pool->idle[pool->num_idle++] = dci;
 }
 
 #endif

@@ -109,13 +109,16 @@ static ucs_status_t uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared,
 
     dci->failures = ucs_malloc(num_streams * sizeof(*dci->failures),
                                "uct_dcx_failures");
-    dci->streams  = ucs_malloc(num_streams * sizeof(*dci->streams),
-                               "uct_dcx_streams");
-    dci->eps = is_shared ? ucs_calloc(dci->txq.sq.mask + 1, sizeof(*dci->eps),
-                                      "uct_dcx_eps") :
-                           NULL;
+    if (!is_shared) {
+        return (dci->failures == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
+    }
+
+    dci->streams = ucs_malloc(num_streams * sizeof(*dci->streams),
+                              "uct_dcx_streams");
+    dci->eps     = ucs_calloc(dci->txq.sq.mask + 1, sizeof(*dci->eps),
+                              "uct_dcx_eps");
     if ((dci->failures == NULL) || (dci->streams == NULL) ||
-        (is_shared && (dci->eps == NULL))) {
+        (dci->eps == NULL)) {
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -126,11 +129,13 @@ static ucs_status_t uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared,
 }
 
 
-static void uct_dcx_dci_free(uct_dcx_dci_t *dci)
+static void uct_dcx_dci_free(uct_dcx_dci_t *dci, int is_shared)
 {
-    ucs_free(dci->eps);
-    ucs_free(dci->streams);
     ucs_free(dci->failures);
+    if (is_shared) {
+        ucs_free(dci->streams);
+        ucs_free(dci->eps);
+    }
 }
 
 
@@ -177,7 +182,7 @@ ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     return UCS_OK;
 
 err_free:
-    uct_dcx_dci_free(dci);
+    uct_dcx_dci_free(dci, is_shared);
     uct_dcx_txq_cleanup(&dci->txq);
 err_destroy_qp:
     ibv_destroy_qp(dci->txq.qp);
@@ -196,7 +201,7 @@ void uct_dcx_dci_cleanup(uct_dcx_dci_t *dci)
 
     uct_dcx_txq_cleanup(&dci->txq);
     ucs_arbiter_cleanup(&dci->waitq);
-    uct_dcx_dci_free(dci);
+    uct_dcx_dci_free(dci, uct_dcx_dci_is_shared(dci));
 }
 
 

@@ -63,20 +63,25 @@ typedef enum uct_dcx_dci_state {
 
 
 struct uct_dcx_dci {
-    uct_dcx_txq_t txq;           /* its QP is NULL if it does not exist yet */
-    uint8_t state;               /* uct_dcx_dci_state_t */
-    uint8_t fence;               /* ctrl segment bits of a fence, or strong
+    uct_dcx_txq_t txq; /* its QP is NULL if it does not exist yet */
+    uint8_t state;     /* uct_dcx_dci_state_t */
+    uint8_t fence;     /* ctrl segment bits of a fence, or strong
                                   * order */
-    uint16_t index;              /* in @dci of the set */
-    uct_dcx_ep_t *ep;            /* exclusive: the endpoint that holds it, or
+    uint16_t index;    /* in @dci of the set */
+    uint32_t results_lkey;
+    uct_dcx_ep_t *ep;    /* exclusive: the endpoint that holds it, or
                                   * NULL */
-    uct_dcx_ep_t **eps;          /* shared, for each WQEBB: the endpoint of the
+    uct_dcx_dci_t *next; /* exclusive: the next one in the ring */
+    uct_dcx_ep_t **eps;  /* shared, for each WQEBB: the endpoint of the
                                   * outstanding WQE that begins there; NULL if
                                   * there is none, or it is destroyed.
                                   * exclusive: NULL */
-    uint32_t *streams;           /* shared: ctrl segment bits of the next WQE
-                                  * of each stream; one entry without
-                                  * streams */
+    union {
+        uint32_t *streams; /* shared: ctrl segment bits of the next WQE of each
+                            * stream; one entry without streams */
+        const uct_dcx_ep_t *last; /* exclusive: the endpoint that took it last,
+                                   * which may be destroyed: only compared */
+    };
     uct_dcx_failure_t *failures; /* of each stream, during recovery */
     ucs_arbiter_t waitq;         /* endpoints whose pending requests wait for a
                                   * WQE */
@@ -87,8 +92,7 @@ struct uct_dcx_dci {
                                   * be served, else linked to itself */
     ucs_list_link_t unsignaled;  /* in @unsignaled or @unsignaled_due of the
                                   * set, or linked to itself */
-    uint32_t results_lkey;
-    uint64_t *results; /* results of atomics: one for each slot, and
+    uint64_t *results;           /* results of atomics: one for each slot, and
                         * one for all that are not fetched */
 } UCS_V_ALIGNED(UCT_DCX_DCI_SIZE);
 

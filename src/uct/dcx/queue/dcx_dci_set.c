@@ -139,6 +139,14 @@ static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
 
 /* --- creating initiators -------------------------------------------------- */
 
+void uct_dcx_dci_set_close_ring(uct_dcx_dci_set_t *set)
+{
+    unsigned last = set->num_created - 1;
+
+    set->dci[last].next = &set->dci[(last + 1) % set->pool.num_dci];
+}
+
+
 static ucs_status_t uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
                                         ucs_log_level_t level)
 {
@@ -170,7 +178,7 @@ static ucs_status_t uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
 
     uct_dcx_dci_set_enter_qpn(set, dci);
     set->created[set->num_created++] = index;
-    uct_dcx_dci_set_open(set);
+    uct_dcx_dci_set_close_ring(set);
     ucs_debug("%s: DCI 0x%x of %u WQEBBs is number %u", set->port->name,
               dci->txq.sq.qpn, dci->txq.sq.mask + 1, index);
     return UCS_OK;
@@ -200,10 +208,16 @@ UCS_F_NOINLINE uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set,
                 set->port->name, ucs_status_string(status), set->num_created,
                 set->pool.num_dci);
         set->is_short = 1;
-        uct_dcx_dci_set_open(set);
         return NULL;
     }
     return dci;
+}
+
+
+void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
+{
+    set->open = (set->throttled || set->traced) ? UCT_DCX_DCI_LAST :
+                                                  UCT_DCX_DCI_IDLE;
 }
 
 
@@ -356,9 +370,8 @@ static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
 }
 
 
-static ucs_status_t
-uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
-                          const uct_dcx_iface_config_t *config)
+static void uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
+                                      const uct_dcx_iface_config_t *config)
 {
     uct_dcx_pool_params_t params = {
         .policy      = config->tx.policy,
@@ -373,7 +386,7 @@ uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
         ucs_diag("getrandom() failed: %m");
     }
 
-    return (uct_dcx_pool_init(pool, &params) == 0) ? UCS_OK : UCS_ERR_NO_MEMORY;
+    uct_dcx_pool_init(pool, &params);
 }
 
 
@@ -398,8 +411,9 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
         return UCS_ERR_NO_MEMORY;
     }
 
-    set->dci = (void *)ucs_align_up_pow2((uintptr_t)set->memory,
-                                         UCT_DCX_DCI_SIZE);
+    set->dci  = (void *)ucs_align_up_pow2((uintptr_t)set->memory,
+                                          UCT_DCX_DCI_SIZE);
+    set->hand = set->dci;
     for (i = 0; i <= set->qpn_mask; ++i) {
         set->by_qpn[i] = set->dci;
     }
@@ -448,7 +462,6 @@ static void uct_dcx_dci_set_free(uct_dcx_dci_set_t *set)
     ucs_free(set->created);
     ucs_free(set->group);
     ucs_free(set->memory);
-    uct_dcx_pool_cleanup(&set->pool);
 }
 
 
@@ -480,11 +493,8 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
         goto err_cleanup_ops;
     }
 
-    status = uct_dcx_dci_set_init_pool(&set->pool, config);
-    if (status != UCS_OK) {
-        goto err_cleanup_ops;
-    }
-
+    uct_dcx_dci_set_open(set);
+    uct_dcx_dci_set_init_pool(&set->pool, config);
     uct_dcx_td_init(&set->td, port->dev);
     uct_dcx_dci_set_init_params(set, config);
     status = uct_dcx_dci_set_init_groups(set);

@@ -86,8 +86,10 @@ typedef struct uct_dcx_dci_set {
         };
         uint16_t has_todo; /* of the two, for progress: one test */
     };
-    uct_dcx_dci_t *dci; /* indexed by the pool's numbers; txq.qp
+    uct_dcx_dci_t *dci;  /* indexed by the pool's numbers; txq.qp
                          * tells if it exists */
+    uct_dcx_dci_t *hand; /* exclusive: the one that changes its endpoint
+                          * next, if it is idle, or is created next */
     uct_dcx_pool_t pool;
     ucs_arbiter_t waitq;            /* endpoints that wait for an initiator */
     ucs_time_t stuck;               /* when none of these got one for the first
@@ -100,12 +102,11 @@ typedef struct uct_dcx_dci_set {
     ucs_list_link_t unsignaled_due; /* initiators that had such WQEs in the
                                      * last call of progress */
     int throttled;                  /* endpoints are limited to their quota */
-    unsigned take_above;            /* fast path: pop an initiator if more than
-                                     * this number are idle, as initiators at
-                                     * the bottom of the pool do not exist yet;
-                                     * UINT_MAX while endpoints wait, and if
-                                     * changes of states are logged */
     int traced;                     /* changes of states are logged */
+    uint8_t open;                   /* state of initiators that the fast path
+                                     * takes: IDLE; LAST, which none has, while
+                                     * endpoints wait, and if changes of states
+                                     * are logged */
 
     uct_dcx_dci_t **by_qpn; /* hash table by QP number */
     uint32_t qpn_mask;      /* its length - 1 */
@@ -136,15 +137,6 @@ typedef struct uct_dcx_dci_set {
 } uct_dcx_dci_set_t;
 
 
-/* Updates @take_above. */
-static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
-{
-    set->take_above = (set->throttled || set->traced) ? UINT_MAX :
-                      set->is_short                   ? 0 :
-                                      set->pool.num_dci - set->num_created;
-}
-
-
 /* Sets up the pool and creates the first initiator, for WQEs of at most @max_bb
  * WQEBBs. Logs errors, except UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
@@ -166,6 +158,13 @@ ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
  * that fails, which was logged: the interface continues with the existing
  * ones. */
 uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);
+
+/* Closes the ring of exclusive initiators: after the last one that exists comes
+ * the one that is created next, or the first one. */
+void uct_dcx_dci_set_close_ring(uct_dcx_dci_set_t *set);
+
+/* Updates @open. */
+void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set);
 
 /* Returns the initiator and stream of a new endpoint. A shared initiator exists
  * then, and is LOST only if all are. UCT_DCX_NO_DCI if initiators are

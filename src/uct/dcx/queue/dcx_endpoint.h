@@ -67,8 +67,11 @@ struct uct_dcx_ep {
     uint8_t state;   /* uct_dcx_ep_state_t */
     uint8_t flags;   /* UCT_DCX_EP_FLAG_* */
     uint16_t stream; /* of a shared initiator, 0 if it has none */
-    uint16_t last;   /* first WQEBB of its last WQE on a shared
-                      * initiator */
+    union {
+        uint16_t last; /* first WQEBB of its last WQE on a shared initiator */
+        uint16_t home; /* index of the exclusive initiator that it took last;
+                        * 0 if it took none */
+    };
     union {
         uint16_t credits; /* active messages that it may send before it
                            * requests credits; once it has requested some,

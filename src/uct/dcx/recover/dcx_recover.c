@@ -426,7 +426,6 @@ void uct_dcx_recover_close(uct_dcx_dci_set_t *set)
     uct_dcx_pool_close(&set->pool);
     set->is_short = 1;
     set->num_lost = set->pool.num_dci;
-    uct_dcx_dci_set_open(set);
 
     for (i = 0; i < set->num_created; ++i) {
         uct_dcx_recover_end_silent(set, &set->dci[set->created[i]]);

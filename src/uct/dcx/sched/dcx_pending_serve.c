@@ -70,6 +70,7 @@ static int uct_dcx_pending_relieve(uct_dcx_dci_set_t *set)
 
     set->stuck = 0;
     uct_dcx_pool_grow(&set->pool);
+    uct_dcx_dci_set_close_ring(set);
     ucs_diag("%s: no initiator is idle for %.3f s: using up to %u",
              set->port->name, patience, set->pool.num_dci);
     return 1;

@@ -89,8 +89,11 @@ void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 {
     uct_dcx_sq_t *sq = &dci->txq.sq;
 
-    dci->ep = ep;
-    ep->dci = dci->index;
+    set->pool.num_idle--;
+    dci->ep   = ep;
+    dci->last = ep;
+    ep->dci   = dci->index;
+    ep->home  = dci->index;
     if (set->throttled || set->traced) {
         uct_dcx_tx_set_state(dci, UCT_DCX_DCI_WATCHED);
     } else {
@@ -112,7 +115,7 @@ uct_dcx_ep_t *uct_dcx_tx_unlink(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     dci->txq.turn++;
     dci->txq.sq.limit = dci->txq.sq.capacity;
     uct_dcx_sq_idle(&dci->txq.sq);
-    uct_dcx_pool_put(&set->pool, dci->index);
+    set->pool.num_idle++;
 
     dci->ep = NULL;
     if (ep != NULL) {

@@ -152,25 +152,35 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
 
 
-/* uct_dcx_tx_attach() for most operations. Returns NULL if no existing
- * initiator is idle, endpoints wait, changes of states are logged, or @ep is
- * GIVEN_UP or FAILED. */
+/* uct_dcx_tx_attach() for most operations. Returns NULL if the next initiator
+ * in turn is in use or does not exist, endpoints wait, changes of states are
+ * logged, or @ep is GIVEN_UP or FAILED. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
-    uct_dcx_pool_t *pool = &set->pool;
     uct_dcx_dci_t *dci;
 
-    if (ucs_unlikely((pool->num_idle <= set->take_above) ||
-                     (ep->state >= UCT_DCX_EP_GIVEN_UP))) {
+    if (ucs_unlikely(ep->state >= UCT_DCX_EP_GIVEN_UP)) {
         return NULL;
     }
 
-    ep->dci = pool->idle[--pool->num_idle];
-    dci     = &set->dci[ep->dci];
-    ucs_assert(dci->state == UCT_DCX_DCI_IDLE);
+    dci = &set->dci[ep->home];
+    if (dci->last != ep) {
+        dci = set->hand;
+        if (ucs_unlikely(dci->state != set->open)) {
+            return NULL;
+        }
+        set->hand = dci->next;
+        dci->last = ep;
+        ep->home  = dci->index;
+    } else if (ucs_unlikely(dci->state != set->open)) {
+        return NULL;
+    }
+
+    set->pool.num_idle--;
     dci->state = UCT_DCX_DCI_HELD;
     dci->ep    = ep;
+    ep->dci    = ep->home;
     return dci;
 }
 
@@ -234,7 +244,7 @@ uct_dcx_tx_put(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
     dci->ep    = NULL;
     ep->dci    = UCT_DCX_NO_DCI;
     dci->txq.turn++;
-    uct_dcx_pool_put(&set->pool, dci->index);
+    set->pool.num_idle++;
 }
 
 #endif

@@ -8,23 +8,49 @@
 #include <ucs/debug/log.h>
 
 
+/* Goes round the ring, from @hand to the next initiator that is idle, or that
+ * it creates. Returns NULL if there is none. */
+static uct_dcx_dci_t *uct_dcx_tx_next(uct_dcx_dci_set_t *set)
+{
+    uct_dcx_dci_t *dci;
+    unsigned i;
+
+    for (i = 0; i <= set->num_created; ++i) {
+        dci = set->hand;
+        if ((dci->state == UCT_DCX_DCI_NONE) &&
+            (uct_dcx_dci_set_create(set, dci - set->dci) == NULL)) {
+            /* No endpoint may wait for initiators that will never exist. */
+            uct_dcx_pool_truncate(&set->pool, set->num_created);
+            uct_dcx_dci_set_close_ring(set);
+            set->hand = set->dci;
+            continue;
+        }
+
+        set->hand = dci->next;
+        if (dci->state == UCT_DCX_DCI_IDLE) {
+            return dci;
+        }
+    }
+    return NULL;
+}
+
+
 uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
-    uct_dcx_pool_t *pool = &set->pool;
     uct_dcx_dci_t *dci;
-    uint16_t index;
 
     ucs_assert(ep->dci == UCT_DCX_NO_DCI);
-    if (!uct_dcx_pool_has_idle(pool) || (ep->state == UCT_DCX_EP_FAILED)) {
+    if (!uct_dcx_pool_has_idle(&set->pool) ||
+        (ep->state == UCT_DCX_EP_FAILED)) {
         return NULL;
     }
 
-    index = uct_dcx_pool_take(pool);
-    dci   = &set->dci[index];
-    if ((dci->txq.qp == NULL) && (uct_dcx_dci_set_create(set, index) == NULL)) {
-        /* No endpoint may wait for initiators that will never exist. */
-        uct_dcx_pool_truncate(pool, index);
-        set->num_lost += pool->num_dci - set->num_created;
+    dci = &set->dci[ep->home];
+    if ((dci->last != ep) || (dci->state != UCT_DCX_DCI_IDLE)) {
+        dci = uct_dcx_tx_next(set);
+    }
+
+    if (dci == NULL) {
         return NULL;
     }
 
