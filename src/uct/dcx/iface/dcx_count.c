@@ -12,7 +12,6 @@
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/stats/stats.h>
 #include <uct/base/uct_iov.inl>
 
 
@@ -330,7 +329,7 @@ void uct_dcx_count_init(uct_dcx_iface_t *iface,
     uct_dcx_count_t *count;
 
     iface->count = NULL;
-    if (!config->report && !ucs_stats_is_active()) {
+    if (!config->report && !uct_dcx_stats_is_on()) {
         return;
     }
 

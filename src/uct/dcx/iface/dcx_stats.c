@@ -43,7 +43,7 @@ void uct_dcx_stats_update(void)
 {
     uct_dcx_figures_block_t sum = {};
 
-    if (!ucs_stats_is_active() || (uct_dcx_figures == NULL)) {
+    if (!uct_dcx_stats_is_on() || (uct_dcx_figures == NULL)) {
         return;
     }
 

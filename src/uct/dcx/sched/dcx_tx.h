@@ -164,7 +164,7 @@ uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
         return NULL;
     }
 
-    dci = &set->dci[ep->home];
+    dci = &set->dci[ep->home]; /* a failed endpoint may have no index there */
     if (dci->last != ep) {
         dci = set->hand;
         if (ucs_unlikely(dci->state != set->open)) {
