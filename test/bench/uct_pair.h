@@ -51,8 +51,8 @@ void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
 
 void bench_pair_close(struct bench_pair *pair);
 
-/* Opens another interface on the memory domain of the pair, with a worker of its
- * own; the caller closes it before the pair. */
+/* Opens another interface on the memory domain of the pair, with a worker of
+ * its own; the caller closes it before the pair. */
 void bench_side_open(struct bench_pair *pair, struct bench_side *side,
                      const char *tl, const char *dev);
 
