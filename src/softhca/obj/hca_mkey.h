@@ -144,7 +144,9 @@ static inline bool hca_mkey_is_plain(const struct hca_mkey *mkey,
 {
     const uint32_t access = use->access | IBV_ACCESS_ON_DEMAND;
 
-    return (mkey->type == HCA_MKEY_MR) && !mkey->is_free &&
+    /* pairs with hca_mkey_modify(): no other field is read before */
+    return (mkey->type == HCA_MKEY_MR) &&
+           !__atomic_load_n(&mkey->is_free, __ATOMIC_ACQUIRE) &&
            !mkey->no_local_read && (mkey->obj.dev == use->dev) &&
            (mkey->pdn == use->pdn) && (mkey->qpn == HCA_ANY_QPN) &&
            ((mkey->access & access) == use->access) &&

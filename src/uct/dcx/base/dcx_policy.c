@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The policies of choosing a DC initiator; see dcx_policy.h. They are the same
- * as in UCX's dc_mlx5.
+ * The policies of choosing a DC initiator; see dcx_policy.h. Their names
+ * are those of UCX's dc_mlx5.
  *
  * "dcs": an endpoint takes the initiator that it used last, unless another one
  * has used it since: the device connects an initiator again for each new

@@ -123,8 +123,7 @@ typedef struct uct_dcx_dci_set {
 
     uct_dcx_op_set_t ops;
     uct_dcx_lost_t *lost;         /* recover/ */
-    unsigned num_lost;            /* initiators that are LOST, or could not
-                                   * be created */
+    unsigned num_lost;            /* initiators that are LOST */
     int is_closing;               /* all are LOST, and each endpoint is about
                                    * to fail: uct_dcx_fatal_close() */
     uct_dcx_fc_table_t *fc_table; /* endpoints that requested credits */

@@ -97,7 +97,12 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     }
 
     if (ep->dci == UCT_DCX_NO_DCI) {
-        return UCS_ARBITER_CB_RESULT_STOP;
+        /* The last one that could be created may have been refused just now: no
+         * completion will call this again. */
+        return ((ep->state == UCT_DCX_EP_FAILED) ||
+                uct_dcx_tx_is_lost(set, ep)) ?
+                   uct_dcx_pending_refuse(elem) :
+                   UCS_ARBITER_CB_RESULT_STOP;
     }
 
     set->stuck = 0;

@@ -41,8 +41,7 @@ void uct_dcx_tx_wait(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
 void uct_dcx_tx_unwait(uct_dcx_dci_t *dci);
 
 /* IDLE -> HELD, or WATCHED while quotas are in force or changes of states are
- * logged: assigns the initiator, which was just taken from the pool, to @ep,
- * which has none. */
+ * logged: takes the initiator from the pool for @ep, which has none. */
 void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                      uct_dcx_ep_t *ep);
 
