@@ -5,13 +5,6 @@
  */
 #include "hca_mkey.h"
 
-const struct hca_mkey *hca_mkey_peek(uint32_t key)
-{
-    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
-
-    return ((mkey != NULL) && (mkey->variant == (key & 0xff))) ? mkey : NULL;
-}
-
 bool hca_mkey_is_indirect(uint32_t key)
 {
     const struct hca_mkey *mkey = hca_mkey_peek(key);

@@ -94,19 +94,23 @@ static inline void hca_mkeys_leave(unsigned proc, unsigned turn)
 
 /* Finds an mkey, which may be free, of any process, outside of an access: for
  * fields that do not change in its life. @return NULL if there is none. */
-const struct hca_mkey *hca_mkey_peek(uint32_t key);
+static inline const struct hca_mkey *hca_mkey_peek(uint32_t key)
+{
+    const struct hca_mkey *mkey =
+        (const struct hca_mkey *)hca_obj_peek(HCA_KIND_MKEY, key >> 8);
+
+    return ((mkey != NULL) && (mkey->variant == (key & 0xff))) ? mkey : NULL;
+}
 
 /* Finds an mkey, which may be free, of @proc, within an access to its mkeys.
  * @return NULL if there is none. */
 static inline const struct hca_mkey *hca_mkey_find(uint32_t key, unsigned proc)
 {
-    const struct hca_mkey *mkey =
-        (const struct hca_mkey *)hca_obj_peek(HCA_KIND_MKEY, key >> 8);
+    const struct hca_mkey *mkey = hca_mkey_peek(key);
 
     /* the number is read again: another process' mkey is not kept, and its slot
      * may have become one of @proc's meanwhile */
-    return ((mkey != NULL) && (mkey->variant == (key & 0xff)) &&
-            (mkey->obj.proc == proc) &&
+    return ((mkey != NULL) && (mkey->obj.proc == proc) &&
             (atomic_load(&mkey->obj.num) == (key >> 8))) ?
                mkey :
                NULL;

@@ -30,33 +30,33 @@ static enum hca_key_fault hca_sgl_add_via(struct hca_sgl *sgl,
     return HCA_KEY_OK;
 }
 
-/* Appends memory whose pages may be missing. */
-static enum hca_key_fault hca_sgl_add_on_demand(struct hca_sgl *sgl,
-                                                const struct hca_mkey *mkey,
-                                                uint64_t va, uint64_t length)
+/* Appends a use of a region. */
+static inline enum hca_key_fault
+hca_sgl_add_pinned(struct hca_sgl *sgl, const struct hca_mkey *mkey,
+                   const struct hca_key_use *use)
 {
-    if (!sgl->on_demand) {
-        memset(sgl->demand, 0, sizeof(sgl->demand));
-        sgl->on_demand = true;
-    }
-    if (!hca_sgl_add(sgl, (void *)va, length)) {
-        return HCA_KEY_PIECES;
-    }
-    sgl->demand[sgl->count - 1] = mkey;
-    return HCA_KEY_OK;
+    uint64_t va = mkey->va + (use->addr - mkey->iova);
+
+    return hca_sgl_add(sgl, (void *)va, use->length) ? HCA_KEY_OK :
+                                                       HCA_KEY_PIECES;
 }
 
+/* Appends a use of a region whose pages may be missing. */
 static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
                                             const struct hca_mkey *mkey,
                                             const struct hca_key_use *use)
 {
-    uint64_t va = mkey->va + (use->addr - mkey->iova);
+    enum hca_key_fault fault = hca_sgl_add_pinned(sgl, mkey, use);
 
-    if (__builtin_expect(mkey->access & IBV_ACCESS_ON_DEMAND, 0)) {
-        return hca_sgl_add_on_demand(sgl, mkey, va, use->length);
+    if ((fault != HCA_KEY_OK) || !(mkey->access & IBV_ACCESS_ON_DEMAND)) {
+        return fault;
     }
-    return hca_sgl_add(sgl, (void *)va, use->length) ? HCA_KEY_OK :
-                                                       HCA_KEY_PIECES;
+    if (!sgl->on_demand) {
+        memset(sgl->demand, 0, sizeof(sgl->demand));
+        sgl->on_demand = true;
+    }
+    sgl->demand[sgl->count - 1] = mkey;
+    return HCA_KEY_OK;
 }
 
 /* Appends the part of a window's region. The region's mkey is looked up at each
@@ -200,10 +200,7 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
     if (__builtin_expect(!hca_mkey_is_plain(mkey, use), 0)) {
         return hca_sgl_add_any(sgl, mkey, use);
     }
-    return hca_sgl_add(sgl, (void *)(mkey->va + (use->addr - mkey->iova)),
-                       use->length) ?
-               HCA_KEY_OK :
-               HCA_KEY_PIECES;
+    return hca_sgl_add_pinned(sgl, mkey, use);
 }
 
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length)

@@ -86,23 +86,18 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_dcx_dci_set_t *set = arg;
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
 
-    if ((ep->state == UCT_DCX_EP_FAILED) || uct_dcx_tx_is_lost(set, ep)) {
-        return uct_dcx_pending_refuse(elem);
-    }
-
     ucs_assert(ep->state != UCT_DCX_EP_BLOCKED);
     uct_dcx_tx_attach(set, ep);
-    if ((ep->dci == UCT_DCX_NO_DCI) && uct_dcx_pending_relieve(set)) {
-        uct_dcx_tx_attach(set, ep);
-    }
+    while (ep->dci == UCT_DCX_NO_DCI) {
+        /* An initiator that could not be created may have been the last one. */
+        if ((ep->state == UCT_DCX_EP_FAILED) || uct_dcx_tx_is_lost(set, ep)) {
+            return uct_dcx_pending_refuse(elem);
+        }
 
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        /* The last one that could be created may have been refused just now: no
-         * completion will call this again. */
-        return ((ep->state == UCT_DCX_EP_FAILED) ||
-                uct_dcx_tx_is_lost(set, ep)) ?
-                   uct_dcx_pending_refuse(elem) :
-                   UCS_ARBITER_CB_RESULT_STOP;
+        if (!uct_dcx_pending_relieve(set)) {
+            return UCS_ARBITER_CB_RESULT_STOP;
+        }
+        uct_dcx_tx_attach(set, ep);
     }
 
     set->stuck = 0;
