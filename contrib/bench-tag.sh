@@ -8,7 +8,7 @@
 tag_columns='dcx dcx+offload dc_mlx5 dc_mlx5+offload'
 declare -A tag_settings=(
     [dcx]='UCX_TLS=dcx UCX_DCX_TM_ENABLE=n'
-    [dcx+offload]='UCX_TLS=dcx UCX_DCX_TM_ENABLE=y'
+    [dcx+offload]='UCX_TLS=dcx UCX_DCX_TM_ENABLE=y UCX_PROTO_ENABLE=n'
     [dc_mlx5]='UCX_TLS=dc_x UCX_DC_MLX5_TM_ENABLE=n'
     [dc_mlx5+offload]='UCX_TLS=dc_x UCX_DC_MLX5_TM_ENABLE=y'
 )

@@ -3,6 +3,7 @@
  * The table of dcx_ext.h. Each function is a thin layer over strided/ and mem/.
  */
 #include "dcx_ext.h"
+#include "uct/dcx/base/dcx_config.h"
 #include "uct/dcx/dev/dcx_gpu.h"
 #include "uct/dcx/mem/dcx_mem_place.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
@@ -44,6 +45,21 @@ static size_t uct_dcx_ext_option_pieces(void)
 }
 
 
+/* Returns 1 if options allow devices to match tags. */
+static int uct_dcx_ext_option_tags(void)
+{
+    uct_dcx_iface_config_t config;
+
+    if (uct_dcx_ucx_read_options(&config, uct_dcx_iface_config_table, "DCX_") !=
+        UCS_OK) {
+        return 0;
+    }
+
+    ucs_config_parser_release_opts(&config, uct_dcx_iface_config_table);
+    return config.tm.enable != UCS_NO;
+}
+
+
 static void uct_dcx_ext_set_lengths(uct_dcx_ext_attr_t *attr,
                                     const size_t *thresholds)
 {
@@ -60,6 +76,7 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
     *attr = (uct_dcx_ext_attr_t){.max_depth = 1};
     if (md == NULL) {
         attr->max_pieces = uct_dcx_ext_option_pieces();
+        attr->has_tags   = uct_dcx_ext_option_tags();
         uct_dcx_ext_set_lengths(attr, uct_dcx_profile_defaults);
         return;
     }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define HOOK_CONTEXT_FRAGMENTS "RNDV_FRAG_MEM_TYPE"
+#define HOOK_CONTEXT_PROTOCOLS "PROTO_ENABLE"
 
 static struct {
     pthread_mutex_t lock;
@@ -210,6 +211,25 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     return status;
 }
 
+/* Makes UCP use its older protocols, if devices match tags and the user has not
+ * set the option: the newer ones leave few large messages to the device
+ * (docs/tag-matching.md). UCP 1.22 has one-sided operations only in the newer
+ * ones, and also UCX_FENCE_MODE=ep_based. Returns 1 if the option was set. */
+static int hook_context_without_protocols(const ucp_params_t *params,
+                                          ucp_config_t *config,
+                                          const char *text, const char *tls)
+{
+    return hook_policy()->has_tags && (tls != NULL) && hook_tls_has_dcx(tls) &&
+           hook_config_is(text, HOOK_CONTEXT_PROTOCOLS, "y") &&
+           (getenv("UCX_" HOOK_CONTEXT_PROTOCOLS) == NULL) &&
+           hook_context_has(params, UCP_FEATURE_TAG) &&
+           !hook_context_has(params, UCP_FEATURE_RMA | UCP_FEATURE_AMO32 |
+                                         UCP_FEATURE_AMO64) &&
+           !hook_config_is(text, "FENCE_MODE", "ep_based") &&
+           (hook_real.ucp_config_modify(config, HOOK_CONTEXT_PROTOCOLS, "n") ==
+            UCS_OK);
+}
+
 /* Sets @is_for_views if this configuration allows views, or reports why not. */
 static void hook_context_decide(hook_context_t *context, const char *tls)
 {
@@ -253,10 +273,12 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
 {
     char *text = hook_config_read(config);
     char *tls  = (text == NULL) ? NULL : hook_config_value(text, "TLS");
+    int is_old = (text != NULL) &&
+                 hook_context_without_protocols(params, config, text, tls);
     ucs_status_t status;
 
-    context->has_protocols = (text != NULL) &&
-                             !hook_config_is(text, "PROTO_ENABLE", "n");
+    context->has_protocols = (text != NULL) && !is_old &&
+                             !hook_config_is(text, HOOK_CONTEXT_PROTOCOLS, "n");
     if (context->is_for_views) {
         hook_context_decide(context, tls);
     }
@@ -270,6 +292,9 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
                                             &context->context);
     }
 
+    if (is_old) {
+        hook_real.ucp_config_modify(config, HOOK_CONTEXT_PROTOCOLS, "y");
+    }
     free(tls);
     free(text);
     return status;

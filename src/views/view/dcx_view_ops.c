@@ -198,6 +198,7 @@ static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config)
 static void uct_dcx_view_init(void)
 {
     uct_dcx_view_config_t config;
+    uct_dcx_ext_attr_t attr;
 
     if (uct_dcx_ucx_read_options(&config, uct_dcx_view_config_table, "DCX_") !=
         UCS_OK) {
@@ -208,6 +209,8 @@ static void uct_dcx_view_init(void)
         (config.types != UCS_NO)) {
         uct_dcx_view_set_policy(&config);
     }
+    uct_dcx_ext.query(NULL, &attr);
+    uct_dcx_view_policy.has_tags = attr.has_tags;
     ucs_config_parser_release_opts(&config, uct_dcx_view_config_table);
 }
 
