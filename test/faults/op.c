@@ -476,6 +476,8 @@ static bool op_end_atomic(struct slot *slot)
 static const char *const op_env_bulk[] = {"UCX_ZCOPY_THRESH=1k",
                                           "UCX_RNDV_THRESH=inf", NULL};
 static const char *const op_env_rndv[] = {"UCX_RNDV_THRESH=8k", NULL};
+/* Newer protocols of UCX have no atomics on endpoints with error handling */
+static const char *const op_env_atomic[] = {"UCX_PROTO_ENABLE=n", NULL};
 /* A send queue that has no room for a window of lists */
 static const char *const op_env_few[]   = {"UCX_DCX_TX_QUEUE_LEN=16", NULL};
 static const char *const op_env_lists[] = {
@@ -517,11 +519,12 @@ static const struct op_kind op_kinds[] = {
      .is_list     = true,
      .end         = op_end_get,
      .environment = op_env_few},
-    {.name = "atomic",
-     .min  = 8,
-     .max  = 8,
-     .post = op_post_atomic,
-     .end  = op_end_atomic},
+    {.name        = "atomic",
+     .min         = 8,
+     .max         = 8,
+     .post        = op_post_atomic,
+     .end         = op_end_atomic,
+     .environment = op_env_atomic},
     {.name        = "tag_eager",
      .min         = 8,
      .max         = 8000,

@@ -269,9 +269,12 @@ TEST_P(dcx_figures, waits)
     expect(rows, "rx_write_requests", {sent});
 }
 
-/* Kinds of operations that the other tests do not use */
+/* Kinds of operations that the other tests do not use. Buffers of sends are
+ * registered with the first am_bcopy; with a cache, registering memory counts
+ * only if it is new. */
 TEST_P(dcx_figures, other_kinds)
 {
+    alignas(4096) static char memory[4096];
     uct_iov_t iov = {m_dcx.mem.data(), 16, m_dcx.memh, 0, 1};
     dcx_end got, sent;
     uct_mem_h memh;
@@ -284,7 +287,7 @@ TEST_P(dcx_figures, other_kinds)
     EXPECT_EQ(UCS_INPROGRESS, uct_ep_am_zcopy(m_dcx.ep, 5, "headers", 8, &iov,
                                               1, 0, &sent.comp));
     EXPECT_EQ(UCS_OK, uct_ep_am_short_iov(m_dcx.ep, 5, &iov, 1));
-    ASSERT_EQ(UCS_OK, uct_md_mem_reg(m_dcx.md(), m_dcx.mem.data(), 4096,
+    ASSERT_EQ(UCS_OK, uct_md_mem_reg(m_dcx.md(), memory, sizeof(memory),
                                      UCT_MD_MEM_ACCESS_ALL, &memh));
     EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), memh));
     m_dcx.flush();
@@ -294,7 +297,7 @@ TEST_P(dcx_figures, other_kinds)
     expect(rows, "am_bcopy", {2, 2200, 0});
     expect(rows, "am_zcopy", {1, 24, 0});
     expect(rows, "am_short", {1, 16, 0});
-    expect(rows, "registrations", {1});
+    expect(rows, "registrations", {2});
 }
 
 /* A counter of the adapter has wrapped at 32 bits since the port was opened. */
