@@ -32,6 +32,13 @@
 #include <uct/base/uct_md.h>
 
 
+/* Statistics of a UCX that is built without verbs have no tagged messages:
+ * count them as active messages. */
+#if !IBV_HW_TM
+#define UCT_EP_STAT_TAG UCT_EP_STAT_AM
+#endif
+
+
 /* --- memory domains ------------------------------------------------------- */
 
 /* Attributes of a memory domain for UCT. Types of memory are a mask of
