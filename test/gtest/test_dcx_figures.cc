@@ -5,6 +5,7 @@
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
+#include "verbs_bench.h"
 
 #include <cstdarg>
 #include <fcntl.h>
@@ -225,6 +226,9 @@ TEST_P(dcx_figures, are_those_of_the_device)
     expect(rows, "rx_atomic_requests", {2});
     expect(rows, "rx_dct_connect", {1});
     expect(rows, "port_xmit_packets", {packets});
+    expect(rows, "port_xmit_data", {bytes / 4 + packets * 6});
+    expect(rows, "port_rcv_packets", {packets}); /* from itself */
+    expect(rows, "port_rcv_data", {bytes / 4 + packets * 6});
     /* requests and answers: of reads and atomics both are packets */
     EXPECT_EQ(3u + 4 + 1 + 2 * 2 + 2 * 2 + 5, packets);
     /* dcx adds 2 bytes to an active message, which is padded */
@@ -537,6 +541,62 @@ TEST_P(dcx_figures_faults, retransmissions)
     expect(rows, "rnr_nak_retry_err", {3});
 }
 
+/* The report has the counters of the port, and so those of a connected queue
+ * pair of this test. A mode repeats an atomic. */
+TEST_P(dcx_figures_faults, sequence_numbers)
+{
+    hca_device dev;
+    strict_mem src(dev.pd, ACCESS_ALL, 0), dst(dev.pd, ACCESS_ALL, 0);
+    verbs_pair pair(dev);
+    verbs_ep a(dev), b(dev);
+    struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+    verbs_op add(IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+    add.local(src, 8).wr.wr.atomic = {(uintptr_t)dst.addr, 1, 0, dst.mr->rkey};
+    ASSERT_EQ(0, add.post(pair.a.qp));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.send_cq).status);
+
+    attr.sq_psn = 77; /* b expects 0 */
+    a.connect(attr);
+    b.connect(a);
+    ASSERT_EQ(0,
+              verbs_op(IBV_WR_RDMA_READ).local(src, 8).remote(dst).post(a.qp));
+    EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, verbs_wait(a.send_cq).status);
+
+    table rows = read();
+    expect(rows, "duplicate_request", {1});
+    expect(rows, "out_of_sequence", {2});
+    expect(rows, "packet_seq_err", {2});
+}
+
+/* In a mode the receiver has four buffers, and senders need no credits. */
+class dcx_figures_no_buffers : public dcx_figures {};
+
+TEST_P(dcx_figures_no_buffers, endpoint_that_fails)
+{
+    uint64_t failed = count("hw_counters/req_rnr_retries_exceeded");
+
+    m_dcx.survives_errors = true;
+    for (int i = 0; i < 5; i++) {
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, i, NULL, 0));
+    }
+    /* Progress would return buffers, and so let the next try succeed. */
+    ASSERT_TRUE(hca_until([&] {
+        return count("hw_counters/req_rnr_retries_exceeded") > failed;
+    }));
+    dcx_deadline deadline;
+    while (m_dcx.errors.empty()) {
+        deadline.check("the error");
+        uct_worker_progress(m_dcx.worker);
+    }
+
+    table rows = read();
+    expect(rows, "out_of_buffer", {2});
+    expect(rows, "rnr_nak_retry_err", {2});
+    expect(rows, "req_rnr_retries_exceeded", {1});
+    expect(rows, "endpoints failed, RNR retries exhausted", {1});
+}
+
 /* In a mode every message is lost. */
 class dcx_figures_lost : public dcx_figures {};
 
@@ -630,6 +690,8 @@ INSTANTIATE_TEST_SUITE_P(on, dcx_figures, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(on, dcx_figures_vfs, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(tags, dcx_figures_tags, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(faults, dcx_figures_faults, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(no_buffers, dcx_figures_no_buffers,
+                         testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, dcx_figures_lost, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(dead, dcx_figures_dead, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(global, dcx_figures_global, testing::Values(0));
@@ -640,7 +702,8 @@ INSTANTIATE_TEST_SUITE_P(off, dcx_figures_off, testing::Values(0));
 int main(int argc, char **argv)
 {
     const char *faults =
-        "drop:op=write:nth=2:count=2,rnr:op=send:nth=1:count=3";
+        "drop:op=write:nth=2:count=2,rnr:op=send:nth=1:count=3,"
+        "duplicate:op=atomic:nth=1";
 
     return hca_test_main(
         argc, argv,
@@ -652,6 +715,11 @@ int main(int argc, char **argv)
           {{"UCX_DCX_REPORT", "y"},
            {"UCX_DCX_TIMEOUT", "20ms"},
            {"SOFTHCA_FAULT", faults}}},
+         {"no_buffers",
+          {{"UCX_DCX_REPORT", "y"},
+           {"UCX_DCX_FC_ENABLE", "n"},
+           {"UCX_DCX_RX_QUEUE_LEN", "4"},
+           {"UCX_DCX_RNR_RETRY_COUNT", "1"}}},
          {"lost",
           {{"UCX_DCX_REPORT", "y"},
            {"UCX_DCX_TIMEOUT", "1ms"},

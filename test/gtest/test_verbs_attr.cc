@@ -506,6 +506,17 @@ protected:
         return verbs_op(IBV_WR_RDMA_READ).local(src, 64).remote(dst);
     }
 
+    void write_out_of_order()
+    {
+        verbs_ep a(dev), b(dev);
+        struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+        attr.sq_psn = 77; /* the other one expects 0 */
+        a.connect(attr);
+        b.connect(a);
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(a, write()));
+    }
+
     static uint64_t count(const std::string &name,
                           const std::string &folder = "hw_counters")
     {
@@ -557,16 +568,8 @@ TEST_P(verbs_counters, tell_what_went_wrong)
          [this](verbs_pair &pair) {
              EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
          }},
-        {"packet_seq_err", 2,
-         [this](verbs_pair &) {
-             verbs_ep a(dev), b(dev);
-             struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
-
-             attr.sq_psn = 77; /* the other one expects 0 */
-             a.connect(attr);
-             b.connect(a);
-             EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(a, write()));
-         }},
+        {"packet_seq_err", 2, [this](verbs_pair &) { write_out_of_order(); }},
+        {"out_of_sequence", 2, [this](verbs_pair &) { write_out_of_order(); }},
         {"rx_write_requests", 1,
          [this](verbs_pair &pair) {
              EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
