@@ -188,9 +188,11 @@ trim_gtest_objects()
 build_ucx_gtest()
 {
     local dir=$build/ucx-gtest lib libs tests=test/gtest
+    local gpu=$build/test/ucx-gtest/.libs
     # -O1 compiles fast; one source needs -O3 for its inlining
-    local flags='-g0 -Wno-error'
+    local flags="-g0 -Wno-error -I$top/test/ucx-gtest"
     ucx_gtest=$dir/obj/$tests/gtest
+    build_targets test/ucx-gtest/libfake_hip.la
     prepare_ucx "$dir" "$top/test/ucx-gtest/edit-gtest" --enable-gtest
     [ ! -e "$dir/.dcx-built" ] || return 0
     say "building UCX's gtest in $dir, which takes some minutes"
@@ -200,6 +202,7 @@ build_ucx_gtest()
     libs="$libs -L$lib -lucp -luct -lucs -lucm -L$lib/ucx -luct_ib"
     # a module of its own since 1.18
     [ ! -e "$lib/ucx/libuct_ib_mlx5.so" ] || libs="$libs -luct_ib_mlx5"
+    libs="$libs -L$gpu -lfake_hip -Wl,-rpath,$gpu"
     libs="$libs -Wl,-rpath,$lib/ucx -libverbs -lmlx5 -fopenmp"
     trim_gtest_objects "$dir/obj/$tests/Makefile"
     make_ucx "$dir" src/tools/perf/lib libucxperf_la_LIBADD= \

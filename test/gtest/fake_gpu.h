@@ -28,6 +28,7 @@ extern "C" {
 #include <ucs/memory/memtype_cache.h>
 #include <ucs/sys/topo/base/topo.h>
 #include <uct/api/version.h>
+#include "fake_gpu_ucx.h"
 
 /* Exported by libucm, but declared in no installed header */
 void ucm_event_dispatch(ucm_event_type_t event_type, ucm_event_t *event);
@@ -161,6 +162,32 @@ private:
         return place;
     }
 };
+
+/* --- as UCX sees it: fake_gpu_ucx.h --------------------------------------- */
+
+extern "C" int fake_gpu_has(const void *address)
+{
+    return fake_gpu::find(address) != NULL;
+}
+
+extern "C" void *fake_gpu_place(const void *address)
+{
+    fake_gpu *gpu = fake_gpu::find(address);
+
+    return (gpu == NULL) ? (void *)address :
+                           gpu->pages + ((uint8_t *)address - gpu->addr);
+}
+
+extern "C" void *fake_gpu_range(const void *address, size_t *length, int *fd_p)
+{
+    fake_gpu *gpu = fake_gpu::find(address);
+
+    *length = gpu->length;
+    if (fd_p != NULL) {
+        *fd_p = dup(gpu->fd);
+    }
+    return gpu->addr;
+}
 
 /* --- a kernel with peer memory ------------------------------------------- */
 

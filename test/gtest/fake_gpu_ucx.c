@@ -12,7 +12,7 @@
 #include <ucs/sys/stubs.h>
 #include <unistd.h>
 
-#define FAKE_GPU_NAME "fake_gpu"
+#define FAKE_GPU_NAME "rocm_copy"
 
 static uct_component_t fake_gpu_component;
 
@@ -402,8 +402,8 @@ static UCS_CLASS_DEFINE_NEW_FUNC(fake_gpu_iface_t, uct_iface_t, uct_md_h,
                                  const uct_iface_config_t *);
 static UCS_CLASS_DEFINE_DELETE_FUNC(fake_gpu_iface_t, uct_iface_t);
 
-UCT_TL_DEFINE_ENTRY(&fake_gpu_component, fake_gpu, fake_gpu_devices,
+UCT_TL_DEFINE_ENTRY(&fake_gpu_component, rocm_copy, fake_gpu_devices,
                     fake_gpu_iface_t, "FAKE_GPU_", uct_iface_config_table,
                     uct_iface_config_t);
 
-UCT_SINGLE_TL_INIT(&fake_gpu_component, fake_gpu, ctor, , )
+UCT_SINGLE_TL_INIT(&fake_gpu_component, rocm_copy, ctor, , )

@@ -1,17 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The memory of fake_gpu.h as UCX sees it: a component and a transport
- * "fake_gpu", like cuda_copy. It detects the memory, passes its dma-buf since
- * UCX 1.14, and copies it. Registered when the program starts. Its memory type
- * is ROCm's; with DCX_TEST_GPU_TYPES=all CUDA's managed memory, too, and with
- * "none" there is no device.
+ * The memory of fake_gpu.h as UCX sees it: a component and a transport with the
+ * name of UCX's own for ROCm, as UCX's tests name that one. It detects the
+ * memory, passes its dma-buf since UCX 1.14, and copies it. Registered when the
+ * program starts. Its memory type is ROCm's; with DCX_TEST_GPU_TYPES=all CUDA's
+ * managed memory, too, and with "none" there is no device.
  */
 #ifndef DCX_TEST_FAKE_GPU_UCX_H
 #define DCX_TEST_FAKE_GPU_UCX_H
 
 #include <stddef.h>
 
-/* The program defines these: fake_gpu.h is C++. */
+/* Defined by fake_gpu.h, which is C++ */
 
 /* Returns 1 for memory of the GPU. */
 int fake_gpu_has(const void *address);

@@ -10,7 +10,6 @@
 #include "dcx_ucp.h"
 
 extern "C" {
-#include "fake_gpu_ucx.h"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #include "views/view/dcx_view_ops.h"
@@ -20,30 +19,6 @@ extern "C" {
 #include <memory>
 #include <random>
 #include <ucp/api/ucp.h>
-
-extern "C" int fake_gpu_has(const void *address)
-{
-    return fake_gpu::find(address) != NULL;
-}
-
-extern "C" void *fake_gpu_place(const void *address)
-{
-    fake_gpu *gpu = fake_gpu::find(address);
-
-    return (gpu == NULL) ? (void *)address :
-                           gpu->pages + ((uint8_t *)address - gpu->addr);
-}
-
-extern "C" void *fake_gpu_range(const void *address, size_t *length, int *fd_p)
-{
-    fake_gpu *gpu = fake_gpu::find(address);
-
-    *length = gpu->length;
-    if (fd_p != NULL) {
-        *fd_p = dup(gpu->fd);
-    }
-    return gpu->addr;
-}
 
 namespace {
 
@@ -383,7 +358,7 @@ int main(int argc, char **argv)
 {
     const std::vector<std::pair<const char *, const char *>> env = {
         {"DCX_TEST_PEER_MEM", "y"},
-        {"UCX_TLS", "dcx,fake_gpu"}};
+        {"UCX_TLS", "dcx,rocm_copy"}};
     auto tags = env, proto = env, off = env, dmabuf = env;
 
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});

@@ -25,7 +25,9 @@ ucx_process_limit=1500
 ucx_gtest()
 {
     dcx-run --soft env -u UCX_TLS UCX_HANDLE_ERRORS=bt UCX_LOG_LEVEL=warn \
-        UCX_DCX_FAILURE=diag UCX_WARN_UNUSED_ENV_VARS=n timeout -k 5 "$ucx_process_limit" \
+        UCX_DCX_FAILURE=diag UCX_WARN_UNUSED_ENV_VARS=n \
+        DCX_TEST_GPU_TYPES="${DCX_TEST_GPU_TYPES:-none}" \
+        timeout -k 5 "$ucx_process_limit" \
         "$ucx_gtest_program" -s "$ucx_seed" -t "$ucx_case_limit" "$@" \
         < /dev/null
 }
@@ -88,12 +90,16 @@ ucx_row()
     return 1
 }
 
-# list_ucx_run RUN FILTER: prints the names of its cases, one per line, those of
-# a class together
+# list_ucx_run RUN FILTER VARIABLE...: prints the names of its cases, one per
+# line, those of a class together
 list_ucx_run()
 {
-    SOFTHCA_DIR=$run_dir/ucx-list ucx_gtest --gtest_list_tests \
-        --gtest_filter="$2" < /dev/null | awk -v run="${1#-}" '
+    local run=$1 filter=$2
+    shift 2
+    # shellcheck disable=SC2163 # assignments are meant
+    (export "$@" SOFTHCA_DIR="$run_dir/ucx-list"
+        ucx_gtest --gtest_list_tests --gtest_filter="$filter") |
+        awk -v run="${run#-}" '
             /^[^ \[]+\.([ ]|$)/ { class = $1; sub(/\//, run "/", class) }
             /^  [^ ]/ { print class $1 }'
 }
@@ -103,7 +109,8 @@ list_ucx_cases()
 {
     local run filter variables
     while read -r run filter variables; do
-        list_ucx_run "$run" "$filter"
+        # shellcheck disable=SC2086 # words
+        list_ucx_run "$run" "$filter" $variables
     done < <(ucx_rows runs.list)
 }
 
@@ -160,7 +167,8 @@ choose_ucx_cases()
     done 3< <(list_ucx_cases |
         if [ "$tier" = 3 ]; then cat; else reduce_ucx_cases; fi)
     for kind in dcx/uct dcx/md dcx/ucp dc_mlx5/uct dc_mlx5/ucp ib/md \
-        {rcx+all/ucp,rc_mlx5+all/uct} dcx+{tags,rand,late}/{ucp,uct}; do
+        {rcx+all/ucp,rc_mlx5+all/uct} dcx+{tags,rand,late}/{ucp,uct} \
+        dcx+gpu/ucp; do
         [ -n "${seen[$kind]:-}" ] || fail_ucx "UCX has no case of $kind"
     done
 }
