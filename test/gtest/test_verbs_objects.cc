@@ -58,6 +58,34 @@ TEST_P(verbs_objects, parent_domain_with_thread_domain_carries_messages)
     EXPECT_EQ(0, ibv_dealloc_td(td));
 }
 
+/* libmlx5 takes a page of registers for each two domains, and dcx a domain for
+ * each interface. The last one carries messages. */
+TEST_P(verbs_objects, thread_domains_of_many_interfaces)
+{
+    struct ibv_td_init_attr td_attr         = {};
+    struct ibv_parent_domain_init_attr attr = {};
+    std::vector<struct ibv_td *> tds;
+    verbs_options options;
+
+    for (unsigned i = 0; i < 2100; i++) {
+        tds.push_back(ibv_alloc_td(dev.ctx, &td_attr));
+        ASSERT_NE(nullptr, tds.back()) << i << ": " << strerror(errno);
+    }
+    attr.pd    = dev.pd;
+    attr.td    = tds.back();
+    options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
+    ASSERT_NE(nullptr, options.pd);
+    {
+        verbs_pair pair(dev, options);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+        EXPECT_EQ(0x11, dst.addr[63]);
+    }
+    EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
+    for (struct ibv_td *td : tds) {
+        EXPECT_EQ(0, ibv_dealloc_td(td));
+    }
+}
+
 /* A bad address of a command or of its answer does not fault in the driver. */
 TEST_P(verbs_objects, command_at_a_bad_address_is_refused)
 {

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#define TABLE_SIZE 1024
+#define TABLE_SIZE 8192 /* UAR pages of a process: see uverbs_mmap.c */
 
 __attribute__((
     visibility("hidden"))) struct hca_trap_region hca_trap_regions[TABLE_SIZE];

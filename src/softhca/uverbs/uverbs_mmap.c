@@ -30,7 +30,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define UVERBS_MAX_MAPS 1024
+/* UAR pages of a ConnectX whose BAR has 32 MiB; device memory takes entries,
+ * too */
+#define UVERBS_MAX_MAPS 8192
 #define UVERBS_MAP_FILE "softhca-uverbs"
 
 /* Offset at which libmlx5 maps the clock: the command is in bits 8 and up of
@@ -56,6 +58,19 @@ struct uverbs_map {
 };
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
+
+/* End of the entries ever used. It grows before an entry is expected: a handler
+ * sees all that it may find. */
+static _Atomic unsigned uverbs_maps_end;
+
+static void uverbs_map_extend(unsigned end)
+{
+    unsigned old = atomic_load(&uverbs_maps_end);
+
+    while ((old < end) &&
+           !atomic_compare_exchange_weak(&uverbs_maps_end, &old, end)) {
+    }
+}
 
 /* Writes the page from which libmlx5 converts timestamps. The device's clock
  * counts nanoseconds: no product overflows, so the page never has to be
@@ -118,7 +133,7 @@ static void uverbs_map_take_back(struct uverbs_ctx *ctx, struct uverbs_map *map)
 
 void uverbs_map_forget_all(struct uverbs_ctx *ctx)
 {
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
         if ((atomic_load(&map->state) != UVERBS_MAP_FREE) &&
@@ -131,7 +146,7 @@ void uverbs_map_forget_all(struct uverbs_ctx *ctx)
 void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
                        uint32_t id)
 {
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
         if ((atomic_load(&map->state) == UVERBS_MAP_FREE) ||
@@ -159,7 +174,7 @@ static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
 /* Forgets device memory that was mapped at @addr before. */
 static void uverbs_map_replace(uintptr_t addr)
 {
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
         if ((atomic_load(&map->state) == UVERBS_MAP_FOUND) &&
@@ -197,7 +212,7 @@ static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
     if (strstr(vma->line, " /memfd:" UVERBS_MAP_FILE) == NULL) {
         return;
     }
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
         /* @vma may be several mappings: the kernel joins adjacent ones */
@@ -218,7 +233,7 @@ void uverbs_map_resolve(struct uverbs_ctx *ctx)
     }
     hca_maps_walk(uverbs_resolve_vma, ctx);
     ctx->unmapped = 0;
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         ctx->unmapped += (uverbs_maps[i].ctx == ctx) &&
                          (atomic_load(&uverbs_maps[i].state) ==
                           UVERBS_MAP_EXPECTED);
@@ -245,7 +260,7 @@ static bool uverbs_map_fault(const void *ptr)
     bool backed     = false;
 
     hca_maps_walk(uverbs_fault_vma, &addr);
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
         while (atomic_load(&map->state) == UVERBS_MAP_BUSY) {
@@ -262,7 +277,7 @@ static bool uverbs_map_fault(const void *ptr)
 bool uverbs_map_is_expected(const struct uverbs_ctx *ctx,
                             enum uverbs_map_kind kind, uint32_t id)
 {
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+    for (unsigned i = 0; i < atomic_load(&uverbs_maps_end); i++) {
         const struct uverbs_map *map = &uverbs_maps[i];
 
         if ((atomic_load(&map->state) == UVERBS_MAP_EXPECTED) &&
@@ -294,6 +309,7 @@ int uverbs_map_expect(struct uverbs_ctx *ctx,
             map->offset = plan->offset;
             map->mem    = plan->mem;
             map->size   = plan->size;
+            uverbs_map_extend(i + 1);
             atomic_store(&map->state, UVERBS_MAP_EXPECTED);
             ctx->unmapped++;
             return 0;
