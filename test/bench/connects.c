@@ -2,21 +2,30 @@
 /*
  * Connections that the initiators of one transport make:
  *
- *     connects TRANSPORT DEVICE PEERS ORDER INITIATORS WINDOW [MORE]
+ *     connects TRANSPORT DEVICE PEERS ORDERS INITIATORS WINDOW [MORE]
  *
  * One interface puts 8 bytes to each of PEERS others, WINDOW puts at a time;
  * then it makes progress until all have ended. A put that finds no room becomes
- * a pending request. ORDER is the order of the puts:
+ * a pending request. ORDERS is a list of orders of the puts, with commas
+ * between:
  *
  *     ABAB     1 to a peer, then 1 to the next one
  *     AAABBB   64 to a peer, then 64 to the next one
+ *     ALL      each peer always has a put to do
+ *     TALK     a message to a peer, and one back, then to the next one
  *
- * MORE peers get the first puts, and none later. With WINDOW 0 each put is
- * followed by a flush of its endpoint with a completion.
+ * INITIATORS is a list of numbers of initiators, each for an interface of its
+ * own. MORE peers get the first puts, and none later. With WINDOW 0 each put is
+ * followed by a flush of its endpoint with a completion. ALL makes progress
+ * after each row of puts to all peers, TALK after each message.
  *
- * Prints, after as many puts to warm up:
+ * Prints a line for each number of initiators and each order, after as many
+ * puts to warm up:
  *
- *     connections of 1,000 puts   turns of others that a peer waited at most
+ *     ORDER   INITIATORS   connections of 1,000 puts
+ *         turns of others that a peer waited at most
+ *         puts to the peer that got fewest, divided by those to the one that
+ *         got most
  *
  * A turn is a row of puts to one peer. The device counts connections for all
  * processes.
@@ -28,14 +37,19 @@
 #include <string.h>
 
 enum {
-    BURST      = 64, /* puts to a peer in a row, with AAABBB */
-    MAX_WINDOW = 1024,
-    PUTS       = 8192
+    AM_ID      = 5,
+    BURST      = 64,  /* puts to a peer in a row, with AAABBB */
+    ROUNDS     = 2,   /* to all peers at least */
+    MANY       = 512, /* puts to each peer with ALL: many quotas; or messages */
+    MAX_WINDOW = 4096,
+    MIN_PUTS   = 8192
 };
 
 struct peer {
     struct bench_side side;
     uct_ep_h ep;
+    uct_ep_h back; /* to our interface */
+    unsigned puts;
     unsigned waiting; /* pending requests */
     unsigned since;   /* turn of its first one, or of its last put */
 };
@@ -48,7 +62,8 @@ struct request {
 };
 
 struct bench {
-    struct bench_pair pair;
+    struct bench_pair pair; /* its memory, and the domain of all interfaces */
+    struct bench_side from;
     struct peer *peers;
     unsigned num_peers;
     struct request requests[MAX_WINDOW];
@@ -98,6 +113,7 @@ static ucs_status_t put(struct bench *bench, struct peer *peer)
         }
     }
     peer->since = bench->turns;
+    peer->puts++;
     return UCS_OK;
 }
 
@@ -156,48 +172,216 @@ static void flush_ep(struct bench *bench, struct peer *peer)
 
     if (uct_ep_flush(peer->ep, 0, &comp) == UCS_INPROGRESS) {
         while (comp.count > 0) {
-            uct_worker_progress(bench->pair.a.worker);
+            uct_worker_progress(bench->from.worker);
         }
     }
 }
 
-static void run(struct bench *bench, unsigned peers, unsigned burst,
-                unsigned window)
+/* Makes progress until all puts have ended. */
+static void flush(struct bench *bench)
 {
+    ucs_status_t status;
+
+    while (bench->waiting > 0) {
+        uct_worker_progress(bench->from.worker);
+    }
+    while ((status = uct_iface_flush(bench->from.iface, 0, NULL)) != UCS_OK) {
+        bench_check((status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status,
+                    "uct_iface_flush");
+        uct_worker_progress(bench->from.worker);
+    }
+}
+
+/* Puts to the peers in turn, 'burst' to each. */
+static unsigned run_in_turn(struct bench *bench, unsigned peers, unsigned burst,
+                            unsigned window)
+{
+    unsigned count = ROUNDS * peers * burst;
     struct peer *peer;
     unsigned i;
 
-    for (i = 0; i < PUTS; i++) {
+    count = (count < MIN_PUTS) ? MIN_PUTS : count;
+    for (i = 0; i < count; i++) {
         peer = &bench->peers[(i / burst) % peers];
         put_or_wait(bench, peer);
         if (window == 0) {
             flush_ep(bench, peer);
         } else if ((i + 1) % window == 0) {
-            while (bench->waiting > 0) {
-                uct_worker_progress(bench->pair.a.worker);
-            }
-            bench_pair_flush(&bench->pair);
+            flush(bench);
         }
     }
+    return count;
+}
+
+/* Puts to each peer that has no pending request, again and again. Returns the
+ * number of puts that were done; the last ones are not counted. */
+static unsigned run_all(struct bench *bench, unsigned peers)
+{
+    unsigned count = 0;
+    unsigned wanted, i;
+
+    wanted = (peers * MANY < MIN_PUTS) ? MIN_PUTS : peers * MANY;
+    while (count < wanted) {
+        for (i = 0, count = 0; i < peers; i++) {
+            if (bench->peers[i].waiting == 0) {
+                put_or_wait(bench, &bench->peers[i]);
+            }
+            count += bench->peers[i].puts;
+        }
+        uct_worker_progress(bench->from.worker);
+    }
+    return count;
+}
+
+/* Sends a message from either side. */
+static void post_am(struct bench *bench, struct peer *peer, uct_ep_h ep)
+{
+    ucs_status_t status;
+
+    while ((status = uct_ep_am_short(ep, AM_ID, 1, bench->pair.mem, 8)) ==
+           UCS_ERR_NO_RESOURCE) {
+        uct_worker_progress(peer->side.worker);
+        uct_worker_progress(bench->from.worker);
+    }
+    bench_check(status, "uct_ep_am_short");
+}
+
+/* Exchanges messages with the peers in turn. Returns the number of those that
+ * were sent. */
+static unsigned run_talk(struct bench *bench, unsigned peers)
+{
+    unsigned count = (peers * MANY < MIN_PUTS) ? MIN_PUTS : peers * MANY;
+    struct peer *peer;
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        peer = &bench->peers[i % peers];
+        post_am(bench, peer, peer->ep);
+        post_am(bench, peer, peer->back);
+        while (uct_worker_progress(peer->side.worker) +
+                   uct_worker_progress(bench->from.worker) >
+               0) {
+        }
+        peer->puts++;
+    }
+    return count;
+}
+
+/* Runs one order. Returns the number of puts. */
+static unsigned run(struct bench *bench, unsigned peers, const char *order,
+                    unsigned window)
+{
+    unsigned i;
+
+    for (i = 0; i < bench->num_peers; i++) {
+        bench->peers[i].puts = 0;
+    }
+    bench->longest = 0;
+    if (!strcmp(order, "TALK")) {
+        return run_talk(bench, peers);
+    }
+    if (!strcmp(order, "ALL")) {
+        return run_all(bench, peers);
+    }
+    return run_in_turn(bench, peers, strcmp(order, "AAABBB") ? 1 : BURST,
+                       window);
+}
+
+static double fewest_of_most(const struct bench *bench, unsigned peers)
+{
+    unsigned fewest = bench->peers[0].puts;
+    unsigned most   = fewest;
+    unsigned i;
+
+    for (i = 1; i < peers; i++) {
+        fewest = (bench->peers[i].puts < fewest) ? bench->peers[i].puts :
+                                                   fewest;
+        most   = (bench->peers[i].puts > most) ? bench->peers[i].puts : most;
+    }
+    return (double)fewest / most;
+}
+
+static ucs_status_t receive(void *arg, void *data, size_t length,
+                            unsigned flags)
+{
+    (void)arg;
+    (void)data;
+    (void)length;
+    (void)flags;
+    return UCS_OK;
+}
+
+static void measure(struct bench *bench, const char *dev, unsigned peers,
+                    const char *order, const char *initiators, unsigned window)
+{
+    unsigned long before;
+    unsigned count;
+
+    run(bench, bench->num_peers, order, window);
+    flush(bench);
+    run(bench, peers, order, window);
+    flush(bench);
+    before = num_connects(dev);
+    count  = run(bench, peers, order, window);
+    printf("%s %s %.1f %u %.2f\n", order, initiators,
+           (num_connects(dev) - before) * 1000.0 / count, bench->longest,
+           fewest_of_most(bench, peers));
+    flush(bench);
+}
+
+/* Runs all orders with an interface that has this number of initiators. */
+static void measure_orders(struct bench *bench, char **argv, unsigned peers,
+                           const char *initiators)
+{
+    char *orders = strdup(argv[4]);
+    char *order, *rest = orders;
+    uct_ep_params_t params = {
+        .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
+                      UCT_EP_PARAM_FIELD_IFACE_ADDR,
+    };
+    unsigned i;
+
+    setenv("UCX_DCX_NUM_DCI", initiators, 1);
+    setenv("UCX_DC_MLX5_NUM_DCI", initiators, 1);
+    bench_side_open(&bench->pair, &bench->from, argv[1], argv[2]);
+    params.iface = bench->from.iface;
+    for (i = 0; i < bench->num_peers; i++) {
+        params.dev_addr   = bench->peers[i].side.dev_addr;
+        params.iface_addr = bench->peers[i].side.iface_addr;
+        BENCH_CHECK(uct_ep_create(&params, &bench->peers[i].ep));
+    }
+    BENCH_CHECK(
+        uct_iface_set_am_handler(bench->from.iface, AM_ID, receive, NULL, 0));
+    params.dev_addr   = bench->from.dev_addr;
+    params.iface_addr = bench->from.iface_addr;
+    for (i = 0; i < bench->num_peers; i++) {
+        params.iface = bench->peers[i].side.iface;
+        BENCH_CHECK(uct_ep_create(&params, &bench->peers[i].back));
+    }
+
+    while ((order = strsep(&rest, ",")) != NULL) {
+        measure(bench, argv[2], peers, order, initiators, atoi(argv[6]));
+    }
+
+    for (i = 0; i < bench->num_peers; i++) {
+        uct_ep_destroy(bench->peers[i].ep);
+        uct_ep_destroy(bench->peers[i].back);
+    }
+    bench_side_close(&bench->from);
+    free(orders);
 }
 
 /* Each peer is an interface, with a target of its own. */
 static void open_peers(struct bench *bench, const char *tl, const char *dev)
 {
-    uct_ep_params_t params = {
-        .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
-                      UCT_EP_PARAM_FIELD_IFACE_ADDR,
-        .iface = bench->pair.a.iface,
-    };
     unsigned i;
 
     bench->peers = calloc(bench->num_peers, sizeof(*bench->peers));
     bench_check(bench->peers ? UCS_OK : UCS_ERR_NO_MEMORY, "calloc");
     for (i = 0; i < bench->num_peers; i++) {
         bench_side_open(&bench->pair, &bench->peers[i].side, tl, dev);
-        params.dev_addr   = bench->peers[i].side.dev_addr;
-        params.iface_addr = bench->peers[i].side.iface_addr;
-        BENCH_CHECK(uct_ep_create(&params, &bench->peers[i].ep));
+        BENCH_CHECK(uct_iface_set_am_handler(bench->peers[i].side.iface, AM_ID,
+                                             receive, NULL, 0));
     }
 }
 
@@ -206,7 +390,6 @@ static void close_peers(struct bench *bench)
     unsigned i;
 
     for (i = 0; i < bench->num_peers; i++) {
-        uct_ep_destroy(bench->peers[i].ep);
         bench_side_close(&bench->peers[i].side);
     }
     free(bench->peers);
@@ -215,40 +398,36 @@ static void close_peers(struct bench *bench)
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    unsigned long before;
-    unsigned peers, burst, window, i;
+    unsigned peers, i;
+    char *initiators;
 
     if ((argc != 7) && (argc != 8)) {
-        fprintf(stderr, "usage: connects TRANSPORT DEVICE PEERS ABAB|AAABBB "
-                        "INITIATORS WINDOW [MORE]\n");
+        fprintf(stderr, "usage: connects TRANSPORT DEVICE PEERS ORDERS "
+                        "INITIATORS WINDOW [MORE]\n"
+                        "orders: ABAB, AAABBB, ALL, TALK\n");
         return 2;
     }
     peers           = atoi(argv[3]);
     bench.num_peers = (argc == 8) ? peers + atoi(argv[7]) : peers;
-    burst           = strcmp(argv[4], "AAABBB") ? 1 : BURST;
-    window          = atoi(argv[6]);
-    setenv("UCX_DCX_NUM_DCI", argv[5], 1);
-    setenv("UCX_DC_MLX5_NUM_DCI", argv[5], 1);
     for (i = 0; i < MAX_WINDOW; i++) {
         bench.requests[i].bench = &bench;
         bench.requests[i].next  = bench.free;
         bench.free              = &bench.requests[i];
     }
 
-    bench_pair_open(&bench.pair, argv[1], argv[2]);
     /* of peers, which only have a target */
     setenv("UCX_DCX_RX_QUEUE_LEN", "64", 1);
     setenv("UCX_DC_MLX5_RX_QUEUE_LEN", "64", 1);
+    setenv("UCX_DCX_NUM_DCI", "1", 1);
     setenv("UCX_DC_MLX5_NUM_DCI", "1", 1);
+    bench_pair_open(&bench.pair, argv[1], argv[2]);
     open_peers(&bench, argv[1], argv[2]);
+    unsetenv("UCX_DCX_RX_QUEUE_LEN");
+    unsetenv("UCX_DC_MLX5_RX_QUEUE_LEN");
 
-    run(&bench, bench.num_peers, burst, window);
-    run(&bench, peers, burst, window);
-    before        = num_connects(argv[2]);
-    bench.longest = 0;
-    run(&bench, peers, burst, window);
-    printf("%.1f %u\n", (num_connects(argv[2]) - before) * 1000.0 / PUTS,
-           bench.longest);
+    while ((initiators = strsep(&argv[5], ",")) != NULL) {
+        measure_orders(&bench, argv, peers, initiators);
+    }
     close_peers(&bench);
     bench_pair_close(&bench.pair);
     return 0;

@@ -307,7 +307,9 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
 }
 
 
-/* Ends an answer. Progress begins those that wait. */
+/* Ends an answer. Progress begins those that wait. The answer may have taken the
+ * initiator of a peer, which then takes it back. Otherwise that peer would take
+ * the initiator of the next one, and so on, until all have changed. */
 static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                    ucs_status_t status)
 {
@@ -315,6 +317,8 @@ static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
     uct_dcx_fc_t *fc            = uct_dcx_ep_queues(&answer->ep.super)->fc;
 
     if (ucs_likely(status == UCS_OK)) {
+        uct_dcx_tx_offer(&fc->queues->dci,
+                         ucs_container_of(txq, uct_dcx_dci_t, txq));
         if (ucs_unlikely((fc->retried != NULL) ||
                          !ucs_list_is_empty(&fc->late))) {
             uct_dcx_fc_resume_others(fc, answer);
