@@ -307,9 +307,9 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
 }
 
 
-/* Ends an answer. Progress begins those that wait. The answer may have taken the
- * initiator of a peer, which then takes it back. Otherwise that peer would take
- * the initiator of the next one, and so on, until all have changed. */
+/* Ends an answer. Progress begins the waiting ones. The answer may have taken
+ * the initiator of a peer, which then takes it back. Otherwise that peer would
+ * take the initiator of the next one, and so on, until all have changed. */
 static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                    ucs_status_t status)
 {
