@@ -307,9 +307,7 @@ static void uct_dcx_fc_lost_answer(uct_dcx_fc_t *fc,
 }
 
 
-/* Ends an answer. Progress begins the waiting ones. The answer may have taken
- * the initiator of a peer, which then takes it back. Otherwise that peer would
- * take the initiator of the next one, and so on, until all have changed. */
+/* Ends an answer. Progress begins those that wait. */
 static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                    ucs_status_t status)
 {
@@ -317,8 +315,6 @@ static void uct_dcx_fc_done_answer(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
     uct_dcx_fc_t *fc            = uct_dcx_ep_queues(&answer->ep.super)->fc;
 
     if (ucs_likely(status == UCS_OK)) {
-        uct_dcx_tx_offer(&fc->queues->dci,
-                         ucs_container_of(txq, uct_dcx_dci_t, txq));
         if (ucs_unlikely((fc->retried != NULL) ||
                          !ucs_list_is_empty(&fc->late))) {
             uct_dcx_fc_resume_others(fc, answer);
@@ -355,7 +351,7 @@ static ucs_status_t uct_dcx_fc_post_answer(uct_dcx_fc_answer_t *answer)
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
-    dci = uct_dcx_tx_get(set, ep);
+    dci = uct_dcx_tx_get_dci(ep); /* leaves initiators to their peers */
     if (ucs_unlikely(dci == NULL)) {
         if (!uct_dcx_tx_is_lost(set, ep) && (ep->state != UCT_DCX_EP_FAILED)) {
             return UCS_ERR_NO_RESOURCE;

@@ -80,7 +80,8 @@ struct uct_dcx_dci {
         uint32_t *streams; /* shared: ctrl segment bits of the next WQE of each
                             * stream; one entry without streams */
         const uct_dcx_ep_t *last; /* exclusive: the endpoint that took it last,
-                                   * which may be destroyed: only compared */
+                                   * not for a grant; it may be destroyed: only
+                                   * compared */
     };
     uct_dcx_failure_t *failures; /* of each stream, during recovery */
     ucs_arbiter_t waitq;         /* endpoints whose pending requests wait for a

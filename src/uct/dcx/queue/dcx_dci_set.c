@@ -204,7 +204,7 @@ UCS_F_NOINLINE uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set,
         /* Other causes were logged. */
         ucs_log((status == UCS_ERR_NO_MEMORY) ? UCS_LOG_LEVEL_WARN :
                                                 UCS_LOG_LEVEL_DIAG,
-                "%s: failed to create a DCI: %s; continuing with %u",
+                "%s: failed to create a DCI: %s; continuing with %u DCIs",
                 set->port->name, ucs_status_string(status), set->num_created);
         set->is_short = 1;
         return NULL;

@@ -90,10 +90,12 @@ void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     uct_dcx_sq_t *sq = &dci->txq.sq;
 
     set->pool.num_idle--;
-    dci->ep   = ep;
-    dci->last = ep;
-    ep->dci   = dci->index;
-    ep->home  = dci->index;
+    dci->ep  = ep;
+    ep->dci  = dci->index;
+    ep->home = dci->index;
+    if (!(ep->flags & UCT_DCX_EP_FLAG_GRANT)) {
+        dci->last = ep;
+    }
     if (set->throttled || set->traced) {
         uct_dcx_tx_set_state(dci, UCT_DCX_DCI_WATCHED);
     } else {

@@ -184,15 +184,6 @@ uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 }
 
 
-/* Has the next endpoint that changes its initiator take @dci, exclusive, if it
- * is idle then: the connection of another one is more likely to be needed
- * again. */
-static inline void uct_dcx_tx_offer(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
-{
-    set->hand = dci;
-}
-
-
 /* uct_dcx_tx_get_dci() for most operations: the endpoint has an initiator that
  * needs no further check, or takes an idle one. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *uct_dcx_tx_get(uct_dcx_dci_set_t *set,
