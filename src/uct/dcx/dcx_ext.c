@@ -45,7 +45,7 @@ static size_t uct_dcx_ext_option_pieces(void)
 }
 
 
-/* Returns 1 if options allow devices to match tags. */
+/* Returns 1 if options require devices to match tags. */
 static int uct_dcx_ext_option_tags(void)
 {
     uct_dcx_iface_config_t config;
@@ -56,7 +56,7 @@ static int uct_dcx_ext_option_tags(void)
     }
 
     ucs_config_parser_release_opts(&config, uct_dcx_iface_config_table);
-    return config.tm.enable != UCS_NO;
+    return config.tm.enable == UCS_YES;
 }
 
 

@@ -40,7 +40,7 @@ typedef struct uct_dcx_ext_attr {
                         * at least the default */
     size_t min_block;  /* bytes that it copies in the time that one more entry
                         * takes; at least the default */
-    int has_tags;      /* before a domain is open: options allow devices to
+    int has_tags;      /* before a domain is open: options require devices to
                         * match tags */
 } uct_dcx_ext_attr_t;
 

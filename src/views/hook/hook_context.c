@@ -17,8 +17,18 @@
 #include <uct/api/uct.h>
 #include <unistd.h>
 
-#define HOOK_CONTEXT_FRAGMENTS "RNDV_FRAG_MEM_TYPE"
 #define HOOK_CONTEXT_PROTOCOLS "PROTO_ENABLE"
+
+/* Memory types of fragments, and their default */
+typedef struct hook_context_fragments {
+    const char *name;
+    const char *value;
+} hook_context_fragments_t;
+
+static const hook_context_fragments_t hook_context_fragments[] = {
+    {"RNDV_FRAG_MEM_TYPE", "host"},
+    {"RNDV_FRAG_MEM_TYPES", "host,cuda"}, /* since UCX 1.18 */
+};
 
 static struct {
     pthread_mutex_t lock;
@@ -163,20 +173,38 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
     return status;
 }
 
+/* Returns 1 if the node may have a GPU. */
+static int hook_context_has_gpu(void)
+{
+    return !access("/dev/kfd", F_OK) || !access("/dev/nvidiactl", F_OK);
+}
+
 /* Makes UCP receive without fragments, if there is no GPU and the user has not
  * set the option. UCP would fetch a message that a peer without dcx announces
  * to memory that the CPU cannot access through fragments in host memory, and
  * asserts that the peer does so, too (rndv.c:
  * ucp_rndv_is_recv_pipeline_needed()). No lane takes memory of the type set
  * here, so there are no fragments, and the peer sends by active messages. GPUs
- * need the fragments. Returns 1 if the option was set. */
-static int hook_context_without_fragments(ucp_config_t *config,
-                                          const char *text)
+ * need the fragments. Returns the option that was set, or NULL. */
+static const hook_context_fragments_t *
+hook_context_without_fragments(ucp_config_t *config, const char *text)
 {
-    return access("/dev/kfd", F_OK) && access("/dev/nvidiactl", F_OK) &&
-           hook_config_is(text, HOOK_CONTEXT_FRAGMENTS, "host") &&
-           (hook_real.ucp_config_modify(config, HOOK_CONTEXT_FRAGMENTS,
-                                        "rocm-managed") == UCS_OK);
+    const hook_context_fragments_t *option = hook_context_fragments;
+    const hook_context_fragments_t *end    = option + 2;
+
+    if (hook_context_has_gpu()) {
+        return NULL;
+    }
+
+    while ((option < end) &&
+           !hook_config_is(text, option->name, option->value)) {
+        option++;
+    }
+    return ((option < end) &&
+            (hook_real.ucp_config_modify(config, option->name,
+                                         "rocm-managed") == UCS_OK)) ?
+               option :
+               NULL;
 }
 
 /* Makes a context with the copy transport in UCX_TLS, and without fragments
@@ -188,8 +216,9 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const char *text, const char *tls,
                                           hook_context_t *context)
 {
-    int is_guarded = !context->has_protocols &&
-                     hook_context_without_fragments(config, text);
+    const hook_context_fragments_t *fragments =
+        context->has_protocols ? NULL :
+                                 hook_context_without_fragments(config, text);
     char *added = hook_tls_with_views(tls);
     ucs_status_t status;
 
@@ -198,33 +227,36 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     }
 
     context->needs_handles = hook_views()->ucp->has_typed_handles();
-    context->is_any_peer   = context->has_protocols || is_guarded ||
+    context->is_any_peer   = context->has_protocols || (fragments != NULL) ||
                            hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", tls);
     }
-    if (is_guarded) {
-        hook_real.ucp_config_modify(config, HOOK_CONTEXT_FRAGMENTS, "host");
+    if (fragments != NULL) {
+        hook_real.ucp_config_modify(config, fragments->name, fragments->value);
     }
     free(added);
     return status;
 }
 
-/* Makes UCP use its older protocols, if devices match tags and the user has not
- * set the option: the newer ones leave few large messages to the device
- * (docs/tag-matching.md). UCP 1.22 has one-sided operations only in the newer
- * ones, and also UCX_FENCE_MODE=ep_based. Returns 1 if the option was set. */
+/* Makes UCP use its older protocols with UCX_DCX_TM_ENABLE=y, if the environment
+ * does not have the option: the newer ones leave few large messages to the
+ * device (docs/tag-matching.md). Contexts with other features than those of
+ * messages may need the newer ones, as may memory of GPUs, and
+ * UCX_FENCE_MODE=ep_based requires them. Returns 1 if the option was set. */
 static int hook_context_without_protocols(const ucp_params_t *params,
                                           ucp_config_t *config,
                                           const char *text, const char *tls)
 {
+    static const uint64_t features = UCP_FEATURE_TAG | UCP_FEATURE_AM |
+                                     UCP_FEATURE_STREAM | UCP_FEATURE_WAKEUP;
+
     return hook_policy()->has_tags && (tls != NULL) && hook_tls_has_dcx(tls) &&
-           hook_config_is(text, HOOK_CONTEXT_PROTOCOLS, "y") &&
-           (getenv("UCX_" HOOK_CONTEXT_PROTOCOLS) == NULL) &&
            hook_context_has(params, UCP_FEATURE_TAG) &&
-           !hook_context_has(params, UCP_FEATURE_RMA | UCP_FEATURE_AMO32 |
-                                         UCP_FEATURE_AMO64) &&
+           !hook_context_has(params, ~features) && !hook_context_has_gpu() &&
+           hook_config_is(text, HOOK_CONTEXT_PROTOCOLS, "y") &&
+           !hook_config_is_in_environment(text, HOOK_CONTEXT_PROTOCOLS) &&
            !hook_config_is(text, "FENCE_MODE", "ep_based") &&
            (hook_real.ucp_config_modify(config, HOOK_CONTEXT_PROTOCOLS, "n") ==
             UCS_OK);

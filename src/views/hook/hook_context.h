@@ -2,7 +2,8 @@
 /*
  * Contexts and workers of UCP that have views: the memory domains of a context,
  * and the workers that belong to it. A context without views reaches UCP
- * unchanged, unless UCP uses its newer protocols (@has_protocols).
+ * unchanged, unless UCP uses its newer protocols (@has_protocols), or would use
+ * them if devices did not match tags.
  *
  * One lock protects the lists of both. No function of UCP or of the transport
  * is called while it is held. A worker is found, and removed, without the lock.

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds UCX_<name>= at the beginning of a line, or behind a prefix of the
- * configuration: PREFIX_UCX_<name>= */
-char *hook_config_value(const char *text, const char *name)
+/* Returns the value of UCX_<name>= at the beginning of a line, or behind a
+ * prefix of the configuration: PREFIX_UCX_<name>=; or NULL */
+static const char *hook_config_find(const char *text, const char *name)
 {
     const char *at = text;
     char begin[64];
@@ -17,13 +17,41 @@ char *hook_config_value(const char *text, const char *name)
     snprintf(begin, sizeof(begin), "UCX_%s=", name);
     while ((at = strstr(at, begin)) != NULL) {
         if ((at == text) || (at[-1] == '\n') || (at[-1] == '_')) {
-            at += strlen(begin);
-            return strndup(at, strcspn(at, "\n"));
+            return at + strlen(begin);
         }
         ++at;
     }
 
     return NULL;
+}
+
+char *hook_config_value(const char *text, const char *name)
+{
+    const char *value = hook_config_find(text, name);
+
+    return (value == NULL) ? NULL : strndup(value, strcspn(value, "\n"));
+}
+
+int hook_config_is_in_environment(const char *text, const char *name)
+{
+    const char *value = hook_config_find(text, name);
+    const char *begin = value;
+    char variable[64];
+
+    if (value == NULL) {
+        return 0;
+    }
+
+    while ((begin > text) && (begin[-1] != '\n')) {
+        --begin;
+    }
+    snprintf(variable, sizeof(variable), "%.*s", (int)(value - begin - 1),
+             begin);
+    if (getenv(variable) != NULL) {
+        return 1;
+    }
+    snprintf(variable, sizeof(variable), "UCX_%s", name);
+    return getenv(variable) != NULL;
 }
 
 char *hook_config_read(const ucp_config_t *config)

@@ -16,6 +16,10 @@ char *hook_config_read(const ucp_config_t *config);
  * option, or no memory. */
 char *hook_config_value(const char *text, const char *name);
 
+/* Returns 1 if the environment has the option, with the prefix of the
+ * configuration or without. */
+int hook_config_is_in_environment(const char *text, const char *name);
+
 /* Returns 1 if the option has this value. */
 int hook_config_is(const char *text, const char *name, const char *value);
 

@@ -40,8 +40,8 @@ typedef struct uct_dcx_view_policy {
     size_t min_sparse_block; /* bytes; also, if blocks are far apart */
     size_t max_pieces;       /* of a key; devices may take fewer */
     int is_reported;         /* at the end of the program */
-    int has_tags;            /* UCX_DCX_TM_ENABLE is not n; true also if @mode
-                              * is UCT_DCX_VIEW_OFF */
+    int has_tags;            /* UCX_DCX_TM_ENABLE=y; valid also if @mode is
+                              * UCT_DCX_VIEW_OFF */
 } uct_dcx_view_policy_t;
 
 
