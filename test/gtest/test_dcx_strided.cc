@@ -642,6 +642,23 @@ TEST_P(dcx_strided_keys, pending)
     EXPECT_EQ(1u, stats().misses);
 }
 
+/* Others would overtake an active message that waits: it is copied, and later
+ * ones use the layout that it has requested. */
+TEST_P(dcx_strided_keys, message_does_not_wait)
+{
+    const iovs iov = irregular(200);
+    dcx_end ends[2];
+
+    for (auto &end : ends) {
+        ASSERT_EQ(UCS_INPROGRESS, am(iov, &end.comp));
+        progress_until([&] { return end.count > 0; });
+        EXPECT_EQ(UCS_OK, end.status);
+        check_put(iov);
+        EXPECT_EQ(1u, stats().misses);
+    }
+    EXPECT_EQ(2u, stats().hits) << "a put, the second message";
+}
+
 /* More layouts at once than there are keys: keys are reused. */
 TEST_P(dcx_strided_keys, more_layouts_than_keys)
 {

@@ -329,8 +329,10 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
     switch (status) {
     case UCS_OK:
         return uct_dcx_strided_post_keyed(op, layout->length, keys, key);
-    case UCS_ERR_NO_RESOURCE:
-        return uct_dcx_strided_wait(op);
+    case UCS_ERR_NO_RESOURCE: /* other messages would overtake a message */
+        return (op->is_rma || (layout->length > max_copy)) ?
+                   uct_dcx_strided_wait(op) :
+                   UCS_ERR_UNSUPPORTED;
     case UCS_ERR_BUSY: /* keys in use will be released */
         return (layout->length > max_copy) ? uct_dcx_strided_wait(op) :
                                              UCS_ERR_UNSUPPORTED;
