@@ -242,8 +242,8 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
 
 /* Makes UCP use its older protocols with UCX_DCX_TM_ENABLE=y, if the
  * environment does not have the option: the newer ones leave few large messages
- * to the device (docs/tag-matching.md). Contexts with other features than those of
- * messages may need the newer ones, as may memory of GPUs, and
+ * to the device (docs/tag-matching.md). Contexts with other features than those
+ * of messages may need the newer ones, as may memory of GPUs, and
  * UCX_FENCE_MODE=ep_based requires them. Returns 1 if the option was set. */
 static int hook_context_without_protocols(const ucp_params_t *params,
                                           ucp_config_t *config,
