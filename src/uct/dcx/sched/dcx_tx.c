@@ -93,7 +93,9 @@ void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     dci->ep  = ep;
     ep->dci  = dci->index;
     ep->home = dci->index;
-    if (!(ep->flags & UCT_DCX_EP_FLAG_GRANT)) {
+    if (ep->flags & UCT_DCX_EP_FLAG_GRANT) {
+        set->hand = dci; /* the next grant takes the same one */
+    } else {
         dci->last = ep;
     }
     if (set->throttled || set->traced) {
