@@ -180,27 +180,27 @@ static void flush_ep(struct bench *bench, struct peer *peer)
 /* Makes progress until all puts have ended. */
 static void flush(struct bench *bench)
 {
-    ucs_status_t status;
-
     while (bench->waiting > 0) {
         uct_worker_progress(bench->from.worker);
     }
-    while ((status = uct_iface_flush(bench->from.iface, 0, NULL)) != UCS_OK) {
-        bench_check((status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status,
-                    "uct_iface_flush");
-        uct_worker_progress(bench->from.worker);
-    }
+    bench_side_flush(&bench->from, &bench->pair.b);
+}
+
+/* Returns the number of puts, or of messages, of a run in which each peer gets
+ * at least 'each'. */
+static unsigned num_puts(unsigned peers, unsigned each)
+{
+    return (peers * each < MIN_PUTS) ? MIN_PUTS : peers * each;
 }
 
 /* Puts to the peers in turn, 'burst' to each. */
 static unsigned run_in_turn(struct bench *bench, unsigned peers, unsigned burst,
                             unsigned window)
 {
-    unsigned count = ROUNDS * peers * burst;
+    unsigned count = num_puts(peers, ROUNDS * burst);
     struct peer *peer;
     unsigned i;
 
-    count = (count < MIN_PUTS) ? MIN_PUTS : count;
     for (i = 0; i < count; i++) {
         peer = &bench->peers[(i / burst) % peers];
         put_or_wait(bench, peer);
@@ -217,10 +217,10 @@ static unsigned run_in_turn(struct bench *bench, unsigned peers, unsigned burst,
  * number of puts that were done; the last ones are not counted. */
 static unsigned run_all(struct bench *bench, unsigned peers)
 {
-    unsigned count = 0;
-    unsigned wanted, i;
+    unsigned wanted = num_puts(peers, MANY);
+    unsigned count  = 0;
+    unsigned i;
 
-    wanted = (peers * MANY < MIN_PUTS) ? MIN_PUTS : peers * MANY;
     while (count < wanted) {
         for (i = 0, count = 0; i < peers; i++) {
             if (bench->peers[i].waiting == 0) {
@@ -250,7 +250,7 @@ static void post_am(struct bench *bench, struct peer *peer, uct_ep_h ep)
  * were sent. */
 static unsigned run_talk(struct bench *bench, unsigned peers)
 {
-    unsigned count = (peers * MANY < MIN_PUTS) ? MIN_PUTS : peers * MANY;
+    unsigned count = num_puts(peers, MANY);
     struct peer *peer;
     unsigned i;
 
@@ -301,16 +301,6 @@ static double fewest_of_most(const struct bench *bench, unsigned peers)
     return (double)fewest / most;
 }
 
-static ucs_status_t receive(void *arg, void *data, size_t length,
-                            unsigned flags)
-{
-    (void)arg;
-    (void)data;
-    (void)length;
-    (void)flags;
-    return UCS_OK;
-}
-
 static void measure(struct bench *bench, const char *dev, unsigned peers,
                     const char *order, const char *initiators, unsigned window)
 {
@@ -350,8 +340,7 @@ static void measure_orders(struct bench *bench, char **argv, unsigned peers,
         params.iface_addr = bench->peers[i].side.iface_addr;
         BENCH_CHECK(uct_ep_create(&params, &bench->peers[i].ep));
     }
-    BENCH_CHECK(
-        uct_iface_set_am_handler(bench->from.iface, AM_ID, receive, NULL, 0));
+    bench_side_drop(&bench->from, AM_ID);
     params.dev_addr   = bench->from.dev_addr;
     params.iface_addr = bench->from.iface_addr;
     for (i = 0; i < bench->num_peers; i++) {
@@ -380,8 +369,7 @@ static void open_peers(struct bench *bench, const char *tl, const char *dev)
     bench_check(bench->peers ? UCS_OK : UCS_ERR_NO_MEMORY, "calloc");
     for (i = 0; i < bench->num_peers; i++) {
         bench_side_open(&bench->pair, &bench->peers[i].side, tl, dev);
-        BENCH_CHECK(uct_iface_set_am_handler(bench->peers[i].side.iface, AM_ID,
-                                             receive, NULL, 0));
+        bench_side_drop(&bench->peers[i].side, AM_ID);
     }
 }
 

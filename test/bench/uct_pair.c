@@ -164,6 +164,35 @@ void bench_side_close(struct bench_side *side)
     free(side->iface_addr);
 }
 
+static ucs_status_t bench_dropped(void *arg, void *data, size_t length,
+                                  unsigned flags)
+{
+    (void)arg;
+    (void)data;
+    (void)length;
+    (void)flags;
+    return UCS_OK;
+}
+
+void bench_side_drop(struct bench_side *side, uint8_t id)
+{
+    BENCH_CHECK(
+        uct_iface_set_am_handler(side->iface, id, bench_dropped, NULL, 0));
+}
+
+void bench_side_flush(const struct bench_side *side,
+                      const struct bench_side *peer)
+{
+    ucs_status_t status;
+
+    while ((status = uct_iface_flush(side->iface, 0, NULL)) != UCS_OK) {
+        bench_check((status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status,
+                    "uct_iface_flush");
+        uct_worker_progress(peer->worker);
+        uct_worker_progress(side->worker);
+    }
+}
+
 static void bench_register(struct bench_pair *pair)
 {
     uct_md_attr_t attr;
@@ -232,14 +261,7 @@ void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
 
 void bench_pair_flush(const struct bench_pair *pair)
 {
-    ucs_status_t status;
-
-    while ((status = uct_iface_flush(pair->a.iface, 0, NULL)) != UCS_OK) {
-        bench_check((status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status,
-                    "uct_iface_flush");
-        uct_worker_progress(pair->b.worker);
-        uct_worker_progress(pair->a.worker);
-    }
+    bench_side_flush(&pair->a, &pair->b);
 }
 
 void bench_pair_close(struct bench_pair *pair)

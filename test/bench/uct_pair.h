@@ -58,6 +58,13 @@ void bench_side_open(struct bench_pair *pair, struct bench_side *side,
 
 void bench_side_close(struct bench_side *side);
 
+/* Has an interface drop active messages with this id. */
+void bench_side_drop(struct bench_side *side, uint8_t id);
+
+/* Makes progress on both sides until nothing is outstanding on 'side'. */
+void bench_side_flush(const struct bench_side *side,
+                      const struct bench_side *peer);
+
 /* Creates another endpoint from a to b; the caller destroys it. */
 uct_ep_h bench_pair_connect(const struct bench_pair *pair);
 

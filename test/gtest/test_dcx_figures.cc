@@ -549,16 +549,13 @@ TEST_P(dcx_figures_faults, sequence_numbers)
     strict_mem src(dev.pd, ACCESS_ALL, 0), dst(dev.pd, ACCESS_ALL, 0);
     verbs_pair pair(dev);
     verbs_ep a(dev), b(dev);
-    struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
     verbs_op add(IBV_WR_ATOMIC_FETCH_AND_ADD);
 
     add.local(src, 8).wr.wr.atomic = {(uintptr_t)dst.addr, 1, 0, dst.mr->rkey};
     ASSERT_EQ(0, add.post(pair.a.qp));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.send_cq).status);
 
-    attr.sq_psn = 77; /* b expects 0 */
-    a.connect(attr);
-    b.connect(a);
+    verbs_connect_ahead(a, b);
     ASSERT_EQ(0,
               verbs_op(IBV_WR_RDMA_READ).local(src, 8).remote(dst).post(a.qp));
     EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, verbs_wait(a.send_cq).status);

@@ -509,11 +509,8 @@ protected:
     void write_out_of_order()
     {
         verbs_ep a(dev), b(dev);
-        struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
 
-        attr.sq_psn = 77; /* the other one expects 0 */
-        a.connect(attr);
-        b.connect(a);
+        verbs_connect_ahead(a, b);
         EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(a, write()));
     }
 

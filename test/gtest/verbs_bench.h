@@ -219,6 +219,17 @@ struct verbs_pair {
     verbs_ep a, b;
 };
 
+/* Connects two queue pairs. Requests of @a are out of sequence: @b expects
+ * 0. */
+inline void verbs_connect_ahead(verbs_ep &a, verbs_ep &b)
+{
+    struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+    attr.sq_psn = 77;
+    a.connect(attr);
+    b.connect(a);
+}
+
 /* --- work requests -------------------------------------------------------- */
 
 /* A signaled request */

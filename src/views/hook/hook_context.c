@@ -19,16 +19,11 @@
 
 #define HOOK_CONTEXT_PROTOCOLS "PROTO_ENABLE"
 
-/* Memory types of fragments, and their default */
+/* The option that has the memory types of fragments, and its default */
 typedef struct hook_context_fragments {
     const char *name;
     const char *value;
 } hook_context_fragments_t;
-
-static const hook_context_fragments_t hook_context_fragments[] = {
-    {"RNDV_FRAG_MEM_TYPE", "host"},
-    {"RNDV_FRAG_MEM_TYPES", "host,cuda"}, /* since UCX 1.18 */
-};
 
 static struct {
     pthread_mutex_t lock;
@@ -189,8 +184,13 @@ static int hook_context_has_gpu(void)
 static const hook_context_fragments_t *
 hook_context_without_fragments(ucp_config_t *config, const char *text)
 {
-    const hook_context_fragments_t *option = hook_context_fragments;
-    const hook_context_fragments_t *end    = option + 2;
+    static const hook_context_fragments_t options[] = {
+        {"RNDV_FRAG_MEM_TYPE", "host"},
+        {"RNDV_FRAG_MEM_TYPES", "host,cuda"}, /* since UCX 1.18 */
+    };
+    const hook_context_fragments_t *option = options;
+    const hook_context_fragments_t *end =
+        options + (sizeof(options) / sizeof(options[0]));
 
     if (hook_context_has_gpu()) {
         return NULL;

@@ -156,11 +156,10 @@ static void uct_dcx_view_raise(size_t *length, size_t most, size_t option)
 }
 
 
-/* Raises the lengths to the needs of a domain; with NULL, to those that hold
- * until one is open. */
-static void uct_dcx_view_raise_all(uct_md_h md, uct_dcx_ext_attr_t *attr)
+/* Raises the lengths to the needs of a domain, or to those that hold until one
+ * is open. */
+static void uct_dcx_view_raise_all(const uct_dcx_ext_attr_t *attr)
 {
-    uct_dcx_ext.query(md, attr);
     uct_dcx_view_raise(&uct_dcx_view_policy.min_length, attr->min_length,
                        uct_dcx_view_min_length);
     uct_dcx_view_raise(&uct_dcx_view_policy.min_block, attr->min_block,
@@ -168,14 +167,14 @@ static void uct_dcx_view_raise_all(uct_md_h md, uct_dcx_ext_attr_t *attr)
 }
 
 
-static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config)
+static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config,
+                                    const uct_dcx_ext_attr_t *attr)
 {
     static const uct_dcx_view_mode_t modes[] = {
         [UCS_NO]  = UCT_DCX_VIEW_OFF,
         [UCS_TRY] = UCT_DCX_VIEW_MPI,
         [UCS_YES] = UCT_DCX_VIEW_ON,
     };
-    uct_dcx_ext_attr_t attr;
 
     uct_dcx_view_min_length = config->min_length;
     uct_dcx_view_min_block  = config->min_block;
@@ -188,10 +187,10 @@ static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config)
         .min_block =
             (config->min_block == UCS_MEMUNITS_AUTO) ? 0 : config->min_block,
         .min_sparse_block = config->min_sparse_block,
+        .max_pieces       = attr->max_pieces,
         .is_reported      = config->report,
     };
-    uct_dcx_view_raise_all(NULL, &attr);
-    uct_dcx_view_policy.max_pieces = attr.max_pieces;
+    uct_dcx_view_raise_all(attr);
 }
 
 
@@ -205,11 +204,11 @@ static void uct_dcx_view_init(void)
         return;
     }
 
+    uct_dcx_ext.query(NULL, &attr);
     if ((uct_dcx_view_config_check(&config) == UCS_OK) &&
         (config.types != UCS_NO)) {
-        uct_dcx_view_set_policy(&config);
+        uct_dcx_view_set_policy(&config, &attr);
     }
-    uct_dcx_ext.query(NULL, &attr);
     uct_dcx_view_policy.has_tags = attr.has_tags;
     ucs_config_parser_release_opts(&config, uct_dcx_view_config_table);
 }
@@ -249,7 +248,8 @@ static unsigned uct_dcx_view_watch_end(void **mds, unsigned max,
     uct_dcx_view_watch.is_on = 0;
     for (i = 0; i < ucs_min(uct_dcx_view_watch.num, max); ++i) {
         mds[i] = uct_dcx_view_watch.mds[i];
-        uct_dcx_view_raise_all(mds[i], &attr);
+        uct_dcx_ext.query(mds[i], &attr);
+        uct_dcx_view_raise_all(&attr);
     }
     *copy_eps_p = uct_dcx_view_watch.copy_eps;
     return uct_dcx_view_watch.num;
